@@ -25,7 +25,7 @@ def report_of(cluster: Cluster) -> str:
     return cluster.host.ask(facts)
 
 
-def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
+def test_the_report_contains_pending_pods_reasons_and_utilisation() -> None:
     cluster = Cluster()
     cluster.add(make_node("n1").zone("a").capacity(cpu="4", memory="8Gi", pods="10").obj())
     cluster.add(make_node("n2").zone("b").capacity(cpu="4", memory="8Gi", pods="10").obj())
@@ -53,7 +53,7 @@ def test_it_says_what_waits_and_why_and_how_full_the_nodes_are() -> None:
         pytest.param(make_node("n2").taint("node.kubernetes.io/not-ready").condition("Ready", "False"), id="not ready"),
     ],
 )
-def test_what_is_free_on_nodes_that_pods_may_not_go_to_is_not_told_as_room(shut: NodeBuilder) -> None:
+def test_capacity_of_cordoned_and_unready_nodes_is_not_reported_as_room(shut: NodeBuilder) -> None:
     cluster = Cluster()
     cluster.add(make_node("n1").capacity(cpu="2", memory="8Gi", pods="10").condition("Ready", "True").obj())
     cluster.add(shut.capacity(cpu="16", memory="8Gi", pods="10").obj())
@@ -67,7 +67,7 @@ def test_what_is_free_on_nodes_that_pods_may_not_go_to_is_not_told_as_room(shut:
     assert "cpu 2 18 11 % 0" in [" ".join(line.split()) for line in text.splitlines()]
 
 
-def test_an_empty_cluster_is_told_as_one() -> None:
+def test_an_empty_cluster_is_reported_as_empty() -> None:
     cluster = Cluster()
     cluster.run()
     text = report_of(cluster)

@@ -74,7 +74,7 @@ GI = 1 << 30
         ),
     ],
 )
-def test_the_cluster_in_one_sentence(
+def test_cluster_sentence_summarises_the_cluster(
     pods: int, waiting: int, gated: int, nodes: int, reasons: list[ReasonCount], want: str
 ) -> None:
     sentence = cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=reasons)
@@ -90,7 +90,7 @@ def test_the_cluster_in_one_sentence(
         pytest.param(3, 3, "3 of 9 pods are pending; all for the same reason: no room", id="all for one"),
     ],
 )
-def test_a_root_cause_comes_before_the_reasons_of_messages(waiting: int, of_cause: int, want: str) -> None:
+def test_a_root_cause_takes_precedence_over_message_reasons(waiting: int, of_cause: int, want: str) -> None:
     cause, reasons = CommonCause("no room", of_cause), [ReasonCount("Insufficient cpu", 3, 3)]
     assert cluster_sentence(pods=9, waiting=waiting, gated=0, nodes=5, reasons=reasons, cause=cause) == want
 
@@ -112,7 +112,7 @@ def test_a_root_cause_comes_before_the_reasons_of_messages(waiting: int, of_caus
         ),
     ],
 )
-def test_a_node_in_one_sentence(
+def test_node_sentence_summarises_a_node(
     ready: bool, cordoned: bool, pods: int, full_by: list[str], named_by: int, want: str
 ) -> None:
     sentence = node_sentence(
@@ -143,7 +143,7 @@ def test_a_node_in_one_sentence(
         ),
     ],
 )
-def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None, want: str) -> None:
+def test_queue_sentence_summarises_the_queue(counts: dict[str, int], retry_ns: int | None, want: str) -> None:
     assert queue_sentence(counts, next_retry_in_ns=retry_ns, next_pod="batch/job-3") == want
 
 
@@ -163,7 +163,9 @@ def test_the_queue_in_one_sentence(counts: dict[str, int], retry_ns: int | None,
         ),
     ],
 )
-def test_a_comparison_in_one_sentence(moved: int, only_a: int, only_b: int, nodes_b: int, want: str) -> None:
+def test_comparison_sentence_summarises_the_differences(
+    moved: int, only_a: int, only_b: int, nodes_b: int, want: str
+) -> None:
     sentence = comparison_sentence(
         a="A", b="B", pods=50, moved=moved, only_a=only_a, only_b=only_b, nodes_a=9, nodes_b=nodes_b
     )
@@ -187,5 +189,5 @@ def test_a_comparison_in_one_sentence(moved: int, only_a: int, only_b: int, node
         pytest.param("replay", "done", 0, "Replayed x", id="a recording was replayed"),
     ],
 )
-def test_a_source_is_described_by_what_its_session_does(kind: str, state: str, lag: int, want: str) -> None:
+def test_source_sentence_describes_the_sync_state(kind: str, state: str, lag: int, want: str) -> None:
     assert source_sentence(name="x", kind=kind, state=state, lag_seconds=lag) == want

@@ -8,7 +8,7 @@ from bayplan.engine.records import RecordLevel
 from tests.analysis.runs import busy_run, node, pod, run
 
 
-def test_a_row_a_node_and_columns_for_every_plugin() -> None:
+def test_a_decision_table_has_a_row_per_node_and_columns_per_plugin() -> None:
     nodes = [node("n0").obj(), node("n1").taint("slow", effect="PreferNoSchedule").obj(), node("n2", cpu="1").obj()]
     result = run(*nodes, pod("p", cpu="2").obj())
     decision = result.records.decision(0)
@@ -24,7 +24,7 @@ def test_a_row_a_node_and_columns_for_every_plugin() -> None:
     assert (third["filter.NodeResourcesFit"], third["total"], third["raw.TaintToleration"]) == (False, None, None)
 
 
-def test_weighted_scores_sum_up_to_the_total() -> None:
+def test_weighted_scores_add_up_to_the_total() -> None:
     result = busy_run()
     for number, record in enumerate(result.records):
         if record.frame < 0:
@@ -36,7 +36,7 @@ def test_weighted_scores_sum_up_to_the_total() -> None:
                 assert row["total"] == sum(row[name] for name in row if name.startswith("weighted."))
 
 
-def test_summaries_are_a_table_at_every_level_that_has_them() -> None:
+def test_summary_records_convert_to_a_table() -> None:
     result = busy_run(RecordLevel.SUMMARY)
     table = records_table(result.records)
     assert table.num_rows == len(result.records)

@@ -50,7 +50,7 @@ class OddNodes(PerNodePlugin):
 # --- pods that have a node ---------------------------------------------------------------------------------------------
 
 
-def test_the_winner_is_explained_by_what_made_the_difference() -> None:
+def test_explain_reports_the_plugins_that_decided_between_winner_and_runner_up() -> None:
     nodes = [node("n0").obj(), node("n1").obj(), node("n2").taint("slow", effect="PreferNoSchedule").obj()]
     found = explained(run(*nodes, node("n3", cpu="500m").obj(), pod("p").obj(), seed=3), "p")
     detail = found.detail
@@ -82,7 +82,7 @@ def test_the_winner_is_explained_by_what_made_the_difference() -> None:
     ],
     ids=["there is one node", "there are two"],
 )
-def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> None:
+def test_a_single_feasible_node_is_explained_without_scores(nodes: list[str], want: str) -> None:
     made = [node(name, cpu="100m" if name == "small" else "4").obj() for name in nodes]
     found = explained(run(*made, pod("p").obj()), "p")
     assert found.verdict == want
@@ -91,14 +91,14 @@ def test_a_single_feasible_node_was_not_scored(nodes: list[str], want: str) -> N
     assert "a single one is taken without scoring it" in text_of(found)
 
 
-def test_a_pod_that_brought_its_node_has_no_decision() -> None:
+def test_a_pod_loaded_with_a_node_has_no_decision() -> None:
     found = explained(run(node("n0").obj(), pod("p").node("n0").obj()), "p")
     assert found.verdict == "default/p is on n0; it had this node when it was loaded"
     assert (found.attempts, found.detail) == ([], None)
     assert "attempt" not in text_of(found)
 
 
-def test_what_became_of_a_pod_is_told() -> None:
+def test_the_verdict_reports_finished_and_deleted_pods() -> None:
     done = pod("done").annotation({"bayplan.io/run-time": "30s"}).obj()
     result = run(node("n0").obj(), done, pod("gone").obj(), later={60: [Delete(Pod, "default/gone")]})
     assert explained(result, "done").verdict.startswith("default/done has succeeded on n0: ")
@@ -109,7 +109,7 @@ def test_what_became_of_a_pod_is_told() -> None:
 # --- pods that wait ----------------------------------------------------------------------------------------------------
 
 
-def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() -> None:
+def test_a_pending_pod_is_explained_with_rejections_by_plugin_and_reason() -> None:
     nodes = [node(f"n{number}", cpu="1").obj() for number in range(3)]
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
     found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
@@ -129,7 +129,7 @@ def test_a_waiting_pod_is_explained_by_plugin_and_reason_in_upstreams_words() ->
     assert "3  NodeResourcesFit: Insufficient cpu (preemption can't help)\n     n0, n1, n2\n" in text
 
 
-def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
+def test_a_pre_filter_rejection_is_listed_first_and_explains_every_node() -> None:
     fields = [{"key": "metadata.name", "operator": "In", "values": [name]} for name in ("n0", "n1")]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": fields}]}}
     result = run(node("n0").obj(), node("n1").obj(), pod("p").spec(affinity={"nodeAffinity": required}).obj())
@@ -149,19 +149,19 @@ def test_a_rejection_by_pre_filter_comes_before_all_nodes() -> None:
     ],
     ids=["gated", "unattended"],
 )
-def test_a_pod_that_was_never_tried_says_why(made: object, want: str) -> None:
+def test_pods_without_attempts_are_explained(made: object, want: str) -> None:
     found = explained(run(node("n0").obj(), made.obj()), "p")  # type: ignore[attr-defined]
     assert found.verdict == want
     assert found.detail is None
 
 
-def test_without_nodes_there_is_nothing_to_reject() -> None:
+def test_explain_reports_a_cluster_without_nodes() -> None:
     found = explained(run(pod("p").obj()), "p")
     assert found.verdict == "default/p is pending: the cluster has no nodes"
     assert "there was no node" in text_of(found)
 
 
-def test_attempts_are_told_in_order_and_one_is_shown_in_full() -> None:
+def test_attempts_are_listed_in_order_and_one_is_shown_in_full() -> None:
     result = run(node("n0", cpu="1").obj(), pod("p", cpu="3").obj(), later={60: [node("n1").obj(), node("n2").obj()]})
     found = explained(result, "p")
     assert [(each.outcome, each.time_ns) for each in found.attempts] == [
@@ -178,7 +178,7 @@ def test_attempts_are_told_in_order_and_one_is_shown_in_full() -> None:
         explained(result, "p", attempt=7)
 
 
-def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
+def test_explain_describes_the_last_of_several_pods_with_one_name() -> None:
     result = run(
         node("n0").obj(), pod("p").obj(), later={30: [Delete(Pod, "default/p")], 60: [pod("p", cpu="9").obj()]}
     )
@@ -191,7 +191,7 @@ def test_a_pod_that_was_made_anew_is_explained_in_its_last_life() -> None:
 # --- preemption --------------------------------------------------------------------------------------------------------
 
 
-def test_a_preemption_names_the_node_and_the_victims() -> None:
+def test_a_preemption_is_explained_with_node_and_victims() -> None:
     small = [pod(f"small-{number}", cpu="2").obj() for number in range(2)]
     result = run(node("n0").obj(), *small, later={60: [pod("p", cpu="3").priority(1000).obj()]})
     found = explained(result, "p", attempt=1)
@@ -214,7 +214,7 @@ def one_node(result: SimulationResult, name: str) -> NodeDetail:
     return found.node_detail
 
 
-def test_one_node_is_followed_through_all_plugins() -> None:
+def test_explaining_one_node_lists_the_results_of_all_plugins() -> None:
     nodes = [node("n0", cpu="500m").taint("dedicated", "gpu").obj(), node("n1").obj(), node("n2", cpu="8").obj()]
     result = run(*nodes, pod("p", cpu="2").obj())
     lost = one_node(result, "n0")
@@ -236,7 +236,7 @@ def test_one_node_is_followed_through_all_plugins() -> None:
         one_node(result, "n22")
 
 
-def test_custom_plugins_are_told_of_like_any_other() -> None:
+def test_custom_plugins_are_explained_like_in_tree_plugins() -> None:
     nodes = [node(f"n{number}").obj() for number in (0, 2, 4, 7, 9)]
     found = explained(run(*nodes, pod("p").obj(), plugins=[OddNodes]), "p")
     assert found.node == "n4"
@@ -250,25 +250,25 @@ def test_custom_plugins_are_told_of_like_any_other() -> None:
     assert "OddNodes x1" in text_of(found)
 
 
-def test_summaries_alone_are_said_to_be_not_enough() -> None:
+def test_explain_suggests_full_records_if_only_summaries_exist() -> None:
     found = explained(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.SUMMARY), "p")
     assert found.detail is None
     assert len(found.attempts) == 1
     assert "run it again with --records full" in " ".join(text_of(found).split())
 
 
-def test_a_run_without_records_says_so() -> None:
+def test_explain_suggests_full_records_if_nothing_was_recorded() -> None:
     found = explained(run(node("n0").obj(), pod("p").obj(), level=RecordLevel.OFF), "p")
     assert found.verdict == "default/p is on n0"
     assert "this run was not recorded; run it again with --records full" in text_of(found)
 
 
-def test_an_explanation_is_plain_data() -> None:
+def test_an_explanation_round_trips_through_json() -> None:
     found = explained(run(node("n0").obj(), node("n1").obj(), pod("p").obj()), "p", node="n1")
     assert msgspec.json.decode(msgspec.json.encode(found.as_dict()), type=Explanation) == found
 
 
-def test_texts_fit_into_80_columns_and_all_nodes_are_named_on_demand() -> None:
+def test_long_node_lists_are_shortened_unless_all_nodes_are_requested() -> None:
     nodes = [node(f"a-node-with-a-long-name-{number:02}.cluster.example", cpu="1").obj() for number in range(30)]
     nodes += [node(f"worker-{number}").obj() for number in range(8)]
     found = explained(run(*nodes, pod("p", cpu="2").obj()), "p", best=100)
@@ -279,7 +279,7 @@ def test_texts_fit_into_80_columns_and_all_nodes_are_named_on_demand() -> None:
     assert max(map(len, lines)) <= 100
 
 
-def test_ranked_rows_put_the_chosen_node_first_among_equals() -> None:
+def test_the_chosen_node_ranks_first_among_ties() -> None:
     result = run(*(node(f"n{number}").obj() for number in range(5)), pod("p").obj(), seed=5)
     decision = result.records.decision(0)
     rows = ranked_rows(decision)
@@ -291,7 +291,7 @@ def test_ranked_rows_put_the_chosen_node_first_among_equals() -> None:
     assert len(attempt_detail(source, attempt, decision, rows, source.pods[0], 2).best) == 2
 
 
-def test_an_attempt_that_ends_before_the_first_node_has_none_tried() -> None:
+def test_an_attempt_rejected_before_filtering_evaluates_no_nodes() -> None:
     later = {5: [node("n1").obj()], 30: [node("n2").obj()]}
     found = explained(run(node("n0").obj(), pod("p").claim("data").obj(), later=later), "p")
     assert [each.evaluated_nodes for each in found.attempts] == [0] * len(found.attempts)

@@ -29,7 +29,9 @@ from bayplan.analysis.grouped_problems import group_messages, group_warnings
         ),
     ],
 )
-def test_warnings(warnings: list[tuple[str, str, str, str]], want: list[str]) -> None:
+def test_repeated_warnings_are_grouped_with_count_and_first_places(
+    warnings: list[tuple[str, str, str, str]], want: list[str]
+) -> None:
     assert group_warnings(warnings).lines() == want
 
 
@@ -51,5 +53,7 @@ def test_warnings(warnings: list[tuple[str, str, str, str]], want: list[str]) ->
         ),
     ],
 )
-def test_messages(messages: list[tuple[str, str, str]], want: list[str]) -> None:
+def test_repeated_messages_are_grouped_with_count_and_first_pods(
+    messages: list[tuple[str, str, str]], want: list[str]
+) -> None:
     assert group_messages(messages).lines() == want

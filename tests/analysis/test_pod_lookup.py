@@ -65,7 +65,7 @@ PODS = [
         "a pod with its kind",
     ],
 )
-def test_found(text: str, want: list[str]) -> None:
+def test_find_pods_returns_matching_pods(text: str, want: list[str]) -> None:
     assert [pod.key for pod in find_pods(text, PODS)] == want
 
 
@@ -90,18 +90,18 @@ def test_found(text: str, want: list[str]) -> None:
         "nothing like it",
     ],
 )
-def test_refused(text: str, want: str) -> None:
+def test_ambiguous_and_unknown_names_are_refused_with_a_suggestion(text: str, want: str) -> None:
     with pytest.raises(InputError) as refused:
         find_pods(text, PODS)
     assert want in str(refused.value)
 
 
-def test_many_candidates_are_counted() -> None:
+def test_surplus_candidates_are_counted_in_the_error() -> None:
     pods = [life(f"d/web-{number}") for number in range(9)]
     with pytest.raises(InputError, match="d/web-4 and 4 more"):
         find_pods("web", pods)
 
 
-def test_a_run_without_pods_has_nothing_to_find() -> None:
+def test_find_pods_refuses_a_run_without_pods() -> None:
     with pytest.raises(InputError, match="try input with pods"):
         find_pods("web", [])

@@ -59,18 +59,18 @@ PREEMPTION = "preemption: 0/4 nodes are available: 4 No preemption victims found
         ),
     ],
 )
-def test_a_message_is_taken_apart(message: str, want: tuple[Reason, ...]) -> None:
+def test_reasons_of_parses_a_scheduler_message(message: str, want: tuple[Reason, ...]) -> None:
     assert sorted(reasons_of(message)) == sorted(want)
 
 
-def test_short_reasons_name_the_first_and_hint_at_the_rest() -> None:
+def test_short_reasons_lists_the_two_most_frequent_reasons() -> None:
     message = "0/9 nodes are available: 1 Too many pods, 2 x, 3 Insufficient memory, 5 Insufficient cpu."
     assert short_reasons(message) == "Insufficient cpu (5), Insufficient memory (3), ..."
     assert short_reasons("no profile") == "no profile"
     assert short_reasons("") == ""
 
 
-def test_a_pod_counts_for_each_of_its_reasons_and_for_one_main_reason() -> None:
+def test_a_pod_counts_for_each_of_its_reasons_and_once_for_its_main_reason() -> None:
     messages = [
         ("0/9 nodes are available: 8 Insufficient cpu, 1 node(s) were unschedulable.", 3),
         ("0/9 nodes are available: 5 Too many pods, 1 node(s) were unschedulable.", 2),

@@ -27,7 +27,7 @@ def busy() -> SimulationResult:
     return busy_run()
 
 
-def test_the_report_tells_what_somebody_wants_to_know(busy: SimulationResult) -> None:
+def test_the_report_contains_all_sections(busy: SimulationResult) -> None:
     text = text_of(busy)
     assert f"seed 1, digest {busy.digest}" in text
     for heading in (
@@ -42,20 +42,20 @@ def test_the_report_tells_what_somebody_wants_to_know(busy: SimulationResult) ->
     assert "records" in text
 
 
-def test_no_line_is_longer_than_80_columns_or_ends_with_blanks(busy: SimulationResult) -> None:
+def test_lines_have_at_most_80_columns_and_no_trailing_spaces(busy: SimulationResult) -> None:
     lines = text_of(busy).splitlines()
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line != line.rstrip()] == []
     assert "\x1b" not in "".join(lines)
 
 
-def test_colours_are_for_terminals(busy: SimulationResult) -> None:
+def test_colours_are_used_only_on_terminals(busy: SimulationResult) -> None:
     out = io.StringIO()
     print_report(busy, Console(file=out, width=80, force_terminal=True, color_system="standard"))
     assert "\x1b[1mbayplan" in out.getvalue()
 
 
-def test_real_time_is_shown_but_is_no_fact(busy: SimulationResult) -> None:
+def test_wall_clock_time_is_printed_but_not_part_of_the_facts(busy: SimulationResult) -> None:
     busy.wall = WallClock(load_seconds=0.25, simulate_seconds=0.5)
     try:
         assert f"{len(busy.records) * 2:,} a second, 0.50 s and 0.25 s to load" in " ".join(text_of(busy, 200).split())
@@ -66,12 +66,12 @@ def test_real_time_is_shown_but_is_no_fact(busy: SimulationResult) -> None:
         busy.wall = WallClock()
 
 
-def test_a_pipe_gets_80_columns() -> None:
+def test_output_to_a_pipe_has_80_columns() -> None:
     assert report_console().width == 80
 
 
 @pytest.mark.parametrize("level", list(RecordLevel), ids=[str(level) for level in RecordLevel])
-def test_a_cluster_with_nothing_in_it_has_a_report(level: RecordLevel) -> None:
+def test_empty_clusters_have_a_report(level: RecordLevel) -> None:
     assert "no pod got a node in this run" in text_of(run(level=level))
     assert "no nodes available to schedule pods" in text_of(run(pod("p").obj(), level=level))
     lonely = text_of(run(node("n").obj(), level=level))
@@ -79,7 +79,7 @@ def test_a_cluster_with_nothing_in_it_has_a_report(level: RecordLevel) -> None:
     assert "Pending: " not in lonely
 
 
-def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
+def test_ignored_input_is_counted_and_the_first_warnings_are_listed() -> None:
     result = run(node("n").obj())
     warnings = [
         LoadWarning(
@@ -112,7 +112,7 @@ def test_whatever_was_ignored_is_counted_and_the_first_of_it_listed() -> None:
     )
 
 
-def test_texts_are_never_taken_for_markup() -> None:
+def test_text_is_never_interpreted_as_markup() -> None:
     facts = RunFacts(
         pods=PodCounts(total=1),
         stopped="[bold]it was[/bold] told to",
@@ -126,7 +126,7 @@ def test_texts_are_never_taken_for_markup() -> None:
     assert "[red]Thing[/red]" in out.getvalue()
 
 
-def test_long_lists_are_cut_and_what_is_cut_is_counted() -> None:
+def test_long_lists_are_truncated_with_a_count() -> None:
     pods = [pod(f"p{number}", cpu=f"{number + 20}").obj() for number in range(12)]
     pods += [pod(f"q{number}").node_selector({f"label-{number}": "x"}).obj() for number in range(3)]
     nodes = [node(f"n{number}", zone=f"zone-{number:02}").obj() for number in range(12)]

@@ -58,7 +58,7 @@ def directory(result: SimulationResult, tmp_path_factory: pytest.TempPathFactory
     return open_result(path)
 
 
-def test_every_decision_is_read_as_the_arrays_it_was(result: SimulationResult, directory: ResultDirectory) -> None:
+def test_decisions_round_trip_through_a_result_directory(result: SimulationResult, directory: ResultDirectory) -> None:
     assert list(directory.records) == list(result.records)
     assert len(result.records) > 40
     kinds = set()
@@ -71,7 +71,9 @@ def test_every_decision_is_read_as_the_arrays_it_was(result: SimulationResult, d
     assert len(kinds) == 4
 
 
-def test_pods_nodes_and_events_are_read_as_they_were(result: SimulationResult, directory: ResultDirectory) -> None:
+def test_pods_nodes_and_events_round_trip_through_a_result_directory(
+    result: SimulationResult, directory: ResultDirectory
+) -> None:
     assert len(directory.pods) == len(result.pods)
     for ours, theirs in zip(directory.pods, result.pods, strict=True):
         assert ours.pod is not None
@@ -87,7 +89,7 @@ def test_pods_nodes_and_events_are_read_as_they_were(result: SimulationResult, d
     assert directory.facts == run_facts(result)
 
 
-def test_searches_that_end_early_are_read_as_they_were(tmp_path: Path) -> None:
+def test_sampled_decisions_round_trip(tmp_path: Path) -> None:
     records = sampled_cycles(300, 5).records
     write_records(records, tmp_path)
     stored = StoredRecords(tmp_path)
@@ -110,7 +112,7 @@ class OwnScale(PerNodePlugin):
 
 
 @pytest.mark.parametrize("plugins", [[], [OwnScale]], ids=["PodTopologySpread", "a custom plugin"])
-def test_scores_that_depend_on_more_than_the_raw_one_are_read_as_they_were(
+def test_scores_normalized_by_more_than_the_raw_score_round_trip(
     plugins: list[type[PerNodePlugin]], tmp_path: Path
 ) -> None:
     labels = {"app": "web"}
@@ -129,7 +131,7 @@ def test_scores_that_depend_on_more_than_the_raw_one_are_read_as_they_were(
         assert_same(directory.decision(number), result.records.decision(number))
 
 
-def test_a_result_of_summaries_has_no_records_and_says_so(tmp_path: Path) -> None:
+def test_a_result_with_summaries_has_no_full_records(tmp_path: Path) -> None:
     export(busy_run(RecordLevel.SUMMARY), tmp_path / "r")
     directory = open_result(tmp_path / "r")
     assert directory.level is RecordLevel.SUMMARY
@@ -144,7 +146,7 @@ def files_of(directory: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_same_run_writes_the_same_bytes_under_another_hash_seed(tmp_path: Path, result: SimulationResult) -> None:
+def test_the_same_run_writes_identical_files_under_any_hash_seed(tmp_path: Path, result: SimulationResult) -> None:
     program = (
         "import sys; from pathlib import Path; from tests.analysis.runs import busy_run; "
         "from bayplan.analysis.export import export; export(busy_run(), Path(sys.argv[1]))"
@@ -159,13 +161,13 @@ def test_the_same_run_writes_the_same_bytes_under_another_hash_seed(tmp_path: Pa
     assert files_of(tmp_path / "in this process") == first
 
 
-def test_no_file_tells_where_or_when_it_was_written(directory: ResultDirectory) -> None:
+def test_files_contain_neither_their_path_nor_wall_clock_times(directory: ResultDirectory) -> None:
     for name, content in files_of(directory.path).items():
         assert str(directory.path).encode() not in content, name
         assert b"seconds" not in content, name
 
 
-def test_an_older_result_is_replaced_as_a_whole(tmp_path: Path, result: SimulationResult) -> None:
+def test_an_existing_result_is_replaced_completely(tmp_path: Path, result: SimulationResult) -> None:
     export(result, tmp_path / "r")
     (tmp_path / "r" / "note.txt").write_text("mine")
     export(busy_run(RecordLevel.SUMMARY, seed=2), tmp_path / "r")
@@ -183,7 +185,7 @@ def test_an_older_result_is_replaced_as_a_whole(tmp_path: Path, result: Simulati
     assert open_result(tmp_path / "r").facts.seed == 2
 
 
-def test_a_directory_that_is_no_result_is_left_alone(tmp_path: Path, result: SimulationResult) -> None:
+def test_export_refuses_to_overwrite_other_files(tmp_path: Path, result: SimulationResult) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "summary.json").write_text('{"mine": 1}')
     with pytest.raises(InputError, match="a folder with other files; try another name"):
@@ -197,7 +199,7 @@ def test_a_directory_that_is_no_result_is_left_alone(tmp_path: Path, result: Sim
         export(result, tmp_path / "file")
 
 
-def test_a_failed_export_leaves_nothing_behind(
+def test_a_failed_export_leaves_the_previous_result_unchanged(
     tmp_path: Path, result: SimulationResult, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     export(result, tmp_path / "r")
@@ -222,13 +224,15 @@ def test_a_failed_export_leaves_nothing_behind(
     ],
     ids=["a path that is not there", "a file", "an empty directory"],
 )
-def test_what_is_no_result_is_refused(make: Callable[[Path], object], want: str, tmp_path: Path) -> None:
+def test_open_result_refuses_missing_and_foreign_paths(
+    make: Callable[[Path], object], want: str, tmp_path: Path
+) -> None:
     make(tmp_path / "r")
     with pytest.raises(InputError, match=want):
         open_result(tmp_path / "r")
 
 
-def test_a_result_of_a_later_version_is_refused(tmp_path: Path, result: SimulationResult) -> None:
+def test_a_result_of_a_newer_version_is_refused(tmp_path: Path, result: SimulationResult) -> None:
     export(result, tmp_path / "r")
     summary = msgspec.json.decode((tmp_path / "r" / "summary.json").read_bytes())
     (tmp_path / "r" / "summary.json").write_bytes(msgspec.json.encode(summary | {"format": 99}))

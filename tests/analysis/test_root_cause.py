@@ -189,7 +189,9 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param([], make_pod("x"), "the cluster has no nodes", id="no nodes"),
     ],
 )
-def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodBuilder, want: str) -> None:
+def test_explain_unblock_and_waiting_reasons_give_the_same_root_cause(
+    objects: Sequence[Built], pod: PodBuilder, want: str
+) -> None:
     built = built_of(*objects, pod)
     cluster = Cluster(built, record_level=RecordLevel.OFF)
     reasons = cluster.waiting_reasons()
@@ -219,14 +221,14 @@ def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodB
         ),
     ],
 )
-def test_an_affinity_that_the_configuration_adds_is_named(pod: PodBuilder, want: str) -> None:
+def test_added_affinity_of_the_configuration_is_named_as_the_cause(pod: PodBuilder, want: str) -> None:
     cluster = Cluster(
         built_of(*GENERAL, *nodes("gpu", "g1", "g2"), pod), configuration=ADDED, record_level=RecordLevel.OFF
     )
     assert cluster.explain("x").verdict == f"default/x is pending: {want}"
 
 
-def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
+def test_the_root_cause_of_a_simulated_pod_describes_its_last_attempt() -> None:
     pod = make_pod("x").label(app="web").req(cpu="2").spread({"app": "web"}, "zone")
     result = run(*built_of(*GENERAL, *SPREAD, *nodes("general", "c1", zone="c", cpu="1"), pod))
     source, life = SimulationSource(result), next(each for each in result.pods if each.key == "default/x")
@@ -236,7 +238,7 @@ def test_the_last_attempt_of_a_simulation_is_told_as_it_was() -> None:
     )
 
 
-def test_the_rules_of_a_volume_are_compiled_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_node_affinity_of_a_volume_is_compiled_once_for_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     compiled: list[NodeSelectorTerm] = []
 
     def counting(term: NodeSelectorTerm, path: str) -> NodeTerm:
@@ -251,7 +253,7 @@ def test_the_rules_of_a_volume_are_compiled_once_for_all_nodes(monkeypatch: pyte
     assert len(compiled) < len(far)
 
 
-def test_a_volume_out_of_reach_is_named_with_the_reasons_of_the_nodes_that_reach_it() -> None:
+def test_a_blocked_volume_zone_is_named_with_the_rejections_of_its_nodes() -> None:
     claim, volume = make_claim("data").bound("pv").obj(), make_volume("pv").zone("a").bound("data").obj()
     tainted = [each.taint("team", "db").obj() for each in nodes("general", "a1", "a2", zone="a")]
     cluster = Cluster(

@@ -47,13 +47,13 @@ def test_nodes_decisions_and_zones_are_counted(busy: SimulationResult) -> None:
     assert 0 < decisions.bytes_per_record < 5_000
 
 
-def test_facts_are_plain_data_that_can_be_read_again(busy: SimulationResult) -> None:
+def test_run_facts_round_trip_through_json(busy: SimulationResult) -> None:
     facts = run_facts(busy)
     assert msgspec.json.decode(msgspec.json.encode(facts.as_dict()), type=RunFacts) == facts
     assert "seconds" not in str(facts.as_dict())
 
 
-def test_pods_wait_in_groups_with_upstreams_words(busy: SimulationResult) -> None:
+def test_pending_pods_are_grouped_by_upstreams_message(busy: SimulationResult) -> None:
     groups = {group.message: group for group in pending_groups(busy.pods, busy.scheduler)}
     assert "waiting for scheduling gates: [example.com/wait]" in groups
     assert groups['no profile for scheduler name "another"'].fate == "unattended"
@@ -63,7 +63,7 @@ def test_pods_wait_in_groups_with_upstreams_words(busy: SimulationResult) -> Non
     )
 
 
-def test_large_groups_come_first_and_name_three_pods() -> None:
+def test_the_largest_group_comes_first_and_lists_three_pods() -> None:
     pods = [pod(f"big-{number}", cpu="9").obj() for number in range(5)]
     result = run(node("n1").obj(), pod("picky").node_selector(disk="ssd").obj(), *pods)
     first, second = pending_groups(result.pods, result.scheduler)
@@ -84,7 +84,7 @@ def timeline(**fields: object) -> PodTimeline:
     return PodTimeline(**(given | fields))  # type: ignore[arg-type]
 
 
-def test_waits_are_those_of_pods_that_the_run_placed() -> None:
+def test_waiting_times_cover_only_pods_that_the_run_placed() -> None:
     placed = [timeline(bound_ns=wait, fate=PodFate.PLACED) for wait in (10, 20, 30, 1000)]
     brought = timeline(bound_ns=0, imported=True, fate=PodFate.PLACED)
     waiting = timeline(arrived_ns=40)
@@ -93,12 +93,12 @@ def test_waits_are_those_of_pods_that_the_run_placed() -> None:
     assert unbound_waits([*placed, brought, waiting], 100) == waits_of([60])
 
 
-def test_waits_of_nobody_are_zero() -> None:
+def test_waiting_times_and_attempts_without_pods_are_zero() -> None:
     assert bound_waits([]).pods == 0
     assert attempts_of([timeline()]).most == 0
 
 
-def test_attempts_name_the_pod_that_was_tried_most() -> None:
+def test_attempts_name_the_pod_with_the_most_attempts() -> None:
     facts = attempts_of([timeline(attempts=1), timeline(key="d/q", attempts=7), timeline(key="d/r", attempts=7)])
     assert (facts.pods, facts.total, facts.most, facts.most_pod, facts.repeated) == (3, 15, 7, "d/q", 2)
 
@@ -106,7 +106,7 @@ def test_attempts_name_the_pod_that_was_tried_most() -> None:
 # --- fragmentation ----------------------------------------------------------------------------------------------------
 
 
-def test_idle_cpu_on_nodes_where_the_common_pod_does_not_fit_is_fragmentation() -> None:
+def test_idle_cpu_is_fragmented_where_typical_pods_do_not_fit() -> None:
     # Three nodes of 4: pods of 3 leave 1 idle on each, where no pod of 3 fits; one of 2 leaves 2.
     nodes = [node(f"n{number}", memory="64Gi").obj() for number in range(3)]
     result = run(*nodes, *(pod(f"p{number}", cpu="3", memory="1Gi").obj() for number in range(3)))
@@ -118,7 +118,7 @@ def test_idle_cpu_on_nodes_where_the_common_pod_does_not_fit_is_fragmentation() 
     assert facts.waiting == []
 
 
-def test_shapes_weigh_as_many_pods_as_there_are_and_only_where_they_ask() -> None:
+def test_stranded_amounts_are_weighted_by_the_number_of_pods_per_shape() -> None:
     # On n0 three pods of 1 cpu leave 1: enough for one more of them, not for one of 4 (which sits on n1).
     nodes = [node(f"n{number}").obj() for number in range(2)]
     big = pod("big", cpu="4").obj()
@@ -132,7 +132,7 @@ def test_shapes_weigh_as_many_pods_as_there_are_and_only_where_they_ask() -> Non
     assert memory.stranded == (1 * 12 * GI + 3 * 7 * GI) // 4
 
 
-def test_a_gpu_that_waiting_and_typical_pods_can_not_reach_is_unusable() -> None:
+def test_an_unreachable_gpu_is_unusable() -> None:
     gpu = node("gpu", cpu="2").capacity({"example.com/gpu": "4"}).obj()
     one = pod("one", cpu="2").req({"example.com/gpu": "1"}).obj()
     two = pod("two", cpu="2").req({"example.com/gpu": "1"}).obj()
@@ -146,13 +146,13 @@ def test_a_gpu_that_waiting_and_typical_pods_can_not_reach_is_unusable() -> None
     assert shape.idle_on_one == {"cpu": 8000, "memory": 8 * GI, "example.com/gpu": 3}
 
 
-def test_a_pod_that_labels_keep_away_lacks_no_room() -> None:
+def test_a_pod_excluded_by_labels_counts_no_idle_amounts() -> None:
     result = run(node("n1").obj(), pod("picky").node_selector(disk="ssd").obj())
     (shape,) = fragmentation(result.pods, result.scheduler).waiting
     assert (shape.allowed, shape.idle["cpu"]) == (0, 0)
 
 
-def test_replicas_are_one_shape_and_pods_of_daemon_sets_are_none() -> None:
+def test_replicas_form_one_shape_and_daemon_set_pods_none() -> None:
     result = run(node("n1").obj(), node("n2").obj(), deployment("web", 5))
     facts = fragmentation(result.pods, result.scheduler)
     assert (facts.shapes, facts.pods, facts.common_pods) == (1, 5, 5)
@@ -162,7 +162,7 @@ def test_replicas_are_one_shape_and_pods_of_daemon_sets_are_none() -> None:
 
 
 @pytest.mark.parametrize("level", list(RecordLevel), ids=[str(level) for level in RecordLevel])
-def test_an_empty_cluster_has_facts_too(level: RecordLevel) -> None:
+def test_empty_clusters_have_facts(level: RecordLevel) -> None:
     for result in (run(level=level), run(pod("p").obj(), level=level), run(node("n").obj(), level=level)):
         facts = run_facts(result)
         assert facts.pods.total == len(result.pods)

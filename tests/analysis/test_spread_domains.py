@@ -8,7 +8,7 @@ from bayplan.objects.pod import Pod
 from bayplan.testing import make_node
 
 
-def test_constraints_for_which_no_node_counts_have_words_too() -> None:
+def test_a_spread_constraint_without_eligible_nodes_is_described() -> None:
     constraints = [
         {
             "maxSkew": 1,

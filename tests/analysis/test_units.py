@@ -33,7 +33,7 @@ GI = 1 << 30
         ("nvidia.com/gpu", 12_000, "12,000"),
     ],
 )
-def test_amounts(resource: str, amount: int, want: str) -> None:
+def test_amounts_are_formatted_in_the_units_of_their_resource(resource: str, amount: int, want: str) -> None:
     assert format_amount(resource, amount) == want
 
 
@@ -54,7 +54,7 @@ def test_amounts(resource: str, amount: int, want: str) -> None:
         (-2_000_000_000, "-2 s"),
     ],
 )
-def test_durations(duration_ns: int, want: str) -> None:
+def test_durations_are_formatted_with_a_suitable_unit(duration_ns: int, want: str) -> None:
     assert format_duration(duration_ns) == want
 
 
@@ -71,7 +71,7 @@ def test_durations(duration_ns: int, want: str) -> None:
         (1.2, "120 %"),
     ],
 )
-def test_shares(share: float, want: str) -> None:
+def test_shares_are_formatted_as_percentages(share: float, want: str) -> None:
     assert format_share(share) == want
 
 
@@ -99,5 +99,5 @@ def test_a_percentile_is_the_smallest_number_that_covers_its_share(numbers: list
         pytest.param(["a", "b"], 1200, "a, b and 1,200 more", id="what is not named is counted"),
     ],
 )
-def test_lists(items: list[str], more: int, want: str) -> None:
+def test_lists_are_formatted_with_commas_and_a_final_and(items: list[str], more: int, want: str) -> None:
     assert format_list(items, more=more) == want

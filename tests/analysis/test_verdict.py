@@ -85,7 +85,7 @@ def record(
         ),
     ],
 )
-def test_a_decision_in_one_line(decision: Record, margin: int | None, want: str) -> None:
+def test_decision_text_describes_a_decision_in_one_line(decision: Record, margin: int | None, want: str) -> None:
     assert decision_text(decision, margin) == want
 
 
@@ -122,11 +122,13 @@ def attempt(feasible: int, *, evaluated: int = 5, outcome: str = "unschedulable"
         pytest.param(attempt(0), attempt(0, message="y"), "now y", id="another reason"),
     ],
 )
-def test_what_is_different_in_an_attempt(before: Attempt | None, after: Attempt, want: str) -> None:
+def test_attempt_difference_describes_changes_since_the_previous_attempt(
+    before: Attempt | None, after: Attempt, want: str
+) -> None:
     assert attempt_difference(before, after) == want
 
 
-def test_the_verdict_says_what_the_last_decision_said() -> None:
+def test_the_verdict_names_the_pod_and_its_node() -> None:
     result = busy_run()
     source = SimulationSource(result)
     for life in result.pods:
@@ -180,7 +182,7 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
         pytest.param([], pod("p"), FULL, "the cluster has no nodes", id="there are no nodes"),
     ],
 )
-def test_why_a_pod_waits_in_one_sentence(
+def test_waiting_reason_explains_a_pending_pod_in_one_sentence(
     nodes: list[NodeBuilder], made: PodBuilder, level: RecordLevel, want: str
 ) -> None:
     result = run(*(each.obj() for each in nodes), made.obj(), level=level)

@@ -30,7 +30,7 @@ def cluster_of(pods: int) -> Cluster:
     )
 
 
-def test_random_trials_are_taken_back() -> None:
+def test_random_trials_leave_the_state_unchanged() -> None:
     cluster = cluster_of(18)
     trial, rng = cluster.trial(), random.Random(7)
     before = {key: info.pod for key, info in trial.state.pods.items()}
@@ -55,7 +55,7 @@ def test_random_trials_are_taken_back() -> None:
     assert trial.attempt([make_pod("x").req(cpu="2").obj()]).fits
 
 
-def test_pods_that_leave_come_back_through_their_controllers() -> None:
+def test_displaced_pods_are_rescheduled_only_if_a_controller_recreates_them() -> None:
     cluster = cluster_of(6)
     cluster.add(make_pod("bare").req(cpu="1").node("n0").obj())
     trial = cluster.trial()
@@ -67,7 +67,7 @@ def test_pods_that_leave_come_back_through_their_controllers() -> None:
     assert moved == {"default/p0": True, "default/bare": False}
 
 
-def test_a_nominated_pod_counts_on_its_node_and_is_not_scheduled() -> None:
+def test_a_nominated_pod_uses_its_node_but_is_not_scheduled() -> None:
     nominated = make_pod("first").req(cpu="3").priority(10).nominated("a").obj()
     cluster = Cluster([make_node("a").capacity(cpu="4").obj(), nominated], record_level=RecordLevel.OFF)
     trial = cluster.trial()
@@ -77,7 +77,7 @@ def test_a_nominated_pod_counts_on_its_node_and_is_not_scheduled() -> None:
     assert "default/first" not in trial.state.pods
 
 
-def test_plugins_are_switched_off_one_by_one() -> None:
+def test_single_plugins_can_be_disabled_in_a_trial() -> None:
     cluster = Cluster([make_node("a").capacity(cpu="4").taint("gpu").obj()], record_level=RecordLevel.OFF)
     trial, pod = cluster.trial(), make_pod("x").req(cpu="8").obj()
     for without, want in (

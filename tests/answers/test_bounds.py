@@ -19,7 +19,7 @@ def large(name: str, price: float) -> NodeShape:
     return parse_shape(f"name={name},cpu=4,memory=8Gi,pods=20,price={price}")
 
 
-def test_without_or_tools_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_or_tools_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools", None)
     cluster = cluster_of(node("a"), node("b"), running("web-1", "a").obj())
     with pytest.raises(MissingExtra, match="bayplan\\[bounds\\]"):
@@ -29,27 +29,27 @@ def test_without_or_tools_the_error_names_the_extra(monkeypatch: pytest.MonkeyPa
 class TestPacking:
     """With OR-tools."""
 
-    def test_pods_that_can_not_be_split_keep_nodes(self) -> None:
+    def test_packing_bounds_removal_by_whole_pods(self) -> None:
         # Three pods of 3 cores fill two nodes of 4 in parts, but take three whole ones.
         pods = [running(f"web-{name}", name, cpu="2500m").obj() for name in "abc"]
         cluster = cluster_of(node("a"), node("b"), node("c"), *pods)
         assert nodes_to_remove(cluster).bound.nodes == 1
         assert nodes_to_remove(cluster, packing=True).bound.nodes == 0
 
-    def test_a_taint_keeps_a_node_from_being_room(self) -> None:
+    def test_a_tainted_node_offers_no_room(self) -> None:
         tainted = make_node("t").capacity(cpu="64", memory="64Gi", pods="20").taint("gpu").obj()
         pods = [running(f"web-{name}", name, cpu="3").obj() for name in "ab"]
         answer = nodes_to_remove(cluster_of(node("a"), node("b"), tainted, *pods), candidates=["a", "b"], packing=True)
         assert (answer.bound.nodes, len(answer.removed)) == (0, 0)
         assert "OR-tools" in answer.bound.method
 
-    def test_the_price_of_whole_nodes_counts(self) -> None:
+    def test_packing_bounds_the_price_by_whole_nodes(self) -> None:
         cluster = cluster_of(node("a", cpu="1"), *(waiting(f"w-{number}", cpu="3") for number in range(3)))
         relaxed = nodes_to_add(cluster, [large("l", 2.0)])
         packed = nodes_to_add(cluster, [large("l", 2.0)], packing=True)
         assert relaxed.bound < packed.bound == packed.price == 6.0
 
-    def test_the_bound_is_the_same_each_time(self) -> None:
+    def test_the_bound_is_deterministic(self) -> None:
         pods = [running(f"web-{number}", "abcd"[number % 4], cpu="700m").obj() for number in range(12)]
         cluster = cluster_of(*(node(name) for name in "abcd"), *pods)
         options = DrainOptions()

@@ -51,12 +51,14 @@ NODES = (node("n1"), node("n2", zone="b"))
         ),
     ],
 )
-def test_copies(items: tuple[KubernetesObject, ...], asked: str, preempts: bool, want: tuple[int, str | None]) -> None:
+def test_capacity_reports_the_number_of_copies_and_the_limiting_reason(
+    items: tuple[KubernetesObject, ...], asked: str, preempts: bool, want: tuple[int, str | None]
+) -> None:
     answer = capacity(cluster_of(*items), [Share(asked)], preempts=preempts)
     assert (answer.copies, next(iter(answer.runs_out), None)) == want
 
 
-def test_the_filter_that_leaves_no_room_is_named() -> None:
+def test_the_blocking_filter_is_named() -> None:
     pods = [
         running(f"one-{name}", name, owner="one").label({"app": "one"}).pod_anti_affinity({"app": "one"}, "zone").obj()
         for name in ("n1", "n2")
@@ -69,7 +71,7 @@ def test_the_filter_that_leaves_no_room_is_named() -> None:
     )
 
 
-def test_a_copy_names_its_victims_and_where_they_go() -> None:
+def test_preempting_copies_list_their_victims_with_node_and_controller() -> None:
     pods = [running(f"web-{number}", "n1").obj() for number in range(4)]
     cluster = cluster_of(
         node("n1"), node("n2", zone="b", cpu="1"), *pods, running("top-1", "n2", owner="top", cpu="3", priority=9).obj()
@@ -83,7 +85,7 @@ def test_a_copy_names_its_victims_and_where_they_go() -> None:
     assert cluster.state.pods.keys() == {f"default/{name}" for name in ("web-0", "web-1", "web-2", "web-3", "top-1")}
 
 
-def test_a_mix_keeps_its_proportions() -> None:
+def test_a_mix_preserves_its_proportions() -> None:
     cluster = cluster_of(*NODES, WEB, running("db-1", "n2", owner="db", cpu="2").obj())
     answer = capacity(cluster, [Share("web", 2), Share("db", 1)])
     assert (answer.mixes, {each.workload: each.copies for each in answer.workloads}) == (
@@ -92,7 +94,7 @@ def test_a_mix_keeps_its_proportions() -> None:
     )
 
 
-def test_each_zone_tells_what_it_took_and_why_it_takes_no_more() -> None:
+def test_each_zone_reports_its_copies_and_why_it_takes_no_more() -> None:
     answer = capacity(cluster_of(*NODES, node("n3", zone="b", cpu="1"), SPREAD), [Share("spread")])
     assert [(each.zone, each.nodes, each.copies, each.nodes_left) for each in answer.groups] == [
         ("a", 1, 3, 0),
@@ -101,7 +103,7 @@ def test_each_zone_tells_what_it_took_and_why_it_takes_no_more() -> None:
     assert answer.groups[0].runs_out == {"Insufficient cpu": 1}
 
 
-def test_answers_are_the_same_however_often_one_asks() -> None:
+def test_repeated_questions_give_the_same_answer() -> None:
     cluster = cluster_of(*NODES, WEB, SPREAD)
     first = [capacity(cluster, [Share("web")], seeds=range(3)) for _ in range(2)]
     assert first[0].by_seed == first[1].by_seed
@@ -118,7 +120,7 @@ def test_answers_are_the_same_however_often_one_asks() -> None:
         pytest.param("web,,db", None, id="no name"),
     ],
 )
-def test_a_mix_is_written_with_commas(text: str, want: list[Share] | None) -> None:
+def test_a_mix_is_parsed_from_comma_separated_workloads(text: str, want: list[Share] | None) -> None:
     if want is None:
         with pytest.raises(InputError, match="workloads"):
             parse_mix(text)
@@ -126,6 +128,6 @@ def test_a_mix_is_written_with_commas(text: str, want: list[Share] | None) -> No
         assert parse_mix(text) == want
 
 
-def test_who_is_not_there_is_refused_with_a_near_name() -> None:
+def test_an_unknown_workload_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="'replicaset/default/web'"):
         capacity(cluster_of(*NODES, WEB), [Share("wev")])

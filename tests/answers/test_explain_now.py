@@ -78,13 +78,13 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         ),
     ],
 )
-def test_the_verdict_is_about_now(pods: list[PodBuilder], target: str, want: str) -> None:
+def test_the_verdict_describes_the_current_state(pods: list[PodBuilder], target: str, want: str) -> None:
     cluster = cluster_of(*pods)
     assert cluster.explain(target).verdict == want
     cluster.state.check_invariants()
 
 
-def test_a_hypothetical_attempt_has_scores_and_says_that_it_is_one() -> None:
+def test_the_hypothetical_attempt_of_a_bound_pod_has_scores_and_a_note() -> None:
     cluster = cluster_of(make_pod("x").node("a"))
     cluster.add(make_node("b").capacity(cpu="4", memory="8Gi").obj())
     found = cluster.explain("x")
@@ -94,7 +94,7 @@ def test_a_hypothetical_attempt_has_scores_and_says_that_it_is_one() -> None:
     assert cluster.node_of("x") == "a"
 
 
-def test_what_would_help_was_tried() -> None:
+def test_explain_lists_remedies_that_were_tried() -> None:
     found = cluster_of(make_pod("x").req(cpu="8")).explain("x")
     assert found.detail is not None
     assert [(each.kind, each.text) for each in found.detail.remedies][:2] == [
@@ -126,14 +126,14 @@ def test_what_would_help_was_tried() -> None:
         ),
     ],
 )
-def test_every_rejection_of_a_node_comes_with_the_smallest_change(node: str, want: dict[str, str]) -> None:
+def test_every_rejection_of_a_node_has_the_smallest_sufficient_change(node: str, want: dict[str, str]) -> None:
     found = cluster_of(make_pod("x").req(cpu="8")).explain("x", node=node)
     assert found.node_detail is not None
     turned = {each.plugin: each.change for each in found.node_detail.verdicts if each.code != "Success"}
     assert turned == want
 
 
-def test_all_filters_speak_of_a_node_although_a_claim_is_missing() -> None:
+def test_a_missing_claim_does_not_hide_the_other_rejections_of_a_node() -> None:
     found = cluster_of(make_pod("x").req(cpu="8").claim("data")).explain("x", node="a")
     assert found.node_detail is not None
     rejecting = {each.plugin: each.change for each in found.node_detail.verdicts if each.code != "Success"}
@@ -141,12 +141,12 @@ def test_all_filters_speak_of_a_node_although_a_claim_is_missing() -> None:
     assert rejecting["VolumeBinding"] == "create PersistentVolumeClaim default/data with a volume"
 
 
-def test_an_unknown_node_is_refused_with_one_that_there_is() -> None:
+def test_an_unknown_node_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match="--node: expected a node of the cluster, got 'gpo'; try 'gpu'"):
         cluster_of(make_pod("x")).explain("x", node="gpo")
 
 
-def test_a_finished_pod_has_no_attempt() -> None:
+def test_explaining_a_finished_pod_is_refused() -> None:
     done: Pod = make_pod("done").node("a").started("2026-01-01T00:00:00Z", phase="Succeeded").obj()
     cluster = cluster_of()
     cluster.add(done)
@@ -168,7 +168,7 @@ class Fraction(PerNodePlugin):
         return 99.5  # type: ignore[return-value]
 
 
-def test_a_score_out_of_range_is_told_with_plugin_node_and_value() -> None:
+def test_an_out_of_range_score_is_reported_with_plugin_node_and_value() -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "abc"]
     pods = make_pod("waits").obj(), make_pod("runs").node("a").obj()
     cluster = Cluster([*nodes, *pods], plugins=[TooHigh], record_level=RecordLevel.OFF)
@@ -179,7 +179,7 @@ def test_a_score_out_of_range_is_told_with_plugin_node_and_value() -> None:
     assert [each.sentence for each in cluster.waiting_reasons()] == [wrong]
 
 
-def test_a_score_that_is_no_integer_is_refused_with_plugin_node_and_value() -> None:
+def test_a_non_integer_score_raises_plugin_error_with_plugin_node_and_value() -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "ab"]
     cluster = Cluster([*nodes, make_pod("x").obj()], plugins=[Fraction], record_level=RecordLevel.OFF)
     want = "Fraction.score_node: expected an integer from 0 to 100, got 99.5 for node a"
@@ -191,7 +191,7 @@ def test_a_score_that_is_no_integer_is_refused_with_plugin_node_and_value() -> N
         cluster.schedule()
 
 
-def test_the_message_in_the_condition_is_attributed_and_compared() -> None:
+def test_the_message_in_the_pods_condition_is_attributed_and_compared() -> None:
     said = "0/31 nodes are available: 31 node(s) had untolerated taint {foo: bar}."
     condition = PodCondition(
         type="PodScheduled",
@@ -221,7 +221,7 @@ def test_the_message_in_the_condition_is_attributed_and_compared() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_one_set_of_victims_is_named_if_candidates_tie(seed: int) -> None:
+def test_the_verdict_and_the_remedy_name_the_same_victims_if_candidates_tie(seed: int) -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in "abcd"]
     placed = [make_pod(f"p-{name}").req(cpu="4").node(name).started("2026-01-01T00:00:00Z").obj() for name in "abcd"]
     cluster = Cluster([*nodes, *placed, make_pod("urgent").req(cpu="4").priority(9).obj()], seed=seed)

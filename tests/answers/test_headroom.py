@@ -13,14 +13,16 @@ from bayplan.examples import example_path
 from tests.answers.clusters import cluster_of, node, running
 
 
-def test_copies_fit_as_the_pods_of_each_time_leave_room() -> None:
+def test_headroom_follows_the_pods_of_each_time() -> None:
     pods = [running(f"web-{number}", "a", cpu="1").obj() for number in range(3)]
     answer = headroom(lambda time_ns: cluster_of(node("a"), *pods[:time_ns]), [0, 1, 3], parse_mix("web"))
     assert [(row.taken_at_ns, row.copies, row.placed) for row in answer.times] == [(0, 4, 0), (1, 3, 1), (3, 1, 3)]
     assert (answer.least, answer.most, answer.times[2].runs_out) == (1, 4, "cpu")
 
 
-def test_a_result_directory_is_asked_at_evenly_spaced_times(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_headroom_of_a_result_directory_is_computed_at_evenly_spaced_times(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     result = str(tmp_path / "result")
     assert main(["simulate", str(example_path()), "--out", result]) == 0
     capsys.readouterr()
@@ -36,12 +38,12 @@ def test_a_result_directory_is_asked_at_evenly_spaced_times(tmp_path: Path, caps
     ]
 
 
-def test_only_a_result_directory_has_several_times(capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_time_requires_a_result_directory(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["capacity", "deployment/shop/web", str(example_path()), "--over-time", "3"]) == 2
     assert "expected a result directory" in capsys.readouterr().err
 
 
-def test_a_workload_from_a_file_has_no_headroom_over_time(capsys: pytest.CaptureFixture[str]) -> None:
+def test_over_time_refuses_a_workload_from_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     example = str(example_path())
     asked = ["capacity", "deployment/shop/web", example, "--file", example, "--over-time", "3"]
     assert main(asked) == 2

@@ -26,7 +26,7 @@ FULL = (node("n1", cpu="1"), running("web-1", "n1").obj())
         pytest.param([], [SMALL], {}, id="nothing waits"),
     ],
 )
-def test_shapes(cpus: list[str], shapes: list[str], want: dict[str, int]) -> None:
+def test_the_cheapest_sufficient_shapes_are_chosen(cpus: list[str], shapes: list[str], want: dict[str, int]) -> None:
     pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(cpus)]
     answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(text) for text in shapes])
     assert answer.by_shape == want
@@ -34,13 +34,13 @@ def test_shapes(cpus: list[str], shapes: list[str], want: dict[str, int]) -> Non
     assert answer.still_waiting == (0 if want or not cpus else len(cpus))
 
 
-def test_a_pod_that_no_shape_helps_does_not_make_the_others_more_expensive() -> None:
+def test_an_unplaceable_pod_does_not_raise_the_price() -> None:
     pods = [waiting(f"p{number}", cpu=cpu) for number, cpu in enumerate(["2"] * 4 + ["9"])]
     answer = nodes_to_add(cluster_of(*FULL, *pods), [parse_shape(SMALL), parse_shape(LARGE)])
     assert (answer.by_shape, answer.still_waiting) == ({"large/a": 1}, 1)
 
 
-def test_new_nodes_run_the_pods_of_daemon_sets_first() -> None:
+def test_daemon_set_pods_reduce_the_room_on_new_nodes() -> None:
     agent = running("agent-1", "n1", owner="agent", kind="DaemonSet", cpu="500m").obj()
     pods = [waiting(f"p{number}", cpu="1") for number in range(2)]
     answer = nodes_to_add(cluster_of(node("n1", cpu="500m"), agent, *pods), [parse_shape(SMALL)])
@@ -54,14 +54,14 @@ def test_new_nodes_run_the_pods_of_daemon_sets_first() -> None:
         pytest.param(f"{SMALL},example.com/gpu=1", [], id="every resource is there"),
     ],
 )
-def test_resources_that_no_shape_has_are_named(shape: str, want: list[str]) -> None:
+def test_resources_missing_from_all_shapes_are_named(shape: str, want: list[str]) -> None:
     pod = make_pod("train").req(cpu="1", **{"example.com/gpu": "1"}).obj()
     answer = nodes_to_add(cluster_of(*FULL, pod), [parse_shape(shape)])
     assert [text.partition(";")[0] for text in answer.assumptions if "offers" in text] == want
     assert bool(answer.by_shape) is (want == [])
 
 
-def test_room_that_is_there_is_used_and_further_copies_can_be_asked_for() -> None:
+def test_existing_room_is_used_first_and_more_copies_can_be_requested() -> None:
     cluster = cluster_of(node("n1", cpu="4"), running("web-1", "n1").obj())
     answer = nodes_to_add(cluster, [parse_shape(SMALL)], copies={"web": 5})
     assert (answer.placed_without, answer.by_shape, answer.price) == (3, {"small/a": 1}, 1.0)
@@ -69,7 +69,7 @@ def test_room_that_is_there_is_used_and_further_copies_can_be_asked_for() -> Non
     cluster.state.check_invariants()
 
 
-def test_the_nodes_of_a_cluster_are_its_shapes() -> None:
+def test_shapes_of_groups_nodes_by_pool_and_zone() -> None:
     cluster = cluster_of(node("n1", pool="x"), node("n2", pool="x"), node("n3", zone="b", pool="x"))
     assert [each.name for each in shapes_of(cluster.state)] == ["x/a", "x/b"]
 
@@ -85,12 +85,12 @@ def test_the_nodes_of_a_cluster_are_its_shapes() -> None:
         pytest.param("cpu", id="no value"),
     ],
 )
-def test_a_shape_that_can_not_be_read_is_refused(text: str) -> None:
+def test_an_invalid_shape_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         parse_shape(text, cluster_of(*FULL).state)
 
 
-def test_prices_are_by_type() -> None:
+def test_prices_are_parsed_per_instance_type() -> None:
     assert parse_prices(["m5.large=0.1", "n=1=2"]) == {"m5.large": 0.1, "n=1": 2.0}
     with pytest.raises(InputError, match="TYPE=PRICE"):
         parse_prices(["0.1"])

@@ -90,7 +90,7 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
         ),
     ],
 )
-def test_what_a_drain_may_do(
+def test_drain_rules_determine_which_nodes_can_be_removed(
     items: tuple[KubernetesObject, ...], options: DrainOptions, removed: list[str], kept: str
 ) -> None:
     answer = nodes_to_remove(cluster_of(*items), options=options)
@@ -100,7 +100,7 @@ def test_what_a_drain_may_do(
     assert all(kept in reason for reason in ruled)
 
 
-def test_pods_move_once_and_the_bound_holds() -> None:
+def test_each_pod_moves_once_and_the_bound_is_reached() -> None:
     nodes = [node(f"n{number}") for number in range(6)]
     pods = [running(f"web-{number}", f"n{number}", cpu="1500m").obj() for number in range(6)]
     cluster = cluster_of(*nodes, *pods)
@@ -116,7 +116,7 @@ def test_pods_move_once_and_the_bound_holds() -> None:
     assert [*nodes_to_remove(cluster).moves] == [*answer.moves]
 
 
-def test_prices_decide_which_nodes_go() -> None:
+def test_expensive_nodes_are_removed_first() -> None:
     nodes = [node("cheap"), node("dear"), node("other")]
     pods = [running(f"web-{name}", name, cpu="2").obj() for name in ("cheap", "dear", "other")]
     answer = nodes_to_remove(cluster_of(*nodes, *pods), prices={"dear": 9.0}, most=1)
@@ -124,7 +124,7 @@ def test_prices_decide_which_nodes_go() -> None:
     assert answer.price <= answer.bound.price
 
 
-def test_pods_that_wait_take_no_room() -> None:
+def test_pending_pods_are_ignored() -> None:
     answer = nodes_to_remove(cluster_of(*NODES, WEB, OTHER, waiting("new", cpu="2")))
     assert [each.node for each in answer.removed] == ["n1"]
     assert any("1 pending pod is ignored" in text for text in answer.assumptions)

@@ -54,7 +54,9 @@ def cluster(*items: KubernetesObject) -> QuestionCluster:
         pytest.param([], None, 0, id="there is room"),
     ],
 )
-def test_when_room_comes_free(items: list[Pod], assumed: int | None, want: int | None) -> None:
+def test_the_start_time_follows_the_expected_end_of_running_pods(
+    items: list[Pod], assumed: int | None, want: int | None
+) -> None:
     answer = start_times(cluster(*items, waiting("next", cpu="2")), "next", assumed_run_ns=assumed, seeds=(0, 1))
     assert answer.median_ns == want
     assert {each.node for each in answer.starts} == {"" if want is None else "n1"}
@@ -64,7 +66,7 @@ def test_when_room_comes_free(items: list[Pod], assumed: int | None, want: int |
     )
 
 
-def test_histories_give_a_range() -> None:
+def test_a_history_of_run_times_gives_a_range_of_start_times() -> None:
     history = [finished(f"train-{hour}", f"2026-01-01T0{hour}:00:00Z") for hour in range(2, 8)]
     answer = start_times(cluster(ending("train-1"), *history, waiting("next", cpu="2")), "next", seeds=range(8))
     assert answer.earliest_ns is not None
@@ -72,6 +74,6 @@ def test_histories_give_a_range() -> None:
     assert HOUR_NS - SECOND_NS <= answer.earliest_ns < answer.latest_ns <= 6 * HOUR_NS
 
 
-def test_what_does_not_wait_is_refused() -> None:
+def test_a_workload_without_pending_pods_is_refused() -> None:
     with pytest.raises(InputError, match="no pending pod"):
         start_times(cluster(running("web-1", "n1").obj()), "web")

@@ -17,7 +17,7 @@ from tests.answers.clusters import cluster_of, device_objects, node, running, wa
         pytest.param(-1, True, id="a running pod is less important"),
     ],
 )
-def test_victims_are_searched_for_only_if_there_may_be_any(priority: int, searched: bool) -> None:
+def test_a_trial_searches_for_victims_only_if_pods_of_lower_priority_exist(priority: int, searched: bool) -> None:
     kept = running("web-1", "a", cpu="1", priority=priority).obj()
     cluster = cluster_of(node("a"), kept, waiting("big", cpu="8"))
     with cluster.trial(preempts=True) as trial:
@@ -28,7 +28,7 @@ def test_victims_are_searched_for_only_if_there_may_be_any(priority: int, search
     assert ("preemption: " in message) is searched
 
 
-def test_a_pod_that_became_less_important_is_evicted_all_the_same() -> None:
+def test_a_pod_placed_in_the_trial_can_be_evicted() -> None:
     high = running("high", "a", cpu="4", priority=5).obj()
     cluster = cluster_of(node("a"), high)
     with cluster.trial(preempts=True) as trial:
@@ -54,7 +54,7 @@ HOLDER = (
 WANTS_A_DEVICE = make_pod("x").resource_claim("gpu", claim="wanted").priority(9).obj()
 
 
-def test_a_victim_gives_its_devices_back() -> None:
+def test_evicting_a_victim_frees_its_devices() -> None:
     important = running("top", "", cpu="3", priority=9).obj()
     cluster = cluster_of(node("a"), *device_objects(), HOLDER.req(cpu="3").obj())
     with cluster.trial(preempts=True) as trial:
@@ -64,7 +64,7 @@ def test_a_victim_gives_its_devices_back() -> None:
     assert [each.pod for each in trial.evictions] == ["default/holder"]
 
 
-def test_a_new_node_has_the_devices_of_the_one_that_it_is_like() -> None:
+def test_a_new_node_has_the_devices_of_its_model() -> None:
     cluster = cluster_of(node("a"), *device_objects(), HOLDER.obj(), WANTS_A_DEVICE)
     answer = nodes_to_add(cluster, [parse_shape("like=a", cluster.state)])
     assert [(each.pod, each.node) for each in answer.pods] == [("default/x", "added-1")]

@@ -52,7 +52,7 @@ GPU = node("g").taint("gpu")
 FULL = tuple(running(f"web-{name}", name).obj() for name in "abc")
 
 
-def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best() -> None:
+def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("eu-1d").bound("db-data").obj()
     found = asked(*THREE, GPU, claim, volume, make_pod("x").claim("db-data"))
     assert found.verdict == (
@@ -137,12 +137,14 @@ def test_the_filter_that_rejects_every_node_leads_and_a_node_in_its_zone_is_best
         ),
     ],
 )
-def test_a_way_is_found(pod: PodBuilder, others: tuple[KubernetesObject, ...], kind: str, want: list[str]) -> None:
+def test_each_kind_of_suggestion_is_found(
+    pod: PodBuilder, others: tuple[KubernetesObject, ...], kind: str, want: list[str]
+) -> None:
     found = asked(*THREE, *others, pod)
     assert [re.sub(r"web-[abc]( on [abc])?", "web-*", text) for text in told(found, kind)] == want
 
 
-def test_pods_are_moved_only_if_they_find_other_nodes() -> None:
+def test_pods_are_moved_only_if_they_fit_on_other_nodes() -> None:
     small = running("small", "b", "1500m")
     moves = asked(*THREE, running("big", "a", "3"), small, running("full", "c", "4"), make_pod("x").req(cpu="3"))
     assert told(moves, "move pods") == []
@@ -153,7 +155,7 @@ def test_pods_are_moved_only_if_they_find_other_nodes() -> None:
     assert all(each.moved and not each.evicted for each in found.suggestions if each.kind == "move pods")
 
 
-def test_pods_of_lower_priority_are_evicted_and_others_are_not() -> None:
+def test_only_pods_of_lower_priority_are_evicted() -> None:
     low, high = running("low", "a", "4"), running("high", "b", "4").priority(50)
     pod = make_pod("x").req(cpu="3").priority(10, policy="Never")
     found = asked(node("a"), node("b"), low, high, pod)
@@ -162,7 +164,7 @@ def test_pods_of_lower_priority_are_evicted_and_others_are_not() -> None:
     assert not any("high" in each.text for each in found.suggestions)
 
 
-def test_budgets_are_honoured() -> None:
+def test_disruption_budgets_are_honoured() -> None:
     pods = [running(name, on).label(app="web").obj() for name, on in (("one", "a"), ("two", "b"))]
     question: tuple[KubernetesObject | NodeBuilder | PodBuilder, ...] = (
         node("a"),
@@ -176,7 +178,7 @@ def test_budgets_are_honoured() -> None:
     assert told(asked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=1)), "move pods")
 
 
-def test_pods_of_daemon_sets_stay_and_count_on_new_nodes() -> None:
+def test_daemon_set_pods_are_not_moved_and_count_on_new_nodes() -> None:
     daemon = make_pod("agent-a").req(cpu="1").node("a").owner("DaemonSet", "agent").toleration(operator="Exists").obj()
     found = asked(node("a"), daemon, make_pod("x").req(cpu="3500m"))
     assert told(found, "move pods") == []
@@ -193,26 +195,26 @@ def test_pods_of_daemon_sets_stay_and_count_on_new_nodes() -> None:
         "ToBeDeletedByClusterAutoscaler",
     ],
 )
-def test_a_condition_is_never_tolerated_and_no_cordon_of_a_dead_node_is_lifted(key: str) -> None:
+def test_unblock_never_tolerates_condition_taints_or_uncordons_unhealthy_nodes(key: str) -> None:
     ill = node("ill").taint(key).unschedulable()
     found = asked(node("full", cpu="1"), ill, make_pod("x").req(cpu="2"))
     assert {each.kind for each in found.suggestions} <= {"add node", "shrink request"}
 
 
-def test_a_taint_that_is_no_condition_is_tolerated_last() -> None:
+def test_tolerating_an_ordinary_taint_is_suggested_last() -> None:
     found = asked(*THREE, GPU, *FULL, make_pod("x").req(cpu="3"))
     assert found.suggestions[-1].text == "tolerate gpu:NoSchedule"
     assert found.suggestions[0].kind == "add node"
 
 
-def test_pairs_are_tried_if_no_single_change_does() -> None:
+def test_pairs_of_changes_are_tried_if_no_single_change_helps() -> None:
     both = node("a").taint("gpu").unschedulable()
     found = asked(both, make_pod("x"))
     assert told(found, "tolerate taint") == ["tolerate gpu:NoSchedule and uncordon a"]
     assert found.limits == ["single changes and 1 pair of them were tried, no three together"]
 
 
-def test_a_pod_with_devices_leaves_and_gives_them_back() -> None:
+def test_evicting_a_pod_frees_its_devices() -> None:
     objects = device_objects()
     holder = make_pod("holder").uid("uid-holder").node("a").resource_claim("gpu", claim="held").owner("ReplicaSet", "w")
     found = asked(
@@ -223,7 +225,7 @@ def test_a_pod_with_devices_leaves_and_gives_them_back() -> None:
     assert told(found, "add node") == ["add a node like a in eu-1a (4 cpu, 8Gi memory)"]
 
 
-def test_a_workload_is_placed_as_a_whole_if_nodes_are_added() -> None:
+def test_added_nodes_are_enough_for_the_whole_workload() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
     found = asked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
@@ -237,7 +239,7 @@ def test_a_workload_is_placed_as_a_whole_if_nodes_are_added() -> None:
     )
 
 
-def test_a_catalogue_says_what_can_be_had() -> None:
+def test_new_nodes_come_from_the_given_shapes() -> None:
     cluster = Cluster([node("a").obj(), make_pod("x").req(cpu="6").obj()], record_level=RecordLevel.OFF)
     shapes = [
         make_node("m8.2xlarge").capacity(cpu="8", memory="32Gi").obj(),
@@ -250,7 +252,7 @@ def test_a_catalogue_says_what_can_be_had() -> None:
     ]
 
 
-def test_a_pod_that_fits_needs_nothing() -> None:
+def test_a_fitting_pod_gets_no_suggestions() -> None:
     found = asked(node("a"), make_pod("x"))
     assert (found.fits, found.verdict, found.suggestions) == (True, "default/x fits now: it would go to a", [])
 
@@ -263,13 +265,13 @@ def test_a_pod_that_fits_needs_nothing() -> None:
         pytest.param("foreign", "got 'mine'", id="a scheduler that is not configured"),
     ],
 )
-def test_refused(target: str, want: str) -> None:
+def test_placed_unknown_and_foreign_pods_are_refused(target: str, want: str) -> None:
     with pytest.raises(InputError) as raised:
         asked(node("a"), make_pod("placed").node("a"), make_pod("foreign").scheduler("mine"), target=target)
     assert want in str(raised.value)
 
 
-def test_suggestions_are_rows_of_tables() -> None:
+def test_suggestions_convert_to_tables() -> None:
     rows = asked(node("a"), make_pod("x").req(cpu="5")).rows
     table = rows.to_arrow()
     assert table.column("kind").to_pylist() == [each.kind for each in rows]
@@ -282,7 +284,7 @@ def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:
     return made.taint("gpu") if tainted else made
 
 
-def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tolerating_it_comes_first() -> None:
+def test_a_taint_reserving_the_requested_devices_is_the_cause_and_is_tolerated_first() -> None:
     found = asked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert found.verdict == (
         "default/x is pending: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; the pod does "
@@ -298,14 +300,14 @@ def test_a_taint_that_reserves_the_devices_the_pod_asks_for_is_the_cause_and_tol
         pytest.param(GPU, id="the taint is on a node without the device"),
     ],
 )
-def test_a_taint_that_does_not_reserve_devices_is_tolerated_last(other: NodeBuilder) -> None:
+def test_an_ordinary_taint_on_a_device_node_gets_no_precedence(other: NodeBuilder) -> None:
     holder = make_pod("holder").req(**{"cpu": "1", "example.com/gpu": "1"}).node("full").owner("ReplicaSet", "h").obj()
     found = asked(*THREE, gpu_node("g1"), other, holder, make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert "tolerate taint of its nodes" not in [each.kind for each in found.suggestions]
     assert "tolerate taint" in [each.kind for each in found.suggestions]
 
 
-def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload_if_those_that_run_ask_for_it_too() -> None:
+def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload() -> None:
     zone = "topology.kubernetes.io/zone"
     built = [
         make_pod(f"db-{number}").label({"app": "db"}).pod_anti_affinity({"app": "db"}, zone).owner("StatefulSet", "db")
@@ -323,7 +325,7 @@ def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload_if_those_that_run_
     )
 
 
-def test_anti_affinity_is_relaxed_in_the_template_that_people_edit() -> None:
+def test_anti_affinity_is_relaxed_in_the_deployment_of_the_replica_set() -> None:
     host = "kubernetes.io/hostname"
     built = [
         make_pod(f"web-{number}")
@@ -356,7 +358,7 @@ def test_anti_affinity_is_relaxed_in_the_template_that_people_edit() -> None:
         ),
     ],
 )
-def test_a_change_is_listed_once(pod: PodBuilder, want: list[str]) -> None:
+def test_each_change_is_listed_once(pod: PodBuilder, want: list[str]) -> None:
     assert told(asked(*THREE, pod), "relax constraint") == want
 
 
@@ -368,18 +370,18 @@ def test_a_change_is_listed_once(pod: PodBuilder, want: list[str]) -> None:
         pytest.param({"cpu": "6", "memory": "12Gi"}, "the pod may run slower or run out of memory", id="both"),
     ],
 )
-def test_the_risk_of_a_smaller_request_is_that_of_its_resources(requests: dict[str, str], want: str) -> None:
+def test_the_risk_of_a_smaller_request_depends_on_its_resources(requests: dict[str, str], want: str) -> None:
     found = asked(*THREE, make_pod("x").req(**requests))
     assert [each.risk for each in found.suggestions if each.kind == "shrink request"] == [want]
 
 
-def test_a_required_affinity_to_a_pod_that_is_not_there_is_said() -> None:
+def test_a_required_affinity_to_a_missing_pod_is_reported_as_the_cause() -> None:
     found = asked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
     assert found.cause is not None
     assert found.cause.sentence == ("it requires a pod with app=store on its node, and no node has one")
 
 
-def test_a_volume_on_a_node_that_is_unreachable_is_said() -> None:
+def test_a_volume_on_an_unreachable_node_is_reported_as_the_cause() -> None:
     claim = make_claim("data").bound("pv1").obj()
     volume = make_volume("pv1").bound("data").node_affinity("kubernetes.io/hostname", "c").obj()
     dead = node("c", "eu-1c").taint("node.kubernetes.io/unreachable")
@@ -388,7 +390,7 @@ def test_a_volume_on_a_node_that_is_unreachable_is_said() -> None:
     assert found.cause.sentence == "its volume data is on c, which is unreachable"
 
 
-def test_the_place_of_a_pod_of_the_same_workload_is_proposed_only_if_nothing_else_helps() -> None:
+def test_evicting_pods_of_the_same_workload_is_not_suggested_if_another_change_helps() -> None:
     high = make_priority_class("high", 100)
     own = [running(f"web-{name}", name, cpu="4").obj() for name in "abc"]
     found = asked(*THREE, *own, high, make_pod("x").req(cpu="4").owner("ReplicaSet", "web"))
@@ -401,7 +403,7 @@ def pool(name: str, zone: str, **labels: str) -> NodeBuilder:
     return node(f"{name}-{zone}", zone).label(place).label(pool=name, **labels)
 
 
-def test_a_new_node_in_another_zone_is_in_that_zone_by_all_its_labels() -> None:
+def test_a_new_node_has_its_zone_in_all_zone_labels() -> None:
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("d").bound("db-data").obj()
     nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
     found = asked(*nodes, claim, volume, make_pod("x").claim("db-data"))
@@ -412,28 +414,28 @@ def test_a_new_node_in_another_zone_is_in_that_zone_by_all_its_labels() -> None:
     assert {text for key, text in metadata["labels"].items() if key.endswith("/zone")} == {"d"}
 
 
-def test_a_label_of_a_shape_is_named_if_the_pod_asks_for_it() -> None:
+def test_a_label_of_a_shape_is_named_if_the_pod_selects_it() -> None:
     nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
     full = [running("one", "general-a", "4"), running("two", "general-b", "4")]
     found = asked(*nodes, *full, make_pod("x").req(cpu="1").node_selector(cost="spot"))
     assert told(found, "add node") == ["add a node like the nodes of general with cost=spot in a (4 cpu, 8Gi memory)"]
 
 
-def test_the_taint_of_the_pool_that_a_pod_selects_is_tolerated_first_and_no_other_pool_takes_its_label() -> None:
+def test_the_selected_pools_taint_is_tolerated_first_and_other_pools_never_get_its_label() -> None:
     found = asked(pool("general", "a"), pool("gpu", "a").taint("gpu"), make_pod("x").node_selector(pool="gpu"))
     assert found.suggestions[0].kind == "tolerate taint of its nodes"
     assert told(found)[0] == "tolerate gpu:NoSchedule"
     assert not any("with pool=gpu" in text for text in told(found, "add node"))
 
 
-def test_no_node_without_devices_is_bought_with_those_of_another_pool() -> None:
+def test_new_nodes_with_devices_come_only_from_a_pool_with_devices() -> None:
     gpus = pool("gpu", "a").capacity({"nvidia.com/gpu": "1"})
     user = make_pod("user").req({"nvidia.com/gpu": "1"}).node("gpu-a").owner("ReplicaSet", "ml")
     found = asked(pool("general", "a"), gpus, user, make_pod("x").req({"nvidia.com/gpu": "1"}))
     assert told(found, "add node") == ["add a node like the nodes of gpu in a (4 cpu, 8Gi memory, 1 nvidia.com/gpu)"]
 
 
-def test_a_spread_that_counts_zones_which_the_pod_cannot_use_is_corrected_first() -> None:
+def test_correcting_a_spread_over_unusable_zones_is_suggested_first() -> None:
     pods = [running("web-1", "a").label(app="web"), running("web-2", "b").label(app="web")]
     waiting = make_pod("x").label(app="web").node_affinity("topology.kubernetes.io/zone", "eu-1a", "eu-1b")
     found = asked(*THREE, *pods, waiting.spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"))

@@ -8,7 +8,7 @@ from bayplan import Cluster, RecordLevel, make_node, make_pod
 from bayplan.answers.waiting_reasons import WaitingReason, waiting_sentence
 
 
-def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
+def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
     nodes = [make_node("a").capacity(cpu="4").obj(), make_node("gpu").capacity(cpu="4").taint("gpu").obj()]
     large = [make_pod(f"large-{number}").req(cpu="8").obj() for number in range(2)]
     both = [make_pod(f"both-{number}").req(cpu="8").node_selector(disk="ssd").obj() for number in range(3)]
@@ -27,7 +27,7 @@ def test_the_reason_that_alone_blocks_most_pods_is_first() -> None:
     assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]
 
 
-def test_each_reason_has_the_number_of_its_own_nodes() -> None:
+def test_each_reason_counts_only_the_nodes_it_rejects() -> None:
     nodes = [make_node(name).capacity(cpu="4", memory="4Gi").obj() for name in ("a", "b")]
     tainted = make_node("c").capacity(cpu="4", memory="4Gi").taint("gpu").obj()
     cluster = Cluster([*nodes, tainted], record_level=RecordLevel.OFF)
@@ -56,7 +56,7 @@ def test_a_cluster_without_nodes_is_the_reason() -> None:
         pytest.param((1, 2), "1 of 9 pods is pending: no room; 2 more are held back by gates", id="one, and gates"),
     ],
 )
-def test_the_first_reason_leads(counts: tuple[int, int], want: str) -> None:
+def test_waiting_sentence_starts_with_the_first_reason_other_than_gates(counts: tuple[int, int], want: str) -> None:
     rows = [
         WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[]),
         WaitingReason(plugin="NodeResourcesFit", alone=2, pods=2, sentence="no room", examples=[]),
@@ -65,6 +65,6 @@ def test_the_first_reason_leads(counts: tuple[int, int], want: str) -> None:
     assert waiting_sentence(rows, waiting=waiting, gated=gated, pods=9, nodes=3) == want
 
 
-def test_there_is_no_reason_if_only_gates_hold_pods_back() -> None:
+def test_waiting_sentence_is_empty_if_only_gates_block_pods() -> None:
     gate = WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[])
     assert waiting_sentence([gate], waiting=0, gated=3, pods=9, nodes=3) == ""

@@ -61,7 +61,9 @@ def kinds(answer: Answer) -> dict[str, str]:
         pytest.param((*NODES, *WEB), "restart=web", {}, id="a restart leads to the same places here"),
     ],
 )
-def test_changes(items: tuple[KubernetesObject, ...], change: str, want: dict[str, str]) -> None:
+def test_each_kind_of_change_reports_the_affected_pods(
+    items: tuple[KubernetesObject, ...], change: str, want: dict[str, str]
+) -> None:
     cluster = cluster_of(*items)
     answer = what_if(cluster, [parse_change(change)])
     assert kinds(answer) == want
@@ -70,12 +72,12 @@ def test_changes(items: tuple[KubernetesObject, ...], change: str, want: dict[st
     assert [*what_if(cluster, [parse_change(change)]).differences] == [*answer.differences]
 
 
-def test_scaling_down_takes_the_pods_that_a_replica_set_would() -> None:
+def test_scaling_down_removes_pending_pods_first() -> None:
     answer = what_if(cluster_of(*NODES, *WEB, waiting("web-9", owner="web", cpu="9")), [parse_change("scale=web:3")])
     assert kinds(answer) == {"web-9": "gone"}
 
 
-def test_a_higher_priority_evicts() -> None:
+def test_a_raised_priority_evicts_a_pod() -> None:
     pods = [running(f"w-{number}", "n1", cpu="2").obj() for number in range(2)]
     cluster = cluster_of(node("n1"), *pods, waiting("urgent", cpu="2"))
     answer = what_if(cluster, [parse_change("priority=pod/urgent:10")])
@@ -83,7 +85,7 @@ def test_a_higher_priority_evicts() -> None:
     assert len(answer.evictions) == 1
 
 
-def test_a_pod_that_waits_on_both_sides_is_no_difference_and_one_that_fits_now_is_none_either() -> None:
+def test_pods_with_the_same_outcome_on_both_sides_are_not_listed() -> None:
     answer = what_if(cluster_of(*NODES, BIG, waiting("fits")), [parse_change("cordon=n1")])
     assert kinds(answer) == {}
     measures = {each.name: (each.before, each.after) for each in answer.measures}
@@ -91,7 +93,7 @@ def test_a_pod_that_waits_on_both_sides_is_no_difference_and_one_that_fits_now_i
     assert difference_text(answer)[0] == "cordon=n1: no difference; all 2 pods are where they were."
 
 
-def test_evicted_pods_come_back_and_name_who_evicted_them() -> None:
+def test_an_evicted_pod_is_requeued_and_its_preemptor_is_named() -> None:
     pods = [running(f"w-{number}", "n1", cpu="2").obj() for number in range(2)]
     cluster = cluster_of(
         node("n1"), node("n2", cpu="2"), *pods, running("top-0", "n2", owner="top", cpu="2", priority=5).obj()
@@ -116,7 +118,9 @@ def configured(cluster: QuestionCluster, change: str, **options: object) -> Answ
         pytest.param({"reschedule": Reschedule.THESE, "these": ["web"]}, ["web-0", "web-1"], id="or some of them"),
     ],
 )
-def test_another_configuration_decides_again_if_asked_to(reschedule: dict[str, object], want: list[str]) -> None:
+def test_a_changed_configuration_moves_only_pods_selected_for_rescheduling(
+    reschedule: dict[str, object], want: list[str]
+) -> None:
     # Only the taint keeps pods from the node with most room.
     avoided = make_node("n2").capacity(cpu="64", memory="256Gi").taint("x", "y", "PreferNoSchedule").obj()
     pods = [running(name, "n1", cpu="100m", owner=name[:-2]).obj() for name in ("web-0", "web-1", "db-0")]
@@ -125,7 +129,7 @@ def test_another_configuration_decides_again_if_asked_to(reschedule: dict[str, o
     assert {each.plugin for each in answer.differences} == ({"TaintToleration"} if want else set())
 
 
-def test_the_plugin_that_decided_is_named() -> None:
+def test_a_difference_names_the_deciding_plugin() -> None:
     cluster = cluster_of(node("n1"), node("n2"), running("web-0", "n1").obj())
     answer = what_if(cluster, [parse_change("taint=n1:x=y:NoExecute")])
     assert [(each.plugin, each.reason) for each in answer.differences] == [
@@ -134,7 +138,7 @@ def test_the_plugin_that_decided_is_named() -> None:
     assert answer.explained == 1
 
 
-def test_two_clusters_are_compared_pod_by_pod() -> None:
+def test_compare_lists_differences_between_two_clusters_per_pod() -> None:
     one = cluster_of(*NODES, *WEB, waiting("gone"))
     moved = running("web-0", "n2").obj()
     two = cluster_of(*NODES[1:], moved, *WEB[1:], waiting("new"))
@@ -164,7 +168,7 @@ def test_two_clusters_are_compared_pod_by_pod() -> None:
         pytest.param("cordon=", None, id="no target"),
     ],
 )
-def test_how_changes_are_written(text: str, want: Change | None) -> None:
+def test_changes_are_parsed_and_formatted(text: str, want: Change | None) -> None:
     if want is None:
         with pytest.raises(InputError, match="change"):
             parse_change(text)
@@ -187,7 +191,7 @@ def test_how_changes_are_written(text: str, want: Change | None) -> None:
         pytest.param("delete=nobody", id="no such workload"),
     ],
 )
-def test_a_change_that_can_not_be_made_is_refused_and_leaves_nothing_behind(text: str) -> None:
+def test_an_impossible_change_is_refused_and_leaves_the_cluster_unchanged(text: str) -> None:
     cluster = cluster_of(*NODES, *WEB)
     with pytest.raises(InputError):
         what_if(cluster, [parse_change(text)])
@@ -195,13 +199,13 @@ def test_a_change_that_can_not_be_made_is_refused_and_leaves_nothing_behind(text
     assert set(cluster.state.pods) == {f"default/web-{number}" for number in range(3)}
 
 
-def test_every_kind_of_change_is_in_the_help() -> None:
+def test_the_help_lists_every_kind_of_change() -> None:
     from bayplan.cli.what_if import what_if as command
 
     assert [kind for kind in CHANGES if f"{kind}=" not in (command.__doc__ or "")] == []
 
 
-def test_uncordoning_takes_the_taint_of_the_cordon_away_too() -> None:
+def test_uncordoning_removes_the_cordon_taint() -> None:
     cordoned = (
         make_node("n9")
         .capacity(cpu="64", memory="64Gi")

@@ -29,7 +29,7 @@ async def pod_of(server: Server, name: str) -> Pod:
     return pod
 
 
-def test_what_is_wanted_of_one_pod_is_done_in_order() -> None:
+def test_actions_of_one_pod_are_executed_in_order() -> None:
     async def scene() -> None:
         async with running() as server:
             await server.add_nodes("n1")
@@ -43,7 +43,7 @@ def test_what_is_wanted_of_one_pod_is_done_in_order() -> None:
     play(scene())
 
 
-def test_requests_go_between_the_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_api_requests_are_handled_between_slices_of_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(action_pump, "SLICE_SECONDS", 0.0)
 
     async def scene() -> None:
@@ -61,7 +61,7 @@ def test_requests_go_between_the_slices(monkeypatch: pytest.MonkeyPatch) -> None
     play(scene())
 
 
-def test_events_are_written_when_no_binding_waits_and_dropped_when_there_are_too_many(
+def test_events_are_written_after_bindings_and_dropped_above_the_limit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(action_executor, "MAX_EVENTS", 2)
@@ -81,7 +81,7 @@ def test_events_are_written_when_no_binding_waits_and_dropped_when_there_are_too
     play(scene())
 
 
-def test_a_bug_in_carrying_out_gives_the_pod_back(
+def test_a_bug_in_action_execution_fails_the_binding_and_retries_the_pod(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*arguments: object) -> None:
@@ -107,7 +107,7 @@ def test_a_bug_in_carrying_out_gives_the_pod_back(
         play(scene())
 
 
-def test_requests_are_those_of_the_scheduler() -> None:
+def test_status_updates_are_owned_by_kube_scheduler() -> None:
     async def scene() -> None:
         async with running() as server:
             await server.add_pod("big", cpu="1000")

@@ -79,7 +79,7 @@ async def with_pod(server: Server) -> None:
     await server.settle()
 
 
-def test_each_attempt_is_read_when_it_is_written() -> None:
+def test_each_new_attempt_in_the_annotations_is_recorded_once() -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
@@ -101,7 +101,7 @@ def test_each_attempt_is_read_when_it_is_written() -> None:
     asyncio.run(scene())
 
 
-def test_the_condition_of_the_pod_is_the_message_of_its_newest_attempt() -> None:
+def test_the_newest_attempt_has_the_message_of_the_pod_condition() -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
@@ -124,7 +124,7 @@ def test_the_condition_of_the_pod_is_the_message_of_its_newest_attempt() -> None
         pytest.param([["a", "b"], ["b"]], ["a", "b"], id="entries are dropped and none is added"),
     ],
 )
-def test_the_history_is_read_once(versions: Sequence[Sequence[str]], want: list[str]) -> None:
+def test_each_history_entry_is_recorded_once(versions: Sequence[Sequence[str]], want: list[str]) -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
@@ -138,7 +138,7 @@ def test_the_history_is_read_once(versions: Sequence[Sequence[str]], want: list[
     asyncio.run(scene())
 
 
-def test_annotations_without_a_history_are_one_attempt_each() -> None:
+def test_annotations_without_a_history_are_one_attempt_per_change() -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
@@ -149,7 +149,7 @@ def test_annotations_without_a_history_are_one_attempt_each() -> None:
     asyncio.run(scene())
 
 
-def test_the_prefix_before_v0_4_0_is_read_as_well() -> None:
+def test_annotations_with_the_prefix_before_v0_4_0_are_read() -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
@@ -164,7 +164,7 @@ def test_the_prefix_before_v0_4_0_is_read_as_well() -> None:
     asyncio.run(scene())
 
 
-def test_pods_that_come_with_annotations_show_them() -> None:
+def test_annotations_of_created_pods_are_recorded() -> None:
     """Imported pods do. The nodes of this cluster are not in the matrix: that attempt may have had others."""
 
     async def scene() -> None:
@@ -182,7 +182,7 @@ def test_pods_that_come_with_annotations_show_them() -> None:
     asyncio.run(scene())
 
 
-def test_another_pod_of_the_same_name_begins_anew() -> None:
+def test_attempt_numbers_restart_for_a_new_pod_with_the_same_name() -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
@@ -195,7 +195,7 @@ def test_another_pod_of_the_same_name_begins_anew() -> None:
     asyncio.run(scene())
 
 
-def test_a_pod_that_is_deleted_while_its_annotations_are_read_is_forgotten() -> None:
+def test_a_pod_deleted_during_reading_is_forgotten() -> None:
     async def scene() -> None:
         async with running(OUTSIDE) as server:
             reader = server.simulator.reader
@@ -228,7 +228,7 @@ def test_a_pod_that_is_deleted_while_its_annotations_are_read_is_forgotten() -> 
         ),
     ],
 )
-def test_annotations_that_can_not_be_read_are_logged(
+def test_invalid_annotations_are_logged(
     annotations: dict[str, str], problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def scene() -> None:
@@ -247,7 +247,7 @@ def test_annotations_that_can_not_be_read_are_logged(
     asyncio.run(scene())
 
 
-def test_entries_of_a_history_without_results_are_no_attempts() -> None:
+def test_history_entries_without_results_are_not_recorded() -> None:
     """256 KiB hold 87,000 of them; comparing two such histories took minutes."""
 
     async def scene() -> None:
@@ -276,17 +276,17 @@ def test_entries_of_a_history_without_results_are_no_attempts() -> None:
         pytest.param("abab", "ababab", 4, id="entries repeat in turn"),
     ],
 )
-def test_known_entries_are_the_longest_end_with_which_the_history_begins(before: str, now: str, want: int) -> None:
+def test_known_entries_counts_the_longest_suffix_that_starts_the_history(before: str, now: str, want: int) -> None:
     assert known_entries([*map(ord, before)], [*map(ord, now)]) == want
 
 
-def test_known_entries_of_two_long_histories_are_found_in_linear_time() -> None:
+def test_known_entries_takes_linear_time() -> None:
     """100,000 entries of which only the last or the first differs: comparing end by end took minutes."""
     assert known_entries([*[1] * 99_999, 2], [1] * 100_000) == 0
     assert known_entries([2, *[1] * 99_999], [1] * 100_000) == 99_999
 
 
-def test_what_is_written_here_is_not_read_back() -> None:
+def test_own_result_annotations_are_not_read_as_external_attempts() -> None:
     async def scene() -> None:
         async with running(replace(FULL, annotations=True)) as server:
             await with_pod(server)
@@ -300,7 +300,7 @@ def test_what_is_written_here_is_not_read_back() -> None:
     asyncio.run(scene())
 
 
-def test_both_schedulers_of_a_pod_are_told_apart() -> None:
+def test_own_and_external_attempts_are_distinguished() -> None:
     """Annotations that a pod came with, then an attempt of our own, whose annotations are added to them."""
 
     async def scene() -> None:

@@ -135,7 +135,7 @@ def comparable(key: str, text: str) -> object:
 
 
 @pytest.mark.parametrize("name", [name for name in scenarios() if name != "extender"])
-def test_recorded_scenarios_give_the_recorded_annotations(name: str, tmp_path: Path) -> None:
+def test_recorded_scenarios_yield_the_recorded_annotations(name: str, tmp_path: Path) -> None:
     scenario = scenarios()[name]
     ours = asyncio.run(annotations_after(scenario, tmp_path))
     # After a random choice among equal nodes the cluster differs.
@@ -210,7 +210,7 @@ def serving_extender(scenario: dict[str, Any]) -> Iterator[str]:
         thread.join()
 
 
-def test_what_extenders_said_is_written_with_the_scores_that_counted(tmp_path: Path) -> None:
+def test_extender_results_match_the_recorded_annotations(tmp_path: Path) -> None:
     scenario = scenarios()["extender"]
     with serving_extender(scenario) as url:
         ours = asyncio.run(annotations_after(scenario, tmp_path, url))
@@ -224,7 +224,7 @@ def test_what_extenders_said_is_written_with_the_scores_that_counted(tmp_path: P
                 assert found[key] == recorded[key], f"{pod} {key}"
 
 
-def test_what_was_decided_about_another_pod_of_that_name_is_not_written() -> None:
+def test_results_of_a_deleted_pod_are_not_written_to_its_successor() -> None:
     async def scene() -> None:
         async with running(ANNOTATED, Clock(paused=True)) as server:
             await server.add_nodes("n1", "n2")
@@ -247,7 +247,7 @@ def test_what_was_decided_about_another_pod_of_that_name_is_not_written() -> Non
     asyncio.run(scene())
 
 
-def test_what_a_large_cluster_says_is_cut_to_the_limit() -> None:
+def test_annotations_for_large_clusters_are_truncated_to_the_size_limit() -> None:
     async def scene() -> None:
         async with running(ANNOTATED) as server:
             for number in range(900):
@@ -265,12 +265,12 @@ def test_what_a_large_cluster_says_is_cut_to_the_limit() -> None:
     asyncio.run(scene())
 
 
-def test_annotations_need_full_records() -> None:
+def test_annotations_require_full_records() -> None:
     with pytest.raises(InputError, match="--annotations: expected --records full, got --records summary"):
         Server(replace(ANNOTATED, record_level=RecordLevel.SUMMARY), Clock())
 
 
-def test_a_bug_about_one_pod_is_told_and_others_are_written(
+def test_a_bug_for_one_pod_is_logged_and_other_pods_are_annotated(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     made = Annotator._made

@@ -28,14 +28,14 @@ def test_the_bundled_example_is_loaded() -> None:
         server.close()
 
 
-def test_a_broken_file_is_told_and_the_address_is_free_again(tmp_path: Path) -> None:
+def test_an_invalid_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "pods.yaml"
     path.write_text("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: 3}\n")
     with pytest.raises(InputError, match=r"pods\.yaml.*cannot unmarshal number into Go struct field PodSpec"):
         make_api_server(ServerOptions(port=0), [str(path)])
 
 
-def test_a_service_listens_schedules_and_ends() -> None:
+def test_a_service_listens_schedules_and_stops() -> None:
     options = SimulatorOptions(scheduler=SchedulerOptions(seed=3))
     service = make_service(ServerOptions(port=0), options, [str(example_path("three-zones"))])
     ready = threading.Event()
@@ -57,7 +57,7 @@ def test_a_service_listens_schedules_and_ends() -> None:
     assert not [each for each in threading.enumerate() if each.name == "bayplan-engine"]
 
 
-def test_settings_that_can_not_be_used_leave_the_address_free(tmp_path: Path) -> None:
+def test_invalid_options_do_not_occupy_the_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
     options = SimulatorOptions(scheduler=SchedulerOptions(config=tmp_path / "nowhere.yaml"))

@@ -58,7 +58,7 @@ def messages(server: Server, name: str) -> list[str]:
     return [decisions[number].message for number in decisions.numbers_of(f"default/{name}")]
 
 
-def test_a_pod_is_scheduled_by_predicates_and_priorities() -> None:
+def test_predicates_and_priorities_schedule_a_pod() -> None:
     async def scene() -> None:
         async with running(options()) as server:
             await server.add_nodes("n1", "n2")
@@ -73,7 +73,7 @@ def test_a_pod_is_scheduled_by_predicates_and_priorities() -> None:
     play(scene())
 
 
-def test_a_waiting_pod_has_the_message_of_1_16_and_an_event_wakes_it() -> None:
+def test_a_pending_pod_has_the_1_16_message_and_is_retried_after_a_node_add() -> None:
     async def scene() -> None:
         async with running(options()) as server:
             await server.add_nodes("n1")
@@ -92,7 +92,7 @@ def test_a_waiting_pod_has_the_message_of_1_16_and_an_event_wakes_it() -> None:
     play(scene())
 
 
-def test_another_policy_goes_on_at_once_and_a_wrong_one_is_refused() -> None:
+def test_a_new_policy_applies_immediately_and_an_invalid_one_is_refused() -> None:
     async def scene() -> None:
         async with running(options()) as server:
             await server.add_nodes("n1", "n2")
@@ -111,7 +111,7 @@ def test_another_policy_goes_on_at_once_and_a_wrong_one_is_refused() -> None:
     play(scene())
 
 
-def test_custom_plugins_come_after_predicates_and_priorities(tmp_path: Path) -> None:
+def test_custom_plugins_run_in_addition_to_predicates_and_priorities(tmp_path: Path) -> None:
     path = tmp_path / "whim.py"
     path.write_text(PLUGIN)
 
@@ -135,7 +135,7 @@ def test_custom_plugins_come_after_predicates_and_priorities(tmp_path: Path) -> 
     play(scene())
 
 
-def test_an_extension_point_that_1_16_lacks_is_refused(tmp_path: Path) -> None:
+def test_an_extension_point_missing_in_1_16_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gate.py"
     path.write_text(GATE)
     wanted = "plugin Gate in classic mode: expected pre_filter, .*got extension point pre_enqueue"
@@ -145,12 +145,12 @@ def test_an_extension_point_that_1_16_lacks_is_refused(tmp_path: Path) -> None:
         simulate(SimulationOptions(paths=[str(cluster)], mode=Mode.CLASSIC, plugins=[f"{path}:Gate"]))
 
 
-def test_every_queue_of_a_host_has_a_classic_counterpart() -> None:
+def test_each_host_queue_has_a_classic_counterpart() -> None:
     assert all(issubclass(kind, ClassicQueue) for kind in CLASSIC_QUEUES.values())
     assert issubclass(CLASSIC_QUEUES[InstrumentedQueue], InstrumentedQueue)
 
 
-def test_the_timeline_of_a_simulation_follows_the_classic_queue(tmp_path: Path) -> None:
+def test_simulation_timeline_shows_moves_of_the_classic_queue(tmp_path: Path) -> None:
     cluster = tmp_path / "cluster.yaml"
     cluster.write_text(
         "apiVersion: v1\nkind: Node\nmetadata: {name: n1}\nstatus: {allocatable: {cpu: '1', memory: 1Gi, pods: '9'}}\n"

@@ -39,7 +39,7 @@ async def ending() -> None:
         pytest.param(ending, endless, ending, "", id="a steering task may end, and the work continues"),
     ],
 )
-def test_what_fails_beside_the_work_ends_it(work: object, watch: object, steer: object, want: str) -> None:
+def test_a_failing_companion_task_stops_the_sync(work: object, watch: object, steer: object, want: str) -> None:
     async def play() -> None:
         assert callable(work)
         assert callable(watch)
@@ -53,7 +53,7 @@ def test_what_fails_beside_the_work_ends_it(work: object, watch: object, steer: 
         asyncio.run(play())
 
 
-def test_nobody_steers_what_can_not_be_reached(tmp_path: Path) -> None:
+def test_steering_does_not_start_if_the_target_is_unreachable(tmp_path: Path) -> None:
     RecordingWriter(tmp_path / "recording.jsonl", RecordingHeader("bayplan", 0, ("pods",), "", False)).close()
     steered: list[PlaybackClock] = []
 
@@ -77,7 +77,7 @@ def test_nobody_steers_what_can_not_be_reached(tmp_path: Path) -> None:
         pytest.param(None, None, ("dump.json", "more.yaml"), "dump.json, more.yaml", id="files"),
     ],
 )
-def test_sources_have_the_names_by_which_users_of_kubectl_know_them(
+def test_sync_sources_are_named_by_kubectl_context_or_file(
     file: str | None,
     context: str | None,
     paths: tuple[str, ...],

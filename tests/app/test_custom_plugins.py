@@ -102,7 +102,7 @@ def test_a_plugin_changes_the_placement(folder: Path, plugins: tuple[str, ...], 
     assert placed(folder, *plugins) == want
 
 
-def test_a_configuration_that_names_the_plugin_says_where_it_runs(folder: Path) -> None:
+def test_a_configuration_can_enable_a_custom_plugin_and_set_its_weight(folder: Path) -> None:
     config = """profiles:
 - plugins:
     score: {enabled: [{name: HighRack, weight: 9}]}
@@ -186,18 +186,18 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
     ],
 )
-def test_what_is_refused(folder: Path, plugin: str, want: str) -> None:
+def test_an_invalid_plugin_option_is_refused_with_a_suggestion(folder: Path, plugin: str, want: str) -> None:
     with pytest.raises(PluginError) as refused:
         placed(folder, plugin)
     assert want.format(folder=folder) in str(refused.value)
 
 
-def test_the_same_plugin_twice_is_refused(folder: Path) -> None:
+def test_a_repeated_plugin_is_refused(folder: Path) -> None:
     with pytest.raises(PluginError, match="the same plugin twice"):
         placed(folder, "racks.py:HighRack", "racks.py:HighRack=2")
 
 
-def test_a_plugin_of_an_installed_package_is_known_by_its_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_plugin_is_found_by_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "rack_package.py").write_text(PLUGIN)
     monkeypatch.syspath_prepend(str(folder))
     points = [EntryPoint("racks", "rack_package:LowRack", custom_plugins.ENTRY_POINT_GROUP)]
@@ -208,9 +208,7 @@ def test_a_plugin_of_an_installed_package_is_known_by_its_name(folder: Path, mon
 
 
 @pytest.mark.parametrize("value", ["rack_gone:LowRack", "os:getcwd"])
-def test_an_entry_point_that_can_not_be_used_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, value: str
-) -> None:
+def test_an_invalid_entry_point_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     points = [EntryPoint("racks", value, custom_plugins.ENTRY_POINT_GROUP)]
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points)
     with pytest.raises(PluginError, match=f"entry point racks = {value}"):
@@ -218,7 +216,7 @@ def test_an_entry_point_that_can_not_be_used_is_refused(
     assert placed(folder), "where neither options nor a configuration may name it, nobody looks for it"
 
 
-def test_a_missing_configuration_is_refused(folder: Path) -> None:
+def test_a_missing_configuration_file_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match="expected a configuration file, got no such file or directory"):
         simulate(SimulationOptions(paths=[str(folder / "cluster.yaml")], config=folder / "none.yaml"))
 

@@ -46,13 +46,13 @@ def account(result: SimulationResult) -> None:
 
 
 @pytest.mark.parametrize("name", CLUSTERS)
-def test_a_cluster_dump_gives_a_result(name: str) -> None:
+def test_each_cluster_dump_yields_a_result(name: str) -> None:
     result = simulate(SimulationOptions(paths=[str(shared_path("data", "clusters", name))], check=True))
     account(result)
     assert len(result.pods) + len(result.nodes) > 0
 
 
-def test_the_gathered_manifests_give_a_result_each_and_together() -> None:
+def test_gathered_manifests_yield_results_separately_and_together() -> None:
     nodes = sorted(str(path) for path in example_path().glob("0-nodes-*.yaml"))
     files = sorted(path for path in shared_path("data", "manifests").rglob("*") if path.is_file())
     refused = []
@@ -78,7 +78,7 @@ def _as_pattern(path: Path) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("nodes", ["all_node", "gpu_node"])
-def test_openb_is_replayed_whole(nodes: str) -> None:
+def test_the_openb_trace_is_replayed_completely(nodes: str) -> None:
     folder = shared_path("data", "openb")
     paths = [str(folder / f"openb_node_list_{nodes}.csv"), str(folder / "openb_pod_list_default.csv")]
     result = simulate(SimulationOptions(paths=paths))

@@ -93,7 +93,7 @@ def metrics(process: ScheduleProcess) -> dict[str, float]:
     return {name: float(value) for name, _, value in lines}
 
 
-def test_it_places_pods_and_says_so(tmp_path: Path) -> None:
+def test_schedule_binds_pods_and_reports_events_conditions_and_metrics(tmp_path: Path) -> None:
     with (
         cluster(tmp_path, node("a"), node("b")) as (server, kubeconfig),
         bayplan_schedule(kubeconfig, tmp_path / "log", *ALONE) as process,
@@ -128,7 +128,7 @@ def test_it_places_pods_and_says_so(tmp_path: Path) -> None:
         assert process.end() == 0
 
 
-def test_it_makes_room_for_what_is_more_important(tmp_path: Path) -> None:
+def test_schedule_preempts_a_lower_priority_pod(tmp_path: Path) -> None:
     classes = (priority_class("low", 10), priority_class("high", 1000))
     low = [pod(f"low{number}", cpu="4", nodeName="a", priorityClassName="low") for number in range(2)]
     with (
@@ -149,7 +149,7 @@ def test_it_makes_room_for_what_is_more_important(tmp_path: Path) -> None:
         assert "nominatedNodeName" not in pods(server)["vip"]["status"]
 
 
-def test_volumes_are_chosen_written_and_waited_for(tmp_path: Path) -> None:
+def test_a_pod_with_an_unbound_claim_is_nominated_until_the_volume_is_bound(tmp_path: Path) -> None:
     storage_class = {
         "apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "local"},
         "provisioner": "kubernetes.io/no-provisioner", "volumeBindingMode": "WaitForFirstConsumer",
@@ -189,7 +189,7 @@ def test_volumes_are_chosen_written_and_waited_for(tmp_path: Path) -> None:
         wait_until(lambda: placed(server)["p"] == "b")
 
 
-def test_devices_behind_an_extended_resource_are_claimed(tmp_path: Path) -> None:
+def test_an_extended_resource_request_creates_a_resource_claim(tmp_path: Path) -> None:
     api = "resource.k8s.io/v1"
     selector = {"cel": {"expression": "device.driver == 'gpu.example.com'"}}
     device_class = {
@@ -223,7 +223,7 @@ def test_devices_behind_an_extended_resource_are_claimed(tmp_path: Path) -> None
         assert claim["metadata"]["finalizers"] == ["resource.kubernetes.io/delete-protection"]
 
 
-def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
+def test_a_standby_takes_over_when_the_leader_is_killed(tmp_path: Path) -> None:
     config = configuration(tmp_path, leaderElect=True, **QUICK_LEASE)
     options = ("--config", str(config), "--kube-api-qps", "-1")
     with cluster(tmp_path, node("a")) as (server, kubeconfig), contextlib.ExitStack() as processes:
@@ -246,7 +246,7 @@ def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
         assert call(server, "GET", LEASE)["spec"]["holderIdentity"] == ""
 
 
-def test_who_loses_the_lease_ends(tmp_path: Path) -> None:
+def test_a_leader_exits_when_it_loses_the_lease(tmp_path: Path) -> None:
     config = configuration(tmp_path, leaderElect=True, **QUICK_LEASE)
     with (
         cluster(tmp_path, node("a")) as (server, kubeconfig),
@@ -259,7 +259,7 @@ def test_who_loses_the_lease_ends(tmp_path: Path) -> None:
         assert process.lines[-1] == "the lease was lost"
 
 
-def test_a_dry_run_beside_it_agrees_and_writes_nothing(tmp_path: Path) -> None:
+def test_a_parallel_dry_run_agrees_and_writes_nothing(tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     with (
         cluster(tmp_path, *(node(f"n{number}") for number in range(5))) as (server, kubeconfig),
@@ -296,7 +296,7 @@ def placed_in(report: Path) -> list[str]:
         pytest.param(("--context", "other"), "other", id="a context that does not exist"),
     ],
 )
-def test_what_can_not_be_is_refused(options: tuple[str, ...], want: str, tmp_path: Path) -> None:
+def test_invalid_schedule_options_are_refused(options: tuple[str, ...], want: str, tmp_path: Path) -> None:
     with (
         cluster(tmp_path) as (_, kubeconfig),
         bayplan_schedule(kubeconfig, tmp_path / "log", *options) as process,
@@ -305,7 +305,7 @@ def test_what_can_not_be_is_refused(options: tuple[str, ...], want: str, tmp_pat
         assert want in process.lines[-1]
 
 
-def test_a_cluster_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_is_refused(tmp_path: Path) -> None:
     with cluster(tmp_path) as (_, kubeconfig):
         pass
     with bayplan_schedule(kubeconfig, tmp_path / "log") as process:

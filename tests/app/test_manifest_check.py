@@ -83,7 +83,7 @@ def widget(**spec: object) -> dict[str, object]:
         pytest.param([NAMESPACE | {"metadata": {"name": "default"}}], [""], id="objects that exist from the start"),
     ],
 )
-def test_objects_are_checked_as_a_dry_run_does(tmp_path: Path, documents: list[object], want: list[str]) -> None:
+def test_check_reports_the_refusal_of_each_manifest(tmp_path: Path, documents: list[object], want: list[str]) -> None:
     (tmp_path / "all.yaml").write_text("\n---\n".join(json.dumps(each) for each in documents))
     found = check_manifests([str(tmp_path)])
     assert [part in each.refused if part else each.refused == "" for part, each in zip(want, found, strict=True)] == [
@@ -91,14 +91,14 @@ def test_objects_are_checked_as_a_dry_run_does(tmp_path: Path, documents: list[o
     ], found
 
 
-def test_what_the_cluster_has_counts(tmp_path: Path) -> None:
+def test_check_applies_admission_policies_of_the_cluster(tmp_path: Path) -> None:
     (tmp_path / "cluster.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [POLICY, BINDING]}))
     (tmp_path / "new.json").write_text(json.dumps(config_map()))
     (checked,) = check_manifests([str(tmp_path / "new.json")], [str(tmp_path / "cluster.json")])
     assert "needs a team" in checked.refused
 
 
-def test_the_command_reports_and_says_by_its_exit_code_whether_all_is_well(
+def test_the_check_command_prints_a_report_and_sets_the_exit_code(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     good, bad = tmp_path / "good.json", tmp_path / "bad.json"

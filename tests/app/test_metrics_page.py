@@ -21,7 +21,7 @@ def ask(page: MetricsPage, **headers: str) -> Any:
     )
 
 
-def test_what_the_scheduler_does_is_counted() -> None:
+def test_metrics_count_attempts_queue_moves_and_events() -> None:
     async def scene() -> str:
         async with running() as server:
             await server.add_nodes("n1")
@@ -53,7 +53,7 @@ def test_what_the_scheduler_does_is_counted() -> None:
         pytest.param("POST", {"authorization": "Bearer secret"}, 405, id="metrics are read-only"),
     ],
 )
-def test_who_may_ask(method: str, headers: dict[str, str], want: int) -> None:
+def test_metrics_require_the_token_and_a_get_request(method: str, headers: dict[str, str], want: int) -> None:
     async def scene() -> int:
         async with running() as server, ask(MetricsPage(server.simulator.metrics, token="secret"), **headers) as client:
             return int((await client.request(method, "/metrics")).status_code)

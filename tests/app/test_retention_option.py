@@ -22,7 +22,7 @@ SECOND = 1_000_000_000
         pytest.param(" summaries=5 , full=0 ", Retention(summaries=5, full=0), id="with spaces"),
     ],
 )
-def test_limits_are_read(text: str, want: Retention) -> None:
+def test_retention_limits_are_parsed(text: str, want: Retention) -> None:
     assert parse_retention(text) == want
 
 
@@ -36,6 +36,6 @@ def test_limits_are_read(text: str, want: Retention) -> None:
         ("summaries=0", "retention: summaries: expected at least 1, got 0"),
     ],
 )
-def test_other_texts_are_refused(text: str, want: str) -> None:
+def test_invalid_retention_limits_are_refused(text: str, want: str) -> None:
     with pytest.raises(InputError, match=want):
         parse_retention(text)

@@ -87,14 +87,14 @@ def cluster(hooks: HookServer, path: str) -> list[Document]:
     ]
 
 
-def test_a_binding_waits_for_the_answer_of_a_webhook(tmp_path: Path, hooks: HookServer) -> None:
+def test_a_binding_waits_for_the_webhook_response(tmp_path: Path, hooks: HookServer) -> None:
     with running(tmp_path, cluster(hooks, "/allow")) as url:
         pod = f"{url}/api/v1/namespaces/default/pods/p"
         wait_until(lambda: read(pod)["spec"].get("nodeName") == "n")  # type: ignore[attr-defined]
         assert "/allow" in hooks.asked
 
 
-def test_a_denied_binding_is_reported_and_tried_again_once_it_is_allowed(tmp_path: Path, hooks: HookServer) -> None:
+def test_a_denied_binding_is_retried_after_the_webhook_is_deleted(tmp_path: Path, hooks: HookServer) -> None:
     with running(tmp_path, cluster(hooks, "/deny")) as url:
         pod = f"{url}/api/v1/namespaces/default/pods/p"
         wait_until(lambda: "/deny" in hooks.asked)

@@ -56,7 +56,7 @@ def test_a_trace_is_replayed(trace: list[str]) -> None:
     assert result.input.files == trace
 
 
-def test_manifests_and_traces_mix(trace: list[str]) -> None:
+def test_manifests_and_traces_can_be_combined(trace: list[str]) -> None:
     pod = (
         b"{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {nodeName: small, containers: [{name: c, image: i}]}}"
     )
@@ -65,7 +65,7 @@ def test_manifests_and_traces_mix(trace: list[str]) -> None:
     assert result.input.warnings == []
 
 
-def test_the_bundled_example_runs_under_all_checks() -> None:
+def test_the_bundled_example_passes_all_checks() -> None:
     result = simulate(SimulationOptions(paths=[str(example_path())], check=True, until_ns=3 * 3600 * SECOND))
     fates = [each.fate for each in result.pods]
     assert fates.count(PodFate.PENDING) == 3
@@ -99,7 +99,9 @@ status: {phase: Running, startTime: "2024-05-01T10:02:00Z"}
         pytest.param(True, [("default/p", 30), ("default/q", 90)], id="at their creation times"),
     ],
 )
-def test_when_objects_arrive(tmp_path: Path, creation_times: bool, want: list[tuple[str, int]]) -> None:
+def test_objects_arrive_together_or_at_their_creation_times(
+    tmp_path: Path, creation_times: bool, want: list[tuple[str, int]]
+) -> None:
     (tmp_path / "dump.yaml").write_text(DATED)
     result = simulate(SimulationOptions(paths=[str(tmp_path)], creation_times=creation_times))
     assert [(each.key, (each.arrived_ns - result.start_ns) // SECOND) for each in result.pods] == want
@@ -107,7 +109,7 @@ def test_when_objects_arrive(tmp_path: Path, creation_times: bool, want: list[tu
     assert result.start_ns == start * SECOND
 
 
-def test_an_object_that_is_refused_ends_a_strict_run_and_is_noted_otherwise(tmp_path: Path) -> None:
+def test_a_refused_object_is_reported_and_ends_a_strict_run(tmp_path: Path) -> None:
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {priorityClassName: top, containers: [{name: c}]}}"
     (tmp_path / "pod.yaml").write_text(pod)
     options = {"paths": [str(tmp_path / "pod.yaml")]}
@@ -116,7 +118,7 @@ def test_an_object_that_is_refused_ends_a_strict_run_and_is_noted_otherwise(tmp_
         simulate(SimulationOptions(paths=options["paths"], strict=True))
 
 
-def test_what_others_refer_to_may_come_last(tmp_path: Path) -> None:
+def test_a_pod_may_precede_its_priority_class_in_the_input(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {priorityClassName: top, containers: [{name: c}]}}"
     )
@@ -128,7 +130,7 @@ def test_what_others_refer_to_may_come_last(tmp_path: Path) -> None:
     assert result.pods[0].priority == 7
 
 
-def test_namespaces_that_are_used_exist(tmp_path: Path) -> None:
+def test_missing_namespaces_are_created(tmp_path: Path) -> None:
     metadata = "{name: p, namespace: shop}"
     pod = f"{{apiVersion: v1, kind: Pod, metadata: {metadata}, spec: {{containers: [{{name: c}}]}}}}"
     (tmp_path / "pod.yaml").write_text(pod)
@@ -138,12 +140,12 @@ def test_namespaces_that_are_used_exist(tmp_path: Path) -> None:
     assert namespace.metadata.labels == {"kubernetes.io/metadata.name": "shop"}
 
 
-def test_feature_gates_are_kube_schedulers(trace: list[str]) -> None:
+def test_an_unknown_feature_gate_is_refused(trace: list[str]) -> None:
     with pytest.raises(ConfigurationError, match="unrecognized feature gate: Fast"):
         simulate(SimulationOptions(paths=trace, feature_gates="Fast=true"))
 
 
-def test_progress_is_told() -> None:
+def test_progress_is_reported() -> None:
     reported: list[Progress] = []
     prepared = prepare_simulation(SimulationOptions(paths=[str(example_path())], record_level=RecordLevel.OFF))
     result = prepared.run(reported.append)

@@ -52,7 +52,7 @@ def with_plugin(tmp_path: Path, what: str = "pass", refused: str = "", **more: o
     return replace(FULL, scheduler=SchedulerOptions(plugins=[f"{path}:Whim"]), **more)
 
 
-def test_a_pod_is_bound_told_and_recorded() -> None:
+def test_scheduling_writes_conditions_events_and_decisions() -> None:
     async def scene() -> None:
         async with running() as server:
             await server.add_nodes("n1", "n2")
@@ -79,7 +79,7 @@ def test_a_pod_is_bound_told_and_recorded() -> None:
     play(scene())
 
 
-def test_a_cluster_that_was_there_before_is_taken_in() -> None:
+def test_objects_created_before_the_start_are_scheduled() -> None:
     async def scene() -> None:
         server = Server(FULL, Clock())
         await server.add_nodes("n1")
@@ -94,7 +94,7 @@ def test_a_cluster_that_was_there_before_is_taken_in() -> None:
     play(scene())
 
 
-def test_two_profiles_decide_each_for_its_own_pods_and_leave_others_alone(tmp_path: Path) -> None:
+def test_each_profile_schedules_its_pods_and_ignores_other_schedulers(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(TWO_PROFILES)
 
@@ -113,7 +113,7 @@ def test_two_profiles_decide_each_for_its_own_pods_and_leave_others_alone(tmp_pa
     play(scene())
 
 
-def test_without_a_scheduler_pods_are_left_to_others() -> None:
+def test_pods_stay_pending_without_a_scheduler() -> None:
     async def scene() -> None:
         async with running(replace(FULL, scheduler=SchedulerOptions(enabled=False))) as server:
             await server.add_nodes("n1")
@@ -125,7 +125,7 @@ def test_without_a_scheduler_pods_are_left_to_others() -> None:
     play(scene())
 
 
-def test_a_binding_that_the_api_refuses_is_taken_back_and_tried_again() -> None:
+def test_a_refused_binding_is_undone_and_recorded_as_failed() -> None:
     async def scene() -> None:
         async with running() as server:
             await server.add_nodes("n1")
@@ -154,7 +154,7 @@ def test_a_binding_that_the_api_refuses_is_taken_back_and_tried_again() -> None:
 
 
 class TestConfiguration:
-    def test_another_configuration_holds_at_once(self) -> None:
+    def test_a_new_configuration_applies_immediately(self) -> None:
         async def scene() -> None:
             async with running() as server:
                 await server.add_nodes("n1", "n2")
@@ -172,7 +172,7 @@ class TestConfiguration:
 
         play(scene())
 
-    def test_a_configuration_that_is_refused_changes_nothing(self) -> None:
+    def test_a_refused_configuration_changes_nothing(self) -> None:
         async def scene() -> None:
             async with running() as server:
                 before = server.simulator.settings
@@ -185,7 +185,7 @@ class TestConfiguration:
 
 
 class TestPlugins:
-    def test_a_plugin_of_the_users_is_recorded_like_a_built_in_one(self, tmp_path: Path) -> None:
+    def test_a_custom_plugin_is_recorded_like_a_built_in_plugin(self, tmp_path: Path) -> None:
         async def scene() -> None:
             async with running(with_plugin(tmp_path, refused="n1")) as server:
                 await server.add_nodes("n1", "n2")
@@ -200,7 +200,9 @@ class TestPlugins:
 
         play(scene())
 
-    def test_a_file_is_read_as_it_is_now_however_soon(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_reload_reads_a_file_changed_within_the_same_second(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.setattr("sys.dont_write_bytecode", False)
 
         async def scene() -> None:
@@ -216,7 +218,7 @@ class TestPlugins:
 
         play(scene())
 
-    def test_files_that_have_changed_are_read_again(self, tmp_path: Path) -> None:
+    def test_reload_applies_changed_files_and_keeps_working_plugins_on_an_error(self, tmp_path: Path) -> None:
         async def scene() -> None:
             async with running(with_plugin(tmp_path, refused="n1")) as server:
                 await server.add_nodes("n1")
@@ -244,7 +246,7 @@ class TestPlugins:
             pytest.param("while True: pass", "cut off after 2s at filter_node() (whim.py:8)", id="one that loops"),
         ],
     )
-    def test_the_api_answers_whatever_a_plugin_does(self, tmp_path: Path, what: str, want: str) -> None:
+    def test_the_api_responds_while_a_plugin_fails_or_hangs(self, tmp_path: Path, what: str, want: str) -> None:
         async def scene() -> None:
             async with running(with_plugin(tmp_path, what, plugin_deadline_seconds=2.0)) as server:
                 await server.add_nodes("n1", "n2")
@@ -271,7 +273,7 @@ class TestPlugins:
 
         play(scene())
 
-    def test_one_that_can_not_be_made_is_refused_at_the_start(self, tmp_path: Path) -> None:
+    def test_a_plugin_that_cannot_be_created_is_refused_at_startup(self, tmp_path: Path) -> None:
         path = tmp_path / "bad.py"
         path.write_text(
             "from bayplan import PerNodePlugin\nclass Bad(PerNodePlugin):\n"
@@ -283,7 +285,7 @@ class TestPlugins:
 
 
 class TestTime:
-    def test_decisions_are_taken_one_by_one(self) -> None:
+    def test_step_decision_executes_one_decision(self) -> None:
         async def scene() -> None:
             clock = Clock(start_ns=1_800_000_000 * SECOND_NS, paused=True)
             async with running(clock=clock) as server:
@@ -299,7 +301,7 @@ class TestTime:
 
         play(scene())
 
-    def test_a_step_goes_on_to_the_next_try_of_a_pod(self) -> None:
+    def test_step_decision_advances_the_clock_to_the_next_attempt(self) -> None:
         async def scene() -> None:
             clock = Clock(start_ns=1_800_000_000 * SECOND_NS, paused=True)
             async with running(clock=clock) as server:
@@ -313,7 +315,7 @@ class TestTime:
 
         play(scene())
 
-    def test_controllers_and_kubelet_share_the_clock(self) -> None:
+    def test_controllers_and_kubelet_use_the_simulated_clock(self) -> None:
         async def scene() -> None:
             clock = Clock(start_ns=1_800_000_000 * SECOND_NS, paused=True)
             options = replace(FULL, bridge=BridgeOptions())
@@ -338,7 +340,7 @@ class TestTime:
 
 
 class TestSnapshots:
-    def test_the_cluster_goes_back_and_the_scheduler_with_it(self) -> None:
+    def test_restore_and_reset_also_restore_the_scheduler(self) -> None:
         async def scene() -> None:
             async with running() as server:
                 simulator = server.simulator
@@ -364,7 +366,7 @@ class TestSnapshots:
 
         play(scene())
 
-    def test_names_are_taken_once_and_must_be_known(self) -> None:
+    def test_snapshot_names_are_unique_and_must_exist(self) -> None:
         async def scene() -> None:
             async with running() as server:
                 simulator = server.simulator
@@ -380,7 +382,7 @@ class TestSnapshots:
         play(scene())
 
 
-def test_nothing_is_left_running_when_it_ends() -> None:
+def test_stopping_leaves_no_threads_running() -> None:
     async def scene() -> None:
         async with running(replace(FULL, record_level=RecordLevel.SUMMARY)) as server:
             await server.add_nodes("n1")
@@ -392,7 +394,9 @@ def test_nothing_is_left_running_when_it_ends() -> None:
     assert {thread.name for thread in threading.enumerate()} - before <= {"asyncio_0", "bayplan-plugin"}
 
 
-def test_what_ticks_and_the_connections_of_an_old_configuration_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_configuration_closes_old_connections_and_stop_cancels_the_ticker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     closed: list[ExtenderConnections] = []
 
     def busy(make: Callable[[], object]) -> None:

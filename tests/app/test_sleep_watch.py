@@ -29,7 +29,7 @@ class Machine:
         return Clock(steady=self.steady)
 
 
-def test_sleep_is_noticed_once_and_listeners_look_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_sleep_is_logged_once_and_notifies_listeners(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine()
     clock, called = machine.clock(), list[int]()
     clock.on_change(lambda: called.append(clock.now_ns()))
@@ -45,7 +45,7 @@ def test_sleep_is_noticed_once_and_listeners_look_again(caplog: pytest.LogCaptur
     ]
 
 
-def test_a_moment_is_no_sleep(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_short_pause_is_not_a_sleep(caplog: pytest.LogCaptureFixture) -> None:
     machine = Machine()
     clock = machine.clock()
     machine.sleep(0.5)
@@ -53,11 +53,11 @@ def test_a_moment_is_no_sleep(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.text == ""
 
 
-def test_the_real_clocks_of_a_machine_that_is_awake_agree() -> None:
+def test_real_clocks_detect_no_sleep_on_an_awake_machine() -> None:
     assert not catch_up_after_sleep(Clock())
 
 
-def test_the_watch_goes_on_until_it_is_cancelled() -> None:
+def test_the_watch_detects_each_sleep_until_it_is_cancelled() -> None:
     machine = Machine()
     clock, called = machine.clock(), list[int]()
     clock.on_change(lambda: called.append(1))
@@ -73,7 +73,7 @@ def test_the_watch_goes_on_until_it_is_cancelled() -> None:
     assert len(called) == 2
 
 
-def test_a_pod_whose_time_ran_out_in_the_meantime_has_ended() -> None:
+def test_a_pod_whose_run_time_passes_during_sleep_succeeds() -> None:
     machine = Machine()
     running = pod("job", restartPolicy="Never")
     running["metadata"]["annotations"] = {"bayplan.io/run-time": "30m"}
@@ -100,7 +100,7 @@ CRON_JOB = {
 }
 
 
-def test_a_cron_job_whose_time_passed_in_the_meantime_makes_its_job() -> None:
+def test_a_cron_job_due_during_sleep_creates_its_job() -> None:
     machine = Machine()
 
     async def test(lab: Lab) -> None:

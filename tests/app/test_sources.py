@@ -69,7 +69,7 @@ def placed(objects: object) -> dict[str, str]:
     return {item.key: item.spec.node_name for item in objects if isinstance(item, Pod)}
 
 
-def test_a_dump_is_taken_as_it_is_and_nothing_is_scheduled(tmp_path: Path) -> None:
+def test_a_dump_is_read_without_scheduling_its_pods(tmp_path: Path) -> None:
     path = write(tmp_path, node("a"), pod("runs", on="a"), pod("waits"))
     source = open_source(SourceOptions(paths=[path]))
     assert source.kind is SourceKind.DUMP
@@ -83,7 +83,7 @@ def kinds_unread(source: ClusterSource) -> list[str]:
     return [each.text for each in source.assumptions if each.about == "unread"]
 
 
-def test_a_dump_states_kinds_that_it_lacks_and_refers_to(tmp_path: Path) -> None:
+def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> None:
     builders = (
         make_node("a").uid("a").capacity(cpu="4"),
         make_pod("db-1").uid("p").owner("StatefulSet", "db").claim("data-db-1"),
@@ -106,11 +106,13 @@ def test_a_dump_states_kinds_that_it_lacks_and_refers_to(tmp_path: Path) -> None
     assert found.suggestions == []
 
 
-def test_a_dump_that_refers_to_nothing_it_lacks_states_nothing(tmp_path: Path) -> None:
+def test_a_dump_without_missing_references_reports_no_missing_kinds(tmp_path: Path) -> None:
     assert not kinds_unread(open_source(SourceOptions(paths=[write(tmp_path, node("a"), pod("alone", on="a"))])))
 
 
-def test_all_questions_about_manifests_are_about_one_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_and_unblock_assume_the_same_state_for_manifests(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = write(tmp_path, node("a", uid=""), *(deployment(f"web-{number}", 3, "900m") for number in range(2)))
     assumed = "these objects were in no cluster yet: they are applied, and scheduled for 1 min of virtual time"
     assert main(["unblock", "deployment/web-1", path, "--json"]) == 0
@@ -122,7 +124,7 @@ def test_all_questions_about_manifests_are_about_one_state(tmp_path: Path, capsy
     assert explained["verdict"].partition(" is pending: ")[2] == unblocked["cause"]["headline"]
 
 
-def test_manifests_that_were_in_no_cluster_are_applied_for_a_minute(tmp_path: Path) -> None:
+def test_manifests_from_no_cluster_are_applied_for_one_minute(tmp_path: Path) -> None:
     path = write(tmp_path, node("a", uid=""), deployment("web", 3))
     source = open_source(SourceOptions(paths=[path]))
     assert source.kind is SourceKind.MANIFESTS
@@ -130,7 +132,7 @@ def test_manifests_that_were_in_no_cluster_are_applied_for_a_minute(tmp_path: Pa
     assert any("scheduled for 1 min of virtual time" in each.text for each in source.assumptions)
 
 
-def test_new_workloads_beside_a_dump_make_pods_that_wait_and_running_ones_make_none(tmp_path: Path) -> None:
+def test_new_workloads_next_to_a_dump_create_pending_pods(tmp_path: Path) -> None:
     running: Document = deployment("old", 1)
     running["metadata"] = {"name": "old", "namespace": "shop", "uid": "u-old"}
     dump = write(tmp_path, node("a"), pod("runs", on="a"), running)
@@ -150,7 +152,7 @@ def test_new_workloads_beside_a_dump_make_pods_that_wait_and_running_ones_make_n
     assert text in [each.text for each in source.assumptions]
 
 
-def test_a_result_directory_is_the_cluster_at_the_end_with_budgets(tmp_path: Path) -> None:
+def test_a_result_directory_yields_the_final_cluster_with_budgets(tmp_path: Path) -> None:
     budget: Document = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -170,7 +172,7 @@ def test_a_result_directory_is_the_cluster_at_the_end_with_budgets(tmp_path: Pat
     assert [each.kind for each in older.unread] == ["Other"]
 
 
-def test_flags_of_the_scheduler_in_kube_system_are_taken(tmp_path: Path) -> None:
+def test_flags_of_the_kube_scheduler_pod_in_a_dump_are_used(tmp_path: Path) -> None:
     scheduler = pod(
         "kube-scheduler-cp", on="a", namespace="kube-system", command=["kube-scheduler", "--leader-elect=true"]
     )
@@ -207,7 +209,7 @@ def test_flags_of_the_scheduler_in_kube_system_are_taken(tmp_path: Path) -> None
         pytest.param(SourceOptions(paths=["/nowhere"]), "no such file or folder", id="no such file"),
     ],
 )
-def test_sources_that_can_not_be_used_say_what_to_do(options: SourceOptions, want: str) -> None:
+def test_an_invalid_source_is_refused_with_a_suggestion(options: SourceOptions, want: str) -> None:
     with pytest.raises(InputError) as raised:
         open_source(options)
     assert want in str(raised.value)
@@ -282,7 +284,7 @@ def kubeconfig(folder: Path, url: str) -> Path:
     return path
 
 
-def test_a_live_cluster_is_listed_in_pages_and_nothing_else_is_asked(tmp_path: Path) -> None:
+def test_a_live_cluster_is_listed_in_pages_without_secrets_or_watches(tmp_path: Path) -> None:
     nodes = [node(name) for name in "abc"]
     api = FakeApi(
         {"nodes": nodes, "pods": [pod("runs", on="a"), pod("waits")], "namespaces": []},
@@ -304,7 +306,7 @@ def test_a_live_cluster_is_listed_in_pages_and_nothing_else_is_asked(tmp_path: P
 
 
 @pytest.mark.parametrize("plural", ["nodes", "pods"])
-def test_a_cluster_that_does_not_let_us_list_nodes_or_pods_is_refused(tmp_path: Path, plural: str) -> None:
+def test_a_cluster_that_forbids_listing_nodes_or_pods_is_refused(tmp_path: Path, plural: str) -> None:
     api = FakeApi({"nodes": [node("a")], "pods": [pod("p")]}, forbidden=(plural,))
     with api.running() as url, pytest.raises(InputError) as raised:
         open_source(SourceOptions(context="prod", kubeconfig=kubeconfig(tmp_path, url)))
@@ -312,7 +314,7 @@ def test_a_cluster_that_does_not_let_us_list_nodes_or_pods_is_refused(tmp_path: 
     assert f"try kubectl auth can-i list {plural} --all-namespaces" in str(raised.value)
 
 
-def test_a_running_bayplan_brings_its_configuration_and_its_clock() -> None:
+def test_a_bayplan_server_supplies_its_configuration_and_clock() -> None:
     text = (
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\npercentageOfNodesToScore: 100\n"
     )
@@ -335,12 +337,12 @@ def test_a_running_bayplan_brings_its_configuration_and_its_clock() -> None:
     assert [decision.record.node for decision in cluster.schedule()] == ["a"]
 
 
-def test_a_server_that_is_no_bayplan_is_told_apart() -> None:
+def test_a_server_other_than_bayplan_is_refused() -> None:
     with FakeApi({"nodes": []}).running() as url, pytest.raises(InputError, match="expected a Bayplan server, got"):
         open_source(SourceOptions(paths=[url]))
 
 
-def test_the_documented_role_has_exactly_the_permissions_that_are_used() -> None:
+def test_the_documented_role_grants_exactly_the_used_permissions() -> None:
     page = (Path(__file__).resolve().parents[2] / "docs" / "unblock.md").read_text(encoding="utf-8")
     role = yaml.safe_load(page.split("```yaml\n")[1].split("```")[0])
     granted = {(group, name) for rule in role["rules"] for group in rule["apiGroups"] for name in rule["resources"]}

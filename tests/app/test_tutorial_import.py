@@ -44,7 +44,7 @@ def path_with_stand_in(folder: Path) -> str:
 
 
 @pytest.mark.parametrize("program", CURLS)
-def test_the_commands_of_the_tutorial_say_what_stands_there(program: str, tmp_path: Path) -> None:
+def test_tutorial_commands_print_the_output_shown_in_the_tutorial(program: str, tmp_path: Path) -> None:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"localhost:{free.getsockname()[1]}"
@@ -84,6 +84,6 @@ def test_the_commands_of_the_tutorial_say_what_stands_there(program: str, tmp_pa
 
 
 @pytest.mark.parametrize("arguments", [["-k"], ["--fail", "x"]])
-def test_the_stand_in_refuses_what_it_does_not_know(arguments: list[str]) -> None:
+def test_the_curl_stand_in_refuses_unknown_options(arguments: list[str]) -> None:
     with pytest.raises(AssertionError, match="not known here"):
         curl.main([*arguments, "http://localhost"])

@@ -57,7 +57,7 @@ def story(result: SimulationResult) -> list[tuple[int, str, list[str]]]:
 UP, DOWN, GIVEN_UP = (each.value for each in ScalingKind)
 
 
-def test_a_group_grows_for_pods_that_wait_and_shrinks_ten_minutes_after_they_end(tmp_path: Path) -> None:
+def test_a_node_group_scales_up_for_pending_pods_and_down_ten_minutes_after_they_end(tmp_path: Path) -> None:
     result = run(tmp_path, pod("p", "2", runs="5m"), pod("q", "2", runs="5m"))
     (grown, *shrunk) = story(result)
     assert grown == (0, UP, ["small-1", "small-2"])
@@ -73,38 +73,38 @@ def test_a_new_node_is_ready_after_its_start_up_delay(tmp_path: Path) -> None:
     assert [each.added_ns - result.start_ns for each in result.nodes] == [90 * SECOND_NS]
 
 
-def test_pods_wait_for_nodes_that_are_starting(tmp_path: Path) -> None:
+def test_no_node_is_added_for_pods_that_fit_on_starting_nodes(tmp_path: Path) -> None:
     result = run(tmp_path, pod("p", "1"), pod("q", "1"), options="{scanInterval: 1s}")
     assert story(result) == [(0, UP, ["small-1"])]
 
 
-def test_a_group_grows_to_its_maximum_and_no_further(tmp_path: Path) -> None:
+def test_a_group_never_exceeds_its_maximum_size(tmp_path: Path) -> None:
     result = run(tmp_path, *(pod(f"p{number}", "2") for number in range(5)))
     assert [nodes for _, _, nodes in story(result)] == [["small-1", "small-2", "small-3"]]
     assert sum(each.fate is PodFate.PENDING for each in result.pods) == 2
 
 
-def test_a_group_grows_to_its_minimum_without_pods(tmp_path: Path) -> None:
+def test_a_group_scales_up_to_its_minimum_size_without_pods(tmp_path: Path) -> None:
     result = run(tmp_path, node("n0", 1, group=""), groups=SMALL.replace("maxSize", "minSize: 2, maxSize"))
     assert story(result) == [(0, UP, ["small-1", "small-2"])]
 
 
-def test_the_limit_of_all_nodes_counts_those_without_a_group(tmp_path: Path) -> None:
+def test_nodes_without_a_group_count_against_max_nodes_total(tmp_path: Path) -> None:
     pods = [pod(f"p{number}", "2") for number in range(3)]
     result = run(tmp_path, node("n0", 1, group=""), *pods, options="{maxNodesTotal: 2}")
     assert [nodes for _, _, nodes in story(result)] == [["small-1"]]
 
 
-def test_pods_that_no_group_could_take_add_no_node(tmp_path: Path) -> None:
+def test_pods_that_fit_no_group_trigger_no_scale_up(tmp_path: Path) -> None:
     assert story(run(tmp_path, pod("p", "3"), pod("q", "1", spec="nodeSelector: {disk: ssd}, "))) == []
 
 
-def test_a_young_pod_waits_until_it_counts(tmp_path: Path) -> None:
+def test_new_pods_trigger_a_scale_up_only_after_the_delay(tmp_path: Path) -> None:
     result = run(tmp_path, pod("p", "2"), options="{newPodScaleUpDelay: 45s}")
     assert story(result)[0][0] == 50
 
 
-def test_expendable_pods_add_no_node(tmp_path: Path) -> None:
+def test_expendable_pods_trigger_no_scale_up(tmp_path: Path) -> None:
     assert story(run(tmp_path, pod("p", "1", spec="priority: -20, "))) == []
 
 
@@ -117,7 +117,9 @@ EXPANDERS = [
 
 
 @pytest.mark.parametrize(("expander", "want", "requests"), [pytest.param(*each[1:], id=each[0]) for each in EXPANDERS])
-def test_an_expander_prefers(expander: str, want: str, requests: tuple[str, ...], tmp_path: Path) -> None:
+def test_each_expander_selects_its_preferred_group(
+    expander: str, want: str, requests: tuple[str, ...], tmp_path: Path
+) -> None:
     pods = [pod(f"p{number}", cpu) for number, cpu in enumerate(requests)]
     groups = (
         f"{SMALL.replace('maxSize', 'price: 1, maxSize')}, {LARGE.replace('maxSize', 'price: 2, priority: 9, maxSize')}"
@@ -126,7 +128,7 @@ def test_an_expander_prefers(expander: str, want: str, requests: tuple[str, ...]
     assert story(result)[0][2][0] == f"{want}-1"
 
 
-def test_equally_good_groups_are_drawn_by_the_seed(tmp_path: Path) -> None:
+def test_the_choice_among_equal_groups_is_deterministic(tmp_path: Path) -> None:
     groups = ", ".join(SMALL.replace("small", f"group-{letter}") for letter in "abcd")
     first, again = (story(run(tmp_path, pod("p", "2"), groups=groups)) for _ in range(2))
     assert first == again
@@ -151,30 +153,30 @@ PODS_THAT_KEEP_THEIR_NODE = [
 
 
 @pytest.mark.parametrize("item", [pytest.param(each[1], id=each[0]) for each in PODS_THAT_KEEP_THEIR_NODE])
-def test_a_node_stays_because_of(item: str, tmp_path: Path) -> None:
+def test_unmovable_pods_and_high_utilization_prevent_a_scale_down(item: str, tmp_path: Path) -> None:
     assert story(run(tmp_path, node("n1", 2), node("n2", 8, group=""), item, until=60)) == []
 
 
-def test_a_node_with_low_utilization_goes_and_its_pods_are_evicted(tmp_path: Path) -> None:
+def test_an_underutilized_node_is_removed_and_its_pods_evicted(tmp_path: Path) -> None:
     result = run(tmp_path, node("n1", 2), node("n2", 8, group=""), pod("p", "900m", node_name="n1"), until=60)
     assert story(result) == [(600, DOWN, ["n1"])]
     assert result.pods[0].disruption == "EvictionByEvictionAPI"
     assert list(result.cluster.store.nodes) == ["n2"]
 
 
-def test_nodes_with_pods_go_one_by_one(tmp_path: Path) -> None:
+def test_nodes_with_pods_are_removed_one_by_one(tmp_path: Path) -> None:
     pods = [pod(f"p{number}", "500m", node_name=f"n{number}") for number in (1, 2)]
     result = run(tmp_path, node("n1", 2), node("n2", 2), node("n3", 8, group=""), *pods, until=60)
     assert [(time, nodes) for time, _, nodes in story(result)] == [(600, ["n1"]), (620, ["n2"])]
 
 
-def test_a_scale_up_delays_scale_downs(tmp_path: Path) -> None:
+def test_a_scale_up_delays_later_scale_downs(tmp_path: Path) -> None:
     late = pod("q", "2").replace("labels: {app: a}", "labels: {app: a}, creationTimestamp: null")
     result = run(tmp_path, node("n1", 1), late, options="{scaleDownUnneededTime: 1m}", until=60)
     assert [each for each in story(result) if each[1] == DOWN] == [(600, DOWN, ["n1"])]
 
 
-def test_the_minimum_and_an_annotation_keep_nodes(tmp_path: Path) -> None:
+def test_the_minimum_size_and_the_scale_down_disabled_annotation_preserve_nodes(tmp_path: Path) -> None:
     kept = ', annotations: {cluster-autoscaler.kubernetes.io/scale-down-disabled: "true"}'
     groups = f"{SMALL.replace('maxSize', 'minSize: 1, maxSize')}, {LARGE}"
     result = run(
@@ -183,11 +185,11 @@ def test_the_minimum_and_an_annotation_keep_nodes(tmp_path: Path) -> None:
     assert [nodes for _, _, nodes in story(result)] == [["n1"]]
 
 
-def test_scale_down_can_be_switched_off(tmp_path: Path) -> None:
+def test_scale_down_can_be_disabled(tmp_path: Path) -> None:
     assert story(run(tmp_path, node("n1", 2), options="{scaleDownEnabled: false}", until=60)) == []
 
 
-def test_costs_are_node_hours_at_the_price_of_the_group(tmp_path: Path) -> None:
+def test_costs_are_node_hours_times_the_group_price(tmp_path: Path) -> None:
     groups = SMALL.replace("maxSize", "price: 3, maxSize")
     result = run(tmp_path, node("n1", 2), node("n2", 2), pod("p", "2", node_name="n2"), groups=groups, until=60)
     assert result.scaling is not None
@@ -233,7 +235,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "message"), [pytest.param(*each[1:], id=each[0]) for each in MISTAKES])
-def test_a_mistake_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(HEAD + text, encoding="utf-8")
     with pytest.raises(InputError) as caught:

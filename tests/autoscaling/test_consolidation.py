@@ -78,20 +78,20 @@ def left(result: SimulationResult) -> list[str]:
     return sorted(result.cluster.store.nodes)
 
 
-def test_empty_nodes_go_together_and_at_once(tmp_path: Path) -> None:
+def test_empty_nodes_are_removed_together_immediately(tmp_path: Path) -> None:
     result = run(tmp_path, node("a", 8), node("b", 8), node("c", 8), replicas("web", "4", "c"))
     assert story(result) == [(0, DOWN, "a", "empty"), (0, DOWN, "b", "empty")]
     assert left(result) == ["c"]
 
 
-def test_a_node_goes_if_its_pods_fit_elsewhere(tmp_path: Path) -> None:
+def test_a_node_is_removed_if_its_pods_fit_elsewhere(tmp_path: Path) -> None:
     result = run(tmp_path, node("a", 8), node("b", 8), replicas("web", "3", "a", "b"))
     assert story(result) == [(0, DOWN, "a", "its pods fit elsewhere")]
     assert left(result) == ["b"]
     assert [pod.spec.node_name for pod in result.cluster.store.pods.values()] == ["b", "b"]
 
 
-def test_a_node_is_replaced_by_a_cheaper_one_before_its_pods_go(tmp_path: Path) -> None:
+def test_a_cheaper_replacement_starts_before_the_node_is_removed(tmp_path: Path) -> None:
     result = run(tmp_path, node("a", 8), replicas("web", "1", "a"))
     assert story(result) == [(0, UP, "small-1", "replaces a"), (0, DOWN, "a", "replaced by small-1")]
     (old,) = [pod for pod in result.pods if pod.node == "a"]
@@ -100,11 +100,11 @@ def test_a_node_is_replaced_by_a_cheaper_one_before_its_pods_go(tmp_path: Path) 
     assert left(result) == ["small-1"]
 
 
-def test_a_node_stays_without_a_cheaper_one_for_its_pods(tmp_path: Path) -> None:
+def test_a_node_without_a_cheaper_replacement_is_not_removed(tmp_path: Path) -> None:
     assert story(run(tmp_path, node("a", 8), replicas("web", "3", "a"))) == []
 
 
-def test_several_nodes_are_replaced_by_one(tmp_path: Path) -> None:
+def test_several_nodes_are_replaced_by_a_single_cheaper_one(tmp_path: Path) -> None:
     nodes = [node(name, 2, "small") for name in "abcd"]
     groups = [group("small", 2, 1), group("large", 8, 1.9)]
     result = run(tmp_path, *nodes, replicas("web", "1500m", *"abcd"), groups=groups)
@@ -115,18 +115,18 @@ def test_several_nodes_are_replaced_by_one(tmp_path: Path) -> None:
     assert left(result) == ["large-1"]
 
 
-def test_several_nodes_are_not_replaced_by_one_of_their_own_kind(tmp_path: Path) -> None:
+def test_several_nodes_are_not_replaced_by_one_of_the_same_group(tmp_path: Path) -> None:
     groups = [group("small", 2, 1)]
     result = run(tmp_path, *(node(name, 2, "small") for name in "ab"), replicas("web", "1", "a", "b"), groups=groups)
     assert story(result) == [(0, DOWN, "a", "its pods fit elsewhere")]
 
 
-def test_a_full_group_gets_no_replacement(tmp_path: Path) -> None:
+def test_a_group_at_its_maximum_size_provides_no_replacement(tmp_path: Path) -> None:
     groups = [group("small", 2, 1).replace("maxSize: 9", "maxSize: 0"), group("large", 8, 3)]
     assert story(run(tmp_path, node("a", 8), replicas("web", "1", "a"), groups=groups)) == []
 
 
-def test_the_policy_for_empty_nodes_leaves_others(tmp_path: Path) -> None:
+def test_the_when_empty_policy_removes_only_empty_nodes(tmp_path: Path) -> None:
     disruption = "{consolidationPolicy: WhenEmpty, budgets: [{nodes: 100%}]}"
     result = run(
         tmp_path, node("a", 8), node("b", 8), node("c", 8), replicas("web", "1", "a", "b"), disruption=disruption
@@ -134,7 +134,7 @@ def test_the_policy_for_empty_nodes_leaves_others(tmp_path: Path) -> None:
     assert story(result) == [(0, DOWN, "c", "empty")]
 
 
-def test_a_node_is_left_alone_for_a_time_after_its_last_pod_event(tmp_path: Path) -> None:
+def test_consolidate_after_delays_removal_after_the_last_pod_event(tmp_path: Path) -> None:
     short = "{apiVersion: v1, kind: Pod, metadata: {name: short, annotations: {bayplan.io/run-time: 5m}}, "
     short += "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '5'}}}]}}"
     result = run(tmp_path, node("a", 8), short, disruption="{consolidateAfter: 90s}")
@@ -151,7 +151,7 @@ BUDGETS = [
 
 
 @pytest.mark.parametrize(("disruption", "want"), [pytest.param(*each[1:], id=each[0]) for each in BUDGETS])
-def test_a_budget_limits_nodes_at_a_time(disruption: str, want: int, tmp_path: Path) -> None:
+def test_a_budget_limits_simultaneous_disruptions(disruption: str, want: int, tmp_path: Path) -> None:
     result = run(tmp_path, *(node(name, 8) for name in "abcd"), disruption=disruption, until=10)
     assert sum(time == 0 for time, *_ in story(result)) == want
 
@@ -160,7 +160,7 @@ def test_a_budget_limits_nodes_at_a_time(disruption: str, want: int, tmp_path: P
     ("nodes", "reason", "want"),
     [("10%", "Empty", 2), ("0%", "Empty", 0), (3, "Empty", 3), ("10%", "Drifted", 11)],
 )
-def test_allowed_disruptions(nodes: str | int, reason: Reason, want: int) -> None:
+def test_allowed_disruptions_depend_on_percentage_and_reason(nodes: str | int, reason: Reason, want: int) -> None:
     budgets = [BudgetSpec(nodes=nodes, reasons=("Empty", "Underutilized"))]
     rules = Disruption(policy="WhenEmpty", consolidate_after_ns=0, budgets=budgets)
     assert rules.allowed(11, reason) == want
@@ -184,18 +184,18 @@ KEPT = [
 
 
 @pytest.mark.parametrize("items", [pytest.param(each[1], id=each[0]) for each in KEPT])
-def test_a_node_stays_because_of(items: str, tmp_path: Path) -> None:
+def test_undisruptable_pods_and_budgets_prevent_consolidation(items: str, tmp_path: Path) -> None:
     assert story(run(tmp_path, node("a", 8), node("b", 8, "none"), items)) == []
 
 
-def test_an_annotation_and_the_minimum_keep_nodes(tmp_path: Path) -> None:
+def test_the_do_not_disrupt_annotation_and_the_minimum_size_preserve_nodes(tmp_path: Path) -> None:
     kept = ", annotations: {karpenter.sh/do-not-disrupt: 'true'}"
     groups = [group("small", 2, 1, ", minSize: 1"), GROUPS[1]]
     nodes = [node("a", 8, more=kept), node("b", 2, "small"), node("c", 2, "small")]
     assert left(run(tmp_path, *nodes, groups=groups)) == ["a", "c"]
 
 
-def test_nodes_that_are_cheap_to_disrupt_go_first(tmp_path: Path) -> None:
+def test_nodes_with_the_lowest_disruption_cost_are_removed_first(tmp_path: Path) -> None:
     precious = replicas("web", "3", "a", annotations="{controller.kubernetes.io/pod-deletion-cost: '2147483647'}")
     result = run(tmp_path, node("a", 8), node("b", 8), precious, replicas("db", "3", "b"))
     assert story(result)[0] == (0, DOWN, "b", "its pods fit elsewhere")
@@ -205,7 +205,7 @@ def test_nodes_that_are_cheap_to_disrupt_go_first(tmp_path: Path) -> None:
     ("priority", "cost", "want"),
     [(0, "0", 1), (2**25, "0", 2), (0, str(2**27), 2), (0, "x", 1), (10**9, "0", 10), (-(2**31), "0", -10)],
 )
-def test_the_disruption_cost_of_a_pod(priority: int, cost: str, want: float) -> None:
+def test_disruption_cost_depends_on_priority_and_deletion_cost(priority: int, cost: str, want: float) -> None:
     pod = make_pod("p").spec(priority=priority).annotation({"controller.kubernetes.io/pod-deletion-cost": cost}).obj()
     assert disruption_cost(pod) == want
 
@@ -219,7 +219,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize("text", [pytest.param(each[1], id=each[0]) for each in MISTAKES])
-def test_a_mistake_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
+def test_an_invalid_disruption_setting_is_refused_with_its_line(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.yaml"
     path.write_text(f"{HEAD}disruption: {text}\nnodeGroups: []\n", encoding="utf-8")
     with pytest.raises(InputError, match="3 Autoscaler"):

@@ -43,7 +43,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("small", "large", "present", "want"), [pytest.param(*each[1:], id=each[0]) for each in CASES])
-def test_upstreams_cases(
+def test_upstream_test_cases_select_the_same_group(
     small: tuple[float, int, dict[str, int]], large: tuple[float, int, dict[str, int]], present: int, want: str
 ) -> None:
     options = [
@@ -57,29 +57,29 @@ def test_upstreams_cases(
     ("nodes", "want"),
     [(1, 1), (2, 1), (3, 2), (6, 2), (7, 4), (20, 4), (21, 8), (60, 8), (61, 16), (200, 16), (201, 32), (9999, 32)],
 )
-def test_the_preferred_node_grows_with_the_cluster(nodes: int, want: int) -> None:
+def test_the_preferred_node_size_grows_with_the_cluster(nodes: int, want: int) -> None:
     assert preferred_cpu_milli(nodes) == 1000 * want
 
 
-def test_pods_cost_by_their_requests() -> None:
+def test_requests_price_sums_cpu_memory_and_gpu_prices() -> None:
     requested = {"cpu": 2000, "memory": 4 * 2**30, "nvidia.com/gpu": 1, "pods": 7}
     assert requests_price(requested, Options()) == pytest.approx(2 * 0.033174 + 4 * 0.004446 + 0.7)
 
 
-def test_nodes_with_gpus_are_the_last_choice() -> None:
+def test_nodes_with_gpus_are_the_last_choice_for_pods_without_gpus() -> None:
     plain = option("plain", "1", price=9.0, nodes=1, requested=BOTH)
     gpus = option("gpus", "1", price=1.0, nodes=1, requested=BOTH, more="nvidia.com/gpu")
     assert suppressed_unfitness(gpus, 1) == 1000
     assert best_option([plain, gpus], PRICES, lambda: 0.0, cluster_nodes=1) is plain
 
 
-def test_the_score_is_unfitness_times_the_ratio_of_prices() -> None:
+def test_the_price_score_is_unfitness_times_the_price_ratio() -> None:
     # 8 cores instead of the preferred 1, two nodes: 7 * (1 - tanh(1/15)) + 1; stabilization is half a core: 10.
     found = price_score(option("n", "8", price=30.0, nodes=2, requested=BOTH), PRICES, 1)
     assert found == pytest.approx((7 * (1 - math.tanh(1 / 15)) + 1) * (60 + 10) / (30 + 10))
 
 
-def test_pods_without_requests_cost_nothing_and_can_be_compared() -> None:
+def test_pods_without_requests_have_a_zero_price_and_a_finite_score() -> None:
     cheap, dear = (option(name, "1", price=price, nodes=1, requested={}) for name, price in (("a", 1.0), ("b", 2.0)))
     assert best_option([dear, cheap], PRICES, lambda: 0.0, cluster_nodes=1) is cheap
     assert price_score(cheap, PRICES, 1) == pytest.approx(11 / 10)

@@ -17,19 +17,19 @@ from bayplan.base.bounded_cache import BoundedCache, SeenKeys
         pytest.param(1, "ab", "b", id="one entry"),
     ],
 )
-def test_the_oldest_entries_are_dropped(max_entries: int, stored: str, want: str) -> None:
+def test_the_oldest_entries_are_dropped_above_the_limit(max_entries: int, stored: str, want: str) -> None:
     cache: BoundedCache[str, str] = BoundedCache(max_entries)
     assert [cache.keep(key, key.upper()) for key in stored] == [*stored.upper()]
     assert list(cache) == [*want]
 
 
-def test_a_large_cache_drops_several_entries_at_once() -> None:
+def test_a_full_large_cache_drops_several_entries() -> None:
     cache: BoundedCache[int, None] = BoundedCache(1024)
     for number in range(1025):
         cache.keep(number, None)
     assert (next(iter(cache)), len(cache)) == (4, 1021)
 
 
-def test_a_key_is_new_once_while_it_is_among_the_most_recent() -> None:
+def test_seen_keys_forgets_all_but_the_most_recent_keys() -> None:
     seen = SeenKeys(2)
     assert [seen.is_new(key) for key in ("a", "a", "b", "c", "a")] == [True, False, True, True, True]

@@ -24,7 +24,7 @@ class Steady:
         self.now_ns += int(seconds * SECOND_NS)
 
 
-def test_a_clock_begins_with_the_time_of_the_machine_and_is_real() -> None:
+def test_a_new_clock_is_real_and_starts_at_system_time() -> None:
     clock = Clock()
     assert abs(clock.now_ns() - time.time_ns()) < SECOND_NS
     assert (clock.mode, clock.speed, clock.paused) == ("real", 1.0, False)
@@ -38,14 +38,14 @@ def test_a_clock_begins_with_the_time_of_the_machine_and_is_real() -> None:
         pytest.param(0.1, 2.0, SECOND_NS // 5, id="a slow clock passes slower"),
     ],
 )
-def test_time_passes_at_the_speed(speed: float, seconds: float, want: int) -> None:
+def test_time_passes_at_the_configured_speed(speed: float, seconds: float, want: int) -> None:
     steady = Steady()
     clock = Clock(start_ns=0, speed=speed, steady=steady)
     steady.pass_seconds(seconds)
     assert clock.now_ns() == want
 
 
-def test_what_is_changed_holds_from_then_on() -> None:
+def test_speed_pause_jump_and_resume_take_effect_immediately() -> None:
     steady = Steady()
     clock = Clock(start_ns=0, steady=steady)
     steady.pass_seconds(1)
@@ -64,7 +64,7 @@ def test_what_is_changed_holds_from_then_on() -> None:
     assert clock.real_seconds_until(2 * SECOND_NS) == 0.0
 
 
-def test_who_sleeps_is_told_of_every_change() -> None:
+def test_listeners_are_notified_of_every_clock_change() -> None:
     steady, reported = Steady(), list[int]()
     clock = Clock(start_ns=0, steady=steady)
     clock.on_change(lambda: reported.append(clock.now_ns()))
@@ -76,6 +76,6 @@ def test_who_sleeps_is_told_of_every_change() -> None:
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_speed_must_be_above_zero(speed: float) -> None:
+def test_an_invalid_speed_is_refused(speed: float) -> None:
     with pytest.raises(InputError, match="speed of the clock"):
         Clock(speed=speed)

@@ -53,7 +53,7 @@ def command(*words: str) -> str:
         ),
     ],
 )
-def test_without_any_extra_simulations_and_notebooks_work(program: str, want: str) -> None:
+def test_simulations_and_notebooks_run_without_extras(program: str, want: str) -> None:
     done = run_without([*EXTRAS, "uvloop", "ryaml"], program)
     assert done.returncode == 0, done.stderr
     assert want in done.stdout
@@ -70,7 +70,7 @@ def test_without_any_extra_simulations_and_notebooks_work(program: str, want: st
         pytest.param("pyarrow", ["explain", "default/p", "{folder}"], "parquet", id="explain, of a result"),
     ],
 )
-def test_a_command_that_lacks_its_extra_names_what_installs_it(
+def test_a_command_with_a_missing_extra_suggests_how_to_install_it(
     package: str, words: list[str], want: str, tmp_path: Path
 ) -> None:
     kubeconfig = tmp_path / "kubeconfig"
@@ -98,25 +98,23 @@ def test_a_command_that_lacks_its_extra_names_what_installs_it(
         ),
     ],
 )
-def test_a_name_of_the_library_that_lacks_its_extra_names_what_installs_it(
-    package: str, program: str, want: str
-) -> None:
+def test_a_library_call_with_a_missing_extra_suggests_how_to_install_it(package: str, program: str, want: str) -> None:
     done = run_without([package], program)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].endswith(f"MissingExtra: {package} is not installed; try pip install '{want}'")
 
 
-def test_other_modules_that_are_missing_are_a_bug_and_stay_one() -> None:
+def test_other_missing_modules_raise_module_not_found_error() -> None:
     with pytest.raises(ModuleNotFoundError, match="no_such_module"), named_extras():
         import no_such_module  # type: ignore[import-not-found]  # noqa: F401
 
 
-def test_a_part_of_a_package_counts_as_the_package() -> None:
+def test_a_missing_submodule_counts_as_its_package() -> None:
     with pytest.raises(MissingExtra, match=r"pip install 'bayplan\[parquet\]'"), named_extras():
         raise ModuleNotFoundError(name="pyarrow.parquet")
 
 
-def test_the_table_of_extras_is_that_of_the_package() -> None:
+def test_the_table_of_extras_matches_pyproject() -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         optional = tomllib.load(file)["project"]["optional-dependencies"]
     names = {name: distributions[0].lower() for name, distributions in packages_distributions().items()}
@@ -127,7 +125,7 @@ def test_the_table_of_extras_is_that_of_the_package() -> None:
     assert reported == set(optional)
 
 
-def test_the_server_runs_with_its_own_extra_alone() -> None:
+def test_the_server_imports_with_only_the_server_extra() -> None:
     others = [package for package, extra in EXTRAS.items() if extra != "server"]
     done = run_without(
         others, "import bayplan.app.api_service, bayplan.app.simulator_server, bayplan.app.extender_service"

@@ -11,7 +11,7 @@ import pytest
 from bayplan.base.garbage_collector import RARE_THRESHOLD, rare_collections
 
 
-def test_collections_are_rare_within_the_block_and_what_was_alive_is_left_alone() -> None:
+def test_rare_collections_raises_the_threshold_and_freezes_existing_objects() -> None:
     before, frozen = gc.get_threshold(), gc.get_freeze_count()
 
     with rare_collections():
@@ -21,7 +21,7 @@ def test_collections_are_rare_within_the_block_and_what_was_alive_is_left_alone(
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
-def test_a_block_within_a_block_leaves_both_settings_to_the_outer_one() -> None:
+def test_nested_blocks_leave_the_settings_to_the_outer_block() -> None:
     with rare_collections():
         before, frozen = gc.get_threshold(), gc.get_freeze_count()
         with rare_collections():
@@ -30,7 +30,7 @@ def test_a_block_within_a_block_leaves_both_settings_to_the_outer_one() -> None:
         assert 0 < gc.get_freeze_count() <= frozen
 
 
-def test_an_exception_in_the_block_changes_nothing_about_that() -> None:
+def test_an_exception_restores_the_settings() -> None:
     before = gc.get_threshold()
 
     with pytest.raises(ValueError, match="of the block"), rare_collections():
@@ -39,7 +39,7 @@ def test_an_exception_in_the_block_changes_nothing_about_that() -> None:
     assert (gc.get_threshold(), gc.get_freeze_count()) == (before, 0)
 
 
-def test_a_process_that_is_about_to_end_still_ends_in_order() -> None:
+def test_exit_handlers_run_after_end_collections() -> None:
     program = (
         "import atexit, gc\n"
         "from bayplan.base.garbage_collector import end_collections\n"
@@ -53,7 +53,7 @@ def test_a_process_that_is_about_to_end_still_ends_in_order() -> None:
     assert ended.stdout == "said at exit\n"
 
 
-def test_collections_that_were_ended_within_a_block_stay_so() -> None:
+def test_end_collections_within_a_block_disables_collection_permanently() -> None:
     program = (
         "import gc\n"
         "from bayplan.base.garbage_collector import end_collections, rare_collections\n"

@@ -27,7 +27,7 @@ from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded, 
         pytest.param(r"[\s]", "\v", [], id="a vertical tab is no space"),
     ],
 )
-def test_matches_are_gos(pattern: str, text: str, want: list[str]) -> None:
+def test_expressions_match_like_in_go(pattern: str, text: str, want: list[str]) -> None:
     compiled = compile_regexp(pattern)
     assert [match for match, _ in compiled.find_each(text)] == want
     assert compiled.matches(text) is bool(want)
@@ -57,7 +57,7 @@ def test_matches_are_gos(pattern: str, text: str, want: list[str]) -> None:
         pytest.param("\\", "trailing backslash at end of expression: ``", id="a backslash at the end"),
     ],
 )
-def test_refusals_are_gos(pattern: str, want: str) -> None:
+def test_invalid_patterns_raise_the_errors_of_go(pattern: str, want: str) -> None:
     with pytest.raises(RegexpError) as refused:
         compile_regexp(pattern)
     assert str(refused.value) == f"error parsing regexp: {want}"
@@ -72,7 +72,7 @@ def test_refusals_are_gos(pattern: str, want: str) -> None:
         pytest.param("(.*){30}[^a]$", "a" * 10_000, id="many repetitions of anything"),
     ],
 )
-def test_patterns_that_stop_a_backtracking_engine_don_t_match(pattern: str, text: str) -> None:
+def test_catastrophic_backtracking_patterns_complete_without_a_match(pattern: str, text: str) -> None:
     assert not WorkBudget().matches(pattern, text)
 
 
@@ -84,7 +84,7 @@ def test_patterns_that_stop_a_backtracking_engine_don_t_match(pattern: str, text
         pytest.param([(rf"{number}\pL{{150}}", "a") for number in range(1000)], id="many that take long to compile"),
     ],
 )
-def test_work_is_bounded(patterns: list[tuple[str, str]]) -> None:
+def test_the_work_budget_limits_matching_and_compiling(patterns: list[tuple[str, str]]) -> None:
     budget = WorkBudget()
 
     def match_all() -> None:
@@ -95,7 +95,7 @@ def test_work_is_bounded(patterns: list[tuple[str, str]]) -> None:
         match_all()
 
 
-def test_a_program_that_is_too_big_is_refused_and_ends_the_budget() -> None:
+def test_an_oversized_program_is_refused_and_exhausts_the_budget() -> None:
     budget = WorkBudget()
     with pytest.raises(RegexpError, match="expression too large"):
         budget.compile(r"\pL{1000}")
@@ -103,20 +103,20 @@ def test_a_program_that_is_too_big_is_refused_and_ends_the_budget() -> None:
         budget.compile("a")
 
 
-def test_a_pattern_counts_once() -> None:
+def test_a_repeated_pattern_is_charged_once() -> None:
     budget = WorkBudget()
     for _ in range(20_000):
         assert budget.matches("^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "a")
 
 
-def test_what_is_no_pattern_is_refused_in_linear_time() -> None:
+def test_long_invalid_patterns_are_refused() -> None:
     chance = random.Random(1)
     for piece in ("[", "(?P<", "[[:a", r"\Q", "[^\\", "(?"):
         with pytest.raises(RegexpError):
             compile_regexp("(" + piece * 200_000 + chance.choice("ab"))
 
 
-def test_an_expression_is_compiled_once() -> None:
+def test_compiled_expressions_are_cached() -> None:
     pattern = "^only-this-test-[a-z]+$"
     before = cache_counts()
     compile_regexp(pattern)

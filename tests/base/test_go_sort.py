@@ -14,19 +14,19 @@ RECORDED = [json.loads(line) for line in (Path(__file__).parent / "go_sort.jsonl
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["note"]) for case in RECORDED])
-def test_equal_items_get_the_order_that_go_gives_them(case: dict[str, Any]) -> None:
+def test_equal_items_are_ordered_like_in_go(case: dict[str, Any]) -> None:
     ranks = case["ranks"]
     assert sort_slice(range(len(ranks)), ranks.__getitem__) == case["places"]
 
 
 @given(st.lists(st.integers(0, 5), max_size=120))
-def test_what_comes_out_is_sorted_and_the_same_items(ranks: list[int]) -> None:
+def test_sort_slice_returns_a_sorted_permutation(ranks: list[int]) -> None:
     places = sort_slice(range(len(ranks)), ranks.__getitem__)
     assert sorted(places) == [*range(len(ranks))]
     assert [ranks[place] for place in places] == sorted(ranks)
 
 
 @given(st.lists(st.integers(0, 5), max_size=MAX_INSERTION_SORTED))
-def test_a_few_equal_items_keep_their_order(ranks: list[int]) -> None:
+def test_sorting_a_short_list_is_stable(ranks: list[int]) -> None:
     places = sort_slice(range(len(ranks)), ranks.__getitem__)
     assert places == sorted(range(len(ranks)), key=ranks.__getitem__)

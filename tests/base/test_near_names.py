@@ -27,5 +27,5 @@ CLOUD = ["ip-10-0-11-188.eu-west-1.compute.internal", "ip-10-0-12-7.eu-west-1.co
         pytest.param("web", [], "", id="no candidates"),
     ],
 )
-def test_a_suggestion_is_a_near_name_or_none(name: str, candidates: list[str], want: str) -> None:
+def test_near_name_returns_the_closest_candidate_or_nothing(name: str, candidates: list[str], want: str) -> None:
     assert near_name(name, candidates) == want

@@ -31,7 +31,7 @@ from bayplan.base.output_paths import check_output_file
         ),
     ],
 )
-def test_a_file(name: str, want: str, tmp_path: Path) -> None:
+def test_an_output_path_must_be_a_file_in_an_existing_folder(name: str, want: str, tmp_path: Path) -> None:
     (tmp_path / "old.json").touch()
     (tmp_path / "folder").mkdir()
     before = sorted(tmp_path.iterdir())
@@ -44,6 +44,6 @@ def test_a_file(name: str, want: str, tmp_path: Path) -> None:
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_file_system_that_can_not_be_written() -> None:
+def test_an_output_path_in_a_read_only_file_system_is_refused() -> None:
     with pytest.raises(InputError, match=r"--x: expected a path in a folder that can be written, got folder '/proc'"):
         check_output_file(Path("/proc/new.json"), "--x")

@@ -23,11 +23,13 @@ def draws(seed: int, name: str) -> list[float]:
         pytest.param((-1, "names"), (1, "names"), False, id="a negative seed"),
     ],
 )
-def test_streams_are_equal(one: tuple[int, str], other: tuple[int, str], want: bool) -> None:
+def test_streams_are_equal_only_for_the_same_seed_and_name(
+    one: tuple[int, str], other: tuple[int, str], want: bool
+) -> None:
     assert (draws(*one) == draws(*other)) is want
 
 
-def test_a_stream_is_shared_and_does_not_depend_on_the_order_of_asking() -> None:
+def test_streams_are_shared_and_independent_of_the_creation_order() -> None:
     first, second = RandomStreams(7), RandomStreams(7)
     a, b = first.stream("a"), first.stream("b")
     b2, a2 = second.stream("b"), second.stream("a")
@@ -36,13 +38,13 @@ def test_a_stream_is_shared_and_does_not_depend_on_the_order_of_asking() -> None
     assert a.stream_name == "a"
 
 
-def test_values_are_fixed_for_good() -> None:
+def test_stream_seeds_and_values_never_change() -> None:
     assert stream_seed(42, "cluster.names") == 0x7E94B851CAD1D81A6EE59E6E64621B11
     assert RandomStreams(42).stream("cluster.names").random() == 0.588680097500217
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1"])
-def test_values_do_not_depend_on_the_hash_seed(hash_seed: str) -> None:
+def test_stream_values_are_independent_of_the_hash_seed(hash_seed: str) -> None:
     program = "from bayplan.base.random_streams import RandomStreams as R; print(R(5).stream('x').getrandbits(64))"
     out = subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True

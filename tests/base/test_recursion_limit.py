@@ -14,7 +14,7 @@ def descend(levels: int) -> int:
     return 0 if levels == 0 else 1 + descend(levels - 1)
 
 
-def test_a_block_recurses_deeply_and_restores_the_limit() -> None:
+def test_a_raised_limit_allows_deep_recursion_and_is_restored() -> None:
     before = sys.getrecursionlimit()
     with RECURSION_LIMIT.raised():
         assert descend(before + 1_000) == before + 1_000
@@ -24,7 +24,7 @@ def test_a_block_recurses_deeply_and_restores_the_limit() -> None:
     assert (sys.getrecursionlimit(), RECURSION_LIMIT.users) == (before, 0)
 
 
-def test_a_thread_that_ends_its_block_leaves_the_limit_to_the_other() -> None:
+def test_the_limit_stays_raised_until_the_last_thread_leaves() -> None:
     before = sys.getrecursionlimit()
     both_in, one_out = Barrier(2, timeout=20), Barrier(2, timeout=20)
     reached: list[int] = []
@@ -52,7 +52,7 @@ def test_a_thread_that_ends_its_block_leaves_the_limit_to_the_other() -> None:
 @pytest.mark.parametrize(
     "limit", [pytest.param(DEEP_RECURSION_LIMIT + 500, id="higher"), pytest.param(3_000, id="lower")]
 )
-def test_a_limit_that_other_code_sets_meanwhile_stays(limit: int) -> None:
+def test_a_limit_set_by_other_code_is_preserved(limit: int) -> None:
     before = sys.getrecursionlimit()
     try:
         with RECURSION_LIMIT.raised():
@@ -62,7 +62,7 @@ def test_a_limit_that_other_code_sets_meanwhile_stays(limit: int) -> None:
         sys.setrecursionlimit(before)
 
 
-def test_a_limit_above_is_not_lowered() -> None:
+def test_a_higher_limit_is_not_lowered() -> None:
     before = sys.getrecursionlimit()
     try:
         sys.setrecursionlimit(DEEP_RECURSION_LIMIT * 2)

@@ -28,7 +28,7 @@ HOST = "127.0.0.1:6443"
         pytest.param({"sec-fetch-site": "cross-site", "origin": "http://page.example:8080"}, "", id="an allowed site"),
     ],
 )  # fmt: skip
-def test_foreign_origins(headers: dict[str, str], want: str) -> None:
+def test_requests_from_foreign_origins_are_detected(headers: dict[str, str], want: str) -> None:
     assert foreign_origin({"host": HOST, **headers}, {"http://page.example:8080"}) == want
 
 
@@ -41,7 +41,7 @@ def test_foreign_origins(headers: dict[str, str], want: str) -> None:
         pytest.param("http://[::1]:8080", "[::1]:8080", id="IPv6"),
     ],
 )
-def test_the_same_origin_in_other_words(origin: str, host: str) -> None:
+def test_equivalent_spellings_of_an_origin_are_equal(origin: str, host: str) -> None:
     assert foreign_origin({"host": host, "origin": origin}) == ""
 
 
@@ -62,11 +62,11 @@ def test_the_same_origin_in_other_words(origin: str, host: str) -> None:
         pytest.param({"content-length": "0", "origin": "http://x"}, "", id="no body"),
     ],
 )
-def test_types_of_forms(headers: dict[str, str], want: str) -> None:
+def test_form_content_types_are_detected(headers: dict[str, str], want: str) -> None:
     assert form_type(headers) == want
 
 
 @pytest.mark.parametrize("origin", ["localhost:3000", "http://localhost:3000/", "*", "null", "ftp://x", "http://["])
-def test_what_is_no_origin_is_refused(origin: str) -> None:
+def test_invalid_allowed_origins_are_refused(origin: str) -> None:
     with pytest.raises(InputError, match="--allow-origin"):
         check_origins([origin], "--allow-origin")

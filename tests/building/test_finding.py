@@ -79,12 +79,12 @@ def last_line(text: str) -> str:
     [{}, {"BAYPLAN_VARIANT": BASELINE}, {"BAYPLAN_UNCOMPILED": "1"}],
     ids=["as it comes", "baseline", "uncompiled"],
 )
-def test_all_kinds_of_classes_behave_the_same(built: Path, environment: dict[str, str]) -> None:
+def test_all_kinds_of_classes_behave_the_same_in_each_build(built: Path, environment: dict[str, str]) -> None:
     done = run(built, USE, **environment)
     assert (done.stdout, done.stderr) == (USED, "")
 
 
-def test_the_build_that_runs_is_named(built: Path, compiler: Compiler) -> None:
+def test_build_name_reports_the_running_build(built: Path, compiler: Compiler) -> None:
     best = V3 if has_x86_64_v3() and cpu_has_v3() else None
     name, file = run(built, NAME).stdout.splitlines()
     assert name.startswith(f"compiled ({compiler.name}, {best or ''}")
@@ -92,13 +92,13 @@ def test_the_build_that_runs_is_named(built: Path, compiler: Compiler) -> None:
     assert Path(run(built, NAME, BAYPLAN_VARIANT=BASELINE).stdout.splitlines()[1]).parent.name == BASELINE
 
 
-def test_the_sources_run_on_demand(built: Path) -> None:
+def test_uncompiled_sources_run_on_request(built: Path) -> None:
     name, file = run(built, NAME, BAYPLAN_UNCOMPILED="1").stdout.splitlines()
     assert (name, Path(file).name) == ("uncompiled", "fit.py")
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_they_run_in_child_processes_too(built: Path, tmp_path: Path, method: str) -> None:
+def test_uncompiled_sources_run_in_child_processes(built: Path, tmp_path: Path, method: str) -> None:
     (built / f"child_{method}.py").write_text(
         "import multiprocessing\nfrom bayplan import fit\nfrom bayplan.base.build import build_name\n"
         "def name(_): return [build_name(), fit.__file__.rpartition('.')[2]]\n"
@@ -114,7 +114,7 @@ def test_they_run_in_child_processes_too(built: Path, tmp_path: Path, method: st
     ["fit.py", "fit.pxd", "columns.pxd", "base/go.pxd", "base/go_arithmetic.h"],
     ids=["its source", "its declarations", "those of a module it uses", "those without a module", "a header"],
 )
-def test_an_extension_refuses_when_a_source_has_changed(sample: Path, file: str) -> None:
+def test_a_changed_source_raises_import_error(sample: Path, file: str) -> None:
     with (sample / "bayplan" / file).open("a") as source:
         source.write("\n")
     line = last_line(run(sample, "from bayplan import fit").stderr)
@@ -125,7 +125,7 @@ def test_an_extension_refuses_when_a_source_has_changed(sample: Path, file: str)
     assert run(sample, NAME, BAYPLAN_UNCOMPILED="1").stdout.startswith("uncompiled\n")
 
 
-def test_a_module_that_is_not_compiled_yet_refuses_where_others_are(sample: Path) -> None:
+def test_an_uncompiled_module_next_to_compiled_ones_raises_import_error(sample: Path) -> None:
     for suffix in (".py", ".pxd"):
         shutil.copy(sample / "bayplan" / f"columns{suffix}", sample / "bayplan" / f"more{suffix}")
     line = last_line(run(sample, "import bayplan.more").stderr)
@@ -140,7 +140,9 @@ def test_a_module_that_is_not_compiled_yet_refuses_where_others_are(sample: Path
         pytest.param("columns.pxd", 2, id="declarations that another module reads"),
     ],
 )
-def test_only_what_changed_is_compiled(sample: Path, compiler: Compiler, file: str | None, count: int) -> None:
+def test_only_modules_with_changed_sources_are_compiled(
+    sample: Path, compiler: Compiler, file: str | None, count: int
+) -> None:
     if file is not None:
         with (sample / "bayplan" / file).open("a") as source:
             source.write("\n")
@@ -148,7 +150,7 @@ def test_only_what_changed_is_compiled(sample: Path, compiler: Compiler, file: s
     assert run(sample, USE).stdout == USED
 
 
-def test_a_module_that_does_not_compile_is_named_and_the_others_are_compiled(sample: Path, compiler: Compiler) -> None:
+def test_a_module_that_fails_to_compile_is_named_and_the_rest_are_compiled(sample: Path, compiler: Compiler) -> None:
     with (sample / "bayplan" / "columns.py").open("a") as source:
         source.write("def wrong(:\n")
     (sample / "bayplan" / "fit.py").write_text((sample / "bayplan" / "fit.py").read_text() + "\n")
@@ -167,11 +169,11 @@ def test_a_module_that_does_not_compile_is_named_and_the_others_are_compiled(sam
         pytest.param("checked", 'run "make build-checked"', id="not built"),
     ],
 )
-def test_a_variant_that_is_not_there_is_refused(built: Path, variant: str, want: str) -> None:
+def test_an_unavailable_variant_is_refused(built: Path, variant: str, want: str) -> None:
     assert want in last_line(run(built, NAME, BAYPLAN_VARIANT=variant).stderr)
 
 
-def test_an_installed_package_compares_nothing(sample: Path) -> None:
+def test_an_installed_package_skips_source_comparison(sample: Path) -> None:
     path = folder_of(Sources(sample)) / MANIFEST
     facts = json.loads(path.read_text())
     for built in facts["modules"].values():
@@ -181,18 +183,18 @@ def test_an_installed_package_compares_nothing(sample: Path) -> None:
     assert run(sample, USE).stdout == USED
 
 
-def test_the_gil_is_not_switched_on_by_an_extension(built: Path) -> None:
+def test_free_threaded_python_without_the_gil_runs_the_sources(built: Path) -> None:
     free_threaded = "import sys; sys._is_gil_enabled = lambda: False\n"
     assert run(built, free_threaded + NAME).stdout.startswith("uncompiled\n")
 
 
-def test_tracebacks_show_the_source(built: Path) -> None:
+def test_tracebacks_show_source_lines(built: Path) -> None:
     done = run(built, "from bayplan import columns, fit\nfit.failing([3], 4)")
     assert 'File "bayplan/fit.py", line ' in done.stderr
     assert "    for rule in rules:" in done.stderr
 
 
-def test_sources_of_a_module_are_found_through_cimports(built: Path) -> None:
+def test_source_files_of_a_module_include_its_cimports(built: Path) -> None:
     sources = Sources(built)
     assert sources.files_of(Module("bayplan.fit", Path("bayplan/fit.py"))) == [
         *("bayplan/base/go.pxd", "bayplan/base/go_arithmetic.h"),
@@ -201,7 +203,7 @@ def test_sources_of_a_module_are_found_through_cimports(built: Path) -> None:
     assert [module.name for module in sources.modules()] == ["bayplan.columns", "bayplan.fit"]
 
 
-def test_the_checked_build_finds_a_row_out_of_range_and_a_none(sample: Path, compiler: Compiler) -> None:
+def test_the_checked_build_raises_on_out_of_range_rows_and_none(sample: Path, compiler: Compiler) -> None:
     try:
         environment = checked_environment(compiler)
     except NoCompilerError as problem:

@@ -60,7 +60,7 @@ def low_64_bits(number: int) -> int:
     ],
 )
 @ways
-def test_integers(result: IntegerFunction, name: str, a: int, b: int, want: int) -> None:
+def test_integer_arithmetic_matches_go(result: IntegerFunction, name: str, a: int, b: int, want: int) -> None:
     assert result(name, a, b) == want
 
 
@@ -72,14 +72,14 @@ def test_sums_differences_and_products_wrap(result: IntegerFunction, a: int, b: 
 
 @ways
 @given(a=INTEGERS, b=NON_ZERO)
-def test_quotients_are_cut_and_remainders_are_the_rest(result: IntegerFunction, a: int, b: int) -> None:
+def test_quotients_are_truncated_and_remainders_match(result: IntegerFunction, a: int, b: int) -> None:
     exact = math.trunc(Fraction(a, b))
     assert [result(name, a, b) for name in ("quotient", "remainder")] == [low_64_bits(exact), a - b * exact]
 
 
 @pytest.mark.parametrize("module", [go, check], ids=["in Python", "in this build"])
 @given(a=st.integers(0, 2**52 - 1) | st.sampled_from([0, 1, 2**52 - 1]))
-def test_small_integers_and_floats_convert_into_each_other(module: Any, a: int) -> None:
+def test_small_integers_round_trip_through_floats(module: Any, a: int) -> None:
     assert module.small_float(a) == float(a)
     assert module.small_int64(float(a)) == a
 
@@ -102,12 +102,12 @@ def test_division_by_zero_raises(result: IntegerFunction, name: str) -> None:
         pytest.param(math.nan, MIN, id="not a number"),
     ],
 )
-def test_conversion_to_integers(x: float, want: int) -> None:
+def test_to_int64_converts_floats_like_go(x: float, want: int) -> None:
     assert (go.to_int64(x), check.converted(x)) == (want, want)
 
 
 @given(FLOATS)
-def test_conversion_against_fractions(x: float) -> None:
+def test_to_int64_matches_exact_fractions(x: float) -> None:
     fits = math.isfinite(x) and MIN <= math.trunc(Fraction(x)) <= MAX
     want = math.trunc(Fraction(x)) if fits else MIN
     assert (go.to_int64(x), check.converted(x)) == (want, want)
@@ -136,21 +136,21 @@ def same(x: float, y: float) -> bool:
         pytest.param("log", math.inf, 0.0, math.inf, id="of infinity"),
     ],
 )
-def test_floats(name: str, a: float, b: float, want: float) -> None:
+def test_float_arithmetic_matches_go(name: str, a: float, b: float, want: float) -> None:
     in_go = getattr(go, name)(a, b) if name == "divide" else getattr(go, name)(a)
     assert same(in_go, want)
     assert same(check.float_result(name, a, b), want)
 
 
 @given(FLOATS, FLOATS)
-def test_floats_are_the_same_in_python_and_in_this_build(a: float, b: float) -> None:
+def test_float_results_match_between_python_and_this_build(a: float, b: float) -> None:
     assert same(go.divide(a, b), check.float_result("divide", a, b))
     assert same(go.round(a), check.float_result("round", a, 0.0))
     assert same(go.log(a), check.float_result("log", a, 0.0))
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
-def test_rounding_against_fractions(x: float) -> None:
+def test_rounding_matches_exact_fractions(x: float) -> None:
     exact = Fraction(x)
     want = math.floor(abs(exact) + Fraction(1, 2))
     assert go.round(x) == (want if exact >= 0 else -want)
@@ -161,7 +161,7 @@ def test_logarithms_are_close_to_the_c_library(x: float) -> None:
     assert go.log(x) == pytest.approx(math.log(x), rel=1e-15, abs=1e-15)
 
 
-def test_one_hash_over_many_results_is_the_recorded_one() -> None:
+def test_results_have_the_recorded_hash() -> None:
     counts = [count for count in RESULTS_HASHES if count <= 10_000]
     assert {count: check.results_hash(count) for count in counts} == {count: RESULTS_HASHES[count] for count in counts}
 
@@ -181,7 +181,7 @@ def test_a_million_results_have_the_recorded_hash_in_each_variant(variant: str) 
 
 
 @pytest.mark.parametrize("build", ["uncompiled", BASELINE])
-def test_these_tests_pass_in_the_other_builds_too(build: str) -> None:
+def test_these_tests_pass_in_other_builds(build: str) -> None:
     if build == BASELINE and build not in compiled_variants():
         nothing_compiled()
     uncompiled = build == "uncompiled"

@@ -15,6 +15,6 @@ from building.modules import Module
         pytest.param("bayplan.engine.heap", False, id="a module of the engine"),
     ],
 )
-def test_modules_that_handle_what_users_send_check_their_indices(name: str, want: bool) -> None:
+def test_modules_that_handle_user_input_check_indices(name: str, want: bool) -> None:
     directives = directives_of(Module(name), checked=False)
     assert (directives["boundscheck"], directives["wraparound"]) == (want, want)

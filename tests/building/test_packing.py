@@ -45,7 +45,7 @@ def checkout(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_wheel_has_sources_declarations_and_extensions(tmp_path: Path) -> None:
+def test_a_wheel_contains_sources_declarations_and_extensions(tmp_path: Path) -> None:
     if not compiled_variants():
         nothing_compiled()
     wheel, _ = make_wheel(ROOT, tmp_path / "wheels")
@@ -61,7 +61,7 @@ def test_a_wheel_has_sources_declarations_and_extensions(tmp_path: Path) -> None
     assert [name for name in names if "checked" in name and name.endswith(SUFFIX)] == []
 
 
-def test_an_installed_wheel_runs_compiled_and_compares_no_hashes(tmp_path: Path) -> None:
+def test_an_installed_wheel_runs_compiled_without_comparing_hashes(tmp_path: Path) -> None:
     if not compiled_variants():
         nothing_compiled()
     wheel, _ = make_wheel(ROOT, tmp_path / "wheels")
@@ -77,7 +77,7 @@ def test_an_installed_wheel_runs_compiled_and_compares_no_hashes(tmp_path: Path)
     assert done.stdout.endswith(") -4148501564501349141\n")
 
 
-def test_without_a_compiler_the_wheel_is_pure_and_says_so_once(checkout: Path, tmp_path: Path) -> None:
+def test_a_wheel_built_without_a_compiler_is_pure_and_prints_one_warning(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "no programs").mkdir()
     wheel, printed = make_wheel(checkout, tmp_path / "wheels", PATH=str(tmp_path / "no programs"))
     assert wheel.name.endswith("-py3-none-any.whl")
@@ -85,7 +85,7 @@ def test_without_a_compiler_the_wheel_is_pure_and_says_so_once(checkout: Path, t
     assert printed.count("Bayplan is installed uncompiled, and runs several times slower: ") == 1
 
 
-def test_a_build_that_must_compile_fails_without_a_compiler(checkout: Path, tmp_path: Path) -> None:
+def test_a_required_compilation_fails_without_a_compiler(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "no programs").mkdir()
     program = WITHOUT_ZIG + BUILD.format(str(tmp_path / "wheels"))
     done = run(program, checkout, PATH=str(tmp_path / "no programs"), BAYPLAN_COMPILE="1")
@@ -93,7 +93,7 @@ def test_a_build_that_must_compile_fails_without_a_compiler(checkout: Path, tmp_
     assert "no C compiler was found; ziglang is not installed" in done.stderr
 
 
-def test_a_checkout_without_a_compiler_says_so_in_one_line_and_runs(checkout: Path, tmp_path: Path) -> None:
+def test_building_without_a_compiler_warns_in_one_line_and_succeeds(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "no programs").mkdir()
     build = (
         WITHOUT_ZIG + "import runpy; sys.argv = ['building', '--if-possible', '--no-zig']; runpy.run_module('building')"

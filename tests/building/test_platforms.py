@@ -24,7 +24,7 @@ EXAMPLE = ROOT / "src" / "bayplan" / "examples" / "three-zones"
         ),
     ],
 )
-def test_without_the_modules_of_unix(program: str, tmp_path: Path) -> None:
+def test_library_and_simulate_run_without_unix_modules(program: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", WITHOUT + program]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -32,7 +32,7 @@ def value_of(text: str) -> object:
         pytest.param("type(optional.none()) == optional_type", True, id="the type of optional values"),
     ],
 )
-def test_values(text: str, want: object) -> None:
+def test_list_functions_return_the_values_of_kubernetes(text: str, want: object) -> None:
     assert value_of(text) == want
 
 
@@ -47,7 +47,7 @@ def test_values(text: str, want: object) -> None:
         pytest.param("{}.sortBy(e, e)", "sortBy can only be applied to a list", id="sortBy of a map"),
     ],
 )
-def test_what_fails(text: str, want: str) -> None:
+def test_invalid_list_expressions_fail(text: str, want: str) -> None:
     with pytest.raises((CompileProblem, RunProblem), match=want):
         value_of(text)
 
@@ -67,7 +67,7 @@ def test_what_fails(text: str, want: str) -> None:
         pytest.param("[1, [], [2]]", ["1:5: expected type 'int' but found 'list(dyn)'"], id="an empty list"),
     ],
 )
-def test_elements_of_several_types_are_refused_once_all_else_is_right(text: str, want: list[str]) -> None:
+def test_mixed_element_types_are_reported_after_all_other_errors(text: str, want: list[str]) -> None:
     with pytest.raises(CompileProblem) as refused:
         value_of(text)
     lines = [line.removeprefix("compilation failed: ") for line in str(refused.value).split("\n")]

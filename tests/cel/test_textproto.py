@@ -20,11 +20,11 @@ from tests.cel.textproto import Message, Name, parse
         pytest.param("[x.y/z.T] { a: 1 }", {"[x.y/z.T]": [{"a": [1]}]}, id="an expanded Any"),
     ],
 )
-def test_messages(text: str, want: Message) -> None:
+def test_text_format_messages_are_parsed(text: str, want: Message) -> None:
     assert parse(text) == want
 
 
 @pytest.mark.parametrize("text", ["a: @", "a {", "1: 2", "a: }"])
-def test_what_is_no_message_is_refused(text: str) -> None:
+def test_invalid_messages_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse(text)

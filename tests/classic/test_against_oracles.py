@@ -94,7 +94,7 @@ PRIORITIES = (
 
 @settings(max_examples=150, deadline=None)
 @given(cluster=clusters(), hard_weight=st.integers(1, 100))
-def test_feasible_nodes_and_scores(
+def test_feasible_nodes_and_scores_match_the_naive_rules(
     cluster: tuple[list[Item], World, list[Service], PodBuilder], hard_weight: int
 ) -> None:
     objects, world, services, builder = cluster
@@ -124,7 +124,7 @@ def test_feasible_nodes_and_scores(
 
 @settings(max_examples=150, deadline=None)
 @given(cluster=clusters())
-def test_candidates_and_the_best_of_them(
+def test_preemption_candidates_and_the_best_match_the_naive_rules(
     cluster: tuple[list[Item], World, list[Service], PodBuilder],
 ) -> None:
     objects, world, _, builder = cluster

@@ -30,7 +30,7 @@ def _facts() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("under", GATES)
-def test_the_tables_are_upstreams_under_every_gate(under: str) -> None:
+def test_algorithm_tables_match_upstream_under_every_gate(under: str) -> None:
     want, table = _facts()["byFeatureGates"][under], AlgorithmTable(ClassicGates.from_mapping(GATES[under]))
     assert sorted(table.predicates) == want["predicates"]
     assert sorted(table.priorities) == want["priorities"]
@@ -42,13 +42,13 @@ def test_the_tables_are_upstreams_under_every_gate(under: str) -> None:
         assert {item.name: item.weight for item in found.priorities} == of["priorities"]
 
 
-def test_predicates_are_asked_in_upstreams_order() -> None:
+def test_predicates_run_in_upstreams_order() -> None:
     assert list(PREDICATE_ORDER) == _facts()["predicateOrder"]
     names = [item.name for item in AlgorithmTable(ClassicGates()).of_provider("DefaultProvider").predicates]
     assert names == [name for name in PREDICATE_ORDER if name in names]
 
 
-def test_gates_are_at_upstreams_defaults() -> None:
+def test_gate_defaults_match_upstream() -> None:
     given = _facts()["featureGates"]
     assert ClassicGates.from_mapping(given) == ClassicGates()
 
@@ -61,31 +61,31 @@ def test_gates_are_at_upstreams_defaults() -> None:
         ({"PodPriority": False}, "feature gate PodPriority: expected true"),
     ],
 )
-def test_gates_that_nothing_is_known_about_are_refused(values: dict[str, bool], want: str) -> None:
+def test_unknown_or_fixed_gates_are_refused(values: dict[str, bool], want: str) -> None:
     with pytest.raises(ConfigurationError, match=want):
         ClassicGates.from_mapping(values)
 
 
-def test_gates_are_read_from_text() -> None:
+def test_gates_are_parsed_from_text() -> None:
     assert ClassicGates.from_text("EvenPodsSpread=true,PodPriority=true") == ClassicGates(even_pods_spread=True)
 
 
 @pytest.mark.parametrize("spelling", ["ClusterAutoscalerProvider", "ClusterAutoScalerProvider"])
-def test_both_spellings_of_the_packing_provider_are_taken(spelling: str) -> None:
+def test_both_spellings_of_the_autoscaler_provider_are_accepted(spelling: str) -> None:
     names = {item.name for item in AlgorithmTable(ClassicGates()).of_provider(spelling).priorities}
     assert "MostRequestedPriority" in names
     assert "LeastRequestedPriority" not in names
     assert "BalancedResourceAllocation" in names
 
 
-def test_an_unknown_provider_is_refused_in_upstreams_words() -> None:
+def test_an_unknown_provider_is_refused_with_upstreams_message() -> None:
     with pytest.raises(ConfigurationError) as refused:
         AlgorithmTable(ClassicGates()).of_provider("Mine")
     want = 'couldn\'t create scheduler using provider "Mine": plugin "Mine" has not been registered'
     assert str(refused.value).startswith(want)
 
 
-def test_the_providers_choose_opposite_nodes_in_one_cluster() -> None:
+def test_the_two_providers_choose_opposite_nodes() -> None:
     busy: list[Item] = [make_pod("running").req(cpu="2", memory="4Gi").node("busy")]
     cluster: list[Item] = [node("idle"), node("busy"), *busy]
     pod = make_pod("p").req(cpu="1", memory="2Gi")
@@ -98,7 +98,7 @@ def test_the_providers_choose_opposite_nodes_in_one_cluster() -> None:
     assert packed.scores("MostRequestedPriority") == {"idle": 2, "busy": 7}
 
 
-def test_avoided_nodes_lose_against_everything_else() -> None:
+def test_the_avoid_pods_weight_exceeds_all_other_scores_together() -> None:
     # 10,000 times 10 points are more than all others together can give.
     found = cycle_of([node("n1"), node("n2")], make_pod("p"), configured())
     weights = {entry.plugin.name: entry.weight for entry in found.plan.profile.score}

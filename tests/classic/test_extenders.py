@@ -40,18 +40,18 @@ def _cycle(answers: Answers, *, weight: int = 1, ignorable: bool = False) -> Cyc
     return cycle(scheduler, make_pod("p"))
 
 
-def test_an_extender_leaves_some_nodes() -> None:
+def test_an_extender_filters_nodes() -> None:
     found = _cycle({"filter": lambda _: {"NodeNames": ["n2"], "FailedNodes": {"n1": "no", "n3": "no"}}})
     assert (found.feasible, found.chosen) == (["n2"], "n2")
 
 
-def test_what_it_says_is_counted_like_any_reason() -> None:
+def test_reasons_of_an_extender_are_counted_in_the_message() -> None:
     found = _cycle({"filter": lambda _: {"NodeNames": [], "FailedNodes": {"n1": "no", "n2": "no", "n3": "never"}}})
     assert found.message == "0/3 nodes are available: 1 never, 2 no."
 
 
 @pytest.mark.parametrize("weight", [1, 3])
-def test_its_scores_count_with_its_weight_and_as_they_are(weight: int) -> None:
+def test_extender_scores_are_weighted_without_scaling(weight: int) -> None:
     ranks = [{"Host": "n1", "Score": 2}, {"Host": "n2", "Score": 9}, {"Host": "n3", "Score": 0}]
     found = _cycle({"rank": lambda _: ranks}, weight=weight)
     # The priority gives 1 to everybody.
@@ -59,7 +59,7 @@ def test_its_scores_count_with_its_weight_and_as_they_are(weight: int) -> None:
 
 
 @pytest.mark.parametrize(("ignorable", "chosen"), [(True, "n1"), (False, "")])
-def test_a_failure_ends_the_cycle_unless_it_can_be_ignored(ignorable: bool, chosen: str) -> None:
+def test_an_extender_failure_ends_the_cycle_unless_ignorable(ignorable: bool, chosen: str) -> None:
     found = _cycle({"filter": lambda _: ExtenderFailure("refused")}, ignorable=ignorable)
     assert found.chosen == chosen
     assert ("refused" in found.message) is not ignorable

@@ -87,7 +87,7 @@ def _changed(node: Node, random: Random) -> Node:
 
 @settings(max_examples=40, deadline=None)
 @given(number=st.integers(0, 10**6), seed=st.integers(0, 10**6))
-def test_kept_results_are_those_of_a_fresh_plan(number: int, seed: int) -> None:
+def test_cached_results_equal_those_of_a_new_plan(number: int, seed: int) -> None:
     try:
         run = ClassicRun(random_classic_case(5, number))
     except BayplanError:

@@ -53,7 +53,7 @@ def _names(algorithms: Algorithms) -> tuple[list[str], dict[str, int]]:
     return [item.name for item in algorithms.predicates], {item.name: item.weight for item in algorithms.priorities}
 
 
-def test_a_policy_is_read_with_all_its_arguments() -> None:
+def test_a_policy_is_loaded_with_all_its_arguments() -> None:
     policy = load_policy(POLICY.encode())
     assert policy.predicates is not None
     assert policy.priorities is not None
@@ -75,7 +75,7 @@ def test_a_policy_is_read_with_all_its_arguments() -> None:
     assert policy.always_check_all_predicates
 
 
-def test_extenders_are_read() -> None:
+def test_extenders_of_a_policy_are_loaded() -> None:
     (extender,) = load_policy(POLICY.encode()).extenders
     assert (extender.url_prefix, extender.filter_verb, extender.prioritize_verb) == (
         "http://127.0.0.1:8888/",
@@ -95,7 +95,7 @@ def test_a_policy_selects_predicates_and_priorities() -> None:
     assert priorities == {"Apart": 2, "Fast": 1, "Full": 1, "MostRequestedPriority": 3}
 
 
-def test_what_a_policy_does_not_say_is_that_of_the_default_provider() -> None:
+def test_missing_policy_sections_use_the_default_provider() -> None:
     default = _names(ClassicConfiguration().algorithms())
     assert _names(_algorithms(Policy())) == default
     assert _names(_algorithms(Policy(predicates=())))[1] == default[1]
@@ -108,7 +108,7 @@ def test_the_last_of_several_weights_counts() -> None:
     assert _names(configured(policy={"priorities": rules}).algorithms())[1] == {"EqualPriority": 5}
 
 
-def test_json_and_yaml_are_the_same() -> None:
+def test_a_policy_can_be_json_or_yaml() -> None:
     text = b'{"kind": "Policy", "apiVersion": "v1", "priorities": [{"name": "EqualPriority", "weight": 1}], "odd": 1}'
     assert load_policy(text) == load_policy(
         b"kind: Policy\napiVersion: v1\npriorities:\n- name: EqualPriority\n  weight: 1\n"
@@ -145,7 +145,7 @@ START = "kind: Policy\napiVersion: v1\n"
         ),
     ],
 )
-def test_what_is_refused_after_reading_names_the_file_all_the_same(rules: str, want: str) -> None:
+def test_errors_found_after_loading_contain_the_file_name(rules: str, want: str) -> None:
     policy = load_policy((START + rules).encode(), where="p.yaml")
     with pytest.raises(ConfigurationError) as refused:
         _algorithms(policy)
@@ -208,11 +208,11 @@ def test_what_is_refused_after_reading_names_the_file_all_the_same(rules: str, w
         (START + "alwaysCheckAllPredicates: x", "invalid policy: v1.Policy.alwaysCheckAllPredicates: expected "),
     ],
 )
-def test_a_policy_is_refused_in_upstreams_words(text: str, want: str) -> None:
+def test_an_invalid_policy_is_refused_with_upstreams_message(text: str, want: str) -> None:
     assert _refusal(text).startswith(want)
 
 
-def test_several_problems_are_told_together() -> None:
+def test_multiple_problems_are_reported_together() -> None:
     reported = _refusal(START + "priorities: [{name: EqualPriority}, {name: ImageLocalityPriority, weight: -1}]")
     assert "Priority EqualPriority should" in reported
     assert "Priority ImageLocalityPriority should" in reported
@@ -225,7 +225,7 @@ def _labelled(name: str, **labels: str) -> Item:
     return node(name).label(**labels)
 
 
-def test_nodes_without_a_label_are_left_out() -> None:
+def test_nodes_without_the_required_label_are_rejected() -> None:
     argument = {"labelsPresence": {"labels": ["rack"], "presence": True}}
     configuration = configured(policy=only_predicate("CheckNodeLabelPresence", argument))
     found = cycle_of([_labelled("n1", rack="r"), node("n2")], make_pod("p"), configuration)
@@ -233,13 +233,13 @@ def test_nodes_without_a_label_are_left_out() -> None:
     assert found.reasons("n2") == ["node(s) didn't have the requested labels"]
 
 
-def test_a_predicate_under_a_name_without_a_place_is_never_asked() -> None:
+def test_a_predicate_with_a_custom_name_is_never_evaluated() -> None:
     argument = {"labelsPresence": {"labels": ["rack"], "presence": True}}
     found = cycle_of([node("n1"), node("n2")], make_pod("p"), configured(policy=only_predicate("Mine", argument)))
     assert found.feasible == ["n1", "n2"]
 
 
-def test_a_label_priority_has_the_name_of_the_policy() -> None:
+def test_a_label_priority_uses_the_name_in_the_policy() -> None:
     rule = {"name": "Fast", "weight": 4, "argument": {"labelPreference": {"label": "ssd", "presence": True}}}
     configuration = configured(policy={"predicates": [], "priorities": [rule]})
     found = cycle_of([_labelled("n1", ssd="yes"), node("n2")], make_pod("p"), configuration)
@@ -247,7 +247,7 @@ def test_a_label_priority_has_the_name_of_the_policy() -> None:
     assert (found.result.common.total, found.chosen) == (40, "n1")
 
 
-def test_without_priorities_all_nodes_are_equal() -> None:
+def test_all_nodes_are_tied_without_priorities() -> None:
     found = cycle_of([node("n1"), node("n2")], make_pod("p"), configured(policy={"priorities": []}))
     assert found.table() == {}
     assert len(found.result.common.ties) == 2
@@ -264,7 +264,7 @@ def test_without_priorities_all_nodes_are_equal() -> None:
         ),
     ],
 )
-def test_all_predicates_speak_if_asked_to(check_all: bool, want: str) -> None:
+def test_always_check_all_predicates_reports_all_failures(check_all: bool, want: str) -> None:
     rules = [{"name": name} for name in ("PodFitsResources", "PodToleratesNodeTaints")]
     full = node("n1", cpu="1").taint("dedicated", "x")
     if check_all:
@@ -280,7 +280,7 @@ def test_all_predicates_speak_if_asked_to(check_all: bool, want: str) -> None:
         pytest.param(True, ["PodFitsResources", "PodToleratesNodeTaints"], id="all with alwaysCheckAllPredicates"),
     ],
 )
-def test_a_decision_names_the_predicates_whose_reasons_count(check_all: bool, want: list[str]) -> None:
+def test_a_decision_lists_the_predicates_that_failed(check_all: bool, want: list[str]) -> None:
     rules = [{"name": name} for name in ("PodFitsResources", "PodToleratesNodeTaints")]
     configuration = configured(policy={"predicates": rules, "alwaysCheckAllPredicates": check_all})
     scheduler = assemble_classic_scheduler(configuration, record_level=RecordLevel.FULL)

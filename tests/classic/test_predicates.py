@@ -53,18 +53,20 @@ def _affine(kind: str, *terms: dict[str, object]) -> PodBuilder:
         pytest.param({"pods": "0"}, {}, ["Insufficient pods"], id="places for pods"),
     ],
 )
-def test_pod_fits_resources(allocatable: dict[str, str], asked: dict[str, str], want: list[str]) -> None:
+def test_pod_fits_resources_reports_insufficient_resources(
+    allocatable: dict[str, str], asked: dict[str, str], want: list[str]
+) -> None:
     assert reasons("PodFitsResources", node(**allocatable), make_pod("p").req(asked)) == want
 
 
-def test_resources_that_an_extender_manages_are_not_looked_at() -> None:
+def test_resources_managed_by_an_extender_are_ignored() -> None:
     extender = {"urlPrefix": "http://x", "managedResources": [{"name": "example.com/gpu", "ignoredByScheduler": True}]}
     policy = {"predicates": [{"name": "PodFitsResources"}], "priorities": [], "extenders": [extender]}
     pod = make_pod("p").req({"example.com/gpu": "1"})
     assert cycle_of([node()], pod, configured(policy=policy)).reasons("n1") == []
 
 
-def test_general_predicates_tell_all_that_is_wrong() -> None:
+def test_general_predicates_reports_all_failures() -> None:
     taken = make_pod("r").host_port(80).node("n1")
     pod = make_pod("p").req(cpu="9").host_port(80).node_selector(rack="r").spec(nodeName="n2")
     assert reasons("GeneralPredicates", node(), pod, taken) == [
@@ -128,7 +130,9 @@ def test_general_predicates_tell_all_that_is_wrong() -> None:
         ),
     ],
 )
-def test_essential_predicates(predicate: str, target: NodeBuilder, pod: PodBuilder, want: list[str]) -> None:
+def test_essential_predicates_report_their_reasons(
+    predicate: str, target: NodeBuilder, pod: PodBuilder, want: list[str]
+) -> None:
     assert reasons(predicate, target, pod, make_pod("r").host_port(80).node("n1")) == want
 
 
@@ -161,7 +165,7 @@ def test_essential_predicates(predicate: str, target: NodeBuilder, pod: PodBuild
         pytest.param("CheckNodePIDPressure", [("PIDPressure", "Unknown")], {}, [], id="perhaps short of ids"),
     ],
 )
-def test_conditions_before_taints_stood_for_them(
+def test_node_conditions_reject_pods_if_taint_nodes_by_condition_is_off(
     predicate: str, conditions: list[tuple[str, str]], asked: dict[str, str], want: list[str]
 ) -> None:
     gates = {"TaintNodesByCondition": False}
@@ -177,7 +181,9 @@ def test_conditions_before_taints_stood_for_them(
         ({}, False, True),
     ],
 )
-def test_check_node_label_presence(labels: dict[str, str], presence: bool, fits: bool) -> None:
+def test_check_node_label_presence_requires_or_forbids_all_labels(
+    labels: dict[str, str], presence: bool, fits: bool
+) -> None:
     argument = {"labelsPresence": {"labels": ["rack", "disk"], "presence": presence}}
     reported = reasons("CheckNodeLabelPresence", node().label(labels), make_pod("p"), argument=argument)
     assert reported == ([] if fits else ["node(s) didn't have the requested labels"])
@@ -192,7 +198,9 @@ def test_check_node_label_presence(labels: dict[str, str], presence: bool, fits:
         pytest.param("n1", True, {"rack": "b"}, ["n2"], id="the node selector decides"),
     ],
 )
-def test_check_service_affinity(running: str | None, service: bool, selector: dict[str, str], want: list[str]) -> None:
+def test_check_service_affinity_follows_the_first_pod_of_the_service(
+    running: str | None, service: bool, selector: dict[str, str], want: list[str]
+) -> None:
     objects: list[Item] = [node("n1").label(rack="a"), node("n2").label(rack="b")]
     if running:
         objects.append(make_pod("r").label(app="a").node(running))
@@ -247,13 +255,13 @@ AFFINITY = "node(s) didn't match pod affinity/anti-affinity"
         ),
     ],
 )
-def test_match_inter_pod_affinity(pod: PodBuilder, running: PodBuilder, want: list[str]) -> None:
+def test_match_inter_pod_affinity_reports_violated_terms(pod: PodBuilder, running: PodBuilder, want: list[str]) -> None:
     target = node().label({HOST: "n1"})
     running.document()["metadata"]["name"] = "r"
     assert reasons("MatchInterPodAffinity", target, pod, running.node("n1")) == want
 
 
-def test_nodes_without_the_topology_key_have_no_neighbours() -> None:
+def test_nodes_without_the_topology_key_match_no_pods() -> None:
     running = make_pod("r").label(app="a").node("n1")
     assert reasons("MatchInterPodAffinity", node(), _affine("podAntiAffinity", _term("a", ZONE)), running) == []
     assert reasons("MatchInterPodAffinity", node(), _affine("podAffinity", _term("a", ZONE)), running) != []
@@ -267,7 +275,7 @@ def test_nodes_without_the_topology_key_have_no_neighbours() -> None:
         pytest.param(0, 1, ["n1", "n2"], id="no pod yet"),
     ],
 )
-def test_even_pods_spread(on_n1: int, max_skew: int, want: list[str]) -> None:
+def test_even_pods_spread_rejects_nodes_beyond_the_max_skew(on_n1: int, max_skew: int, want: list[str]) -> None:
     constraint = {
         "maxSkew": max_skew,
         "topologyKey": ZONE,
@@ -306,7 +314,9 @@ def _gce(name: str, *, read_only: bool = False) -> dict[str, object]:
         pytest.param(_gce("d"), _gce("e"), True, id="different disks"),
     ],
 )
-def test_no_disk_conflict(mine: dict[str, object], theirs: dict[str, object], fits: bool) -> None:
+def test_no_disk_conflict_rejects_nodes_with_a_shared_disk(
+    mine: dict[str, object], theirs: dict[str, object], fits: bool
+) -> None:
     running = make_pod("r").spec(volumes=[theirs]).node("n1")
     reported = reasons("NoDiskConflict", node(), make_pod("p").spec(volumes=[mine]), running)
     assert reported == ([] if fits else ["node(s) had no available disk"])
@@ -321,7 +331,7 @@ def test_no_disk_conflict(mine: dict[str, object], theirs: dict[str, object], fi
         pytest.param("0", [], True, id="a pod without disks"),
     ],
 )
-def test_max_volume_counts(limit: str, disks: list[str], fits: bool) -> None:
+def test_max_volume_count_rejects_nodes_over_the_limit(limit: str, disks: list[str], fits: bool) -> None:
     running = make_pod("r").spec(volumes=[_gce("r")]).node("n1")
     target = node().capacity({"attachable-volumes-gce-pd": limit})
     reported = reasons(
@@ -355,13 +365,13 @@ def _bound_claim(**labels: str) -> list[Item]:
         pytest.param("", [], id="a node in no zone"),
     ],
 )
-def test_no_volume_zone_conflict(zone: str, want: list[str]) -> None:
+def test_no_volume_zone_conflict_requires_a_zone_of_the_volume(zone: str, want: list[str]) -> None:
     target = node().label({ZONE: zone}) if zone else node()
     pod = make_pod("p").spec(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
     assert reasons("NoVolumeZoneConflict", target, pod, *_bound_claim(**{ZONE: "a__b"})) == want
 
 
-def test_check_volume_binding_needs_the_node_of_a_bound_volume() -> None:
+def test_check_volume_binding_requires_the_node_of_a_bound_volume() -> None:
     volume, claim = _bound_claim()
     assert isinstance(volume, dict)
     term = {"matchExpressions": [{"key": "rack", "operator": "In", "values": ["b"]}]}

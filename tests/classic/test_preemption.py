@@ -100,7 +100,7 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
         ),
     ],
 )
-def test_the_node_that_is_least_loss(
+def test_the_best_candidate_is_chosen_criterion_by_criterion(
     first: list[PodBuilder], second: list[PodBuilder], objects: list[Item], want: list[str]
 ) -> None:
     found = cycle_of([*_on("n1", *first), *_on("n2", *second), *objects], vip())
@@ -113,19 +113,19 @@ def _victims(violations: int, *pods: tuple[int, str]) -> Victims:
     return Victims(tuple(scheduler_of(_on("n1", *made)).state.pods.values()), violations)
 
 
-def test_a_node_without_victims_is_taken_at_once() -> None:
+def test_nodes_without_victims_are_chosen_immediately() -> None:
     rows = {0: _victims(0, (0, OLD)), 1: _victims(0), 2: _victims(0)}
     assert pick_one_node_for_preemption(rows) == (1, 2)
     assert pick_one_node_for_preemption({}) == ()
 
 
-def test_fewest_victims_decide_where_sums_are_equal() -> None:
+def test_fewer_victims_win_if_the_priority_sums_are_equal() -> None:
     # In addition to the first, with 2^31 each: 0 alone, or -1 and 1 - 2^31 together, is 2^31.
     more, fewer = _victims(0, (5, OLD), (-1, OLD), (1 - 2**31, OLD)), _victims(0, (5, OLD), (0, OLD))
     assert pick_one_node_for_preemption({0: more, 1: fewer}) == (1,)
 
 
-def test_the_first_victim_counts_as_the_highest() -> None:
+def test_the_first_victim_counts_as_the_highest_priority_victim() -> None:
     # One that violates a budget comes first, whatever its priority: upstream looks at it alone.
     assert pick_one_node_for_preemption({0: _victims(1, (1, OLD), (9, OLD)), 1: _victims(1, (2, OLD))}) == (0,)
 
@@ -133,18 +133,18 @@ def test_the_first_victim_counts_as_the_highest() -> None:
 # Victims.
 
 
-def test_victims_are_spared_in_the_order_of_their_importance() -> None:
+def test_less_important_pods_are_victims_first() -> None:
     pods = [running("low", "1", 1), running("mid", "1", 2), running("high", "1", 3), running("higher", "1", 2000)]
     found = cycle_of(_on("n1", *pods), vip("2"))
     assert found.candidates() == {"n1": ["mid", "low"]}
 
 
-def test_of_equal_priority_the_longer_running_one_is_spared() -> None:
+def test_the_more_recently_started_pod_is_the_victim_at_equal_priority() -> None:
     found = cycle_of(_on("n1", running("young", "2", 1, started=YOUNG), running("old", "2", 1, started=OLD)), vip("2"))
     assert found.candidates() == {"n1": ["young"]}
 
 
-def test_pods_whose_budget_is_used_up_are_spared_first_and_reported_first() -> None:
+def test_pods_with_an_exhausted_budget_are_spared_first_and_listed_first() -> None:
     pods = [running("kept", "2", 1).label(app="a"), running("goes", "2", 5)]
     found = cycle_of([*_on("n1", *pods), budget("none", 0, app="a")], vip("2"))
     assert found.candidates() == {"n1": ["goes"]}
@@ -164,14 +164,16 @@ def test_pods_whose_budget_is_used_up_are_spared_first_and_reported_first() -> N
         pytest.param({}, {"app": "a"}, 0, 0, id="a pod without labels has no budget"),
     ],
 )
-def test_violations_of_budgets(labels: dict[str, str], selects: dict[str, str], allowed: int, violations: int) -> None:
+def test_budget_violations_are_counted_per_victim(
+    labels: dict[str, str], selects: dict[str, str], allowed: int, violations: int
+) -> None:
     pods = [running(name, "2", 1).label(labels) for name in ("a", "b")]
     found = cycle_of([*_on("n1", *pods), budget("b", allowed, **selects)], vip("4"))
     (victims,) = found.preemption().candidates.values()
     assert victims.num_pdb_violations == 2 * violations
 
 
-def test_pods_of_the_same_priority_stay() -> None:
+def test_pods_of_equal_priority_are_not_victims() -> None:
     assert cycle_of(_on("n1", running("a", "4", 1000)), vip()).candidates() == {}
 
 
@@ -182,7 +184,7 @@ def _cleared(found: Cycle) -> bool:
     return found.preemption().clear_own_nomination
 
 
-def test_where_no_eviction_helps_the_own_nomination_is_cleared() -> None:
+def test_the_pods_own_nomination_is_cleared_if_no_eviction_can_help() -> None:
     cordoned = _on("n1", running("a", "4", 1))
     assert isinstance(cordoned[0], type(node()))
     cordoned[0].unschedulable()
@@ -192,7 +194,7 @@ def test_where_no_eviction_helps_the_own_nomination_is_cleared() -> None:
     assert found.scheduler.nominations_to_clear(found.pod, "", found.preemption()) == [found.pod]
 
 
-def test_where_it_might_help_and_does_not_nothing_is_cleared() -> None:
+def test_the_nomination_remains_if_preemption_is_helpful_but_finds_no_victims() -> None:
     found = cycle_of(_on("n1", running("a", "4", 2000)), vip())
     assert found.candidates() == {}
     assert not _cleared(found)
@@ -206,7 +208,9 @@ def test_where_it_might_help_and_does_not_nothing_is_cleared() -> None:
         pytest.param({}, True, id="PodFitsResources"),
     ],
 )
-def test_unresolvable_failures(change: dict[str, object], helps: bool) -> None:
+def test_unresolvable_failures_prevent_preemption_and_clear_the_nomination(
+    change: dict[str, object], helps: bool
+) -> None:
     found = cycle_of(_on("n1", running("a", "4", 1)), vip().spec(**change))
     assert bool(found.candidates()) is helps
     assert _cleared(found) is not helps
@@ -221,7 +225,7 @@ def _nominated_with(victim: PodBuilder, *, terminating: bool = True) -> Cycle:
     return cycle_of(_on("n1", victim, running("b", "2", 1)), vip().nominated("n1"))
 
 
-def test_a_pod_waits_while_a_victim_is_on_its_way_out() -> None:
+def test_a_nominated_pod_waits_for_terminating_victims() -> None:
     assert _nominated_with(running("a", "2", 1)).candidates() == {}
     assert _nominated_with(running("a", "2", 1), terminating=False).candidates() == {"n1": ["a", "b"]}
     # A more important pod that leaves is no victim.
@@ -230,7 +234,7 @@ def test_a_pod_waits_while_a_victim_is_on_its_way_out() -> None:
 
 
 @pytest.mark.parametrize(("gate", "may"), [(False, True), (True, False)])
-def test_the_preemption_policy_needs_a_gate(gate: bool, may: bool) -> None:
+def test_preemption_policy_never_requires_its_gate(gate: bool, may: bool) -> None:
     configuration = configured(gates={"NonPreemptingPriority": gate})
     found = cycle_of(_on("n1", running("a", "4", 1)), vip().spec(preemptionPolicy="Never"), configuration)
     assert bool(found.candidates()) is may
@@ -239,7 +243,7 @@ def test_the_preemption_policy_needs_a_gate(gate: bool, may: bool) -> None:
 # Nominations.
 
 
-def test_lower_nominations_on_the_node_are_cleared() -> None:
+def test_nominations_of_lower_priority_on_the_node_are_cleared() -> None:
     scheduler = scheduler_of(_on("n1", running("a", "4", 1)))
     for name, priority in (("lower", 10), ("same", 1000), ("higher", 5000)):
         pod = make_pod(name).priority(priority).nominated("n1").obj()
@@ -251,7 +255,7 @@ def test_lower_nominations_on_the_node_are_cleared() -> None:
     assert [pod.metadata.name for pod in cleared] == ["lower"]
 
 
-def test_a_nominated_pod_keeps_its_room() -> None:
+def test_dry_runs_count_nominated_pods_of_equal_or_higher_priority() -> None:
     # With the nominee counted in, evicting one of the two is not enough.
     nominee = make_pod("nominee").req(cpu="2").priority(1000).nominated("n1").obj()
     scheduler = scheduler_of(_on("n1", running("a", "2", 1), running("b", "2", 2)))
@@ -261,7 +265,7 @@ def test_a_nominated_pod_keeps_its_room() -> None:
     assert cycle(scheduler, make_pod("vvip").req(cpu="2").priority(1001)).candidates() == {"n1": ["a"]}
 
 
-def test_trials_leave_nothing_behind() -> None:
+def test_dry_runs_leave_the_state_unchanged() -> None:
     scheduler = scheduler_of(
         [*_on("n1", running("a", "2", 1), running("b", "2", 2)), *_on("n2", running("c", "4", 5000, "n2"))]
     )

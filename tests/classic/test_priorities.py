@@ -56,20 +56,22 @@ def _nodes(*zones: str) -> list[Item]:
         pytest.param(["a", ""], ["n1"], [0, 10], id="a node without a zone"),
     ],
 )
-def test_selector_spread(priority: str, zones: list[str], places: list[str], want: list[int]) -> None:
+def test_selector_spread_prefers_nodes_and_zones_with_fewer_pods(
+    priority: str, zones: list[str], places: list[str], want: list[int]
+) -> None:
     objects = [*_nodes(*zones), _service(app="a"), *_running(*places)]
     found = scores(priority, objects, make_pod("p").label(app="a"))
     assert [found[f"n{number}"] for number in range(1, len(zones) + 1)] == want
 
 
-def test_only_pods_of_all_owners_count() -> None:
+def test_selector_spread_counts_only_pods_matching_all_selectors() -> None:
     objects = [*_nodes("", ""), _service("s", app="a"), _service("t", tier="x"), *_running("n1")]
     # The pod on n1 lacks the label of the second service.
     found = scores("SelectorSpreadPriority", objects, make_pod("p").label(app="a", tier="x"))
     assert found == {"n1": 10, "n2": 10}
 
 
-def test_service_anti_affinity() -> None:
+def test_service_anti_affinity_spreads_over_label_values() -> None:
     # Three pods in all: rack a has two of them, b one; n4 has no rack.
     objects: list[Item] = [node(f"n{number}").label(rack=rack) for number, rack in ((1, "a"), (2, "b"), (3, "c"))]
     objects += [node("n4"), _service(app="a"), *_running("n1", "n1", "n2")]
@@ -79,16 +81,16 @@ def test_service_anti_affinity() -> None:
 
 
 @pytest.mark.parametrize(("presence", "want"), [(True, {"n1": 10, "n2": 0}), (False, {"n1": 0, "n2": 10})])
-def test_label_preference(presence: bool, want: dict[str, int]) -> None:
+def test_label_preference_scores_presence_or_absence(presence: bool, want: dict[str, int]) -> None:
     argument = {"labelPreference": {"label": "ssd", "presence": presence}}
     assert scores("", [node("n1").label(ssd=""), node("n2")], make_pod("p"), argument=argument) == want
 
 
-def test_equal_priority_makes_no_difference() -> None:
+def test_equal_priority_scores_all_nodes_1() -> None:
     assert scores("EqualPriority", [node("n1"), node("n2")], make_pod("p")) == {"n1": 1, "n2": 1}
 
 
-def test_node_affinity_sums_weights_and_stretches_them() -> None:
+def test_node_affinity_priority_sums_weights_and_normalizes_to_10() -> None:
     terms = [
         {"weight": weight, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
         for key, weight in (("a", 3), ("b", 4))
@@ -99,7 +101,7 @@ def test_node_affinity_sums_weights_and_stretches_them() -> None:
     assert scores("NodeAffinityPriority", objects, pod) == {"n1": 4, "n2": 5, "n3": 10, "n4": 0}
 
 
-def test_taint_toleration_counts_what_is_not_tolerated() -> None:
+def test_taint_toleration_priority_counts_untolerated_soft_taints() -> None:
     soft = "PreferNoSchedule"
     objects: list[Item] = [
         node("n1"),
@@ -131,12 +133,12 @@ def _preferring(kind: str, weight: int) -> PodBuilder:
         pytest.param(make_pod("p"), [0, 0, 0], id="no wish"),
     ],
 )
-def test_inter_pod_affinity(pod: PodBuilder, want: list[int]) -> None:
+def test_inter_pod_affinity_priority_normalizes_weighted_sums(pod: PodBuilder, want: list[int]) -> None:
     found = scores("InterPodAffinityPriority", [*_nodes("", "", ""), *_running("n1", "n1", "n2")], pod)
     assert [found[f"n{number}"] for number in (1, 2, 3)] == want
 
 
-def test_required_affinity_of_others_counts_with_the_hard_weight() -> None:
+def test_required_affinity_of_running_pods_counts_with_the_hard_weight() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "p"}}, "topologyKey": HOST}
     required = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     preferred = {"weight": 4, "podAffinityTerm": term}
@@ -154,7 +156,7 @@ def test_required_affinity_of_others_counts_with_the_hard_weight() -> None:
         assert cycle_of(objects, pod, configuration).scores("InterPodAffinityPriority") == want
 
 
-def test_avoided_nodes_get_nothing_and_all_others_ten() -> None:
+def test_prefer_avoid_pods_scores_avoided_nodes_0_and_others_10() -> None:
     avoid = {"preferAvoidPods": [{"podSignature": {"podController": {"kind": "ReplicaSet", "uid": "u"}}}]}
     annotated = node("n1").annotation({"scheduler.alpha.kubernetes.io/preferAvoidPods": json.dumps(avoid)})
     pod = make_pod("p")
@@ -174,12 +176,12 @@ def test_avoided_nodes_get_nothing_and_all_others_ten() -> None:
         (5000, 10),
     ],
 )
-def test_image_locality(size: int, want: int) -> None:
+def test_image_locality_priority_scales_the_size_by_the_share_of_nodes(size: int, want: int) -> None:
     objects: list[Item] = [node("n2"), node("n1").image("app:v1", size * MIB)]
     assert scores("ImageLocalityPriority", objects, make_pod("p").image("app:v1")) == {"n1": want, "n2": 0}
 
 
-def test_resource_limits_prefer_nodes_that_could_give_them() -> None:
+def test_resource_limits_priority_prefers_nodes_that_satisfy_the_limits() -> None:
     objects: list[Item] = [node("n1", cpu="2", memory="1Gi"), node("n2", cpu="1", memory="512Mi")]
     gates = {"ResourceLimitsPriorityFunction": True}
     pod = make_pod("p").limit(cpu="2", memory="2Gi")
@@ -187,7 +189,7 @@ def test_resource_limits_prefer_nodes_that_could_give_them() -> None:
     assert scores("ResourceLimitsPriority", objects, make_pod("q"), gates=gates) == {"n1": 0, "n2": 0}
 
 
-def test_even_pods_spread_priority() -> None:
+def test_even_pods_spread_priority_prefers_emptier_zones() -> None:
     constraint = {
         "maxSkew": 1,
         "topologyKey": ZONE,

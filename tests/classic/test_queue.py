@@ -53,7 +53,7 @@ def test_backoff_doubles_from_one_second_to_ten(attempts: int, seconds: int) -> 
     assert backoff.backoff_time_ns("default/p") == (5 + seconds) * SECOND
 
 
-def test_pods_that_are_not_known_or_forgotten_do_not_back_off() -> None:
+def test_unknown_and_cleared_pods_have_no_backoff() -> None:
     backoff = PodBackoffMap()
     assert backoff.backoff_time_ns("default/p") is None
     backoff.backoff_pod("default/p", 0)
@@ -62,14 +62,14 @@ def test_pods_that_are_not_known_or_forgotten_do_not_back_off() -> None:
 
 
 @pytest.mark.parametrize(("now", "known"), [(20 * SECOND, True), (20 * SECOND + 1, False)])
-def test_a_pod_is_forgotten_after_twice_the_longest_backoff(now: int, known: bool) -> None:
+def test_backoff_entries_expire_after_twice_the_maximum_backoff(now: int, known: bool) -> None:
     backoff = PodBackoffMap()
     backoff.backoff_pod("default/p", 0)
     backoff.clean_up(now)
     assert ("default/p" in backoff.attempts) is known
 
 
-def test_a_failure_during_the_backoff_does_not_count() -> None:
+def test_a_failure_during_the_backoff_is_not_counted() -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     queue.move_all_to_active_queue(2 * SECOND)
@@ -85,7 +85,7 @@ def test_a_failure_during_the_backoff_does_not_count() -> None:
 # The queue that a failed pod enters.
 
 
-def test_a_failed_pod_waits_for_an_event() -> None:
+def test_a_failed_pod_becomes_unschedulable() -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     assert (queue.scheduling_cycle, queue.move_request_cycle) == (1, -1)
@@ -93,7 +93,7 @@ def test_a_failed_pod_waits_for_an_event() -> None:
 
 
 @pytest.mark.parametrize(("cycle", "where"), [(None, "unschedulable"), (1, "backoff"), (2, "unschedulable")], ids=str)
-def test_a_pod_that_was_asked_to_move_in_its_cycle_backs_off(cycle: int | None, where: str) -> None:
+def test_a_failed_pod_backs_off_if_a_move_was_requested_since_its_cycle(cycle: int | None, where: str) -> None:
     queue, _ = _queue(pod("p"), pod("q"))
     first = _popped(queue)
     queue.move_all_to_active_queue(0)
@@ -103,7 +103,7 @@ def test_a_pod_that_was_asked_to_move_in_its_cycle_backs_off(cycle: int | None, 
     assert _where(queue) == {"p": where}
 
 
-def test_a_pod_that_is_gone_or_bound_is_not_put_back() -> None:
+def test_a_deleted_or_bound_pod_is_not_requeued() -> None:
     queue, known = _queue(pod("p"), pod("q"))
     first, second = _popped(queue), _popped(queue)
     del known["default/p"]
@@ -113,7 +113,7 @@ def test_a_pod_that_is_gone_or_bound_is_not_put_back() -> None:
     assert len(queue) == 0
 
 
-def test_a_pod_is_put_back_once() -> None:
+def test_a_queued_pod_is_not_requeued() -> None:
     queue, known = _queue(pod("p"))
     queued = _popped(queue)
     assert queue.add_unschedulable_if_not_present(queued, 0) == ""
@@ -128,7 +128,7 @@ def test_a_pod_is_put_back_once() -> None:
 # Order.
 
 
-def test_higher_priority_goes_first_then_longer_waiting() -> None:
+def test_pods_are_popped_by_priority_then_age() -> None:
     queue, _ = _queue()
     for time, (name, priority) in enumerate((("late", 0), ("high", 5), ("later", 0))):
         queue.add(pod(name, priority=priority), time)
@@ -136,7 +136,7 @@ def test_higher_priority_goes_first_then_longer_waiting() -> None:
     assert queue.pop() is None
 
 
-def test_a_failure_renews_the_time_that_decides() -> None:
+def test_a_failure_renews_the_timestamp_used_for_sorting() -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), SECOND)
     queue.add(pod("q"), SECOND // 2)
@@ -148,14 +148,14 @@ def test_a_failure_renews_the_time_that_decides() -> None:
 
 
 @pytest.mark.parametrize(("now", "where"), [(SECOND - 1, "backoff"), (SECOND, "active")])
-def test_moved_pods_back_off_first(now: int, where: str) -> None:
+def test_a_moved_pod_waits_for_the_end_of_its_backoff(now: int, where: str) -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     assert queue.move_all_to_active_queue(now) == 1
     assert _where(queue) == {"p": where}
 
 
-def test_backoffs_end_in_their_order() -> None:
+def test_pods_leave_backoff_in_the_order_of_their_expiry() -> None:
     queue, _ = _queue(pod("p"), pod("q"))
     first, second = _popped(queue), _popped(queue)
     queue.fail(first, 0)
@@ -170,7 +170,7 @@ def test_backoffs_end_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(("now", "moved"), [(60 * SECOND, 0), (60 * SECOND + 1, 1)])
-def test_leftovers_are_tried_again_after_a_minute(now: int, moved: int) -> None:
+def test_unschedulable_pods_are_retried_after_a_minute(now: int, moved: int) -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     assert queue.flush_unschedulable(now) == moved
@@ -179,7 +179,7 @@ def test_leftovers_are_tried_again_after_a_minute(now: int, moved: int) -> None:
         assert queue.next_flush_ns(now) == 90 * SECOND
 
 
-def test_a_flush_without_leftovers_is_no_request_to_move() -> None:
+def test_an_empty_flush_does_not_count_as_a_move_request() -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     queue.flush_unschedulable(SECOND)
@@ -187,7 +187,7 @@ def test_a_flush_without_leftovers_is_no_request_to_move() -> None:
 
 
 @pytest.mark.parametrize(("app", "where"), [("a", "active"), ("b", "unschedulable")])
-def test_an_assigned_pod_moves_those_that_want_to_be_near_it(app: str, where: str) -> None:
+def test_an_assigned_pod_moves_pods_with_matching_affinity(app: str, where: str) -> None:
     waiting = make_pod("p").spec(affinity=AFFINE).obj()
     queue, _ = _queue(waiting, pod("q"))
     queue.fail(_popped(queue), 0)
@@ -210,7 +210,7 @@ def test_an_assigned_pod_moves_those_that_want_to_be_near_it(app: str, where: st
         pytest.param(pod("p", version="2", tolerations=1), True, id="specification"),
     ],
 )
-def test_only_more_than_the_status_is_an_update(new: Pod, updated: bool) -> None:
+def test_changes_of_only_status_and_version_are_not_updates(new: Pod, updated: bool) -> None:
     old = pod("p")
     assert is_pod_updated(old, new) is updated
     queue, _ = _queue(old)
@@ -236,7 +236,7 @@ def test_an_update_of_an_unknown_pod_adds_it() -> None:
 
 
 @pytest.mark.parametrize(("fails", "remembered"), [(True, False), (False, True)])
-def test_a_deleted_pod_is_forgotten_unless_it_was_active(fails: bool, remembered: bool) -> None:
+def test_deleting_a_pod_clears_its_backoff_unless_it_was_active(fails: bool, remembered: bool) -> None:
     queue, _ = _queue(pod("p"))
     queued = _popped(queue)
     queue.fail(queued, 0)
@@ -247,7 +247,7 @@ def test_a_deleted_pod_is_forgotten_unless_it_was_active(fails: bool, remembered
     assert bool(queue.pod_backoff.attempts) is remembered
 
 
-def test_adding_again_takes_a_pod_out_of_the_other_queues() -> None:
+def test_adding_a_queued_pod_moves_it_to_the_active_queue() -> None:
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     queue.add(pod("p", version="2"), 0)
@@ -259,7 +259,7 @@ def test_adding_again_takes_a_pod_out_of_the_other_queues() -> None:
 # Nominations.
 
 
-def test_nominations_come_and_go() -> None:
+def test_nominations_follow_updates_and_deletions() -> None:
     nominated = pod("p", nominated="n1")
     queue, known = _queue(nominated)
     assert [*queue.nominator.on_node("n1").values()] == ["default/p"]
@@ -269,7 +269,7 @@ def test_nominations_come_and_go() -> None:
     assert not list(queue.nominator.on_node("n2"))
 
 
-def test_the_status_of_the_newest_version_counts_when_a_pod_fails() -> None:
+def test_a_failed_pod_is_requeued_as_its_newest_version() -> None:
     queue, known = _queue(pod("p"))
     queued = _popped(queue)
     known["default/p"] = replace(known["default/p"], spec=replace(known["default/p"].spec, priority=7))

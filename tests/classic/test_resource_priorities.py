@@ -40,7 +40,7 @@ RATIO = "RequestedToCapacityRatioPriority"
         pytest.param(2**62, 2**62, 0, -2, id="tenfold does not fit in 64 bits, and wraps as it does in Go"),
     ],
 )
-def test_the_score_of_one_resource(requested: int, capacity: int, least: int, most: int) -> None:
+def test_least_and_most_requested_score_a_single_resource(requested: int, capacity: int, least: int, most: int) -> None:
     state = scheduler_of([node("n1", memory=str(capacity))]).state
     resources = (WeighedResource(resource_table.MEMORY, False, requested, 1),)
     for rule, want in ((LeastRequested(resources, state), least), (MostRequested(resources, state), most)):
@@ -82,7 +82,7 @@ def _on_one(priority: str, cpu: str, memory: str, pod: PodBuilder, *others: PodB
         pytest.param("4", "8Gi", {"cpu": "3999m", "memory": str(2**33 - 1)}, 0, 9, 9, id="one unit below full"),
     ],
 )
-def test_least_most_and_balanced(
+def test_least_most_and_balanced_scores_match_hand_computed_values(
     cpu: str, memory: str, asked: dict[str, str], least: int, most: int, balanced: int
 ) -> None:
     pod = make_pod("p").req(asked) if asked else make_pod("p")
@@ -91,20 +91,20 @@ def test_least_most_and_balanced(
     assert _on_one(BALANCED, cpu, memory, pod) == balanced
 
 
-def test_defaults_of_running_pods_count_as_well() -> None:
+def test_default_requests_of_running_pods_count() -> None:
     # Two pods without requests, and the pod: 300m of 1000m, 600 MiB of 1000 MiB: 7 and 4 (3 and 6).
     others = (make_pod("a"), make_pod("b"))
     assert _on_one(LEAST, "1", "1000Mi", make_pod("p"), *others) == (7 + 4) // 2
     assert _on_one(MOST, "1", "1000Mi", make_pod("q"), *(make_pod("a"), make_pod("b"))) == (3 + 6) // 2
 
 
-def test_each_container_without_a_request_has_the_default() -> None:
+def test_each_container_without_requests_gets_the_defaults() -> None:
     # 200m of 1000m: 8; 400 MiB of 1000 MiB: 6.
     pod = make_pod("p").container("another")
     assert _on_one(LEAST, "1", "1000Mi", pod) == 7
 
 
-def test_balance_in_whole_percent_is_cut_off_as_in_1_16_and_not_as_in_earlier_releases() -> None:
+def test_balanced_scores_are_truncated_like_in_1_16() -> None:
     """A node has running pods that ask for each percentage of memory, the pod asks for each one of CPU: 10,000 pairs."""
     nodes = [node(f"n{memory}", cpu="100m", memory="100") for memory in range(100)]
     running = [make_pod(f"p{memory}").req(cpu="0", memory=f"{memory}").node(f"n{memory}") for memory in range(100)]
@@ -159,7 +159,7 @@ def _point(utilization: int, score: int) -> dict[str, int]:
         ),
     ],
 )
-def test_requested_to_capacity_ratio(
+def test_requested_to_capacity_ratio_follows_its_shape(
     shape: list[dict[str, int]], resources: list[object], asked: dict[str, str], want: int
 ) -> None:
     argument = {"requestedToCapacityRatioArguments": {"shape": shape, "resources": resources}}
@@ -168,7 +168,7 @@ def test_requested_to_capacity_ratio(
     assert found.scores("Ratio")["n1"] == want
 
 
-def test_without_an_argument_the_ratio_spreads() -> None:
+def test_requested_to_capacity_ratio_spreads_by_default() -> None:
     # The line from (0, 10) to (100, 0): 25 % is 8 and 50 % is 5.
     assert _on_one(RATIO, "4", "8Gi", make_pod("p").req(cpu="1", memory="4Gi")) == 7
 
@@ -177,7 +177,7 @@ def test_without_an_argument_the_ratio_spreads() -> None:
     ("utilization", "want"),
     [(0, 10), (9, 10), (10, 10), (11, 10), (24, 7), (25, 6), (39, 3), (40, 2), (41, 2), (100, 2)],
 )
-def test_broken_lines_cut_towards_zero(utilization: int, want: int) -> None:
+def test_interpolation_truncates_towards_zero(utilization: int, want: int) -> None:
     # From (10, 10) to (40, 2): 10 + trunc(-8 * (u - 10) / 30).
     state = scheduler_of([node()]).state
     assert CapacityRatio((), ((10, 10), (40, 2)), state).shaped(utilization) == want
@@ -194,7 +194,7 @@ def test_broken_lines_cut_towards_zero(utilization: int, want: int) -> None:
         ([(0, 11)], "score valuses not be greater than 10. Score[0]==11"),
     ],
 )
-def test_bad_shapes_are_refused_in_upstreams_words(points: list[tuple[int, int]], want: str) -> None:
+def test_invalid_shapes_are_refused_with_upstreams_message(points: list[tuple[int, int]], want: str) -> None:
     shape = [_point(*point) for point in points]
     policy = only_priority("Ratio", {"requestedToCapacityRatioArguments": {"shape": shape}})
     with pytest.raises(ConfigurationError) as refused:

@@ -25,13 +25,13 @@ def _schedule(scheduler: ClassicScheduler, builder: PodBuilder) -> tuple[Outcome
     return report.outcome, report.message, list(report.actions)
 
 
-def test_a_pod_that_fits_is_bound() -> None:
+def test_a_fitting_pod_is_bound() -> None:
     outcome, _, actions = _schedule(scheduler_of([node()]), make_pod("p"))
     assert outcome is Outcome.SCHEDULED
     assert any(isinstance(action, Bind) and action.node_name == "n1" for action in actions)
 
 
-def test_a_pod_that_does_not_fit_is_unschedulable() -> None:
+def test_a_pod_without_a_feasible_node_is_unschedulable() -> None:
     outcome, message, actions = _schedule(scheduler_of([node(cpu="1")]), make_pod("p").req(cpu="2"))
     assert outcome is Outcome.UNSCHEDULABLE
     assert message == "0/1 nodes are available: 1 Insufficient cpu."
@@ -43,12 +43,12 @@ def test_a_pod_that_does_not_fit_is_unschedulable() -> None:
     assert (condition.reason, condition.message) == ("Unschedulable", message)
 
 
-def test_an_empty_cluster_has_a_text_of_its_own() -> None:
+def test_an_empty_cluster_has_its_own_message() -> None:
     outcome, message, _ = _schedule(scheduler_of([]), make_pod("p"))
     assert (outcome, message) == (Outcome.UNSCHEDULABLE, "no nodes available to schedule pods")
 
 
-def test_an_error_makes_a_pod_unschedulable_too() -> None:
+def test_an_error_sets_the_unschedulable_condition_too() -> None:
     volume = {"name": "v", "persistentVolumeClaim": {"claimName": "missing"}}
     outcome, message, actions = _schedule(scheduler_of([node()]), make_pod("p").spec(volumes=[volume]))
     assert outcome is Outcome.ERROR
@@ -56,7 +56,7 @@ def test_an_error_makes_a_pod_unschedulable_too() -> None:
     assert any(isinstance(action, SetCondition) and action.reason == "Unschedulable" for action in actions)
 
 
-def test_errors_of_all_nodes_are_counted_and_told_together() -> None:
+def test_score_errors_of_all_nodes_are_reported_together() -> None:
     # A node selector that can't be read is an error of every cell of the row of NodeAffinityPriority.
     wrong = {"key": "rack", "operator": "Gt", "values": ["x", "y"]}
     term = {"weight": 1, "preference": {"matchExpressions": [wrong]}}
@@ -69,7 +69,7 @@ def test_errors_of_all_nodes_are_counted_and_told_together() -> None:
     assert cycle_of([node("n1")], pod, configured(policy=only_priority("NodeAffinityPriority"))).chosen == "n1"
 
 
-def test_preemption_nominates_evicts_and_tells() -> None:
+def test_preemption_nominates_evicts_and_emits_an_event() -> None:
     victim = make_pod("victim").req(cpu="4").priority(1).node("n1")
     scheduler = scheduler_of([node(), victim])
     lower = make_pod("lower").priority(10).nominated("n1")
@@ -84,14 +84,14 @@ def test_preemption_nominates_evicts_and_tells() -> None:
     assert [*scheduler.queue.nominator.on_node("n1").values()][-1] == "default/vip"
 
 
-def test_preemption_can_be_switched_off() -> None:
+def test_preemption_can_be_disabled() -> None:
     configuration = replace(configured(), disable_preemption=True)
     scheduler = scheduler_of([node(), make_pod("victim").req(cpu="4").priority(1).node("n1")], configuration)
     _, _, actions = _schedule(scheduler, make_pod("vip").req(cpu="2").priority(1000))
     assert not any(isinstance(action, Evict | Nominate) for action in actions)
 
 
-def test_a_nomination_of_no_use_is_given_up() -> None:
+def test_a_useless_nomination_is_cleared() -> None:
     scheduler = scheduler_of([node().unschedulable()])
     _, _, actions = _schedule(scheduler, make_pod("p").priority(5).nominated("n1"))
     assert [action.node_name for action in actions if isinstance(action, Nominate)] == [""]
@@ -99,7 +99,7 @@ def test_a_nomination_of_no_use_is_given_up() -> None:
     assert not any(isinstance(action, Nominate) for action in actions)
 
 
-def test_a_failed_binding_is_told_in_the_words_of_the_time() -> None:
+def test_a_failed_binding_emits_the_classic_event() -> None:
     scheduler = scheduler_of([node()])
     _schedule(scheduler, make_pod("p"))
     actions = scheduler.binding_failed("default/p", "conflict", 0)
@@ -176,13 +176,13 @@ def _heartbeat(builder: NodeBuilder) -> None:
         ),
     ],
 )
-def test_what_moves_waiting_pods(old: Item | None, new: Item | None, moves: bool) -> None:
+def test_helpful_node_changes_move_unschedulable_pods(old: Item | None, new: Item | None, moves: bool) -> None:
     scheduler = _waiting()
     scheduler.handle(None if old is None else typed(old), None if new is None else typed(new), 5 * SECOND)
     assert len(scheduler.queue.unschedulable()) == (0 if moves else 1)
 
 
-def test_a_pod_that_goes_makes_room() -> None:
+def test_a_deleted_pod_moves_unschedulable_pods() -> None:
     scheduler = scheduler_of([node("n1", cpu="1")])
     running = make_pod("r").node("n1").obj()
     scheduler.handle(None, running, 0)
@@ -194,7 +194,7 @@ def test_a_pod_that_goes_makes_room() -> None:
 # The end of a search.
 
 
-def test_half_of_a_large_cluster_is_enough_and_the_next_search_goes_on_from_there() -> None:
+def test_sampling_visits_half_of_a_large_cluster_and_continues_from_the_last_node() -> None:
     scheduler = assemble_classic_scheduler(configured(sample=50), pick=first_by_name)
     for number in range(400):
         scheduler.handle(None, node(f"n{number:03}").obj(), 0)
@@ -207,7 +207,7 @@ def test_half_of_a_large_cluster_is_enough_and_the_next_search_goes_on_from_ther
     assert evaluated == [0, 200, 0]
 
 
-def test_a_small_cluster_is_searched_as_a_whole() -> None:
+def test_a_small_cluster_is_searched_completely() -> None:
     scheduler = assemble_classic_scheduler(configured(sample=50), pick=first_by_name)
     for number in range(99):
         scheduler.handle(None, node(f"n{number:03}").obj(), 0)

@@ -65,7 +65,7 @@ def _mapped(plan: Plan, plugin: Any, params: Params | None, chunk: Index) -> Int
 
 @settings(max_examples=60, deadline=None)
 @given(number=NUMBERS, shuffle=NUMBERS, pieces=st.integers(1, 7), workers=st.integers(1, 5))
-def test_any_split_of_the_nodes_over_any_workers_gives_the_same_table(
+def test_splitting_nodes_over_workers_does_not_change_the_scores(
     number: int, shuffle: int, pieces: int, workers: int
 ) -> None:
     plan, feasible = _first_cycle(number)
@@ -98,7 +98,7 @@ def test_any_split_of_the_nodes_over_any_workers_gives_the_same_table(
 
 @settings(max_examples=30, deadline=None)
 @given(number=NUMBERS, shuffle=NUMBERS)
-def test_the_order_in_which_nodes_came_makes_no_difference(number: int, shuffle: int) -> None:
+def test_the_order_of_added_nodes_does_not_change_the_first_decision(number: int, shuffle: int) -> None:
     case = random_classic_case(4, number)
     objects = case["objects"]
     assert isinstance(objects, list)

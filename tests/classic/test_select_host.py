@@ -24,7 +24,7 @@ CRITICAL = {2: 10.83, 3: 13.82, 7: 22.46, 100: 148.23}
 
 
 @pytest.mark.parametrize("equals", CRITICAL)
-def test_every_equal_is_as_likely_over_the_seeds(equals: int) -> None:
+def test_picks_are_uniform_over_seeds(equals: int) -> None:
     state, rows = ClusterState(), list(range(equals))
     counts: Counter[int] = Counter()
     for seed in range(SEEDS):
@@ -34,7 +34,7 @@ def test_every_equal_is_as_likely_over_the_seeds(equals: int) -> None:
 
 
 @pytest.mark.parametrize("equals", CRITICAL)
-def test_every_equal_is_as_likely_in_one_stream(equals: int) -> None:
+def test_picks_are_uniform_within_one_stream(equals: int) -> None:
     state, rows = ClusterState(), list(range(equals))
     pick = seeded_pick(RandomStreams(7), "select_host")
     counts = Counter(pick(state, rows) for _ in range(SEEDS))
@@ -52,13 +52,13 @@ def test_every_equal_is_as_likely_in_one_stream(equals: int) -> None:
         pytest.param((0.0, 0.0, 0.0, 0.0), 7, id="each takes the place of the one before"),
     ],
 )
-def test_the_list_is_walked_from_replacement_to_replacement(drawn: tuple[float, ...], want: int) -> None:
+def test_reservoir_pick_jumps_to_the_next_replacement(drawn: tuple[float, ...], want: int) -> None:
     numbers = iter(drawn)
     assert reservoir_pick(lambda: next(numbers))(ClusterState(), [4, 5, 6, 7]) == want
     assert list(numbers) == []
 
 
-def test_the_nth_equal_replaces_with_one_nth() -> None:
+def test_reservoir_pick_has_the_distribution_of_upstreams_loop() -> None:
     # Of five: the walk of the documentation and the jumps take each way through the list as often.
     def walked(random: Callable[[], float]) -> int:
         selected = 1
@@ -74,19 +74,19 @@ def test_the_nth_equal_replaces_with_one_nth() -> None:
     assert all(abs(by_walk[row] - by_jump[row]) < 250 for row in range(1, 6))
 
 
-def test_one_node_is_no_choice() -> None:
+def test_a_single_node_is_always_picked() -> None:
     assert reservoir_pick(lambda: 0.0)(ClusterState(), [3]) == 3
     assert reservoir_pick(lambda: 1.0 - 2.0**-53)(ClusterState(), [3]) == 3
 
 
-def test_an_empty_list_is_an_error() -> None:
+def test_an_empty_priority_list_is_an_error() -> None:
     found = select_host(ClusterState(), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.intp), first_by_name)
     assert isinstance(found, Status)
     assert (found.code, found.message) == (Code.ERROR, EMPTY_PRIORITY_LIST)
     assert EMPTY_PRIORITY_LIST == "empty priorityList"
 
 
-def test_only_the_best_are_equals_and_they_come_in_the_order_of_the_list() -> None:
+def test_only_the_best_nodes_are_tied_in_list_order() -> None:
     seen: list[list[int]] = []
 
     def pick(state: ClusterState, rows: object) -> int:
@@ -101,7 +101,7 @@ def test_only_the_best_are_equals_and_they_come_in_the_order_of_the_list() -> No
     assert (row, highest, ties.tolist(), seen) == (1, 9, [3, 1], [[3, 1]])
 
 
-def test_a_seed_decides_and_another_one_decides_otherwise() -> None:
+def test_decisions_are_reproducible_with_a_seed_and_differ_between_seeds() -> None:
     def chosen(seed: int) -> list[str]:
         scheduler = assemble_classic_scheduler(configured(), seed=seed)
         for number in range(8):

@@ -52,7 +52,9 @@ def _explained(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     return capsys.readouterr().out
 
 
-def test_the_providers_choose_opposite_nodes(cluster: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_default_and_autoscaler_providers_choose_opposite_nodes(
+    cluster: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     spread = _explained(capsys, cluster, "--mode", "classic")
     packed = _explained(capsys, cluster, "--mode", "classic", "--algorithm-provider", "ClusterAutoScalerProvider")
     assert "LeastRequestedPriority" in spread
@@ -64,14 +66,16 @@ def test_the_providers_choose_opposite_nodes(cluster: str, capsys: pytest.Captur
 
 
 @pytest.mark.parametrize("option", ["--policy-config-file", "--config"])
-def test_a_policy_file_decides(cluster: str, policy: str, option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_policy_file_selects_the_priorities(
+    cluster: str, policy: str, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     reported = _explained(capsys, cluster, "--mode", "classic", option, policy)
     assert "busy" in reported.splitlines()[0]
     assert "MostRequestedPriority" in reported
     assert "LeastRequestedPriority" not in reported
 
 
-def test_a_result_names_the_release_and_is_explained_alike(
+def test_explain_gives_the_same_output_for_a_classic_result_and_its_input(
     cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = str(tmp_path / "result")
@@ -85,7 +89,7 @@ def _without_assumptions(text: str) -> str:
     return text.partition("Assumptions\n")[0]
 
 
-def test_a_result_names_all_predicates_where_all_were_asked(
+def test_a_result_lists_all_failed_predicates_if_the_policy_checks_all(
     cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     policy, out = tmp_path / "all.yaml", str(tmp_path / "out")
@@ -119,7 +123,7 @@ def test_a_result_names_all_predicates_where_all_were_asked(
         ),
     ],
 )
-def test_bad_options_are_exit_code_2_and_one_line(
+def test_invalid_classic_options_exit_with_code_2_without_a_traceback(
     cluster: str, policy: str, arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     wrong = Path(policy).with_name("wrong.yaml")

@@ -52,7 +52,7 @@ def completed_by_bash(*words: str) -> list[str]:
     ],
 )
 @pytest.mark.usefixtures("program")
-def test_bash_completes(words: list[str], want: list[str]) -> None:
+def test_bash_completes_commands_options_and_values(words: list[str], want: list[str]) -> None:
     assert completed_by_bash("bayplan", *words) == want
 
 
@@ -65,7 +65,7 @@ def test_bash_completes(words: list[str], want: list[str]) -> None:
         pytest.param("fish", "bayplan simulate --records ", "off\nsummary\nfull", id="fish: the value of an option"),
     ],
 )
-def test_other_shells_get_completions_with_their_help(
+def test_zsh_and_fish_completions_include_help(
     shell: str, line: str, want: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("_BAYPLAN_COMPLETE", f"complete_{shell}")
@@ -77,7 +77,7 @@ def test_other_shells_get_completions_with_their_help(
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.usefixtures("program")
-def test_the_script_of_a_shell_loads_without_a_message(shell: str) -> None:
+def test_completion_scripts_load_without_output(shell: str) -> None:
     found = shutil.which(shell)
     if found is None:
         pytest.skip(f"{shell} is not installed")
@@ -87,7 +87,7 @@ def test_the_script_of_a_shell_loads_without_a_message(shell: str) -> None:
     assert (ran.stdout, ran.stderr) == ("", "")
 
 
-def test_a_command_whose_extra_is_missing_has_no_completions(
+def test_a_command_with_a_missing_extra_offers_no_completions(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in [

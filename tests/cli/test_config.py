@@ -22,7 +22,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, printed.out, printed.err
 
 
-def test_a_good_configuration_is_printed_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_a_valid_configuration_with_defaults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + "parallelism: 3\n")
     code, out, err = run(capsys, "check", str(path))
@@ -33,7 +33,9 @@ def test_a_good_configuration_is_printed_in_full(tmp_path: Path, capsys: pytest.
     assert {entry["name"] for entry in effective["profiles"][0]["pluginConfig"]} >= {"NodeResourcesFit"}
 
 
-def test_problems_are_printed_one_a_line_with_their_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_prints_one_problem_per_line_with_its_position(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + "parallelism: 0\npercentageOfNodesToScore: 101\n")
     code, out, err = run(capsys, "check", str(path))
@@ -45,7 +47,7 @@ def test_problems_are_printed_one_a_line_with_their_places(tmp_path: Path, capsy
     assert err == "refused at validation: 2 problems\n"
 
 
-def test_an_older_version_is_refused_in_upstreams_words_and_conversion_is_named(
+def test_check_refuses_an_old_version_and_suggests_convert(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(OLD.encode())))
@@ -55,9 +57,7 @@ def test_an_older_version_is_refused_in_upstreams_words_and_conversion_is_named(
     assert err == "refused at decode: 1 problem; try bayplan config convert\n"
 
 
-def test_an_old_configuration_is_converted_and_what_comes_out_is_good(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_convert_prints_a_valid_configuration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(OLD + "healthzBindAddress: x\n")
     code, out, _ = run(capsys, "convert", str(path))
@@ -67,7 +67,7 @@ def test_an_old_configuration_is_converted_and_what_comes_out_is_good(
     assert run(capsys, "check", str(path))[0] == 0
 
 
-def test_a_conversion_that_is_refused_says_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_convert_reports_why_a_configuration_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(OLD + "parallelism: -1\n")
     code, out, err = run(capsys, "convert", str(path))
@@ -77,7 +77,9 @@ def test_a_conversion_that_is_refused_says_why(tmp_path: Path, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize("action", ["check", "convert"])
-def test_answers_as_json(action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_contains_problem_positions(
+    action: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + "parallelism: 0\n")
     code, out, _ = run(capsys, action, str(path), "--json")
@@ -87,7 +89,7 @@ def test_answers_as_json(action: str, tmp_path: Path, capsys: pytest.CaptureFixt
     assert (problem["line"], problem["path"]) == (3, "$.parallelism")
 
 
-def test_gates_and_plugins_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_accepts_plugins_and_validates_feature_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(HEAD + "profiles:\n- plugins: {multiPoint: {enabled: [{name: Gang}]}}\n")
     assert run(capsys, "check", str(path))[0] == 0
@@ -96,7 +98,7 @@ def test_gates_and_plugins_count(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "GangScheduling is enabled, but depends on features that are disabled: [GenericWorkload]" in err
 
 
-def test_a_file_that_is_not_there_is_bad_input(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_file_exits_with_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys, "check", "nowhere.yaml")
     assert code == 2
     assert err == "bayplan: nowhere.yaml: expected a configuration file, got no such file or directory\n"

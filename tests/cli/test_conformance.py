@@ -38,7 +38,9 @@ def cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return write_cases(tmp_path / "made.jsonl", *recordings)
 
 
-def test_the_report_names_agreement_and_the_first_differences(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_contains_the_agreement_and_first_differences(
+    cases: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["conformance", str(cases)]) == 1
     out = capsys.readouterr().out
     assert "2 of 4 cases agree (50 %)" in out
@@ -49,12 +51,12 @@ def test_the_report_names_agreement_and_the_first_differences(cases: Path, capsy
     assert plugin_row == ["TaintToleration", "4", "3", "75", "%"]
 
 
-def test_agreement_of_all_is_exit_code_0(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_agreement_exits_with_code_0(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conformance", str(cases), "--only", "made/0"]) == 0
     assert "1 of 1 cases agree (100 %)" in capsys.readouterr().out
 
 
-def test_json_is_one_object_with_exactly_these_keys(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_the_documented_keys(cases: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["conformance", "--json", str(cases)]) == 1
     out = msgspec.json.decode(capsys.readouterr().out)
     assert list(out) == ["cases", "agreed", "families", "differences"]
@@ -73,7 +75,7 @@ def test_json_is_one_object_with_exactly_these_keys(cases: Path, capsys: pytest.
 
 
 @pytest.mark.parametrize("name", ["ours.jsonl", "ours.jsonl.gz"])
-def test_answers_are_written_one_line_a_case_in_order(cases: Path, tmp_path: Path, name: str) -> None:
+def test_answers_are_written_one_per_line_in_case_order(cases: Path, tmp_path: Path, name: str) -> None:
     target = tmp_path / name
     assert main(["conformance", str(cases), "--answers", str(target)]) == 1
     data = target.read_bytes()
@@ -83,7 +85,7 @@ def test_answers_are_written_one_line_a_case_in_order(cases: Path, tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["made.jsonl", name]
 
 
-def test_bad_input_is_exit_code_2_and_writes_no_answers(
+def test_invalid_input_exits_with_code_2_and_writes_no_answers(
     cases: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = tmp_path / "broken.jsonl"
@@ -105,7 +107,7 @@ def test_answers_never_overwrite_recorded_cases(cases: Path, capsys: pytest.Capt
     assert main(["conformance", str(cases), "--answers", str(cases.parent / "none" / "x.jsonl")]) == 2
 
 
-def test_percentages_are_cut_off_and_never_rounded_up_to_all() -> None:
+def test_percentages_are_truncated_so_only_full_agreement_is_100() -> None:
     from bayplan.cli.conformance import _percent
 
     assert [_percent(*pair) for pair in [(2, 3), (9999, 10000), (3, 3), (0, 5)]] == ["66.6 %", "99.9 %", "100 %", "0 %"]

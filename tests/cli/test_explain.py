@@ -69,7 +69,7 @@ def result(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     return out
 
 
-def test_a_result_and_its_input_are_explained_alike(
+def test_explain_gives_the_same_output_for_a_result_and_its_input(
     cluster: str, result: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["explain", "one", result]) == 0
@@ -80,7 +80,9 @@ def test_a_result_and_its_input_are_explained_alike(
     assert "Best nodes by score" in from_result
 
 
-def test_json_is_the_same_from_both(cluster: str, result: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_gives_the_same_json_for_a_result_and_its_input(
+    cluster: str, result: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explain", "huge", result, "--json"]) == 0
     first = msgspec.json.decode(capsys.readouterr().out)
     assert main(["explain", "huge", cluster, "--seed", "4", "--until", "1d", "--json"]) == 0
@@ -96,14 +98,14 @@ def test_json_is_the_same_from_both(cluster: str, result: str, capsys: pytest.Ca
     assert "add a node like a, but with 5 cpu (5 cpu, 8Gi memory)" in texts
 
 
-def test_one_node_is_followed(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_node_shows_all_filters_of_one_node(result: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "huge", result, "--node", "b"]) == 0
     out = capsys.readouterr().out
     assert "NodeResourcesFit rejected b: Insufficient cpu" in out
     assert "NodeUnschedulable  passes" in out
 
 
-def test_a_workload_is_a_list_of_its_pods(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_lists_the_pods_of_a_workload(result: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "deployment/web", result]) == 0
     out = capsys.readouterr().out
     assert out.count("default/web-") == 4
@@ -113,7 +115,7 @@ def test_a_workload_is_a_list_of_its_pods(result: str, capsys: pytest.CaptureFix
     assert sorted(line["fate"] for line in lines) == ["pending", "placed", "placed", "placed"]
 
 
-def test_a_custom_plugin_is_shown_like_any_other(
+def test_rejections_and_scores_of_custom_plugins_are_explained(
     cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text(PLUGIN)
@@ -144,7 +146,7 @@ def plugin_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> tuple[str,
 @pytest.mark.parametrize(
     "arguments", [["unblock", "two"], ["capacity", "pod/two"], ["what-if", "drain=a"], ["nodes", "remove"], ["waiting"]]
 )
-def test_a_question_about_a_result_needs_the_plugins_of_its_run(
+def test_questions_about_a_result_require_the_plugins_of_its_run(
     arguments: list[str], plugin_run: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     result, plugin = plugin_run
@@ -157,7 +159,7 @@ def test_a_question_about_a_result_needs_the_plugins_of_its_run(
     assert "fits now" not in capsys.readouterr().out
 
 
-def test_an_explained_result_needs_the_plugins_of_its_run_to_try_changes(
+def test_explain_of_a_result_tries_changes_only_with_the_plugins_of_its_run(
     plugin_run: tuple[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     result, plugin = plugin_run
@@ -185,9 +187,7 @@ def test_a_plugin_file_is_executed_once(plugin_run: tuple[str, str], capsys: pyt
 
 
 @pytest.mark.parametrize("mode", ["current", "classic"])
-def test_a_result_names_the_custom_plugins_of_its_run_with_their_weights(
-    mode: str, cluster: str, tmp_path: Path
-) -> None:
+def test_a_result_records_its_custom_plugins_with_weights(mode: str, cluster: str, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(PLUGIN)
     out = tmp_path / "with_plugin"
     options = ["--mode", mode, "--plugin", f"{tmp_path / 'mine.py'}:NotOnB=5", "--out", str(out)]
@@ -205,7 +205,7 @@ def test_a_result_names_the_custom_plugins_of_its_run_with_their_weights(
     ],
     ids=["nothing recorded", "a name without a weight", "a missing name without a weight"],
 )
-def test_results_of_an_older_version_can_be_asked_about(
+def test_results_of_older_versions_without_recorded_plugins_or_weights_are_supported(
     recorded: list[str] | None,
     plugin: bool,
     want: str,
@@ -222,7 +222,7 @@ def test_results_of_an_older_version_can_be_asked_about(
     assert want in " ".join((printed.out + printed.err).split())
 
 
-def test_the_node_of_an_invalid_score_is_named(
+def test_an_invalid_score_is_explained_with_its_node(
     cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "mine.py").write_text(PLUGIN.replace("return 100 if", "return 500 if"))
@@ -238,7 +238,9 @@ def test_the_node_of_an_invalid_score_is_named(
     assert "note:" not in out
 
 
-def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_summary_records_add_a_note_about_missing_full_records(
+    cluster: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = str(tmp_path / "summaries")
     assert main(["simulate", cluster, "--out", out, "--records", "summary"]) == 0
     capsys.readouterr()
@@ -271,7 +273,7 @@ def test_summaries_say_how_to_get_more(cluster: str, tmp_path: Path, capsys: pyt
         "no duration",
     ],
 )
-def test_refused(
+def test_invalid_explain_arguments_are_refused_in_one_line(
     arguments: list[str], want: str, cluster: str, result: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     words = [word.format(result=result, cluster=cluster) for word in arguments]
@@ -281,18 +283,20 @@ def test_refused(
     assert (printed.out, printed.err.count("\n")) == ("", 1)
 
 
-def test_a_result_takes_the_options_of_questions(result: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_of_a_result_accepts_seed_and_strict(result: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "huge", result, "--seed", "5", "--strict"]) == 0
     assert "What would help" in capsys.readouterr().out
 
 
-def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_starts_with_the_command_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--help"]) == 0
     summary = next(command.summary for command in COMMANDS if command.name == "explain")
     assert summary in capsys.readouterr().out
 
 
-def test_every_pod_of_the_example_can_be_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_of_the_bundled_example_are_explained_within_80_columns(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "result"
     assert main(["simulate", str(example_path()), "--out", str(out), "--until", "2h"]) == 0
     capsys.readouterr()

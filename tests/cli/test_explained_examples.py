@@ -20,7 +20,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "explain"
         pytest.param("urgent", "preemption", id="one of six candidates is best"),
     ],
 )
-def test_an_example_is_explained_as_its_text_says(
+def test_explain_prints_the_documented_text_of_each_example(
     pod: str, example: str, stored: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source = str(EXAMPLES / f"{example}.yaml")
@@ -34,14 +34,14 @@ def test_an_example_is_explained_as_its_text_says(
     assert told.partition("Assumptions\n")[0] == want.partition("Assumptions\n")[0]
 
 
-def test_seven_nodes_are_rejected_by_seven_plugins_in_words_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_seven_plugins_example_has_one_rejection_per_plugin(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "web-new", str(EXAMPLES / "seven-plugins.yaml"), "--json"]) == 0
     rejections = json.loads(capsys.readouterr().out)["detail"]["rejections"]
     assert len({each["plugin"] for each in rejections}) == len(rejections) == 7
     assert all(len(each["nodes"]) == 1 and each["reasons"] for each in rejections)
 
 
-def test_candidates_tell_victims_and_the_criterion_by_which_they_lost(capsys: pytest.CaptureFixture[str]) -> None:
+def test_preemption_candidates_show_the_criterion_they_lost_by(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "urgent", str(EXAMPLES / "preemption.yaml"), "--json"]) == 0
     preemption = json.loads(capsys.readouterr().out)["preemption"]
     lost = {each["node"]: each["lost_by"] for each in preemption["candidates"]}

@@ -46,7 +46,7 @@ def lines(tmp_path: Path) -> Iterator[list[str]]:
         printed += process.stdout.readlines()
 
 
-def test_a_scheduler_asks_the_plugin_that_is_served(lines: list[str]) -> None:
+def test_a_scheduler_uses_the_served_plugin_as_an_extender(lines: list[str]) -> None:
     assert lines[0] == "serving Picky; in a KubeSchedulerConfiguration:\n"
     declared = yaml.safe_load("".join(lines[1:]))
     assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+", declared["extenders"][0]["urlPrefix"])
@@ -73,12 +73,14 @@ def test_a_scheduler_asks_the_plugin_that_is_served(lines: list[str]) -> None:
         pytest.param(["--plugin", "NoSuch"], "got no plugin of that name", id="no such plugin"),
     ],
 )
-def test_bad_options(arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_extender_options_are_refused(
+    arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["extender", *arguments]) == 2
     assert want in capsys.readouterr().err
 
 
-def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["extender", "--plugin", "NodeName", "--port", str(taken.getsockname()[1])]) == 2
     assert "expected an address to listen on, got 127.0.0.1 port" in capsys.readouterr().err

@@ -42,7 +42,7 @@ OPTIONS = [
 
 
 @pytest.mark.parametrize(("name", "text"), OPTIONS)
-def test_an_option_is_explained_in_a_few_plain_words(name: str, text: str) -> None:
+def test_option_help_is_short_and_idiomatic(name: str, text: str) -> None:
     sentence = text.partition("[")[0].strip()
     assert 1 <= len(re.findall(r"[^\s]*\w[^\s]*", sentence)) <= MAX_WORDS
     assert sentence.endswith(".")
@@ -51,13 +51,13 @@ def test_an_option_is_explained_in_a_few_plain_words(name: str, text: str) -> No
 
 
 @pytest.mark.parametrize(("name", "text"), OPTIONS)
-def test_an_option_with_a_value_shows_its_default(name: str, text: str) -> None:
+def test_options_with_a_value_show_their_default(name: str, text: str) -> None:
     takes_value = bool(re.search(r"[ =][A-Z\[]", name))
     assert bool(DEFAULT.search(text.strip())) or not (name.startswith("-") and takes_value)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
-def test_a_command_is_explained_in_plain_words(command: Command) -> None:
+def test_command_help_is_short_and_idiomatic(command: Command) -> None:
     explanation = load(command.name).__doc__ or ""
     assert len(command.summary.split()) <= MAX_WORDS
     assert not NOT_A_BEGINNING.match(command.summary)
@@ -65,7 +65,7 @@ def test_a_command_is_explained_in_plain_words(command: Command) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
-def test_a_command_ends_its_explanation_with_an_example(command: Command) -> None:
+def test_command_help_ends_with_a_valid_example(command: Command) -> None:
     lines = (load(command.name).__doc__ or "").strip().splitlines()
     example = re.fullmatch(r"\s*Example: bayplan (.*)", lines[-1])
     assert example is not None
@@ -76,7 +76,7 @@ def test_a_command_ends_its_explanation_with_an_example(command: Command) -> Non
     assert [each for each in used if each not in options] == [] or command.name == "example"
 
 
-def test_the_rule_refuses_what_it_should() -> None:
+def test_help_patterns_match_only_unidiomatic_text() -> None:
     assert UNIDIOMATIC.search("Let the scheduler place pods anew.")
     assert NOT_A_BEGINNING.match("Where to listen; 0 takes a free one.")
     assert not UNIDIOMATIC.search("Seed for tie-breaking and generated names. [default: 0]")

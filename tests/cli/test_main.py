@@ -29,7 +29,7 @@ HEAVY = (
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], []], ids=["--help", "--version", "nothing"])
-def test_the_program_alone_imports_no_engine(arguments: list[str]) -> None:
+def test_help_and_version_import_no_engine(arguments: list[str]) -> None:
     code = f"from bayplan.cli.main import main; import sys; main({arguments}); print('loaded', *sys.modules)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     loaded = set(out.rpartition("loaded ")[2].split())
@@ -43,17 +43,17 @@ def test_help_lists_every_command_with_its_summary(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
-def test_every_command_has_a_function_whose_first_sentence_is_its_summary(command: Command) -> None:
+def test_the_docstring_of_each_command_starts_with_its_summary(command: Command) -> None:
     assert (load(command.name).__doc__ or "").splitlines()[0] == command.summary
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[command.name for command in COMMANDS])
-def test_every_command_explains_itself(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_command_has_help(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command.name, "--help"]) == 0
     assert f"Usage: bayplan {command.name}" in capsys.readouterr().out
 
 
-def test_version_names_the_release_it_decides_as_and_the_build(capsys: pytest.CaptureFixture[str]) -> None:
+def test_version_shows_the_kubernetes_release_and_the_build(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     text = f"bayplan {__version__} (decides as kube-scheduler {KUBERNETES_VERSION}), {build_name()}\n"
     assert capsys.readouterr().out == text
@@ -69,7 +69,7 @@ def test_version_names_the_release_it_decides_as_and_the_build(capsys: pytest.Ca
     ],
     ids=["a misspelt command", "no command at all", "an unknown option", "an unknown option of a command"],
 )
-def test_wrong_words_are_exit_code_2_and_one_message(
+def test_unknown_commands_and_options_exit_with_code_2_and_a_suggestion(
     arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(arguments) == 2
@@ -102,7 +102,7 @@ def _raises(error: Exception) -> Callable[[], None]:
     ],
     ids=["bad input", "a path that is not there"],
 )
-def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(
+def test_user_errors_exit_with_code_2_and_one_line(
     error: Exception, want: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(program, "load", _verb_that(_raises(error)))
@@ -110,14 +110,14 @@ def test_what_the_user_got_wrong_is_one_line_and_exit_code_2(
     assert capsys.readouterr().err == want
 
 
-def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_exception_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "load", _verb_that(_raises(ZeroDivisionError("a bug"))))
     with pytest.raises(ZeroDivisionError):
         main(["simulate"])
 
 
 @pytest.mark.parametrize("words", [["--help"], ["conformance", "--help"]], ids=["of the program", "of a command"])
-def test_a_reader_that_goes_away_is_no_error(words: list[str]) -> None:
+def test_a_closed_output_pipe_causes_no_error(words: list[str]) -> None:
     code = f"from bayplan.cli.main import main; import sys; sys.exit(main({words}))"
     read, write = os.pipe()
     os.close(read)

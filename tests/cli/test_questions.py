@@ -119,7 +119,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         ),
     ],
 )
-def test_the_verdict_comes_first(run: Run, words: list[str], code: int, verdict: str) -> None:
+def test_the_verdict_is_the_first_line(run: Run, words: list[str], code: int, verdict: str) -> None:
     found = run(*words)
     assert found[0] == code
     assert found[1].startswith(f"{verdict}\n") or not verdict
@@ -127,7 +127,7 @@ def test_the_verdict_comes_first(run: Run, words: list[str], code: int, verdict:
     assert "kube-scheduler's defaults" in found[1] or "--on" in words
 
 
-def test_columns_have_the_names_of_the_clusters_as_they_are_written(run: Run, tmp_path: Path) -> None:
+def test_compare_labels_columns_with_the_source_names_as_given(run: Run, tmp_path: Path) -> None:
     found = run("compare", "DUMP", "LESS")[1]
     assert f"{tmp_path / 'dump.json'}  {tmp_path / 'less.json'}\n" in found
 
@@ -135,11 +135,11 @@ def test_columns_have_the_names_of_the_clusters_as_they_are_written(run: Run, tm
 @pytest.mark.parametrize(
     "words", [["compare", "DUMP", "DUMP"], ["compare", "default", "default", "--on", "DUMP"], ["when", "big", "DUMP"]]
 )
-def test_the_classic_scheduler_answers_if_asked_to(run: Run, words: list[str]) -> None:
+def test_classic_mode_is_stated_in_the_assumptions(run: Run, words: list[str]) -> None:
     assert "  - the classic scheduler decides, with DefaultProvider\n" in run(*words, "--mode", "classic")[1]
 
 
-def test_a_workload_that_is_not_there_yet_can_be_asked_about(run: Run, tmp_path: Path) -> None:
+def test_capacity_accepts_a_workload_that_does_not_exist_yet(run: Run, tmp_path: Path) -> None:
     pod = {"containers": [{"name": "c", "image": "x", "resources": {"requests": {"cpu": "2"}}}]}
     labels = {"app": "next"}
     spec = {
@@ -173,7 +173,7 @@ def test_a_workload_that_is_not_there_yet_can_be_asked_about(run: Run, tmp_path:
         pytest.param(["when", "big", "DUMP"], {"starts", "median_ns", "horizon_ns"}, id="when"),
     ],
 )
-def test_json_has_the_rows_and_what_is_assumed(run: Run, words: list[str], names: set[str]) -> None:
+def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names: set[str]) -> None:
     found = json.loads(run(*words, "--json")[1])
     assert names <= found.keys()
     assert found["assumptions"]
@@ -195,7 +195,7 @@ def test_json_has_the_rows_and_what_is_assumed(run: Run, words: list[str], names
         ),
     ],
 )
-def test_what_can_not_be_asked_is_refused(run: Run, words: list[str], problem: str) -> None:
+def test_invalid_questions_are_refused(run: Run, words: list[str], problem: str) -> None:
     code, text = run(*words)
     assert code == 2
     assert problem in text

@@ -25,7 +25,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "want"), REFUSED, ids=[" ".join(row[0]) for row in REFUSED])
-def test_options_that_can_not_be_used_are_refused(
+def test_invalid_sync_options_are_refused(
     words: list[str], want: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -33,7 +33,7 @@ def test_options_that_can_not_be_used_are_refused(
     assert want in capsys.readouterr().err
 
 
-def test_a_recording_is_replayed_with_its_times_and_steered_from_standard_input(tmp_path: Path) -> None:
+def test_a_replay_keeps_recorded_times_and_is_controlled_from_standard_input(tmp_path: Path) -> None:
     lines: list[dict[str, object]] = [
         {"bayplan_recording": 1, "started_ns": 1, "kinds": ["nodes", "pods"]},
         {"ns": 0, "list": "nodes", "items": [node("n1")]},

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_report_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_simulate_prints_the_report(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", str(example_path()), "--until", "2h", "--seed", "3"]) == 0
     printed = capsys.readouterr()
     assert "seed 3" in printed.out
@@ -33,7 +33,9 @@ def test_the_report_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.err == ""
 
 
-def test_the_same_command_prints_the_same_but_for_the_clock(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_repeated_runs_print_the_same_output_except_wall_times(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["simulate", str(folder)]) == 0
     first = capsys.readouterr().out
     assert main(["simulate", str(folder)]) == 0
@@ -46,7 +48,9 @@ def _without_clock(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("arguments", [[], ["--records", "summary"], ["--records", "off"]], ids=" ".join)
-def test_results_are_written(folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_results_are_written_at_every_record_level(
+    folder: Path, arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     out = folder / "result"
     assert main(["simulate", str(folder / "cluster.yaml"), "--out", str(out), *arguments]) == 0
     assert any(out.iterdir())
@@ -69,7 +73,7 @@ def test_results_are_written(folder: Path, arguments: list[str], capsys: pytest.
         pytest.param(["{folder}/odd.yaml", "--strict"], "odd.yaml:1", id="an unknown field, strictly"),
     ],
 )
-def test_bad_input_is_exit_code_2_and_one_line(
+def test_invalid_input_exits_with_code_2_and_writes_nothing(
     folder: Path, arguments: list[str], want: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if any("broken" in each for each in arguments):
@@ -96,11 +100,11 @@ def test_bad_input_is_exit_code_2_and_one_line(
         ("1ns", 1),
     ],
 )
-def test_durations(text: str, want: int) -> None:
+def test_durations_are_parsed(text: str, want: int) -> None:
     assert parse_duration(text) == want
 
 
 @pytest.mark.parametrize("text", ["-1s", "5", "d", "1d2", "xd", "1w", "--1d", "1d-25h"])
-def test_what_is_no_duration(text: str) -> None:
+def test_invalid_durations_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected a duration"):
         parse_duration(text)

@@ -35,7 +35,7 @@ def status(**changes: Any) -> SyncStatus:
 
 
 @pytest.mark.parametrize(("words", "want"), POLICIES, ids=[" ".join(row[0]) for row in POLICIES])
-def test_options_make_a_policy(
+def test_options_set_the_sync_policy(
     words: list[str], want: SyncPolicy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -69,11 +69,11 @@ def test_options_make_a_policy(
         ),
     ],
 )
-def test_a_line_says_how_far_it_is(changes: dict[str, Any], want: str) -> None:
+def test_the_status_line_shows_progress_and_problems(changes: dict[str, Any], want: str) -> None:
     assert status_line(status(**changes)) == want
 
 
-def test_refused_objects_of_one_reason_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_objects_refused_for_the_same_reason_share_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     def refused(name: str, message: str) -> Problem:
         return Problem(ObjectRef("pods", "shop", name), message)
 

@@ -85,7 +85,7 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
-def test_up_ends_with_requests_and_watches_open(number: int, tmp_path: Path) -> None:
+def test_up_stops_on_a_signal_despite_open_requests_and_watches(number: int, tmp_path: Path) -> None:
     options = ["--port", "0", "--store", "store", "--write-kubeconfig", "config"]
     with running(tmp_path, "up", *options) as (process, url):
         held = [send(url, text) for text in REQUESTS.values()]
@@ -106,7 +106,7 @@ def test_up_ends_with_requests_and_watches_open(number: int, tmp_path: Path) -> 
     store.close()
 
 
-def test_up_ends_while_a_plugin_hangs(tmp_path: Path) -> None:
+def test_up_stops_while_a_plugin_hangs(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(PLUGIN.replace("return None", "import time; time.sleep(3600)"))
     (tmp_path / "cluster.yaml").write_text(
         "apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {allocatable: {cpu: 4, memory: 8Gi, pods: 10}}\n---\n"
@@ -124,7 +124,7 @@ def test_up_ends_while_a_plugin_hangs(tmp_path: Path) -> None:
     assert "store-wal" not in os.listdir(tmp_path)
 
 
-def test_extender_ends_with_a_request_under_way(tmp_path: Path) -> None:
+def test_extender_stops_despite_an_unfinished_request(tmp_path: Path) -> None:
     (tmp_path / "even.py").write_text(PLUGIN)
     with running(tmp_path, "extender", "--plugin", "even.py:Even", "--port", "0") as (process, url):
         flood = send(url, "GET / HTTP/1.1\r\nX: ")
@@ -150,7 +150,7 @@ def test_extender_ends_with_a_request_under_way(tmp_path: Path) -> None:
         pytest.param(["record", "--from", "config", "events.jsonl"], id="record"),
     ],
 )
-def test_commands_end_while_the_cluster_does_not_answer(arguments: list[str], tmp_path: Path) -> None:
+def test_commands_stop_while_the_cluster_does_not_respond(arguments: list[str], tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         write_kubeconfig(tmp_path / "config", kubeconfig_entry(f"http://127.0.0.1:{silent.getsockname()[1]}"))
         silent.settimeout(60)

@@ -11,7 +11,7 @@ from bayplan.cli.main import main
 from tests.scenarios.files import write
 
 
-def test_true_assertions_end_with_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_passing_assertions_exit_with_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "- assert: [{placed: {}}]")
     assert main(["test", str(path)]) == 0
     assert capsys.readouterr().out == (
@@ -19,7 +19,7 @@ def test_true_assertions_end_with_exit_code_0(tmp_path: Path, capsys: pytest.Cap
     )
 
 
-def test_a_false_assertion_ends_with_exit_code_1_and_says_why(
+def test_a_failing_assertion_exits_with_code_1_and_an_explanation(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path, "- scale: {target: deployment/web, replicas: 13}\n- name: all run\n  assert: [{placed: {}}]")
@@ -37,12 +37,12 @@ def test_a_false_assertion_ends_with_exit_code_1_and_says_why(
     )
 
 
-def test_a_mistake_ends_with_exit_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_scenario_exits_with_code_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["test", str(write(tmp_path, "- drian: n1"))]) == 2
     assert "try 'drain'" in capsys.readouterr().err
 
 
-def test_a_name_that_no_scenario_has_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_filter_without_matching_scenarios_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, "- cordon: n1")
     assert main(["test", str(path), "--only", "other", "--label", "short"]) == 2
     assert capsys.readouterr().err == (
@@ -50,7 +50,7 @@ def test_a_name_that_no_scenario_has_is_refused(tmp_path: Path, capsys: pytest.C
     )
 
 
-def test_junit_xml_has_a_case_for_each_step_that_checks(tmp_path: Path) -> None:
+def test_junit_xml_has_a_case_for_each_checking_step(tmp_path: Path) -> None:
     steps = "- assert: [{placed: {}}]\n- assert: [{nodes: {count: 2}}]\n- delete: [pod/x]\n- name: last\n  assert: [{placed: {}}]"
     path, results = write(tmp_path, steps), tmp_path / "results.xml"
     assert main(["test", str(path), "--junit", str(results)]) == 1

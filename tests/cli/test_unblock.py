@@ -18,7 +18,7 @@ status: {allocatable: {cpu: "32", memory: 128Gi, pods: "110"}}
 """
 
 
-def test_the_verdict_comes_first_and_every_way_was_tried(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unblock_prints_the_verdict_first_and_suggestions_of_several_kinds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unblock", "shop/year-in-memory", str(example_path("three-zones"))]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith("shop/year-in-memory is pending: it requests 96Gi memory, ")
@@ -28,7 +28,7 @@ def test_the_verdict_comes_first_and_every_way_was_tried(capsys: pytest.CaptureF
     assert "Assumptions - kube-scheduler's defaults apply" in out
 
 
-def test_json_has_rows_with_the_objects_to_apply(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_rows_contain_the_objects_to_apply(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unblock", "shop/year-in-memory", str(example_path("three-zones")), "--json"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out)
     assert [each["rank"] for each in found["suggestions"]] == list(range(1, len(found["suggestions"]) + 1))
@@ -39,7 +39,7 @@ def test_json_has_rows_with_the_objects_to_apply(capsys: pytest.CaptureFixture[s
     assert found["cause"]["everywhere"] == ["NodeResourcesFit"]
 
 
-def test_shapes_of_a_catalogue_are_added(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_node_shapes_from_a_file_are_suggested(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "shapes.yaml").write_text(SHAPES)
     words = [
         "unblock",
@@ -63,7 +63,9 @@ def test_shapes_of_a_catalogue_are_added(tmp_path: Path, capsys: pytest.CaptureF
         ),
     ],
 )
-def test_refused(words: list[str], want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_refused_in_one_line(
+    words: list[str], want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     namespace = tmp_path / "namespace.yaml"
     namespace.write_text("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n")
     example = str(example_path("three-zones"))
@@ -73,7 +75,7 @@ def test_refused(words: list[str], want: str, tmp_path: Path, capsys: pytest.Cap
     assert (printed.out, printed.err.count("\n")) == ("", 1)
 
 
-def test_the_help_begins_with_the_line_that_the_program_shows(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_starts_with_the_command_summary(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["unblock", "--help"]) == 0
     summary = next(command.summary for command in COMMANDS if command.name == "unblock")
     assert summary in capsys.readouterr().out

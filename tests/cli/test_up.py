@@ -23,7 +23,7 @@ from bayplan.cli.up import event_ttl_ns, kubelet_options
 from bayplan.examples import example_path
 
 
-def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> None:
+def test_up_serves_loaded_objects_until_it_is_interrupted(tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n")
     command = [sys.executable, "-m", "bayplan", "up", "node.yaml", "--port", "0", "--write-kubeconfig", "config"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -39,7 +39,7 @@ def test_it_serves_what_it_loaded_until_it_is_interrupted(tmp_path: Path) -> Non
         assert process.wait(30) == 0
 
 
-def test_a_folder_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_kubeconfig_path_in_a_missing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "no" / "config")]) == 2
     assert "--write-kubeconfig: expected a path in a folder that can be written" in capsys.readouterr().err
 
@@ -50,7 +50,7 @@ def up(folder: Path, *options: str) -> str:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True, timeout=120).stdout
 
 
-def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
+def test_up_prints_a_report_of_the_loaded_cluster(tmp_path: Path) -> None:
     path = example_path("three-zones")
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
@@ -60,7 +60,7 @@ def test_it_reports_on_what_was_loaded(tmp_path: Path) -> None:
     assert "Utilisation: requested and allocatable" in printed
 
 
-def test_without_a_scheduler_nobody_gets_a_node(tmp_path: Path) -> None:
+def test_up_without_a_scheduler_makes_no_decisions(tmp_path: Path) -> None:
     printed = up(tmp_path, str(example_path("three-zones")), "--no-scheduler")
     assert re.search(r"decisions +0\n", printed)
 
@@ -76,14 +76,14 @@ def test_without_a_scheduler_nobody_gets_a_node(tmp_path: Path) -> None:
         (["--feature-gates", "Nothing=true"], "Nothing"),
     ],
 )
-def test_options_that_can_not_be_are_refused(
+def test_invalid_up_options_are_refused(
     options: list[str], want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "config"), *options]) == 2
     assert want in capsys.readouterr().err
 
 
-def test_a_disk_that_takes_no_more_is_reported_to_clients_and_at_the_end(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_to_clients_and_on_exit(tmp_path: Path) -> None:
     # Python ignores the signal of this limit, so writes fail as on a full disk.
     command = ["sh", "-c", 'ulimit -f 3000; exec "$@"', "sh", sys.executable, "-m", "bayplan", "up", "--port", "0"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -124,22 +124,22 @@ def test_a_disk_that_takes_no_more_is_reported_to_clients_and_at_the_end(tmp_pat
         pytest.param("forever", "", id="no end"),
     ],
 )
-def test_the_default_run_time_is_an_option(text: str, want: str) -> None:
+def test_run_time_option_sets_the_default_run_time(text: str, want: str) -> None:
     assert kubelet_options(text).default_run_time == want
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "10"])
-def test_a_run_time_that_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_run_time_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="--run-time: expected a duration or forever, got"):
         kubelet_options(text)
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-5s", "0s", "10"])
-def test_a_time_for_events_that_is_no_positive_duration_is_refused(text: str) -> None:
+def test_an_event_ttl_must_be_a_positive_duration(text: str) -> None:
     with pytest.raises(InputError, match="--event-ttl: expected a positive duration, got"):
         event_ttl_ns(text)
 
 
-def test_events_are_kept_for_an_hour_or_the_given_time() -> None:
+def test_event_ttl_defaults_to_one_hour() -> None:
     assert event_ttl_ns("90s") == 90_000_000_000
     assert event_ttl_ns("1h") == BridgeOptions().event_ttl_ns

@@ -87,13 +87,15 @@ FAILED = SetCondition(A, "Unschedulable", "no room")
         ),
     ],
 )  # fmt: skip
-def test_order(actions: Sequence[Action], answers: list[int], want: list[str]) -> None:
+def test_exchanges_of_a_pod_run_in_order_and_events_are_sent_last(
+    actions: Sequence[Action], answers: list[int], want: list[str]
+) -> None:
     host = Host(*answers)
     host.execute(*actions)
     assert host.asked[: len(want)] == want
 
 
-def test_an_answer_that_comes_later_goes_on_with_the_pod() -> None:
+def test_a_delayed_response_continues_the_exchanges_of_its_pod() -> None:
     host = Host()
     host.execute(FAILED, Bind(A, "n1"))
     assert not host.executor.is_idle
@@ -105,7 +107,7 @@ def test_an_answer_that_comes_later_goes_on_with_the_pod() -> None:
     assert (host.executor.is_idle, host.written, host.failed) == (True, ["a", "a"], [])
 
 
-def test_a_conflict_waits_and_is_tried_again() -> None:
+def test_a_conflict_is_retried_after_a_pause() -> None:
     host = Host(409, 200)
     host.execute(FAILED)
     assert (host.asked, len(host.sleeping)) == (["PATCH pods/a/status"], 1)
@@ -120,13 +122,13 @@ def test_a_conflict_waits_and_is_tried_again() -> None:
         pytest.param(Evict(B, A, "n1"), "n/a preempts 7", id="an eviction"),
     ],
 )
-def test_what_is_refused_goes_to_the_scheduler_that_had_asked(action: Action, want: str) -> None:
+def test_failed_bindings_and_evictions_are_reported_to_the_engine(action: Action, want: str) -> None:
     host = Host(403, 403)
     host.execute(action)
     assert host.failed == [want]
 
 
-def test_a_bug_gives_the_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_reported_as_a_failed_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError
 

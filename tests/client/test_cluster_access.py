@@ -67,7 +67,7 @@ def opened(path: Path | None, context: str | None = None) -> tuple[ClusterAccess
     return asyncio.run(run())
 
 
-def test_a_token_a_plugin_and_a_password_show_who_one_is(tmp_path: Path) -> None:
+def test_tokens_passwords_and_plugins_become_an_authorization_header(tmp_path: Path) -> None:
     users = {
         "token": {"token": "abc"},
         "password": {"username": "me", "password": "secret"},
@@ -86,7 +86,7 @@ def test_a_token_a_plugin_and_a_password_show_who_one_is(tmp_path: Path) -> None
     assert (access.context, opened(path, "nobody")[0].context) == ("u", "nobody")
 
 
-def test_certificates_make_a_context_for_tls(tmp_path: Path) -> None:
+def test_certificates_become_a_tls_context(tmp_path: Path) -> None:
     cert, key = certificate(tmp_path)
     cluster = {"server": "https://127.0.0.1:1", "certificate-authority": str(cert), "tls-server-name": "localhost"}
     path = kubeconfig(tmp_path, {"client-certificate": str(cert), "client-key": str(key)}, cluster)
@@ -102,7 +102,9 @@ def test_certificates_make_a_context_for_tls(tmp_path: Path) -> None:
     assert (tls.verify_mode, tls.check_hostname) == (ssl.CERT_NONE, False)
 
 
-def test_the_environment_names_kubeconfigs_when_nobody_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_kubeconfig_is_read_from_the_environment_or_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, {"token": "named"})))
     assert opened(None)[1] == "Bearer named"
     monkeypatch.delenv("KUBECONFIG")
@@ -134,7 +136,7 @@ def test_the_environment_names_kubeconfigs_when_nobody_does(tmp_path: Path, monk
         pytest.param(lambda folder: _text(folder, ""), "kubeconfig", id="it is empty"),
     ],
 )  # fmt: skip
-def test_a_kubeconfig_that_can_not_be_used_is_refused(write: Any, want: str, tmp_path: Path) -> None:
+def test_an_unusable_kubeconfig_is_refused_in_one_line(write: Any, want: str, tmp_path: Path) -> None:
     path = write(tmp_path)
     with pytest.raises(InputError) as refused:
         opened(path)
@@ -149,12 +151,12 @@ def _text(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_context_that_is_not_there_is_refused(tmp_path: Path) -> None:
+def test_a_missing_context_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="other"):
         opened(kubeconfig(tmp_path, {}), "other")
 
 
-def test_without_any_kubeconfig_one_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_kubeconfig_error_suggests_the_option(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -162,7 +164,7 @@ def test_without_any_kubeconfig_one_is_asked_for(tmp_path: Path, monkeypatch: py
         opened(None)
 
 
-def test_credentials_are_asked_for_anew_but_not_all_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_are_refreshed_at_most_once_per_interval(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = tmp_path / "count"
     counter.write_text("0")
     body = f"""
@@ -190,7 +192,7 @@ print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exe
         pytest.param("nothing", r"kubeconfig --context: expected one of a, prod, got 'nothing'$", id="none is near"),
     ],
 )
-def test_a_context_that_is_not_there_is_answered_with_those_that_are(context: str, want: str, tmp_path: Path) -> None:
+def test_the_error_for_a_missing_context_lists_the_existing_ones(context: str, want: str, tmp_path: Path) -> None:
     clusters = "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {}}]\n"
     contexts = "contexts: [{name: a, context: {cluster: a, user: a}}, {name: prod, context: {cluster: a, user: a}}]\n"
     path = _text(tmp_path, f"current-context: a\n{clusters}{contexts}")
@@ -199,7 +201,7 @@ def test_a_context_that_is_not_there_is_answered_with_those_that_are(context: st
 
 
 @pytest.mark.parametrize("option", ["--from", "--kubeconfig"])
-def test_without_a_kubeconfig_the_option_of_the_command_is_named(
+def test_a_missing_kubeconfig_error_names_the_option_of_the_command(
     option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -77,7 +77,7 @@ def served(path: Callable[[str], Path], routes: Sequence[Route], use: Callable[[
     return asyncio.run(run())
 
 
-def test_requests_are_answered_and_refusals_are_answers(tmp_path: Path) -> None:
+def test_requests_return_responses_including_error_statuses(tmp_path: Path) -> None:
     made = msgspec.json.encode({"kind": "Namespace", "apiVersion": "v1", "metadata": {"name": "t"}})
 
     async def use(connection: ApiConnection) -> list[ApiResponse]:
@@ -95,7 +95,7 @@ def test_requests_are_answered_and_refusals_are_answers(tmp_path: Path) -> None:
         assert stranger.status == 401
 
 
-def test_a_server_that_is_not_there_is_an_answer_too(tmp_path: Path) -> None:
+def test_an_unreachable_server_returns_a_no_answer_response_or_raises(tmp_path: Path) -> None:
     with serving() as server:
         path = kubeconfig(tmp_path, server.url)
 
@@ -116,7 +116,7 @@ def test_a_server_that_is_not_there_is_an_answer_too(tmp_path: Path) -> None:
     assert "the cluster of the kubeconfig runs" in refused
 
 
-def test_a_reflector_follows_a_real_server(tmp_path: Path) -> None:
+def test_a_reflector_receives_changes_from_a_real_server(tmp_path: Path) -> None:
     async def use(connection: ApiConnection) -> list[tuple[str, str]]:
         reported: list[tuple[str, str]] = []
         enough = asyncio.Event()
@@ -145,7 +145,7 @@ def test_a_reflector_follows_a_real_server(tmp_path: Path) -> None:
         assert connected(kubeconfig(tmp_path, server.url), use) == [("+", "first"), ("+", "last")]
 
 
-def test_a_stream_can_be_refused(tmp_path: Path) -> None:
+def test_a_refused_stream_raises_stream_refused(tmp_path: Path) -> None:
     async def use(connection: ApiConnection) -> ApiResponse:
         with pytest.raises(StreamRefused) as refused:
             async for _ in connection.stream(f"{NAMESPACES}x", "watch=1", seconds=1):
@@ -156,7 +156,7 @@ def test_a_stream_can_be_refused(tmp_path: Path) -> None:
         assert connected(kubeconfig(tmp_path, server.url), use).status == 404
 
 
-def test_requests_keep_to_the_rate(tmp_path: Path) -> None:
+def test_requests_obey_the_rate_limit(tmp_path: Path) -> None:
     async def use(connection: ApiConnection) -> float:
         began = asyncio.get_running_loop().time()
         await asyncio.gather(*(connection.send(ApiRequest("GET", "/version")) for _ in range(6)))
@@ -166,7 +166,7 @@ def test_requests_keep_to_the_rate(tmp_path: Path) -> None:
         assert connected(kubeconfig(tmp_path, server.url), use, qps=10, burst=2) >= 0.39
 
 
-def test_a_server_that_has_too_much_to_do_is_asked_again(tmp_path: Path) -> None:
+def test_a_429_response_is_retried(tmp_path: Path) -> None:
     asked: list[str] = []
 
     async def busy(request: Request) -> Response:
@@ -181,7 +181,7 @@ def test_a_server_that_has_too_much_to_do_is_asked_again(tmp_path: Path) -> None
     assert (response.status, asked) == (200, ["tests/1.0"] * 4)
 
 
-def test_lines_of_a_stream_come_whole_however_they_are_cut(tmp_path: Path) -> None:
+def test_streamed_lines_are_reassembled_and_truncated_ones_raise_connection_lost(tmp_path: Path) -> None:
     async def lines(request: Request) -> Response:
         async def pieces() -> object:
             for piece in (b'{"a":', b'1}\n{"b":2}\n{"c"', b":3}\n"):
@@ -205,7 +205,7 @@ def test_lines_of_a_stream_come_whole_however_they_are_cut(tmp_path: Path) -> No
     assert "in the middle of a line" in lost
 
 
-def test_discovery_finds_the_newest_version_that_is_served(tmp_path: Path) -> None:
+def test_discovery_returns_the_newest_served_version_of_each_kind(tmp_path: Path) -> None:
     async def groups(request: Request) -> Response:
         known = {
             "/api/v1": ["namespaces", "pods"],

@@ -53,7 +53,7 @@ def answered(recording: EventRecording, *statuses: int) -> tuple[list[tuple[str,
         return requests, pauses, ended.value
 
 
-def test_an_event_is_created_as_upstream_writes_it() -> None:
+def test_an_event_is_created_like_upstream() -> None:
     recording = recorded(EventRecorder("host", Time()), event())
     request = next(recording.exchange())
     assert isinstance(request, ApiRequest)
@@ -69,7 +69,7 @@ def test_an_event_is_created_as_upstream_writes_it() -> None:
     }  # fmt: skip
 
 
-def test_equal_events_make_a_series_of_which_the_second_is_written() -> None:
+def test_a_repeated_event_patches_a_series_and_further_ones_are_not_written() -> None:
     time = Time()
     recorder = EventRecorder("host", time)
     first = recorded(recorder, event())
@@ -84,19 +84,19 @@ def test_equal_events_make_a_series_of_which_the_second_is_written() -> None:
     }
 
 
-def test_an_event_of_a_new_version_of_the_pod_is_a_new_event() -> None:
+def test_an_event_for_a_new_resource_version_is_not_part_of_the_series() -> None:
     recorder = EventRecorder("host", Time())
     names = {recorded(recorder, event(version=version)).name for version in ("7", "8")}
     assert len(names) == 2
 
 
-def test_placements_are_not_kept_as_they_never_come_again() -> None:
+def test_scheduled_events_do_not_start_a_series() -> None:
     recorder = EventRecorder("host", Time())
     assert not recorded(recorder, event(reason="Scheduled")).is_series
     assert not recorded(recorder, event(reason="Scheduled")).is_series
 
 
-def test_counts_are_written_now_and_then_and_at_the_end_of_a_series() -> None:
+def test_the_final_count_is_written_when_a_series_ends() -> None:
     time = Time()
     recorder = EventRecorder("host", time)
     for reported in (event(), event(), event(), event("q")):
@@ -111,7 +111,7 @@ def test_counts_are_written_now_and_then_and_at_the_end_of_a_series() -> None:
     assert not recorded(recorder, event("q")).is_series
 
 
-def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
+def test_a_continuing_series_is_written_every_half_hour() -> None:
     time = Time()
     recorder = EventRecorder("host", time)
     for reported in (event(), event()):
@@ -137,7 +137,7 @@ def test_a_series_that_goes_on_is_written_every_half_hour() -> None:
         pytest.param(True, [404, 409, 200], ["PATCH", "POST", "PATCH"], 1, True, id="and patched if it exists by then"),
     ],
 )
-def test_a_recording_is_tried_as_upstream_tries_it(
+def test_event_writes_are_retried_like_upstream(
     series: bool, statuses: list[int], methods: list[str], pauses: int, written: bool
 ) -> None:
     recorder = EventRecorder("host", Time())

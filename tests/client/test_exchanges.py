@@ -136,7 +136,7 @@ def emit(of: Pod, reason: str) -> Emit:
         ),
     ],
 )  # fmt: skip
-def test_actions_become_requests(actions: list[Action], want: list[str]) -> None:
+def test_actions_are_executed_as_requests_in_order(actions: list[Action], want: list[str]) -> None:
     # Pods of one list are the same object, as in the engine.
     assert _of_one_preemptor(Host(), actions) == want
 
@@ -147,7 +147,7 @@ def _of_one_preemptor(host: Host, actions: list[Action]) -> list[str]:
     return host.carry_out(*found)
 
 
-def test_condition_and_nomination_of_one_pod_are_one_patch() -> None:
+def test_condition_and_nomination_of_one_pod_are_sent_in_one_patch() -> None:
     host, vip = Host(), pod("vip")
     host.carry_out(SetCondition(vip, "Unschedulable", "no room"), Nominate(vip, "n1"))
     [body] = host.bodies.values()
@@ -156,7 +156,7 @@ def test_condition_and_nomination_of_one_pod_are_one_patch() -> None:
     assert body["status"]["conditions"][0]["message"] == "no room"
 
 
-def test_a_binding_says_which_pod_it_means() -> None:
+def test_a_binding_contains_the_pod_name_and_uid() -> None:
     host = Host()
     host.carry_out(Bind(pod(), "n1"))
     assert host.bodies == {
@@ -175,12 +175,12 @@ def test_a_binding_says_which_pod_it_means() -> None:
         pytest.param(ApiResponse(NO_ANSWER, b"connection refused"), "connection refused", id="no answer"),
     ],
 )
-def test_a_refused_binding_goes_back_to_the_engine(answer: ApiResponse, want: str) -> None:
+def test_a_refused_binding_is_reported_as_failed(answer: ApiResponse, want: str) -> None:
     host = Host({f"POST {POD_PATH}/p/binding": [answer]})
     assert host.carry_out(Bind(pod(), "n1"))[1:] == [f"Bind of n/p failed in DefaultBinder: {want}"]
 
 
-def test_a_patch_of_a_status_is_tried_again_where_the_server_can_not_just_now() -> None:
+def test_a_status_patch_is_retried_on_503_and_409_but_not_on_404() -> None:
     path = f"PATCH {POD_PATH}/p/status"
     host = Host({path: [refusal(503), refusal(409), OK]})
     assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path] * 3
@@ -190,7 +190,7 @@ def test_a_patch_of_a_status_is_tried_again_where_the_server_can_not_just_now() 
     assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path]
 
 
-def test_a_victim_that_is_gone_is_none_and_another_failure_ends_the_preemption() -> None:
+def test_a_missing_victim_is_skipped_and_other_failures_end_the_preemption() -> None:
     vip, a, b = pod("vip"), pod("a"), pod("b")
     actions: list[Action] = [Evict(a, vip, "n1"), emit(a, "Preempted"), Evict(b, vip, "n1"), emit(b, "Preempted")]
     gone = Host({f"PATCH {POD_PATH}/a/status": [refusal(404)]}).carry_out(*actions)
@@ -218,7 +218,7 @@ VOLUME_PATH = path_of(PersistentVolume, name="v")
 WHOLE = ApiResponse(200, b'{"metadata": {"name": "v", "resourceVersion": "9"}, "spec": {"csi": {"driver": "d"}}}')
 
 
-def test_a_volume_is_written_whole_and_waited_for() -> None:
+def test_a_persistent_volume_update_sends_the_whole_object_and_waits_for_the_claim_to_bind() -> None:
     host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, (NODE, CLAIM, VOLUME, pod()))
     host.on_pause = lambda: host.objects.update({(PersistentVolumeClaim, CLAIM.key): BOUND})
     log = host.carry_out(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
@@ -247,13 +247,15 @@ def test_a_volume_is_written_whole_and_waited_for() -> None:
         pytest.param((NODE, CLAIM, VOLUME, pod()), "context deadline exceeded", id="the claim is never bound"),
     ],
 )  # fmt: skip
-def test_a_wait_for_volumes_can_fail(objects: tuple[KubernetesObject, ...], want: str) -> None:
+def test_waiting_for_a_volume_fails_if_node_pod_or_volume_changes_or_on_timeout(
+    objects: tuple[KubernetesObject, ...], want: str
+) -> None:
     host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, objects)
     log = host.carry_out(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
     assert log[-1] == f"PreBind of n/p failed in VolumeBinding: binding volumes: {want}"
 
 
-def test_a_claim_for_which_no_volume_could_be_made_fails() -> None:
+def test_a_claim_with_failed_provisioning_fails_the_binding() -> None:
     path = path_of(PersistentVolumeClaim, "n", "c")
     asks = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", annotations={SELECTED_NODE: "n1"}))
     reset = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", annotations={"other": "x"}))
@@ -273,7 +275,7 @@ CLAIM_PATH = path_of(ResourceClaim, "n", "d")
 FOUND = ApiResponse(200, b'{"metadata": {"name": "d", "uid": "uid-d"}, "spec": {}}')
 
 
-def test_a_resource_claim_is_protected_then_allocated() -> None:
+def test_a_resource_claim_gets_a_finalizer_before_its_allocation() -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]})
     log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log == [f"GET {CLAIM_PATH}", f"PUT {CLAIM_PATH}", f"PUT {CLAIM_PATH}/status", f"POST {POD_PATH}/p/binding"]
@@ -303,20 +305,20 @@ def test_a_resource_claim_is_protected_then_allocated() -> None:
         ),
     ],
 )  # fmt: skip
-def test_a_resource_claim_can_fail(answers: Answers, want: str) -> None:
+def test_a_failed_or_conflicting_resource_claim_update_fails_the_binding(answers: Answers, want: str) -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], **answers})
     log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log[-1] == f"PreBind of n/p failed in DynamicResources: {want}"
 
 
-def test_a_conflict_about_a_resource_claim_is_tried_again() -> None:
+def test_a_resource_claim_conflict_is_retried() -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [refusal(409), FOUND]})
     log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log.count(f"PUT {CLAIM_PATH}") == 2
     assert log[-1] == f"POST {POD_PATH}/p/binding"
 
 
-def test_an_allocation_that_nobody_uses_is_given_up_where_nobody_has_written_to_the_claim_meanwhile() -> None:
+def test_deallocating_an_unused_claim_uses_the_known_resource_version() -> None:
     found = ApiResponse(
         200,
         b'{"metadata": {"name": "d", "resourceVersion": "9"}, "spec": {"a": 1}, "status": {"allocation": {}, "reservedFor": []}}',
@@ -378,7 +380,9 @@ READY, BROKEN = (
         ),
     ],
 )  # fmt: skip
-def test_devices_are_waited_for(now: ResourceClaim | None, then: ResourceClaim, want: str, pauses: int) -> None:
+def test_binding_waits_for_device_conditions_failure_or_timeout(
+    now: ResourceClaim | None, then: ResourceClaim, want: str, pauses: int
+) -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]}, () if now is None else (now,))
     host.on_pause = lambda: host.objects.update({(ResourceClaim, DEVICES.key): then})
     log = host.carry_out(Update(pod(), "n1", attached()), Bind(pod(), "n1"))
@@ -386,7 +390,7 @@ def test_devices_are_waited_for(now: ResourceClaim | None, then: ResourceClaim, 
     assert (log[-1], host.pauses) == (want, pauses)
 
 
-def test_claims_of_extended_resources_are_made_and_the_pod_is_told() -> None:
+def test_extended_resource_claims_are_created_and_recorded_in_the_pod_status() -> None:
     asked = ResourceRequirements(requests={"cpu": "1", "example.com/gpu": 2})
     wanting = replace(pod(), spec=PodSpec(containers=(Container(name="c", resources=asked),)))
     exact = ExactDeviceRequest(device_class_name="gpu", allocation_mode="ExactCount", count=2)

@@ -60,25 +60,27 @@ def pod(*conditions: PodCondition, nominated: str = "") -> Pod:
         pytest.param(pod(WAITS, nominated="n1"), "Unschedulable", "no room", "n1", None, id="both are there already"),
     ],
 )  # fmt: skip
-def test_a_patch_says_what_is_new(before: Pod, reason: str, message: str, nominated: str | None, want: object) -> None:
+def test_a_status_patch_contains_only_the_difference(
+    before: Pod, reason: str, message: str, nominated: str | None, want: object
+) -> None:
     condition = unscheduled_condition(before, reason, message)
     found = status_patch(before, NOW_NS, condition=condition, nominated_node_name=nominated)
     assert found == (None if want is None else {"status": want})
 
 
-def test_a_condition_whose_status_turns_gets_a_new_time() -> None:
+def test_a_changed_condition_status_updates_last_transition_time() -> None:
     bound = PodCondition(type="PodScheduled", status="True", last_transition_time=EARLIER)
     patch = status_patch(pod(bound), NOW_NS, condition=unscheduled_condition(pod(), "Unschedulable", "no room"))
     change = {name: value for name, value in WHOLE.items() if name != "lastProbeTime"}
     assert patch == {"status": {ORDER: [{"type": "PodScheduled"}], "conditions": [change]}}
 
 
-def test_a_generation_alone_is_not_written() -> None:
+def test_a_changed_generation_alone_is_not_patched() -> None:
     newer = Pod(metadata=ObjectMeta(name="p", namespace="n", generation=3), status=PodStatus(conditions=(WAITS,)))
     assert status_patch(newer, NOW_NS, condition=unscheduled_condition(newer, "Unschedulable", "no room")) is None
 
 
-def test_a_victim_is_told_for_whom_it_goes() -> None:
+def test_the_disruption_condition_of_a_victim_names_the_scheduler_and_reason() -> None:
     preemptor = Pod(spec=PodSpec(scheduler_name="second"))
     condition = disruption_condition(pod(), preemptor)
     assert condition.message == "second: preempting to accommodate a higher priority pod"

@@ -196,7 +196,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
     ],
 )  # fmt: skip
-def test_changes_lead_to_the_newest_state(
+def test_changes_lead_to_the_newest_state_despite_interruptions(
     streams: list[list[Line | Exception]], pages: list[ApiResponse], reported: list[tuple[str, str]], asked: list[str]
 ) -> None:
     followed, server, reflector = follow(lambda: Script(streams, pages))
@@ -206,7 +206,7 @@ def test_changes_lead_to_the_newest_state(
     assert reflector.synced.is_set()
 
 
-def test_a_reflector_says_what_is_wrong_and_what_is_left_out() -> None:
+def test_a_reflector_reports_refusals_and_undecodable_objects() -> None:
     _, _, refused = follow(lambda: Script([[*LIST, event("ADDED", "odd", 8)], [REFUSED]]))
     assert refused.problem == "forbidden"
     assert list(refused.undecodable) == ["odd"]
@@ -214,7 +214,7 @@ def test_a_reflector_says_what_is_wrong_and_what_is_left_out() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
-def test_any_history_with_any_interruptions_ends_in_the_state_of_the_server(seed: int) -> None:
+def test_random_interruptions_never_lose_changes(seed: int) -> None:
     """A server lives through random writes; its watches break off, are refused, or are too old. Nothing is lost."""
     draw = random.Random(seed)
     state: dict[str, Line] = {}

@@ -25,7 +25,7 @@ def priority_class(name: str, value: int, *, default: bool = False) -> PriorityC
     return PriorityClass(metadata=ObjectMeta(name=name), value=value, global_default=default)
 
 
-def test_pods_with_one_spec_object_get_one_spec_object() -> None:
+def test_pods_with_a_shared_spec_share_the_admitted_spec() -> None:
     spec = PodSpec()
     admit = admission().admit
     one, other = (admit(Pod(metadata=ObjectMeta(labels={"n": str(n)}), spec=spec)) for n in range(2))
@@ -66,7 +66,7 @@ def test_pods_with_one_spec_object_get_one_spec_object() -> None:
         ),
     ],
 )
-def test_label_keys_make_specs_of_different_labels_different(spec: PodSpec) -> None:
+def test_match_label_keys_separate_specs_of_pods_with_different_labels(spec: PodSpec) -> None:
     admit = admission().admit
     first, second = {"n": "1"}, {"n": "2"}
     one = admit(Pod(metadata=ObjectMeta(labels=first), spec=spec))
@@ -76,7 +76,7 @@ def test_label_keys_make_specs_of_different_labels_different(spec: PodSpec) -> N
     assert one != other
 
 
-def test_priority_classes_are_read_anew_when_told_so() -> None:
+def test_forget_rereads_the_priority_classes() -> None:
     store = ObjectStore(RandomStreams(1).stream("uids"))
     admit = PodAdmission(store)
     spec = PodSpec()
@@ -96,11 +96,11 @@ def test_priority_classes_are_read_anew_when_told_so() -> None:
         pytest.param("system-node-critical", 2_000_001_000, id="a class that every cluster has"),
     ],
 )
-def test_priorities(name: str, want: int) -> None:
+def test_a_pod_gets_the_priority_of_its_class_or_the_global_default(name: str, want: int) -> None:
     admit = admission(priority_class("high", 1000), priority_class("usual", 3, default=True))
     assert admit.admit(Pod(spec=PodSpec(priority_class_name=name))).priority == want
 
 
-def test_an_unknown_class_is_an_error_of_the_input() -> None:
+def test_an_unknown_priority_class_raises_input_error() -> None:
     with pytest.raises(InputError, match="PriorityClass"):
         admission().admit(Pod(spec=PodSpec(priority_class_name="none")))

@@ -48,7 +48,7 @@ def digest(events: list[ChangeEvent]) -> str:
     return total.hexdigest()
 
 
-def test_one_seed_gives_one_sequence_of_events() -> None:
+def test_equal_seeds_produce_equal_events() -> None:
     first = busy_world(3)
     assert len(first.events) > 300
     assert digest(first.events) == digest(busy_world(3).events)
@@ -57,7 +57,7 @@ def test_one_seed_gives_one_sequence_of_events() -> None:
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "12345"])
-def test_the_hash_seed_does_not_matter(hash_seed: str) -> None:
+def test_events_are_independent_of_the_hash_seed(hash_seed: str) -> None:
     program = "from tests.cluster.test_determinism import busy_world, digest; print(digest(busy_world(3).events))"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     out = subprocess.run(

@@ -26,7 +26,7 @@ def conditions(item: Pod) -> dict[str, tuple[str, str | None]]:
         pytest.param({"bayplan.io/exit-code": "3"}, 10**6, "Running", id="an exit code alone ends nothing"),
     ],
 )
-def test_a_pod_runs_as_long_as_its_annotation_says(annotations: dict[str, str], at: int, want: str) -> None:
+def test_the_run_time_and_exit_code_annotations_end_a_pod(annotations: dict[str, str], at: int, want: str) -> None:
     world = World(nodes=1)
     world.apply(pod("p", annotations=annotations))
     world.settle()
@@ -47,14 +47,14 @@ def test_a_pod_runs_as_long_as_its_annotation_says(annotations: dict[str, str], 
         ),
     ],
 )
-def test_an_annotation_that_can_not_be_read_is_an_error_of_the_input(annotations: dict[str, str], want: str) -> None:
+def test_an_invalid_annotation_raises_input_error(annotations: dict[str, str], want: str) -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod("p", annotations=annotations))
     with pytest.raises(InputError, match=want):
         world.cluster.bind("default/p", "node-0", 0)
 
 
-def test_the_host_says_how_long_a_pod_runs_before_its_annotation_does() -> None:
+def test_the_run_time_from_the_host_overrides_the_annotation() -> None:
     runs = {"p": PodRun(5 * SECOND, exit_code=1), "q": PodRun(None), "r": None}
     world = World(nodes=1, run_of=lambda item: runs[item.metadata.name])
     for name in runs:
@@ -64,7 +64,7 @@ def test_the_host_says_how_long_a_pod_runs_before_its_annotation_does() -> None:
     assert [item.status.phase for item in world.pods()] == ["Failed", "Running", "Succeeded"]
 
 
-def test_a_pod_that_is_bound_runs_in_the_same_event() -> None:
+def test_binding_and_running_are_one_event() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod("p"))
     events = world.cluster.bind("default/p", "node-0", 7 * SECOND)
@@ -79,7 +79,7 @@ def test_a_pod_that_is_bound_runs_in_the_same_event() -> None:
     assert conditions(new) == dict.fromkeys(types, ("True", "1970-01-01T00:00:07Z"))
 
 
-def test_a_start_delay_lies_between_binding_and_running() -> None:
+def test_a_start_delay_separates_binding_from_running() -> None:
     world = World(nodes=1, start_delay_s=5)
     world.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
     world.settle()
@@ -96,7 +96,7 @@ def test_a_start_delay_lies_between_binding_and_running() -> None:
     assert world.phases() == {"Succeeded": 1}
 
 
-def test_a_finished_pod_says_since_when_it_is_not_ready() -> None:
+def test_a_finished_pod_is_not_ready_since_its_end() -> None:
     world = World(nodes=1)
     world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
     world.settle()
@@ -106,7 +106,7 @@ def test_a_finished_pod_says_since_when_it_is_not_ready() -> None:
     assert got["Initialized"] == got["PodScheduled"] == ("True", "1970-01-01T00:00:00Z")
 
 
-def test_a_pod_made_anew_under_its_old_name_keeps_its_own_time() -> None:
+def test_a_recreated_pod_runs_for_its_full_run_time() -> None:
     world = World(nodes=1)
     world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
     world.settle()
@@ -132,7 +132,9 @@ def test_a_pod_made_anew_under_its_old_name_keeps_its_own_time() -> None:
         pytest.param(1.0, 0, None, 0, id="a pod without grace"),
     ],
 )
-def test_a_deleted_pod_lingers(scale: float, grace: int | None, given: int | None, gone_after: int) -> None:
+def test_a_deleted_pod_is_removed_after_its_scaled_grace_period(
+    scale: float, grace: int | None, given: int | None, gone_after: int
+) -> None:
     world = World(nodes=1, termination_scale=scale)
     spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
     world.apply(pod("p", **spec))
@@ -156,14 +158,14 @@ def test_a_deleted_pod_lingers(scale: float, grace: int | None, given: int | Non
         pytest.param(True, {"phase": "Succeeded"}, id="a finished pod"),
     ],
 )
-def test_nobody_waits_for_a_pod_that_does_not_run(bind: bool, status: dict[str, str]) -> None:
+def test_unbound_and_finished_pods_are_removed_immediately(bind: bool, status: dict[str, str]) -> None:
     world = World(nodes=1, termination_scale=1.0, binds=False)
     world.apply(pod("p", status=status, **({"nodeName": "node-0"} if bind else {})))
     world.delete(Pod, "default/p")
     assert world.names() == []
 
 
-def test_a_second_deletion_only_shortens_the_time_that_is_left() -> None:
+def test_a_second_deletion_can_only_shorten_the_grace_period() -> None:
     world = World(nodes=1, termination_scale=1.0)
     world.apply(pod("p", terminationGracePeriodSeconds=30))
     world.settle()
@@ -176,7 +178,7 @@ def test_a_second_deletion_only_shortens_the_time_that_is_left() -> None:
     assert world.names() == []
 
 
-def test_a_pod_that_finishes_while_it_is_deleted_goes_then() -> None:
+def test_a_terminating_pod_is_removed_when_it_finishes() -> None:
     world = World(nodes=1, termination_scale=1.0)
     world.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
     world.settle()
@@ -187,7 +189,7 @@ def test_a_pod_that_finishes_while_it_is_deleted_goes_then() -> None:
     assert [as_pod(event.object).status.phase for event in world.events[-2:]] == ["Succeeded", "Succeeded"]
 
 
-def test_a_deleted_pod_with_a_finalizer_fails_and_stays() -> None:
+def test_a_deleted_pod_with_a_finalizer_fails_and_is_not_removed() -> None:
     world = World(nodes=1)
     world.apply(pod("p", finalizers=["example.com/hold"]))
     world.settle()
@@ -196,7 +198,7 @@ def test_a_deleted_pod_with_a_finalizer_fails_and_stays() -> None:
     assert (held.status.phase, held.metadata.deletion_timestamp) == ("Failed", "1970-01-01T00:00:00Z")
 
 
-def test_a_running_pod_that_is_imported_keeps_its_status_and_gets_its_end() -> None:
+def test_an_imported_running_pod_preserves_its_status_and_ends_on_time() -> None:
     world = World(nodes=1)
     world.run_until(50)
     started = {"phase": "Running", "startTime": "1970-01-01T00:00:20Z"}
@@ -208,13 +210,13 @@ def test_a_running_pod_that_is_imported_keeps_its_status_and_gets_its_end() -> N
     assert world.phases() == {"Succeeded": 1}
 
 
-def test_a_pod_that_comes_before_its_node_starts_with_the_node() -> None:
+def test_a_pod_created_before_its_node_starts_with_the_node() -> None:
     world = World()
     world.apply(pod("p", nodeName="late"), node("late"))
     assert world.phases() == {"Running": 1}
 
 
-def test_a_readiness_gate_keeps_a_pod_from_being_ready() -> None:
+def test_a_pod_with_a_readiness_gate_is_not_ready() -> None:
     world = World(nodes=1)
     world.apply(pod("p", readinessGates=[{"conditionType": "example.com/gate"}]))
     world.settle()

@@ -145,11 +145,13 @@ def _resources(resources: object) -> Document:
         ),
     ],
 )
-def test_the_cluster_and_the_api_agree(policies: list[Document], pods: list[Document]) -> None:
+def test_the_virtual_cluster_and_the_api_apply_limit_ranges_and_quotas_equally(
+    policies: list[Document], pods: list[Document]
+) -> None:
     assert _in_cluster(policies, pods) == _in_api(policies, pods)
 
 
-def test_a_replica_set_makes_what_the_quota_has_room_for() -> None:
+def test_a_replica_set_creates_only_as_many_pods_as_its_quota_allows() -> None:
     cluster = VirtualCluster(RandomStreams(1))
     cluster.apply(decode(_quota({"pods": "2"})), 0)
     template = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
@@ -162,7 +164,7 @@ def test_a_replica_set_makes_what_the_quota_has_room_for() -> None:
     assert "exceeded quota: q, requested: pods=1, used: pods=2, limited: pods=2" in str(cluster.failures())
 
 
-def test_a_pod_that_goes_makes_room() -> None:
+def test_deleting_a_pod_frees_quota() -> None:
     cluster = VirtualCluster(RandomStreams(1))
     cluster.apply(decode(_quota({"pods": "1"})), 0)
     cluster.apply(decode(_pod("a")), 0)

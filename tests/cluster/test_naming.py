@@ -25,18 +25,18 @@ def generator(seed: int = 1) -> NameGenerator:
     return NameGenerator(RandomStreams(seed).stream("names"))
 
 
-def test_a_generated_name_is_the_prefix_and_five_characters_without_vowels() -> None:
+def test_a_generated_name_has_a_five_character_suffix_without_vowels() -> None:
     name = generator().generate("web-", "default", ())
     assert re.fullmatch(rf"web-[{ALPHABET}]{{5}}", name)
 
 
-def test_a_long_prefix_is_cut_so_that_the_name_has_63_characters() -> None:
+def test_a_long_prefix_is_truncated_to_a_63_character_name() -> None:
     name = generator().generate("x" * 70, "default", ())
     assert len(name) == 63
     assert name.startswith("x" * 58)
 
 
-def test_a_taken_name_is_not_given_again() -> None:
+def test_a_name_in_use_in_the_namespace_is_not_generated_again() -> None:
     first = generator().generate("web-", "default", ())
     second = generator().generate("web-", "default", {f"default/{first}"})
     elsewhere = generator().generate("web-", "default", {f"other/{first}"})
@@ -44,7 +44,7 @@ def test_a_taken_name_is_not_given_again() -> None:
     assert elsewhere == first
 
 
-def test_all_characters_come_up_in_all_places() -> None:
+def test_every_character_occurs_at_every_position() -> None:
     names = generator()
     suffixes = [names.generate("", "", ()) for _ in range(2000)]
     assert [sorted({suffix[place] for suffix in suffixes}) for place in range(5)] == [sorted(ALPHABET)] * 5
@@ -63,17 +63,17 @@ def test_all_characters_come_up_in_all_places() -> None:
         pytest.param(revision_name("x" * 230, "abc"), "x" * 223 + "-abc", id="of an owner with a long name"),
     ],
 )
-def test_names(got: str, want: str) -> None:
+def test_name_prefixes_are_truncated_like_upstream(got: str, want: str) -> None:
     assert got == want
 
 
-def test_digits_are_written_in_the_alphabet_of_names() -> None:
+def test_safe_encode_maps_digits_to_the_name_alphabet() -> None:
     # 48 to 57 modulo 27 are 21 to 26, then 0 to 3.
     assert safe_encode("0123456789") == ALPHABET[21:] + ALPHABET[:4]
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), st.text("xyz")))
-def test_the_hash_of_a_template_does_not_depend_on_the_order_of_its_labels(labels: dict[str, str]) -> None:
+def test_the_template_hash_is_independent_of_the_label_order(labels: dict[str, str]) -> None:
     turned = dict(reversed(labels.items()))
     one, other = (PodTemplateSpec(metadata=ObjectMeta(labels=item)) for item in (labels, turned))
     assert template_hash(one) == template_hash(other)

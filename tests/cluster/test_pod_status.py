@@ -44,7 +44,7 @@ OLD = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", 
         ),
     ],
 )
-def test_a_condition_is_set(
+def test_with_condition_updates_or_appends_a_condition(
     present: tuple[PodCondition, ...], new: PodCondition, want: tuple[PodCondition, ...]
 ) -> None:
     status = PodStatus(conditions=present)
@@ -53,7 +53,7 @@ def test_a_condition_is_set(
     assert (got is status) == (present == want)
 
 
-def test_conditions_of_others_stay() -> None:
+def test_foreign_conditions_are_preserved() -> None:
     other = PodCondition(type="example.com/mine", status="True")
     pod = Pod(status=PodStatus(conditions=(other, OLD)))
     running = running_status(pod, LATER, container_statuses=False)
@@ -64,12 +64,12 @@ def test_conditions_of_others_stay() -> None:
     assert len(ended.conditions) == len(running.conditions)
 
 
-def test_statuses_of_one_second_share_their_conditions() -> None:
+def test_statuses_with_the_same_time_share_their_conditions() -> None:
     one, other = (running_status(Pod(), LATER, container_statuses=False) for _ in range(2))
     assert one.conditions is other.conditions
 
 
-def test_containers_are_listed_on_request() -> None:
+def test_container_statuses_are_listed_on_request() -> None:
     pod = Pod(spec=PodSpec(containers=(Container(name="a"), Container(name="b"))))
     running = running_status(pod, TIME, container_statuses=True)
     assert [(item.name, item.ready, item.state.running is not None) for item in running.container_statuses] == [

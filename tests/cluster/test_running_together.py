@@ -60,12 +60,14 @@ def ends(*operations: tuple[int, Apply | Delete]) -> dict[str, int | None]:
         ),
     ],
 )
-def test_when_pods_end(operations: list[tuple[int, Apply | Delete]], want: dict[str, int | None]) -> None:
+def test_run_times_start_when_the_last_pod_of_the_job_starts(
+    operations: list[tuple[int, Apply | Delete]], want: dict[str, int | None]
+) -> None:
     assert ends(*operations) == want
 
 
 @pytest.mark.parametrize("text", ["job", "=2", "job=", "job=0", "job=two"])
-def test_an_annotation_that_can_not_be_read_is_told(text: str) -> None:
+def test_an_invalid_runs_with_annotation_is_reported(text: str) -> None:
     with pytest.raises(InputError, match=r"Pod default/p \$.metadata.annotations.* expected LABEL=COUNT") as raised:
         ends((0, Apply(worker("p", runs_with=text))))
     assert repr(text) in str(raised.value)

@@ -34,7 +34,7 @@ def make_pod(name: str, *, node: str = "", owners: tuple[OwnerReference, ...] = 
     return Pod(metadata=metadata, spec=PodSpec(node_name=node), status=PodStatus(phase=phase))
 
 
-def test_an_object_gets_version_uid_and_time_and_keeps_the_rest() -> None:
+def test_an_added_object_gets_version_uid_and_creation_time() -> None:
     objects = store()
     labels = {"a": "b"}
     spec = PodSpec(node_name="n")
@@ -47,13 +47,13 @@ def test_an_object_gets_version_uid_and_time_and_keeps_the_rest() -> None:
     assert objects.get(Pod, "default/p") is stored
 
 
-def test_what_an_object_brings_is_kept() -> None:
+def test_an_existing_uid_and_creation_time_are_preserved() -> None:
     metadata = ObjectMeta(name="n", uid="u", creation_timestamp="2020-01-01T00:00:00Z")
     stored = store().add(Node(metadata=metadata), 0)
     assert (stored.metadata.uid, stored.metadata.creation_timestamp) == ("u", "2020-01-01T00:00:00Z")
 
 
-def test_uids_are_a_function_of_the_seed() -> None:
+def test_uids_depend_only_on_the_seed() -> None:
     assert [store(1).new_uid() for _ in range(2)] == [store(1).new_uid() for _ in range(2)]
     objects = store(1)
     uids = [objects.new_uid() for _ in range(1000)]
@@ -61,7 +61,7 @@ def test_uids_are_a_function_of_the_seed() -> None:
     assert store(2).new_uid() not in uids
 
 
-def test_every_write_is_an_event_of_the_next_version() -> None:
+def test_every_write_emits_an_event_with_the_next_version() -> None:
     objects = store()
     first = objects.add(make_pod("p"), 0)
     second = objects.update(replace(first, spec=PodSpec(node_name="n")))
@@ -90,7 +90,7 @@ def with_uid(pod: Pod, uid: str) -> Pod:
         pytest.param(lambda objects: objects.remove(Pod, "default/q"), InvariantError, id="a removal of nothing"),
     ],
 )
-def test_writes_that_can_not_be(write: Callable[[ObjectStore], Pod], want: type[Exception]) -> None:
+def test_invalid_writes_are_refused(write: Callable[[ObjectStore], Pod], want: type[Exception]) -> None:
     objects = store()
     stored = objects.add(make_pod("p"), 0)
     with pytest.raises(want):
@@ -98,7 +98,7 @@ def test_writes_that_can_not_be(write: Callable[[ObjectStore], Pod], want: type[
     assert objects.get(Pod, "default/p") is stored
 
 
-def test_pods_are_found_by_node_and_by_owner() -> None:
+def test_pods_are_indexed_by_node_and_owner() -> None:
     objects = store()
     a = objects.add(make_pod("a", owners=(owner("rs"),)), 0)
     b = objects.add(make_pod("b", node="n1", owners=(owner("rs"), owner("group", controller=False))), 0)
@@ -116,7 +116,7 @@ def test_pods_are_found_by_node_and_by_owner() -> None:
     assert objects.pods_on("n2") == []
 
 
-def test_dependents_of_all_kinds() -> None:
+def test_dependents_of_all_kinds_are_found_by_owner() -> None:
     objects = store()
     replica_set = ReplicaSet(metadata=ObjectMeta(name="rs", namespace="default", owner_references=(owner("d"),)))
     stored = objects.add(replica_set, 0)
@@ -226,7 +226,7 @@ TestRandomWrites = RandomWrites.TestCase
 TestRandomWrites.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
 
 
-def test_invariants_find_a_broken_index() -> None:
+def test_check_invariants_detects_a_broken_index() -> None:
     objects = store()
     objects.add(make_pod("a", node="n1"), 0)
     objects.pods["default/a"] = replace(objects.pods["default/a"], spec=PodSpec(node_name="n2"))

@@ -9,7 +9,7 @@ from bayplan.base.go_text.times import format_time, format_time_in
 from bayplan.cluster.timers import Timers
 
 
-def test_timers_come_out_by_time_then_as_they_were_set() -> None:
+def test_timers_fire_by_time_and_then_by_insertion_order() -> None:
     timers: Timers[str] = Timers()
     for time_ns, item in ((30, "late"), (10, "b"), (20, "between"), (10, "a")):
         timers.set(time_ns, item)
@@ -21,7 +21,7 @@ def test_timers_come_out_by_time_then_as_they_were_set() -> None:
     assert (timers.next_time, len(timers)) == (30, 1)
 
 
-def test_no_timers() -> None:
+def test_empty_timers_have_no_next_time() -> None:
     timers: Timers[str] = Timers()
     assert timers.next_time is None
     assert timers.pop_due(10**18) is None
@@ -36,7 +36,7 @@ def test_no_timers() -> None:
         pytest.param(-1, "1969-12-31T23:59:59Z", id="before the beginning"),
     ],
 )
-def test_timestamps(time_ns: int, want: str) -> None:
+def test_format_time_truncates_to_seconds(time_ns: int, want: str) -> None:
     assert format_time(time_ns) == want
 
 
@@ -48,5 +48,5 @@ def test_timestamps(time_ns: int, want: str) -> None:
         pytest.param(-3.5, "1969-12-31T20:30:00-03:30", id="west"),
     ],
 )
-def test_timestamps_in_a_zone(hours: float, want: str) -> None:
+def test_format_time_in_adds_the_zone_offset(hours: float, want: str) -> None:
     assert format_time_in(0, timezone(timedelta(hours=hours))) == want

@@ -30,7 +30,7 @@ def writes(item: KubernetesObject, *objects: KubernetesObject, node: Node | None
     return volume_writes(item, catalog, node)
 
 
-def test_a_volume_that_is_meant_for_a_claim_is_bound_to_it() -> None:
+def test_a_volume_with_a_claim_reference_is_bound_to_the_claim() -> None:
     reference: Document = {"claimRef": {"namespace": "default", "name": "c"}}
     volume, claim = writes(make_volume("pv", "5Gi", spec=reference), make_claim(storage_class="x"))
     assert isinstance(volume, PersistentVolume)
@@ -40,7 +40,7 @@ def test_a_volume_that_is_meant_for_a_claim_is_bound_to_it() -> None:
     assert claim.status.capacity == {"storage": "5Gi"}
 
 
-def test_a_claim_with_a_selected_node_gets_a_volume_that_the_node_reaches() -> None:
+def test_a_claim_with_a_selected_node_gets_a_volume_accessible_from_the_node() -> None:
     wanted = make_claim(size="3Gi", storage_class="x", annotations={SELECTED_NODE: "n1"})
     volume, claim = writes(wanted, make_class("x", "csi.a"), DRIVERS)
     assert isinstance(volume, PersistentVolume)
@@ -54,12 +54,12 @@ def test_a_claim_with_a_selected_node_gets_a_volume_that_the_node_reaches() -> N
     assert [(item.key, item.values) for item in term.match_expressions] == [(ZONE, ("a",))]
 
 
-def test_a_claim_without_a_class_is_just_written() -> None:
+def test_a_claim_with_a_missing_class_is_written_unchanged() -> None:
     wanted = make_claim(storage_class="gone", annotations={SELECTED_NODE: "n1"})
     assert writes(wanted) == [wanted]
 
 
-def test_pods_of_a_virtual_cluster_take_volumes_and_then_make_some() -> None:
+def test_pods_use_existing_volumes_and_then_provision_new_ones_up_to_the_csi_limit() -> None:
     nodes = [make_node(name, labels={"host": name}) for name in ("n1", "n2")]
     limits = [make_csi_node("n1", {"csi.a": 1}), make_csi_node("n2", {"csi.a": 1})]
     claims = [make_claim(f"c{number}", storage_class="x") for number in range(4)]

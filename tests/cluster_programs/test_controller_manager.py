@@ -58,7 +58,7 @@ def pods(kubectl: Session) -> dict[str, str]:
     return {each["status"]["podIP"]: each["spec"]["nodeName"] for each in items}
 
 
-def test_endpoint_slices_hold_the_running_pods(kubectl: Session) -> None:
+def test_endpoint_slices_contain_the_running_pods(kubectl: Session) -> None:
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
     kubectl("expose", "deployment", "web", "--port=80")
     kubectl.wait("deployment/web")

@@ -141,7 +141,7 @@ def quiet_nodes(folder: Path) -> tuple[list[Document], list[str], Document]:
         ),
     ],
 )
-def test_both_schedulers_do_the_same_with_one_extender(
+def test_stock_and_built_in_schedulers_get_the_same_outcome_with_an_extender(
     scene: Callable[[Path], tuple[list[Document], list[str], Document]], want: dict[str, str], tmp_path: Path
 ) -> None:
     documents, command, asked = scene(tmp_path)

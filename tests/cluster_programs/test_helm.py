@@ -103,13 +103,13 @@ def test_a_release_is_installed_tested_upgraded_rolled_back_and_uninstalled(helm
     assert helm.kubectl.names("services") == ["service/kubernetes"]
 
 
-def test_a_dry_run_on_the_server_changes_nothing(helm: Helm) -> None:
+def test_a_server_dry_run_changes_nothing(helm: Helm) -> None:
     helm("create", "shop")
     assert "kind: Deployment" in helm("install", "web", "shop", "--dry-run=server")
     assert helm.kubectl.names("deployments,secrets") == []
 
 
-def test_a_release_that_can_not_become_ready_is_rolled_back(helm: Helm) -> None:
+def test_an_atomic_upgrade_that_never_becomes_ready_is_rolled_back(helm: Helm) -> None:
     helm("create", "shop")
     helm("install", "web", "shop", "--wait", *TIMEOUT)
     with pytest.raises(AssertionError, match="has been rolled back due to atomic being set"):

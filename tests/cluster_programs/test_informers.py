@@ -48,7 +48,7 @@ class Informers:
         return self.lines[-1]
 
 
-def test_informers_see_what_is_there_and_every_change(tmp_path: Path) -> None:
+def test_informers_receive_initial_objects_and_every_change_in_order(tmp_path: Path) -> None:
     with serving([node("n1"), pod("before")]) as server:
         informers = Informers(server, tmp_path)
         begun = informers.until(lambda line: line["event"] == "synced")
@@ -71,7 +71,7 @@ def test_informers_see_what_is_there_and_every_change(tmp_path: Path) -> None:
         assert last["pods"] == [f"default/pod-{number:03}" for number in range(300) if number != 7]
 
 
-def test_informers_go_on_after_a_restart_of_a_durable_server(tmp_path: Path) -> None:
+def test_informers_continue_after_a_restart_of_a_durable_server(tmp_path: Path) -> None:
     store = tmp_path / "store"
     with serving([node("n1"), pod("kept"), pod("gone")], store=store) as server:
         port = int(server.url.rpartition(":")[2])

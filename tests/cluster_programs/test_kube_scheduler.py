@@ -53,7 +53,7 @@ def condition(found: Document, kind: str) -> Document:
     return next((each for each in conditions if each["type"] == kind), {})
 
 
-def test_it_schedules_a_thousand_pods(tmp_path: Path) -> None:
+def test_kube_scheduler_binds_a_thousand_pods(tmp_path: Path) -> None:
     with serving([node(f"node-{number}") for number in range(NODES)]) as server:
         with kube_scheduler(server, tmp_path):
             sizes = [("250m", "512Mi"), ("500m", "1Gi"), ("250m", "512Mi"), ("1", "2Gi")]
@@ -71,7 +71,7 @@ def test_it_schedules_a_thousand_pods(tmp_path: Path) -> None:
         server.backend.store.check_invariants()
 
 
-def test_it_preempts(tmp_path: Path) -> None:
+def test_kube_scheduler_preempts_pods(tmp_path: Path) -> None:
     classes = [
         {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
         for name, value in (("low", 10), ("high", 1000))

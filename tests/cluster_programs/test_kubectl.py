@@ -78,7 +78,7 @@ def kubectl(tmp_path: Path) -> Iterator[Kubectl]:
         yield Kubectl(server, tmp_path)
 
 
-def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
+def test_apply_creates_updates_and_reports_unchanged_objects_and_conflicts(kubectl: Kubectl) -> None:
     assert kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT) == "deployment.apps/web created\nservice/web created"
     assert kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT).endswith("web unchanged")
     changed = DEPLOYMENT.replace("web:1", "web:2").replace(", labels: {team: a}", "")
@@ -101,7 +101,7 @@ def test_apply_creates_changes_and_leaves_alone(kubectl: Kubectl) -> None:
     )
 
 
-def test_get_shows_tables(kubectl: Kubectl) -> None:
+def test_get_prints_tables(kubectl: Kubectl) -> None:
     wide = kubectl("get", "pods", "-o", "wide").rows
     assert wide[0] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP", "NODE", "NOMINATED NODE", "READINESS GATES"]
     assert [[row[0], row[1], row[2], row[6]] for row in wide[1:]] == [
@@ -120,7 +120,7 @@ def test_get_shows_tables(kubectl: Kubectl) -> None:
     assert kubectl("get", "pod", "nope").err.strip() == 'Error from server (NotFound): pods "nope" not found'
 
 
-def test_a_pending_pod_is_described_with_its_events(kubectl: Kubectl) -> None:
+def test_describe_shows_events_of_a_pending_pod(kubectl: Kubectl) -> None:
     uid = call(kubectl.server, "GET", f"{PODS}/big")["metadata"]["uid"]
     regarding = {"kind": "Pod", "namespace": "default", "name": "big", "uid": uid, "apiVersion": "v1"}
     event = {
@@ -153,13 +153,13 @@ def test_a_pending_pod_is_described_with_its_events(kubectl: Kubectl) -> None:
         pytest.param("create ns Bad_Name", "Invalid value", id="a bad name"),
     ],
 )
-def test_what_can_not_be_done_is_refused_clearly(command: str, want: str, kubectl: Kubectl) -> None:
+def test_failed_commands_report_clear_errors(command: str, want: str, kubectl: Kubectl) -> None:
     refused = kubectl(*command.split())
     assert refused.code == 1
     assert want in refused.err
 
 
-def test_changes_by_command(kubectl: Kubectl) -> None:
+def test_imperative_commands_change_objects(kubectl: Kubectl) -> None:
     kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT)
     assert kubectl.output("scale", "deployment/web", "--replicas=5") == "deployment.apps/web scaled"
     assert kubectl.output("get", "deployment/web", "-o", "jsonpath={.spec.replicas}") == "5"
@@ -179,7 +179,7 @@ def test_changes_by_command(kubectl: Kubectl) -> None:
     assert kubectl.output("replace", "--force", "-f", "-", manifest=DEPLOYMENT).endswith("replaced")
 
 
-def test_a_node_is_cordoned_and_drained_and_budgets_are_honoured(kubectl: Kubectl) -> None:
+def test_cordon_and_drain_work_and_drain_honours_budgets(kubectl: Kubectl) -> None:
     assert kubectl.output("cordon", "n2") == "node/n2 cordoned"
     assert kubectl("get", "nodes").rows[2][1] == "Ready,SchedulingDisabled"
     assert kubectl.output("uncordon", "n2") == "node/n2 uncordoned"
@@ -203,7 +203,7 @@ def test_a_node_is_cordoned_and_drained_and_budgets_are_honoured(kubectl: Kubect
     assert kubectl("get", "pod", "bound").code == 1
 
 
-def test_waiting_follows_changes(kubectl: Kubectl) -> None:
+def test_wait_and_rollout_status_react_to_status_changes(kubectl: Kubectl) -> None:
     late = kubectl("wait", "--for=condition=Ready", "pod/big", "--timeout=1s")
     assert late.err.strip() == "error: timed out waiting for the condition on pods/big"
     condition = {"type": "Ready", "status": "True"}
@@ -218,7 +218,7 @@ def test_waiting_follows_changes(kubectl: Kubectl) -> None:
     assert kubectl.output("rollout", "status", "deployment/web") == 'deployment "web" successfully rolled out'
 
 
-def test_the_api_explains_itself(kubectl: Kubectl) -> None:
+def test_explain_api_resources_version_and_auth_work(kubectl: Kubectl) -> None:
     assert "FIELD: nodeName <string>" in kubectl.output("explain", "pod.spec.nodeName")
     assert "-required-" in kubectl.output("explain", "deployment.spec")
     rows = {row[0] for row in kubectl("api-resources", "--no-headers").rows}
@@ -229,7 +229,7 @@ def test_the_api_explains_itself(kubectl: Kubectl) -> None:
     assert kubectl.output("auth", "can-i", "create", "pods") == "yes"
 
 
-def test_deleting_waits_until_things_are_gone(kubectl: Kubectl) -> None:
+def test_delete_waits_until_objects_are_deleted(kubectl: Kubectl) -> None:
     kubectl.output("apply", "-f", "-", manifest=DEPLOYMENT)
     output = kubectl.output("delete", "-f", "-", manifest=DEPLOYMENT)
     assert output.splitlines() == [

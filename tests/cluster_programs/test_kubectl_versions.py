@@ -38,7 +38,7 @@ def kubectl(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Session]
         yield session
 
 
-def test_a_deployment_is_applied_changed_and_deleted(kubectl: Session) -> None:
+def test_a_deployment_is_applied_updated_scaled_and_deleted(kubectl: Session) -> None:
     assert kubectl("apply", "-f", "-", manifest=WEB).splitlines() == [
         "deployment.apps/web created",
         "service/web created",
@@ -63,7 +63,7 @@ def test_a_deployment_is_applied_changed_and_deleted(kubectl: Session) -> None:
     assert kubectl.names("services") == ["service/kubernetes"]
 
 
-def test_jobs_and_pods_that_are_run_once_end(kubectl: Session) -> None:
+def test_jobs_and_pods_that_never_restart_complete(kubectl: Session) -> None:
     kubectl("create", "job", "sums", "--image=sum:1")
     kubectl("wait", "--for=condition=complete", "job/sums", "--timeout=60s")
     kubectl("create", "cronjob", "tick", "--image=tick:1", "--schedule=* * * * *")
@@ -76,7 +76,7 @@ def test_jobs_and_pods_that_are_run_once_end(kubectl: Session) -> None:
         assert words in shown
 
 
-def test_nodes_are_shown_whole_and_drained(kubectl: Session) -> None:
+def test_nodes_are_described_labeled_tainted_and_drained(kubectl: Session) -> None:
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
     kubectl.wait("deployment/web")
     rows = [line.split() for line in kubectl("get", "nodes", "-o", "wide", "--no-headers").splitlines()]
@@ -93,7 +93,7 @@ def test_nodes_are_shown_whole_and_drained(kubectl: Session) -> None:
     kubectl("uncordon", "n2")
 
 
-def test_the_service_of_the_api_is_there(kubectl: Session) -> None:
+def test_the_kubernetes_service_and_its_endpoints_exist(kubectl: Session) -> None:
     shown = kubectl("get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}:{.spec.ports[0].port}")
     assert shown == "10.96.0.1:443"
     address = kubectl("get", "endpoints/kubernetes", "-o", "jsonpath={.subsets[0].addresses[0].ip}")

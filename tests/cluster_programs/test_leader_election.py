@@ -101,7 +101,7 @@ def reported(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
     return found
 
 
-def test_three_lives_of_a_scheduler_ask_what_is_recorded(cluster: AuditedCluster, tmp_path: Path) -> None:
+def test_leader_election_over_three_runs_sends_the_recorded_requests(cluster: AuditedCluster, tmp_path: Path) -> None:
     recorded = json.loads(RECORDING.read_text())
     [want] = [step["lease"] for step in recorded["steps"] if "lease" in step]
     seen: list[dict[str, Any]] = []

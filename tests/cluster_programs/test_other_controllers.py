@@ -80,7 +80,7 @@ def test_the_descheduler_spreads_replicas_over_a_new_node(tmp_path: Path) -> Non
         wait_until(lambda: nodes_of_pods(kubectl) == ["n1", "n1", "n2", "n2"], PATIENCE_SECONDS)
 
 
-def test_kwok_runs_the_nodes_and_their_pods(tmp_path: Path) -> None:
+def test_kwok_runs_nodes_and_pods(tmp_path: Path) -> None:
     kwok, stages = other_program("kwok"), other_program("kwok-stages.yaml")
     with bayplan_up(tmp_path / "up", "--no-kubelet") as up:
         kubectl = Session(up, tmp_path)
@@ -94,7 +94,7 @@ def test_kwok_runs_the_nodes_and_their_pods(tmp_path: Path) -> None:
             wait_until(lambda: nodes_of_pods(kubectl) == [], PATIENCE_SECONDS)
 
 
-def test_a_job_set_completes_and_its_webhooks_are_asked(tmp_path: Path) -> None:
+def test_a_job_set_completes_and_its_mutating_webhook_is_called(tmp_path: Path) -> None:
     jobset, manifests = other_program("jobset"), Path(other_program("jobset-manifests"))
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     names = "subjectAltName=DNS:webhook-service.system.svc"
@@ -141,7 +141,7 @@ def test_a_job_set_completes_and_its_webhooks_are_asked(tmp_path: Path) -> None:
             assert defaults["completionMode"] == "Indexed"
 
 
-def test_usages_are_shown(tmp_path: Path) -> None:
+def test_kubectl_top_shows_node_and_pod_usage(tmp_path: Path) -> None:
     program("kubectl")
     with bayplan_up(tmp_path / "up") as up:
         kubectl = Session(up, tmp_path)

@@ -89,7 +89,7 @@ def asked(cluster: RealCluster, user: str, words: Sequence[str]) -> tuple[int, l
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_only_lists_and_never_reads_a_secret(
+def test_questions_send_only_list_requests_and_never_read_secrets(
     cluster: RealCluster, words: Sequence[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, requests = asked(cluster, "reader", words)
@@ -108,9 +108,7 @@ def test_a_command_only_lists_and_never_reads_a_secret(
     print(f"{' '.join(words)}: {len(requests)} requests, {pages} answered: {printed.out.splitlines()[0]}")
 
 
-def test_kinds_that_rbac_refuses_are_named_with_their_effect(
-    cluster: RealCluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_kinds_forbidden_by_rbac_are_reported(cluster: RealCluster, capsys: pytest.CaptureFixture[str]) -> None:
     code, requests = asked(cluster, "narrow", ("nodes", "remove"))
     printed = capsys.readouterr().out
     assert code == 0
@@ -119,7 +117,7 @@ def test_kinds_that_rbac_refuses_are_named_with_their_effect(
     assert {each["verb"] for each in requests} == {"list"}
 
 
-def test_without_permission_to_list_nodes_the_error_says_which_one(
+def test_a_missing_permission_to_list_nodes_is_named_in_the_error(
     cluster: RealCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code, requests = asked(cluster, "nobody", ("nodes", "remove"))

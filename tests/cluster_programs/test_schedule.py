@@ -67,7 +67,7 @@ def events(on: RealCluster, reason: str) -> list[Document]:
     return [each for each in on.items(EVENTS) if each["reason"] == reason]
 
 
-def test_it_schedules_a_thousand_pods(tmp_path: Path) -> None:
+def test_schedule_binds_a_thousand_pods(tmp_path: Path) -> None:
     with cluster(tmp_path) as real, bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process:
         process.wait_for("scheduling")
         create(real, [pod(f"pod-{number}", *SIZES[number % 4]) for number in range(COUNT)])
@@ -85,7 +85,7 @@ def test_it_schedules_a_thousand_pods(tmp_path: Path) -> None:
         assert process.end() == 0
 
 
-def test_it_preempts_twenty_times(tmp_path: Path) -> None:
+def test_schedule_preempts_twenty_pods(tmp_path: Path) -> None:
     with (
         cluster(tmp_path, nodes=PREEMPTORS, cpu="2") as real,
         bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process,
@@ -107,7 +107,7 @@ def test_it_preempts_twenty_times(tmp_path: Path) -> None:
         assert all("nominatedNodeName" not in each["status"] for each in real.items(PODS))
 
 
-def test_a_victim_is_told_why_before_it_goes(tmp_path: Path) -> None:
+def test_a_preempted_pod_gets_a_disruption_target_condition_before_deletion(tmp_path: Path) -> None:
     with (
         cluster(tmp_path, nodes=1, cpu="2") as real,
         bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process,
@@ -127,7 +127,7 @@ def test_a_victim_is_told_why_before_it_goes(tmp_path: Path) -> None:
         wait_until(lambda: placed(real).get("high") == "node-0", PATIENCE)
 
 
-def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
+def test_a_standby_takes_over_when_the_leader_is_killed(tmp_path: Path) -> None:
     quick = ("--kube-api-qps", "1000", "--kube-api-burst", "1000")
     with cluster(tmp_path, nodes=20) as real, contextlib.ExitStack() as processes:
         first = processes.enter_context(bayplan_schedule(real.kubeconfig, tmp_path / "first", *quick))
@@ -150,7 +150,7 @@ def test_another_goes_on_when_the_leader_is_killed(tmp_path: Path) -> None:
         assert real.ask("GET", LEASE)["spec"]["holderIdentity"] == ""
 
 
-def test_it_goes_on_when_the_server_comes_back(tmp_path: Path) -> None:
+def test_schedule_continues_after_an_api_server_restart(tmp_path: Path) -> None:
     with (
         cluster(tmp_path, nodes=10) as real,
         bayplan_schedule(real.kubeconfig, tmp_path / "log", *ALONE) as process,
@@ -179,7 +179,7 @@ class GuardedCluster(RealCluster):
         super().run(name, *("RBAC" if each == "AlwaysAllow" else each for each in options))
 
 
-def test_the_roles_of_the_example_are_enough(tmp_path: Path) -> None:
+def test_the_example_roles_grant_all_required_permissions(tmp_path: Path) -> None:
     for name in ("etcd", "kube-apiserver"):
         program(name)
     real = GuardedCluster(tmp_path / "cluster")
@@ -221,7 +221,7 @@ def test_the_roles_of_the_example_are_enough(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("count", [COUNT])
-def test_a_dry_run_agrees_with_the_real_scheduler(count: int, tmp_path: Path) -> None:
+def test_a_dry_run_agrees_with_the_real_scheduler_and_writes_nothing(count: int, tmp_path: Path) -> None:
     report = tmp_path / "report.jsonl"
     with (
         cluster(tmp_path, scheduler=True) as real,

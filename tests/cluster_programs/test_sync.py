@@ -70,7 +70,7 @@ def sync_words(source: RealCluster, here: BayplanUp) -> tuple[str, ...]:
     return ("sync", "--from", str(source.kubeconfig), "--to", str(here.kubeconfig), "--qps", "-1")
 
 
-def test_pods_of_a_real_cluster_are_scheduled_anew_here_by_every_policy(tmp_path: Path) -> None:
+def test_new_source_pods_are_scheduled_by_the_target_configuration(tmp_path: Path) -> None:
     (tmp_path / "most.yaml").write_text(MOST_ALLOCATED)
     with real_cluster(tmp_path / "source", scheduler=True) as source:
         add_nodes(source, 6)
@@ -111,7 +111,7 @@ def test_pods_of_a_real_cluster_are_scheduled_anew_here_by_every_policy(tmp_path
                 assert "later-1" not in nodes_of(here), "it was deleted here"
 
 
-def test_a_volume_follows_with_the_uid_of_its_claim_here(tmp_path: Path) -> None:
+def test_an_imported_volume_references_the_target_claim_uid(tmp_path: Path) -> None:
     spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "volumeName": "pv"}
     claim = {
         "apiVersion": "v1",
@@ -180,7 +180,7 @@ def bind_disk(source: RealCluster) -> None:
     source.ask("PATCH", f"{CLAIM}/status", {"status": {"phase": "Bound"}}, MERGE)
 
 
-def test_what_is_decided_or_changed_here_stays_whatever_the_source_does(tmp_path: Path) -> None:
+def test_target_decisions_and_changes_survive_source_updates(tmp_path: Path) -> None:
     with real_cluster(tmp_path / "source", scheduler=True) as source, bayplan_up(tmp_path / "here") as here:
         add_nodes(source, 3)
         source.ask("POST", "/apis/storage.k8s.io/v1/storageclasses", disk_class())
@@ -209,7 +209,7 @@ def test_what_is_decided_or_changed_here_stays_whatever_the_source_does(tmp_path
             assert status["data"]["problems"] == ""
 
 
-def test_nothing_is_lost_when_source_follower_and_simulator_are_killed_in_the_middle(tmp_path: Path) -> None:
+def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_path: Path) -> None:
     with real_cluster(tmp_path / "source", scheduler=True) as source, bayplan_up(tmp_path / "here") as here:
         add_nodes(source, 4)
         add_pods(source, *(f"before-{number}" for number in range(8)))
@@ -259,7 +259,7 @@ def test_nothing_is_lost_when_source_follower_and_simulator_are_killed_in_the_mi
             follower.wait()
 
 
-def test_a_recording_of_a_real_cluster_is_replayed_to_the_same_pods(tmp_path: Path) -> None:
+def test_a_recording_of_a_real_cluster_replays_to_the_same_pods(tmp_path: Path) -> None:
     tape = tmp_path / "tape.jsonl.gz"
     with real_cluster(tmp_path / "source", scheduler=True) as source:
         add_nodes(source, 4)
@@ -278,7 +278,7 @@ def test_a_recording_of_a_real_cluster_is_replayed_to_the_same_pods(tmp_path: Pa
         assert nodes_of(here)["before"] == ran
 
 
-def test_two_simulators_follow_one_source_with_different_schedulers(tmp_path: Path) -> None:
+def test_two_simulators_with_different_schedulers_sync_one_source(tmp_path: Path) -> None:
     (tmp_path / "most.yaml").write_text(MOST_ALLOCATED)
     with (
         real_cluster(tmp_path / "source", scheduler=True) as source,
@@ -301,7 +301,7 @@ def test_two_simulators_follow_one_source_with_different_schedulers(tmp_path: Pa
             assert sorted(each["pod"] for each in reported["items"]) == sorted(f"default/{name}" for name in differ)
 
 
-def test_pods_that_run_in_the_source_are_not_started_here_and_end_when_they_end_there(tmp_path: Path) -> None:
+def test_imported_running_pods_are_not_restarted_and_end_with_their_source_pods(tmp_path: Path) -> None:
     with real_cluster(tmp_path / "source", scheduler=True) as source, bayplan_up(tmp_path / "here") as here:
         add_nodes(source, 3)
         names = [f"runs-{number}" for number in range(20)]

@@ -8,7 +8,7 @@ from tests.cluster_programs.programs import program
 from tests.cluster_programs.tutorial import blocks, cluster, comparable, runner, steps
 
 
-def test_every_command_prints_what_stands_there(tmp_path: Path) -> None:
+def test_tutorial_commands_print_the_output_shown_in_the_tutorial(tmp_path: Path) -> None:
     program("kubectl")
     with cluster(tmp_path):
         run = runner(tmp_path)

@@ -86,7 +86,7 @@ def kubectl(tmp_path: Path) -> Iterator[Session]:
         yield session
 
 
-def test_a_deployment_rolls_out_scales_and_goes_back(kubectl: Session) -> None:
+def test_a_deployment_rolls_out_rolls_back_and_scales(kubectl: Session) -> None:
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
     assert kubectl.wait("deployment/web") == 'deployment "web" successfully rolled out'
     kubectl("set", "image", "deployment/web", "web=web:2")
@@ -107,7 +107,7 @@ def test_a_deployment_rolls_out_scales_and_goes_back(kubectl: Session) -> None:
         assert words in reported
 
 
-def test_a_drain_waits_for_a_budget(kubectl: Session) -> None:
+def test_a_drain_waits_for_a_disruption_budget(kubectl: Session) -> None:
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=4")
     kubectl.wait("deployment/web")
     kubectl("create", "pdb", "web", "--selector=app=web", "--min-available=4")
@@ -119,7 +119,7 @@ def test_a_drain_waits_for_a_budget(kubectl: Session) -> None:
     assert kubectl.names("pods", f"--field-selector=spec.nodeName={node}") == []
 
 
-def test_sets_and_jobs_come_to_what_they_ask_for(kubectl: Session) -> None:
+def test_stateful_sets_roll_out_and_roll_back_and_jobs_complete(kubectl: Session) -> None:
     kubectl("apply", "-f", "-", manifest=SET)
     kubectl.wait("statefulset/db")
     kubectl("wait", "--for=condition=complete", "job/sums", "--timeout=60s")
@@ -132,7 +132,7 @@ def test_sets_and_jobs_come_to_what_they_ask_for(kubectl: Session) -> None:
     kubectl("wait", "--for=condition=ready", "pod/db-0", "--timeout=60s")
 
 
-def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Session) -> None:
+def test_a_deleted_namespace_deletes_its_objects(kubectl: Session) -> None:
     kubectl("create", "namespace", "demo")
     kubectl("-n", "demo", "create", "deployment", "web", "--image=web:1", "--replicas=3")
     kubectl("-n", "demo", "rollout", "status", "deployment/web", "--timeout=60s")
@@ -140,7 +140,7 @@ def test_a_namespace_goes_with_all_that_is_in_it(kubectl: Session) -> None:
     assert kubectl.names("pods,replicasets,deployments,events,configmaps", "-n", "demo") == []
 
 
-def test_it_goes_on_after_it_was_killed(kubectl: Session) -> None:
+def test_up_continues_after_a_kill_without_restarting_pods(kubectl: Session) -> None:
     kubectl("create", "deployment", "web", "--image=web:1", "--replicas=3")
     kubectl.wait("deployment/web")
     before = json.loads(kubectl("get", "pods", "-o", "json"))["items"]

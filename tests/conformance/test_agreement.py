@@ -40,7 +40,7 @@ def write_hints(folder: Path, **answers: str) -> None:
     (folder / "hints" / "tables.jsonl.gz").write_bytes(b"\n".join(lines))
 
 
-def test_a_folder_is_measured_by_file_and_family(tmp_path: Path) -> None:
+def test_agreement_is_measured_by_file_and_family(tmp_path: Path) -> None:
     write_hints(tmp_path, right="Queue", wrong="Skip")
     table = measure_all(tmp_path)
     parts = {"error": PartAgreement(2, 2), "events": PartAgreement(2, 1), "events/NodeName": PartAgreement(2, 1)}
@@ -80,11 +80,11 @@ TABLE = AgreementTable(
         pytest.param("| `scores` | 1,999 | 1,998 | 99.9 % |", id="a part"),
     ],
 )
-def test_the_report_has_a_row_for_everything(want: str) -> None:
+def test_the_report_has_rows_for_kinds_families_plugins_and_parts(want: str) -> None:
     assert want in report(TABLE).splitlines()
 
 
-def test_only_the_generated_part_of_a_document_changes() -> None:
+def test_only_the_generated_part_of_a_document_is_replaced() -> None:
     document = f"# Title\n\n{BEGIN}\nold\n{END}\n\nThe end.\n"
     renewed = with_table(document, TABLE)
     assert renewed == f"# Title\n\n{BEGIN}\n\n{report(TABLE)}\n{END}\n\nThe end.\n"

@@ -29,7 +29,7 @@ def differing(record: JsonObject, answer: JsonObject) -> list[str]:
     return [part for part, want, got in comparable_annotation_parts(record, answer) if want != got]
 
 
-def test_every_recorded_value_is_compared_except_those_that_the_simulator_spoils() -> None:
+def test_all_recorded_values_except_known_exceptions_are_compared() -> None:
     recorded: Counter[str] = Counter()
     compared: Counter[str] = Counter()
     for name, scenario in scenarios().items():
@@ -42,7 +42,7 @@ def test_every_recorded_value_is_compared_except_those_that_the_simulator_spoils
 
 
 @pytest.mark.parametrize("name", list(scenarios()))
-def test_any_value_that_is_changed_is_a_difference(name: str) -> None:
+def test_any_changed_annotation_value_is_a_difference(name: str) -> None:
     """Each value of our attempts of each pod is changed, one key after the other: one entry more, or another node."""
     scenario, attempts = scenarios()[name], cast("dict[str, list[Entry]]", answered(name)["attempts"])
     for pod, found in scenario["annotations"].items():
@@ -163,5 +163,7 @@ MULTI_POINT_WEIGHTS = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"na
         ),
     ],
 )  # fmt: skip
-def test_what_the_recording_leaves_open(record: JsonObject, answer: JsonObject, want: list[str]) -> None:
+def test_ambiguous_recorded_values_allow_several_answers(
+    record: JsonObject, answer: JsonObject, want: list[str]
+) -> None:
     assert sorted(differing(record, answer)) == sorted(want)

@@ -29,7 +29,7 @@ def answer_with(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[Answerer]
     answers._answerer.cache_clear()
 
 
-def test_an_answer_passes_through_json(answer_with: Callable[[Answerer], None]) -> None:
+def test_answers_are_converted_to_json_values(answer_with: Callable[[Answerer], None]) -> None:
     answer_with(lambda case: {"id": case["id"], "cycles": (1, 2)})
     assert answer(recorded(placed_cycle())).body == {"id": "family/h0001", "cycles": [1, 2]}
 
@@ -52,7 +52,7 @@ FAILURES: list[tuple[str, Answerer, str]] = [
 
 
 @pytest.mark.parametrize(("function", "want"), [each[1:] for each in FAILURES], ids=[each[0] for each in FAILURES])
-def test_a_bad_answer_is_a_failure_and_not_a_crash(
+def test_an_invalid_answer_is_reported_as_a_failure(
     answer_with: Callable[[Answerer], None], function: Answerer, want: str
 ) -> None:
     answer_with(function)
@@ -62,7 +62,7 @@ def test_a_bad_answer_is_a_failure_and_not_a_crash(
 
 
 @pytest.mark.parametrize("kind", ["a-kind-of-tomorrow", "cycles"])
-def test_a_kind_that_nobody_answers_is_a_failure_with_a_reason(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unsupported_kind_is_reported_as_a_failure(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(answers.ANSWERERS, "cycles", ("bayplan.conformance.module_of_tomorrow", "answer"))
     answers._answerer.cache_clear()
     case = RecordedCase(kind, "x", "x", "", "f:1", {}, {})

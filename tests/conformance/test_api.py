@@ -17,7 +17,7 @@ def exchange(number: int, method: str, path: str, body: Json = None, **more: Jso
     return {"id": f"x/{number}", "request": {"method": method, "path": path, "headers": {}, "body": body}, **more}
 
 
-def test_a_scenario_runs_in_order_with_values_of_earlier_answers_and_without_waiting() -> None:
+def test_a_scenario_replays_in_order_in_virtual_time_with_captured_values() -> None:
     pod: Json = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     watch = f"{PODS}?watch=1&timeoutSeconds=600&resourceVersion="
     scenario = [
@@ -54,7 +54,9 @@ def test_a_scenario_runs_in_order_with_values_of_earlier_answers_and_without_wai
         pytest.param([{"a": 1}, {"b": "x"}], [{"a": 1}, {"b": "y"}], ["/body/1/b"], True, id="in a list"),
     ],
 )
-def test_what_varies_is_masked_on_both_sides(recorded: Json, ours: Json, variable: list[Json], want: bool) -> None:
+def test_only_variable_values_may_differ_in_a_response(
+    recorded: Json, ours: Json, variable: list[Json], want: bool
+) -> None:
     record: JsonObject = {"response": {"status": 200, "body": recorded}, "variable": variable}
     record["scenario"] = [{"request": {"body": {"renewTime": "2026-01-02T09:00:00.000000Z"}}}, record.copy()]
     parts = {

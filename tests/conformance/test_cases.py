@@ -36,11 +36,11 @@ KINDS: list[tuple[str, JsonObject, str]] = [
 
 
 @pytest.mark.parametrize(("record", "want"), [each[1:] for each in KINDS], ids=[each[0] for each in KINDS])
-def test_the_kind_is_told_from_the_content(record: JsonObject, want: str) -> None:
+def test_the_kind_of_a_case_is_detected_from_its_content(record: JsonObject, want: str) -> None:
     assert kind_of(record) == want
 
 
-def test_plain_and_gzipped_files_hold_the_same_cases(tmp_path: Path) -> None:
+def test_gzipped_files_yield_the_same_cases(tmp_path: Path) -> None:
     plain = write_cases(tmp_path / "plain.jsonl", recorded(placed_cycle()), recorded(placed_cycle(), name="other/1"))
     packed = tmp_path / "packed.jsonl.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
@@ -48,7 +48,7 @@ def test_plain_and_gzipped_files_hold_the_same_cases(tmp_path: Path) -> None:
     assert first == second == [("family/h0001", "family", "made for a test"), ("other/1", "other", "made for a test")]
 
 
-def test_a_folder_stands_for_its_files_and_an_object_may_span_lines(tmp_path: Path) -> None:
+def test_a_folder_is_read_file_by_file_and_an_object_may_span_lines(tmp_path: Path) -> None:
     write_cases(tmp_path / "b.jsonl", recorded(placed_cycle(), name="b/1"))
     (tmp_path / "a.jsonl").write_text('{\n "id": "fits",\n "observed": {},\n "steps": []\n}\n')
     (tmp_path / "README.md").write_text("not a case")
@@ -71,7 +71,7 @@ BAD_FILES: list[tuple[str, bytes, str]] = [
 
 
 @pytest.mark.parametrize(("data", "want"), [each[1:] for each in BAD_FILES], ids=[each[0] for each in BAD_FILES])
-def test_bad_files_are_refused_with_file_and_line(tmp_path: Path, data: bytes, want: str) -> None:
+def test_invalid_files_are_refused_with_file_and_line(tmp_path: Path, data: bytes, want: str) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_bytes(data)
     with pytest.raises(InputError) as refused:
@@ -87,7 +87,7 @@ def test_missing_paths_and_folders_without_cases_are_refused(tmp_path: Path) -> 
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_do_more_than_be_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_arbitrary_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.mktemp("fuzz") / "cases.jsonl"
     path.write_bytes(data)
     try:
@@ -97,7 +97,7 @@ def test_no_bytes_do_more_than_be_refused(tmp_path_factory: pytest.TempPathFacto
     assert all(case.kind for case in cases)
 
 
-def test_all_recordings_are_of_a_known_kind() -> None:
+def test_all_recordings_have_a_known_kind() -> None:
     counts: dict[str, int] = {}
     # The mutants of API objects are in a format of their own.
     for path in sorted(path for path in shared_path("conformance").rglob("*.js*") if path.parent.name != "api_mutants"):

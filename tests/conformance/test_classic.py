@@ -14,7 +14,7 @@ def _answer(objects: list[Json], pods: list[Json], **more: Json) -> JsonObject:
     return answer_classic_case({"id": "x", "objects": objects, "pods": pods, **more})
 
 
-def test_a_pod_with_a_node_of_its_own_can_be_nominated() -> None:
+def test_an_assigned_preemptor_is_nominated_and_reserves_room() -> None:
     """Case k1-12553 of the fuzzer: for the others it waits, and takes room where it is nominated."""
     victim = scenes.pod("r", scenes.cpu("2"), on="n1", priority=0)
     pods: list[Json] = [
@@ -26,7 +26,7 @@ def test_a_pod_with_a_node_of_its_own_can_be_nominated() -> None:
     assert at(answer, "cycles", 1, "message") == "0/1 nodes are available: 1 Insufficient cpu."
 
 
-def test_a_single_node_is_scored_for_the_record_and_taken_without() -> None:
+def test_a_single_node_is_chosen_and_its_scores_are_recorded() -> None:
     answer = _answer([scenes.node("n1")], [scenes.pod("p")])
     assert at(answer, "cycles", 0, "chosen") == "n1"
     assert at(answer, "cycles", 0, "best") == ["n1"]
@@ -42,13 +42,13 @@ def test_a_single_node_is_scored_for_the_record_and_taken_without() -> None:
         pytest.param({"featureGates": {"Nope": True}}, "unrecognized feature gate: Nope", id="an unknown gate"),
     ],
 )
-def test_a_refused_configuration_is_an_answer(more: JsonObject, want: str) -> None:
+def test_a_refused_configuration_is_answered_with_an_error(more: JsonObject, want: str) -> None:
     answer = _answer([], [], **more)
     assert answer["cycles"] is None
     assert want in str(answer["error"])
 
 
-def test_pods_for_others_and_pods_that_go_are_skipped() -> None:
+def test_terminating_pods_and_pods_of_other_schedulers_are_skipped() -> None:
     other, gone = scenes.pod("other"), scenes.pod("gone")
     spec, metadata = other["spec"], gone["metadata"]
     assert isinstance(spec, dict)

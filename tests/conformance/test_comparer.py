@@ -25,7 +25,7 @@ def changed(case: RecordedCase, path: Path, new: Json) -> Comparison:
 
 
 @pytest.mark.parametrize("cycles", [[placed_cycle()], [preempting_cycle()], [placed_cycle(), preempting_cycle()]])
-def test_the_recorded_answer_agrees_with_itself(cycles: list[JsonObject]) -> None:
+def test_a_recorded_answer_agrees_with_itself(cycles: list[JsonObject]) -> None:
     case = recorded(*cycles)
     comparison = compare(case, answered(case))
     assert comparison.differences == []
@@ -75,7 +75,7 @@ PLACED_CHANGES: list[tuple[str, Path, Json, str]] = [
 @pytest.mark.parametrize(
     ("path", "new", "want"), [each[1:] for each in PLACED_CHANGES], ids=[c[0] for c in PLACED_CHANGES]
 )
-def test_a_change_in_a_placement_is_a_difference(path: Path, new: Json, want: str) -> None:
+def test_any_changed_placement_value_is_a_difference(path: Path, new: Json, want: str) -> None:
     comparison = changed(recorded(placed_cycle()), (0, *path), new)
     assert {each.part for each in comparison.differences} == {want}
     assert comparison.parts[want].agreed == 0
@@ -100,7 +100,7 @@ PREEMPTION_CHANGES: list[tuple[str, Path, Json, str]] = [
 @pytest.mark.parametrize(
     ("path", "new", "want"), [each[1:] for each in PREEMPTION_CHANGES], ids=[c[0] for c in PREEMPTION_CHANGES]
 )
-def test_a_change_in_a_preemption_is_a_difference(path: Path, new: Json, want: str) -> None:
+def test_any_changed_preemption_value_is_a_difference(path: Path, new: Json, want: str) -> None:
     cycle = preempting_cycle()
     if want == "reasons":
         put(cycle, ("preemption", "reasons"), ["a", "b"])
@@ -153,14 +153,14 @@ LOOSENINGS: list[tuple[str, Callable[[JsonObject], None]]] = [
 
 
 @pytest.mark.parametrize("change", [each[1] for each in LOOSENINGS], ids=[each[0] for each in LOOSENINGS])
-def test_what_the_data_leaves_open_agrees(change: Callable[[JsonObject], None]) -> None:
+def test_variations_that_the_recording_allows_agree(change: Callable[[JsonObject], None]) -> None:
     case = recorded(preempting_cycle())
     answer = answered(case)
     change(answer.body)
     assert compare(case, answer).differences == []
 
 
-def test_errors_of_a_dry_run_have_no_order_but_must_be_the_same() -> None:
+def test_dry_run_errors_agree_in_any_order_but_not_with_other_texts() -> None:
     cycle = preempting_cycle()
     put(cycle, ("preemption", "reasons"), ["preemption: [claim a, request r: b, claim c]"])
     put(cycle, ("message",), "0/2 nodes are available: 2 Too many pods. preemption: [claim a, request r: b, claim c]")
@@ -175,16 +175,16 @@ def test_errors_of_a_dry_run_have_no_order_but_must_be_the_same() -> None:
     assert {each.part for each in compare(case, answer).differences} == {"preemption", "message"}
 
 
-def test_the_other_node_must_come_with_its_own_victims() -> None:
+def test_a_different_nominated_node_needs_its_own_victims() -> None:
     comparison = changed(recorded(preempting_cycle()), (0, "preemption", "nominatedNode"), "n2")
     assert [each.where for each in comparison.differences] == ["cycle 0 default/urgent victims"]
 
 
-def test_best_is_a_set() -> None:
+def test_best_nodes_agree_in_any_order() -> None:
     assert changed(recorded(placed_cycle()), (0, "best"), ["n2", "n1"]).differences == []
 
 
-def test_a_sampled_preemption_may_take_any_candidate_and_no_other_node() -> None:
+def test_a_sampled_preemption_agrees_with_any_candidate() -> None:
     cycle = preempting_cycle()
     put(cycle, ("preemption", "sampled"), True)
     case = recorded(cycle)
@@ -195,7 +195,7 @@ def test_a_sampled_preemption_may_take_any_candidate_and_no_other_node() -> None
     assert changed(case, (0, "preemption", "nominatedNode"), "n4").differences != []
 
 
-def test_victims_of_an_ambiguous_candidate_and_all_later_cycles_are_not_compared() -> None:
+def test_victims_of_an_ambiguous_candidate_and_later_cycles_are_not_compared() -> None:
     cycle = preempting_cycle()
     put(cycle, ("preemption", "candidates", "n1", "ambiguous"), True)
     case = recorded(cycle, placed_cycle())
@@ -209,7 +209,7 @@ def test_victims_of_an_ambiguous_candidate_and_all_later_cycles_are_not_compared
     assert changed(case, (0, "preemption", "code"), "Error").differences != []
 
 
-def test_a_case_with_exact_victims_has_them_compared_in_order_although_they_are_ambiguous() -> None:
+def test_exact_victims_are_compared_in_order_even_if_ambiguous() -> None:
     cycle = preempting_cycle()
     put(cycle, ("preemption", "candidates", "n1", "ambiguous"), True)
     case = recorded(cycle, placed_cycle())
@@ -233,13 +233,15 @@ def test_a_case_with_exact_victims_has_them_compared_in_order_although_they_are_
     ],
     ids=["a text changes nothing", "a score changes nothing", "another node does", "another volume does"],
 )
-def test_later_cycles_are_followed_while_the_cluster_is_the_same(path: Path, new: Json, want: tuple[int, int]) -> None:
+def test_later_cycles_are_compared_until_placements_or_volumes_differ(
+    path: Path, new: Json, want: tuple[int, int]
+) -> None:
     comparison = changed(recorded(*(placed_cycle(f"default/p{i}") for i in range(3))), (0, *path), new)
     followed = comparison.parts[FOLLOWED]
     assert (followed.checks, followed.agreed) == want
 
 
-def test_another_number_of_cycles_is_a_difference() -> None:
+def test_a_different_number_of_cycles_is_a_difference() -> None:
     case = recorded(placed_cycle("default/a"), placed_cycle("default/b"))
     answer = Answer({**case.want, "cycles": [placed_cycle("default/a")]})
     comparison = compare(case, answer)
@@ -247,14 +249,14 @@ def test_another_number_of_cycles_is_a_difference() -> None:
     assert comparison.parts[FOLLOWED].agreed == 1
 
 
-def test_each_plugin_is_counted_by_itself() -> None:
+def test_agreement_is_counted_per_plugin() -> None:
     comparison = changed(recorded(placed_cycle()), (0, "scores", "NodeResourcesFit", "raw", "n1"), 1)
     counts = {name: tally.agreed for name, tally in comparison.parts.items() if name.startswith("scores")}
     assert counts == {"scores": 0, "scores/NodeResourcesFit": 0, "scores/TaintToleration": 1}
 
 
 @pytest.mark.parametrize("want_error", [None, "bad policy"])
-def test_a_failure_to_answer_agrees_with_nothing(want_error: Json) -> None:
+def test_a_failed_answer_agrees_with_no_part(want_error: Json) -> None:
     case = recorded(placed_cycle())
     case.want["error"] = want_error
     comparison = compare(case, Answer({"id": case.id, "failure": "boom"}, "boom"))
@@ -268,15 +270,13 @@ def test_a_failure_to_answer_agrees_with_nothing(want_error: Json) -> None:
     [("no such plugin", "there is no such plugin", True), ("no such plugin", None, False), (None, "refused", False)],
     ids=["both refuse", "only they refuse", "only we refuse"],
 )
-def test_of_a_refused_cycle_case_only_the_refusal_is_compared(
-    recorded_error: Json, our_error: Json, want: bool
-) -> None:
+def test_a_refused_cycle_case_compares_only_the_refusal(recorded_error: Json, our_error: Json, want: bool) -> None:
     case = recorded(placed_cycle())
     case.want["error"] = recorded_error
     assert (not compare(case, Answer({**case.want, "error": our_error})).differences) == want
 
 
-def test_a_trace_is_compared_up_to_the_first_step_that_differs() -> None:
+def test_a_trace_is_compared_up_to_the_first_differing_step() -> None:
     steps: list[Json] = [{"result": {}, "state": {"cycle": n, "active": []}} for n in range(4)]
     want: JsonObject = {"id": "queue/x/1", "error": None, "steps": steps}
     case = RecordedCase("queue", "queue/x/1", "queue", "", "f:1", {"ops": []}, want)
@@ -288,7 +288,7 @@ def test_a_trace_is_compared_up_to_the_first_step_that_differs() -> None:
     assert comparison.parts["active"].agreed == 2
 
 
-def test_a_hint_error_needs_no_wording_but_an_answer_does() -> None:
+def test_hint_errors_agree_in_any_wording_but_not_with_success() -> None:
     hint: JsonObject = {"answer": "Queue", "error": "could not parse"}
     want: JsonObject = {"id": "hints/x/1", "error": None, "events": [{"hints": [hint], "answer": "Queue"}]}
     case = RecordedCase("hints", "hints/x/1", "hints", "", "f:1", {"plugin": "X"}, want)
@@ -299,7 +299,7 @@ def test_a_hint_error_needs_no_wording_but_an_answer_does() -> None:
     assert [each.part for each in compare(case, answer).differences] == ["events"]
 
 
-def test_a_change_without_events_is_recorded_as_nothing_and_may_be_answered_so() -> None:
+def test_a_change_without_events_agrees_with_missing_and_empty_events() -> None:
     case = RecordedCase("hints", "hints/x/1", "hints", "", "f:1", {"plugin": "X"}, {"id": "hints/x/1", "error": None})
     answer = answered(case)
     assert compare(case, answer).differences == []
@@ -340,11 +340,11 @@ DECODING_ERRORS: list[tuple[str, str, str, bool]] = [
 @pytest.mark.parametrize(
     ("theirs", "ours", "want"), [e[1:] for e in DECODING_ERRORS], ids=[e[0] for e in DECODING_ERRORS]
 )
-def test_decoding_errors_need_only_name_the_same_place(theirs: str, ours: str, want: bool) -> None:
+def test_decoding_errors_agree_if_they_name_the_same_place(theirs: str, ours: str, want: bool) -> None:
     assert same_decoding_error(theirs, ours) is want
 
 
-def test_differences_say_where() -> None:
+def test_differences_contain_the_path_and_both_values() -> None:
     found = differ("p", {"a": {"b": 1, "c": [1]}, "d": 1}, {"a": {"b": 2, "c": [1]}, "e": 1})
     assert [each[1:] for each in found] == [("a.b", 1, 2), ("d", 1, "<absent>"), ("e", "<absent>", 1)]
 
@@ -378,7 +378,7 @@ def other(value: Json) -> Json:
     "family",
     ["cycles/preemption", "cycles/mixes", "cycles/volumes", "classic/preemption", "classic/policies", "config/cases"],
 )
-def test_any_changed_leaf_of_a_recorded_answer_is_judged_as_by_the_reference_comparer(family: str) -> None:
+def test_changed_recorded_answers_are_judged_like_the_reference_comparer_does(family: str) -> None:
     cases = list(read_case_files([shared_path("conformance", *f"{family}.jsonl.gz".split("/"))])[0])
     judge = cast("Callable[[JsonObject, JsonObject], list[object]]", reference_comparer().compare)
     draw = random.Random(7)

@@ -38,11 +38,13 @@ def cycle_of(nominated_node: str, *, cpu: str = "1") -> JsonObject:
         pytest.param("gone", "1", {"node": "gone", "feasible": False}, id="a nominated node that does not exist"),
     ],
 )
-def test_the_trial_of_the_nominated_node_is_told(nominated_node: str, cpu: str, want: JsonObject | None) -> None:
+def test_an_answer_reports_whether_the_nominated_node_is_feasible(
+    nominated_node: str, cpu: str, want: JsonObject | None
+) -> None:
     assert cycle_of(nominated_node, cpu=cpu).get("nominated") == want
 
 
-def test_a_pod_with_a_node_of_its_own_keeps_that_in_its_cycle_and_can_be_nominated() -> None:
+def test_an_assigned_pod_is_filtered_by_node_name_and_can_be_nominated() -> None:
     """The program that made the recordings holds such a pod for a waiting one: it takes room where it is nominated."""
     victim = scenes.pod("r", scenes.cpu("3"), on="n1", priority=0)
     pods = [scenes.pod("p", scenes.cpu("2"), on="n1", priority=5), scenes.pod("q", scenes.cpu("1"), priority=0)]
@@ -55,7 +57,7 @@ def test_a_pod_with_a_node_of_its_own_keeps_that_in_its_cycle_and_can_be_nominat
     assert at(answer, "cycles", 1, "chosen") == "n2"
 
 
-def test_objects_come_as_an_api_server_lists_them_and_nodes_as_they_stand() -> None:
+def test_objects_are_sorted_like_api_server_lists_and_nodes_are_not() -> None:
     documents = [scenes.node("n2"), scenes.device_class("b"), scenes.node("n1"), scenes.device_class("a")]
     objects = read_objects({"id": "x", "objects": [*documents], "pods": []})
     assert [item.metadata.name for item in objects.others] == ["n2", "n1", "a", "b"]
@@ -69,7 +71,7 @@ def test_objects_come_as_an_api_server_lists_them_and_nodes_as_they_stand() -> N
         pytest.param("9223372036854775807", [], id="a sum beyond 64 bits counts as 0"),
     ],
 )
-def test_every_filter_alone_comes_after_a_pre_filter_of_its_own(request_: str, want: list[str]) -> None:
+def test_each_filter_runs_separately_after_its_own_pre_filter(request_: str, want: list[str]) -> None:
     pod = scenes.pod("p", resources={"requests": {"memory": request_}}, overhead={"memory": "3Gi"})
     answer = answer_cycle_case({"id": "x", "objects": [scenes.node()], "pods": [pod]})
     assert at(answer, "cycles", 0, "filter") == {}
@@ -86,7 +88,7 @@ def test_every_filter_alone_comes_after_a_pre_filter_of_its_own(request_: str, w
         pytest.param("1536Mi", [74, 86], id="but not to the same amount as an API server writes it"),
     ],
 )
-def test_overhead_beside_a_request_of_the_whole_pod(memory: str, want: list[int]) -> None:
+def test_overhead_of_a_pod_level_request_accumulates_like_upstream(memory: str, want: list[int]) -> None:
     level: JsonObject = {"requests": {"cpu": "1", "memory": memory}}
     pods = [
         scenes.pod("p", resources=level, overhead={"cpu": "4", "memory": "2Gi"}),

@@ -74,7 +74,7 @@ LOW0, LOW1 = (
         pytest.param([*LOW0], [*LOW0, *LOW1], ["requests"], id="but two are not one"),
     ],
 )  # fmt: skip
-def test_runs_are_compared_but_for_what_varies(recorded: list[Json], ours: list[Json], want: list[str]) -> None:
+def test_only_concurrent_requests_may_be_reordered(recorded: list[Json], ours: list[Json], want: list[str]) -> None:
     steps: list[Json] = [
         {"op": "create", "object": {"kind": "Pod", "metadata": {"name": name}, "spec": {"nodeName": "n1"}}}
         for name in ("low0", "low1")

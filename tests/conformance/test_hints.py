@@ -73,27 +73,27 @@ CASES: list[tuple[str, JsonObject, list[tuple[str, str]]]] = [
 
 
 @pytest.mark.parametrize(("case", "want"), [each[1:] for each in CASES], ids=[each[0] for each in CASES])
-def test_the_answer_names_each_event_and_what_the_plugin_says(case: JsonObject, want: list[tuple[str, str]]) -> None:
+def test_an_answer_lists_each_event_with_the_plugin_response(case: JsonObject, want: list[tuple[str, str]]) -> None:
     events = answer_hint_case(case)["events"]
     assert isinstance(events, list)
     assert [(at(event, "event", "actions", 0), at(event, "answer")) for event in events] == want
 
 
-def test_a_hint_that_is_shown_something_else_errs_and_queues() -> None:
+def test_a_hint_with_an_unexpected_object_type_returns_an_error_and_queues() -> None:
     wrong = asked("NodeAffinity", old=pod("q"), new=node("n"), event={"resource": "Node", "actions": ["Add"]})
     answer = answer_hint_case(wrong)
     assert at(answer, "events", 0, "answer") == "Queue"
     assert at(answer, "events", 0, "hints", 0, "error")
 
 
-def test_a_pod_that_leaves_its_nominated_node_concerns_pods_of_at_most_its_priority() -> None:
+def test_a_deleted_nomination_only_affects_pods_of_at_most_its_priority() -> None:
     nominated: JsonObject = {**pod("q", priority=7), "status": {"nominatedNodeName": "n"}}
     answer = answer_hint_case(asked("NodeResourcesFit", old=nominated))
     assert at(answer, "events", 0, "maxPriority") == 7
     assert at(answer, "events", 0, "event") == {"resource": "AssignedPod", "actions": ["Delete"]}
 
 
-def test_the_list_has_all_plugins_that_can_reject_a_pod() -> None:
+def test_the_list_contains_all_plugins_that_can_reject_a_pod() -> None:
     plugins = answer_hint_case({"id": "all", "list": True})["plugins"]
     assert isinstance(plugins, dict)
     assert plugins["NodeName"] == [{"resource": "Node", "actions": ["Add"], "function": False}]
@@ -107,6 +107,6 @@ def test_the_list_has_all_plugins_that_can_reject_a_pod() -> None:
         pytest.param({"id": "x", "plugin": 3}, "Expected `str`", id="not a hint case at all"),
     ],
 )
-def test_what_can_not_be_asked_is_refused(case: JsonObject, want: str) -> None:
+def test_an_invalid_hint_case_is_refused(case: JsonObject, want: str) -> None:
     with pytest.raises(InputError, match=want):
         answer_hint_case(case)

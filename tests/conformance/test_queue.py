@@ -21,7 +21,7 @@ def recorded_traces(*, default_plugins: bool) -> Iterator[RecordedCase]:
             yield trace
 
 
-def test_recorded_traces_of_made_up_plugins_agree_in_every_step() -> None:
+def test_recorded_traces_of_invented_plugins_agree_in_every_step() -> None:
     compared = 0
     for trace in recorded_traces(default_plugins=False):
         assert answer_queue_case(trace.case) == trace.want, trace.id
@@ -46,7 +46,7 @@ def small_trace(*ops: JsonObject) -> JsonObject:
     }
 
 
-def test_an_answer_tells_the_whole_state_after_every_operation() -> None:
+def test_an_answer_contains_the_queue_state_after_each_operation() -> None:
     answer = answer_queue_case(
         small_trace({"op": "add", "pod": "a"}, {"op": "pop"}, {"op": "fail", "pod": "a", "unschedulable": ["P"]})
     )

@@ -20,7 +20,7 @@ DECISIONS = ("annotations", "classic", "config", "cycles", "e2e", "extenders", "
 
 
 @pytest.mark.parametrize("name", recorded_files(FOLDER))
-def test_recorded_cases_agree_as_far_as_the_table_says(name: str) -> None:
+def test_recorded_cases_reach_the_agreement_of_the_table(name: str) -> None:
     reached, reported = measure(FOLDER, name), read_table(FOLDER).files[name]
     assert reached.keys() == reported.keys()
     for family, found in reached.items():
@@ -30,12 +30,12 @@ def test_recorded_cases_agree_as_far_as_the_table_says(name: str) -> None:
         assert found.parts == reported[family].parts, f"{family}: run make agreement"
 
 
-def test_the_table_is_about_the_files_of_the_folder() -> None:
+def test_the_agreement_table_lists_exactly_the_recorded_files() -> None:
     assert list(read_table(FOLDER).files) == recorded_files(FOLDER)
     assert encode_table(read_table(FOLDER)) == (FOLDER / "agreement.json").read_bytes()
 
 
-def test_every_decision_agrees_in_every_part() -> None:
+def test_all_decision_cases_agree_in_every_part() -> None:
     differing = {
         f"{name} {family} {part}"
         for name, families in read_table(FOLDER).files.items()
@@ -47,10 +47,10 @@ def test_every_decision_agrees_in_every_part() -> None:
     assert differing == set()
 
 
-def test_the_document_about_fidelity_shows_the_table() -> None:
+def test_fidelity_page_contains_the_current_table() -> None:
     document = (ROOT / "docs" / "fidelity.md").read_text(encoding="utf-8")
     assert document == with_table(document, read_table(FOLDER)), "run: make agreement"
 
 
-def test_recorded_data_stays_small() -> None:
+def test_recorded_data_stays_below_8_mib() -> None:
     assert sum(path.stat().st_size for path in FOLDER.rglob("*") if path.is_file()) < 8 << 20

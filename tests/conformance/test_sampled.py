@@ -44,13 +44,13 @@ def reported(case: JsonObject, part: str) -> list[Json]:
         pytest.param(100, [120, 120], id="all"),
     ],
 )
-def test_how_many_nodes_are_looked_at(percentage: int, want: list[int]) -> None:
+def test_percentage_of_nodes_to_score_limits_the_evaluated_nodes(percentage: int, want: list[int]) -> None:
     case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")), percentage=percentage)
     assert reported(case, "evaluated") == want
     assert reported(case, "feasible") == want
 
 
-def test_the_search_goes_on_where_the_one_before_ended() -> None:
+def test_the_search_continues_after_the_last_evaluated_node() -> None:
     case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")))
     first, second = reported(case, "hosts")
     assert first == NAMES[:100]
@@ -58,13 +58,13 @@ def test_the_search_goes_on_where_the_one_before_ended() -> None:
     assert second == sorted(NAMES[100:] + NAMES[1:80])
 
 
-def test_the_node_that_the_case_names_is_taken_where_it_is_among_the_best() -> None:
+def test_the_prescribed_node_is_chosen_if_it_is_among_the_best() -> None:
     pods = [scenes.pod("p", scenes.cpu("4")), scenes.pod("q", nodeName="n042"), scenes.pod("s", scenes.cpu("1"))]
     assert reported(case_of(*pods), "host") == ["n000", "n042", "n001"]
     assert reported(case_of(*pods, follow=["n042", None, "n042"]), "host") == ["n042", "n042", "n000"]
 
 
-def test_a_pod_that_fits_nowhere_is_told_so() -> None:
+def test_an_infeasible_pod_has_a_message_and_no_host() -> None:
     case = case_of(scenes.pod("p", scenes.cpu("9")))
     assert reported(case, "message") == ["0/120 nodes are available: 120 Insufficient cpu."]
     assert (reported(case, "host"), reported(case, "evaluated"), reported(case, "feasible")) == ([None], [0], [0])
@@ -81,7 +81,7 @@ def recorded() -> RecordedCase:
     return RecordedCase("sampled", "sampled/x", "sampled", "", "f:1", case, want)
 
 
-def test_any_of_the_best_nodes_agrees_and_nothing_else() -> None:
+def test_any_best_host_agrees_but_a_different_set_of_hosts_does_not() -> None:
     case = recorded()
     ours = answer(case)
     assert not ours.failure
@@ -93,14 +93,14 @@ def test_any_of_the_best_nodes_agrees_and_nothing_else() -> None:
 @pytest.mark.parametrize(
     ("part", "new"), [("pod", "default/x"), ("evaluated", 99), ("feasible", 101), ("message", "x")]
 )
-def test_another_count_or_text_is_a_difference(part: str, new: Json) -> None:
+def test_a_different_count_or_text_is_a_difference(part: str, new: Json) -> None:
     case = recorded()
     ours = answer(case)
     put(ours.body, ("sampled", 1, part), new)
     assert [each.part for each in compare(case, ours).differences] == [part]
 
 
-def test_pods_after_another_choice_are_not_compared() -> None:
+def test_pods_after_a_different_choice_are_not_compared() -> None:
     case = recorded()
     ours = answer(case)
     put(ours.body, ("sampled", 0, "host"), "n009")

@@ -40,14 +40,14 @@ BY_THEMSELVES = frozenset({12, 18, 26, 27, 39, 41})
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=f"rule {row.rule}: {row.sentence}") for row in ROWS])
-def test_rule(row: Row) -> None:
+def test_cycles_follow_the_rule(row: Row) -> None:
     answer = answer_cycle_case(row.case)
     assert answer["error"] is None
     cycles = answer["cycles"]
     assert {path: _find(cycles, path) for path in row.want} == dict(row.want)
 
 
-def test_every_rule_has_a_test() -> None:
+def test_each_rule_has_a_test() -> None:
     rules = {int(number) for number in re.findall(r"^(\d+)\. ", RULES, re.MULTILINE)}
     assert rules == {row.rule for row in ROWS} | BY_THEMSELVES
     names = [name for name in globals() if name.startswith("test_rule_")]
@@ -108,7 +108,7 @@ class _Answering(PreFilterPlugin[None]):
         ),
     ],
 )
-def test_rule_12_how_pre_filters_fold(
+def test_rule_12_pre_filter_results_are_combined(
     answers: Sequence[PreFilterResult | Status], want: Status, asked: list[str]
 ) -> None:
     reported: list[str] = []
@@ -148,12 +148,12 @@ def test_rule_18_reasons_of_extended_resources_are_a_set() -> None:
         ),
     ],
 )
-def test_rule_26_gates_validate_what_they_depend_on(gates: dict[str, bool], want: str) -> None:
+def test_rule_26_feature_gate_dependencies_and_locks_are_validated(gates: dict[str, bool], want: str) -> None:
     with pytest.raises(InputError, match=want):
         FeatureGates.from_mapping(gates)
 
 
-def test_rule_27_plugins_that_want_new_nodes_get_taint_updates_too() -> None:
+def test_rule_27_plugins_registered_for_node_adds_also_get_taint_updates() -> None:
     state = make_state([make_node()])
     plugins = [make_plugin(kind, state) for kind in IN_TREE]
     table = registrations([(plugin.name, plugin.events_to_register()) for plugin in plugins])
@@ -168,13 +168,13 @@ def test_rule_27_plugins_that_want_new_nodes_get_taint_updates_too() -> None:
     }
 
 
-def test_rule_39_the_logarithm_is_gos() -> None:
+def test_rule_39_logarithms_match_go() -> None:
     differing = [number for number in range(1, 100) if log(float(number)) != math.log(number)]
     assert differing[:3] == [3, 14, 48]
     assert log(3.0) == float.fromhex("0x1.193ea7aad030ap+0")
 
 
-def test_rule_41_integers_divide_towards_zero_and_wrap() -> None:
+def test_rule_41_integer_division_truncates_and_overflow_wraps() -> None:
     state = make_state([make_node(name) for name in ("n1", "n2", "n3", "n4")])
     dividends, divisors, want = [7, -7, 7, -7], [2, 2, -2, -2], [3, -3, -3, 3]
     rows = Rows(state)

@@ -6,7 +6,7 @@ from bayplan.conformance.summary import Summary
 from tests.conformance.recorded import answered, placed_cycle, preempting_cycle, put, recorded
 
 
-def test_cases_and_parts_are_counted_by_family() -> None:
+def test_agreement_is_counted_by_family_and_part() -> None:
     summary = Summary()
     right = recorded(placed_cycle("default/a"), placed_cycle("default/b"), name="one/1")
     summary.add(right, compare(right, answered(right)))
@@ -50,7 +50,7 @@ def test_cases_and_parts_are_counted_by_family() -> None:
     ]
 
 
-def test_families_of_two_kinds_with_one_name_stay_apart() -> None:
+def test_families_with_the_same_name_but_different_kinds_are_counted_separately() -> None:
     summary = Summary()
     for kind in ("cycles", "classic", "cycles"):
         question: JsonObject = {"id": "volumes/1"}

@@ -12,7 +12,7 @@ from bayplan.base.build import UNCOMPILED_VARIABLE
 CYCLES = Path("conformance", "cycles")
 
 
-def test_recorded_cycles_agree_uncompiled() -> None:
+def test_recorded_cycles_agree_with_uncompiled_sources() -> None:
     command = [sys.executable, "-W", "error::RuntimeWarning", "-m", "bayplan", "conformance", str(CYCLES)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env={**os.environ, UNCOMPILED_VARIABLE: "1"}

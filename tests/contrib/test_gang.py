@@ -48,12 +48,12 @@ def bound(actions: list[tuple[str, ...]]) -> list[str]:
     return [each[1] for each in actions if each[0] == "bind"]
 
 
-def test_pods_of_no_group_are_none_of_its_business() -> None:
+def test_pods_without_a_group_are_scheduled_normally() -> None:
     scheduler = start("n1")
     assert bound(arrive(scheduler, make_pod("p").obj())) == ["p"]
 
 
-def test_members_wait_on_their_nodes_until_the_last_one_has_one() -> None:
+def test_members_wait_at_permit_until_the_last_one_has_a_node() -> None:
     scheduler = start("n1", "n2")
     pods = [member(name, "g", 3) for name in "abc"]
     for pod in pods:
@@ -81,7 +81,7 @@ def test_members_wait_on_their_nodes_until_the_last_one_has_one() -> None:
         ),
     ],
 )
-def test_a_group_that_can_not_be_placed_as_a_whole_is_not_begun(pods: list[Pod], want: str) -> None:
+def test_an_incomplete_or_too_large_group_is_rejected_in_pre_filter(pods: list[Pod], want: str) -> None:
     scheduler = start("n1")
     actions = arrive(scheduler, *pods)
     assert conditions(actions)["a"] == f"0/1 nodes are available: {want}."
@@ -91,21 +91,21 @@ def test_a_group_that_can_not_be_placed_as_a_whole_is_not_begun(pods: list[Pod],
     assert queued.unschedulable_plugins == {"Gang"}
 
 
-def test_members_of_another_namespace_or_on_their_way_out_do_not_count() -> None:
+def test_members_in_another_namespace_do_not_count() -> None:
     scheduler = start("n1")
     other = make_pod("b", "shop").label(**{GROUP_LABEL: "g", SIZE_LABEL: "2"}).obj()
     actions = arrive(scheduler, member("a", "g"), other)
     assert conditions(actions)["a"] == "0/1 nodes are available: gang default/g has 1 of 2 pods."
 
 
-def test_members_that_were_turned_away_as_too_few_come_with_the_last_one() -> None:
+def test_rejected_members_are_retried_when_the_group_is_complete() -> None:
     scheduler = start("n1", "n2")
     arrive(scheduler, member("a", "g", 3), member("b", "g", 3))
     assert waits(scheduler) == {"a": "unschedulable", "b": "unschedulable"}
     assert sorted(bound(arrive(scheduler, member("c", "g", 3), at_s=1))) == ["a", "b", "c"]
 
 
-def test_when_the_first_runs_out_of_patience_all_give_up() -> None:
+def test_a_permit_timeout_of_one_member_rejects_the_whole_group() -> None:
     scheduler = start("n1", "n2")
     # There is room for all three, but one wants more of it than there is on any node.
     arrive(scheduler, *[member(name, "g", 3) for name in "ab"], member("c", "g", 3, cpu="9"))
@@ -119,7 +119,7 @@ def test_when_the_first_runs_out_of_patience_all_give_up() -> None:
     assert on_nodes(scheduler) == {}
 
 
-def test_half_placed_groups_give_up_together_and_make_room_for_another() -> None:
+def test_a_partially_placed_group_is_rejected_and_retried_when_another_group_ends() -> None:
     scheduler = start("n1", "n2")
     # Two groups of three on four places; red has the last one and proceeds, blue has one too few.
     pods = [member(f"{group}-{number}", group, 3) for number in range(3) for group in ("red", "blue")]
@@ -139,7 +139,7 @@ def test_half_placed_groups_give_up_together_and_make_room_for_another() -> None
     assert sorted(bound(run(scheduler, 120))) == ["blue-0", "blue-1", "blue-2"]
 
 
-def test_deleting_a_member_sends_the_others_back() -> None:
+def test_deleting_a_member_rejects_the_waiting_members() -> None:
     scheduler = start("n1", "n2")
     pods = [member(name, "g", 3) for name in "abc"]
     for pod in pods:
@@ -151,7 +151,7 @@ def test_deleting_a_member_sends_the_others_back() -> None:
     assert on_nodes(scheduler) == {}
 
 
-def test_members_beyond_the_size_need_nobody() -> None:
+def test_members_beyond_the_group_size_are_scheduled() -> None:
     scheduler = start("n1", "n2")
     assert len(bound(arrive(scheduler, *[member(name, "g", 2) for name in "abc"]))) == 3
 
@@ -166,7 +166,7 @@ def test_members_beyond_the_size_need_nobody() -> None:
         ),
     ],
 )
-def test_arguments(arguments: object, want: GangArgs) -> None:
+def test_arguments_are_parsed_with_defaults(arguments: object, want: GangArgs) -> None:
     assert read_arguments(arguments) == want
 
 
@@ -180,7 +180,7 @@ def test_arguments(arguments: object, want: GangArgs) -> None:
         pytest.param({"groupLabel": ""}, "expected a label, got ''", id="no label"),
     ],
 )
-def test_arguments_that_are_refused(arguments: Any, want: str) -> None:
+def test_invalid_arguments_are_refused(arguments: Any, want: str) -> None:
     with pytest.raises(ConfigurationError, match="pluginConfig of Gang") as raised:
         read_arguments(arguments)
     assert want in str(raised.value)
@@ -192,7 +192,7 @@ def test_arguments_that_are_refused(arguments: Any, want: str) -> None:
     cpu=st.integers(0, 3),
     memory=st.integers(0, 3),
 )
-def test_room_is_what_filling_node_after_node_finds(
+def test_room_for_matches_filling_the_nodes_one_by_one(
     nodes: list[tuple[int, int, int]], taken: list[tuple[int, int]], cpu: int, memory: int
 ) -> None:
     cluster = ClusterState()
@@ -215,12 +215,12 @@ def test_room_is_what_filling_node_after_node_finds(
         assert room_for(cluster.footprint(pod).vector, cluster) == count
 
 
-def test_a_node_that_goes_has_no_room() -> None:
+def test_a_deleted_node_has_no_room() -> None:
     scheduler = start("n1", "n2")
     scheduler.handle(small_node("n1"), None, 0)
     actions = arrive(scheduler, *[member(name, "g", 3) for name in "abc"])
     assert "there is room for 2" in conditions(actions)["a"]
 
 
-def test_it_keeps_the_contract_of_plugins() -> None:
+def test_gang_passes_the_plugin_contract_check() -> None:
     check_plugin(Gang, labels={GROUP_LABEL: ("red", "blue"), SIZE_LABEL: ("1", "2", "3")}, clusters=25)

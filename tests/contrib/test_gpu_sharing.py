@@ -93,7 +93,7 @@ def reasons(decision: Decision) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: policy.name)
-def test_each_policy_keeps_the_contract_of_plugins(policy: type[GpuPolicy]) -> None:
+def test_each_policy_passes_the_plugin_contract_check(policy: type[GpuPolicy]) -> None:
     typical = [{"cpuMilli": 500, "gpuMilli": 300, "gpuCount": 1}, {"cpuMilli": 1000, "gpuCount": 2}, {"cpuMilli": 500}]
     check_plugin(
         policy,
@@ -118,11 +118,11 @@ def test_each_policy_keeps_the_contract_of_plugins(policy: type[GpuPolicy]) -> N
         ),
     ],
 )
-def test_annotations_of_a_pod_ask_for_gpus(annotations: dict[str, str], want: GpuRequest | str) -> None:
+def test_pod_annotations_are_parsed_to_a_gpu_request(annotations: dict[str, str], want: GpuRequest | str) -> None:
     assert gpu_request(make_pod("p").annotation(**annotations).obj()) == want
 
 
-def test_annotations_that_were_seen_before_are_not_read_again() -> None:
+def test_parsed_annotations_are_cached() -> None:
     before = requests._read_request.cache_info()
     pods = [make_pod(f"p{number}").annotation(**{GPU_COUNT: "1", GPU_MILLI: "777"}).obj() for number in range(10)]
     assert {gpu_request(pod) for pod in pods} == {GpuRequest(1, 777)}
@@ -130,7 +130,7 @@ def test_annotations_that_were_seen_before_are_not_read_again() -> None:
     assert (after.misses - before.misses, after.hits - before.hits) == (1, 9)
 
 
-def test_a_pod_that_fits_in_the_sum_but_on_no_single_gpu_waits() -> None:
+def test_a_pod_that_fits_on_no_single_gpu_stays_pending() -> None:
     cluster = make_cluster(BestFit, gpu_node("n"))
     cluster.schedule(gpu_pod("a", milli=600), gpu_pod("b", milli=600))
     assert free(cluster, "n") == [400, 400]
@@ -139,7 +139,7 @@ def test_a_pod_that_fits_in_the_sum_but_on_no_single_gpu_waits() -> None:
     assert reasons(decision) == ("node(s) didn't have enough room on their GPUs",)
 
 
-def test_a_pod_that_leaves_gives_its_gpus_back_and_the_others_keep_theirs() -> None:
+def test_a_removed_pod_releases_its_gpus_without_moving_other_pods() -> None:
     cluster = make_cluster(BestFit, gpu_node("n"))
     cluster.schedule(gpu_pod("a", milli=600), gpu_pod("b", milli=500), gpu_pod("c", milli=300))
     assert free(cluster, "n") == [100, 500]
@@ -149,7 +149,7 @@ def test_a_pod_that_leaves_gives_its_gpus_back_and_the_others_keep_theirs() -> N
     assert cluster.pending == ["default/whole"]
 
 
-def test_a_pod_on_a_node_has_the_gpus_of_its_annotation() -> None:
+def test_a_running_pod_occupies_the_gpus_of_its_index_annotation() -> None:
     cluster = make_cluster(BestFit, gpu_node("n", 4))
     pod = make_pod("p").annotation(**{GPU_COUNT: "2", GPU_MILLI: "1000", GPU_INDEX: "1-3"}).node("n").obj()
     cluster.add(pod)
@@ -168,7 +168,7 @@ def test_a_pod_on_a_node_has_the_gpus_of_its_annotation() -> None:
         ),
     ],
 )
-def test_a_node_is_rejected_with_a_reason(node: Node, pod: Pod, want: str) -> None:
+def test_a_rejected_node_has_a_reason(node: Node, pod: Pod, want: str) -> None:
     (decision,) = make_cluster(BestFit, node).schedule(pod)
     assert reasons(decision) == (want,)
 
@@ -183,7 +183,7 @@ def test_preemption_frees_gpus() -> None:
     assert cluster.node_of("low") is None
 
 
-def test_best_fit_prefers_the_node_with_the_least_left() -> None:
+def test_best_fit_prefers_the_node_with_the_least_remaining_resources() -> None:
     cluster = make_cluster(BestFit, gpu_node("full", 1, cpu="4"), gpu_node("large", 8, cpu="64"))
     # 100 - 50 * (3/128 + 0.5/8) = 95.7 and 100 - 50 * (63/128 + 7.5/8) = 28.5.
     assert score_of(cluster, "BestFit", gpu_pod("p", milli=500)) == {"full": 95, "large": 28}
@@ -195,14 +195,14 @@ def test_dot_prod_prefers_the_node_with_the_smallest_product() -> None:
     assert score_of(cluster, "DotProd", gpu_pod("p", gpus=4, cpu="2")) == {"small": 87, "large": 74}
 
 
-def test_gpu_packing_takes_gpus_in_use_then_nodes_in_use_then_free_nodes() -> None:
+def test_gpu_packing_prefers_used_gpus_then_used_nodes_then_free_nodes() -> None:
     cluster = make_cluster(GpuPacking, gpu_node("shared"), gpu_node("used"), gpu_node("free", 4))
     cluster.add(gpu_pod("a", milli=400, on="shared"), gpu_pod("b", milli=900, on="used"))
     # 60 % free on the GPU in use: 100 - 6; one free GPU of a node in use: 50 - 1; four GPUs of a free node: 33 - 4.
     assert score_of(cluster, "GpuPacking", gpu_pod("p", milli=500)) == {"shared": 94, "used": 49, "free": 29}
 
 
-def test_gpu_clustering_prefers_nodes_with_pods_of_the_same_kind() -> None:
+def test_gpu_clustering_prefers_nodes_with_similar_pods() -> None:
     nodes = [gpu_node(name) for name in ("same", "mixed", "idle", "other")]
     cluster = make_cluster(GpuClustering, *nodes)
     cluster.add(gpu_pod("a", milli=500, on="same"), gpu_pod("b", milli=500, on="mixed"), gpu_pod("c", on="mixed"))
@@ -216,7 +216,7 @@ def test_gpu_clustering_prefers_nodes_with_pods_of_the_same_kind() -> None:
     }
 
 
-def test_random_scores_all_nodes_alike_and_draws_gpus_from_its_seed() -> None:
+def test_random_selects_gpus_by_its_seed() -> None:
     def placed(seed: int) -> list[int]:
         cluster = make_cluster(Random, gpu_node("n", 8), seed=seed)
         cluster.schedule(*[gpu_pod(f"p{number}", milli=100) for number in range(8)])
@@ -254,7 +254,7 @@ def naive_fragments(cpu: int, rooms: list[int], model: str, kinds: list[tuple[in
         max_size=4,
     ),
 )
-def test_fragmentation_is_what_the_paper_defines(
+def test_fragmentation_matches_the_definition_of_the_paper(
     cpu: int, rooms: list[int], kinds: list[tuple[int, GpuRequest, float]]
 ) -> None:
     measure = FragmentationMeasure(tuple(kinds))
@@ -263,7 +263,7 @@ def test_fragmentation_is_what_the_paper_defines(
     assert found[0] == pytest.approx(naive_fragments(cpu, rooms, "T4", kinds))
 
 
-def test_fgd_keeps_whole_gpus_together() -> None:
+def test_fgd_preserves_whole_gpus() -> None:
     typical = [{"cpuMilli": 1000, "gpuMilli": 1000, "gpuCount": 2}]
     cluster = make_cluster(FGD, gpu_node("whole"), gpu_node("used"), typicalPods=typical)
     cluster.add(gpu_pod("a", milli=500, on="used"))
@@ -272,7 +272,7 @@ def test_fgd_keeps_whole_gpus_together() -> None:
     assert free(cluster, "used") == [200, 1000]
 
 
-def test_fgd_scores_by_the_sigmoid_of_the_decrease() -> None:
+def test_fgd_scores_by_the_sigmoid_of_the_fragmentation_decrease() -> None:
     typical = [{"cpuMilli": 1000, "gpuMilli": 1000, "gpuCount": 2}]
     cluster = make_cluster(FGD, gpu_node("whole"), gpu_node("used"), typicalPods=typical)
     cluster.add(gpu_pod("a", milli=500, on="used"))
@@ -281,14 +281,14 @@ def test_fgd_scores_by_the_sigmoid_of_the_decrease() -> None:
     assert score_of(cluster, "FGD", gpu_pod("p", milli=300)) == want
 
 
-def test_without_typical_pods_fgd_counts_the_pods_of_the_cluster() -> None:
+def test_fgd_derives_typical_pods_from_the_cluster_by_default() -> None:
     cluster = make_cluster(FGD, gpu_node("whole"), gpu_node("used"))
     cluster.add(gpu_pod("a", milli=500, on="used"))
     cluster.schedule(gpu_pod("p", milli=500))
     assert cluster.node_of("p") == "used"
 
 
-def test_typical_pods_are_the_most_common_kinds_and_survive_a_configuration() -> None:
+def test_typical_pods_are_the_most_common_requests_and_round_trip_as_an_argument() -> None:
     pods = (
         [gpu_pod(f"a{n}", milli=500) for n in range(12)] + [gpu_pod(f"b{n}") for n in range(7)] + [gpu_pod("c", gpus=2)]
     )
@@ -311,12 +311,12 @@ def test_typical_pods_are_the_most_common_kinds_and_survive_a_configuration() ->
         pytest.param({"typical": []}, "typical", id="an unknown argument"),
     ],
 )
-def test_wrong_arguments_are_refused(arguments: dict[str, object], want: str) -> None:
+def test_invalid_arguments_are_refused(arguments: dict[str, object], want: str) -> None:
     with pytest.raises(ConfigurationError, match=want):
         make_cluster(FGD, gpu_node("n"), **arguments)
 
 
-def test_the_tightest_gpus_are_chosen_lowest_numbers_first() -> None:
+def test_tightest_selects_the_fullest_fitting_gpus_with_the_lowest_indexes() -> None:
     assert tightest([1000, 400, 400, 300], GpuRequest(1, 350)) == [1]
     assert tightest([1000, 400, 1000], GpuRequest(2, 1000)) == [0, 2]
     assert tightest([1000, 400], GpuRequest(2, 1000)) is None

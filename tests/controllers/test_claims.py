@@ -44,7 +44,7 @@ def claims(world: World) -> list[ResourceClaim]:
     return list(world.store.all(ResourceClaim))
 
 
-def test_a_claim_is_made_as_its_template_says_and_noted_in_the_pod() -> None:
+def test_a_claim_is_created_from_its_template_and_recorded_in_the_pod_status() -> None:
     world = World(binds=False)
     world.apply(template(labels={"app": "a"}, annotations={"note": "b"}), pod())
     world.settle()
@@ -69,7 +69,7 @@ def test_a_claim_is_made_as_its_template_says_and_noted_in_the_pod() -> None:
         pytest.param("p" * 60, "e" * 30, "p" * 37 + "-" + "e" * 18, id="longer names are truncated in proportion"),
     ],
 )
-def test_the_name_of_a_claim_tells_pod_and_entry(name: str, entry: str, want: str) -> None:
+def test_claim_names_contain_the_truncated_pod_and_entry_names(name: str, entry: str, want: str) -> None:
     world = World(binds=False)
     world.apply(template(), pod(name, entry=entry))
     world.settle()
@@ -78,7 +78,7 @@ def test_the_name_of_a_claim_tells_pod_and_entry(name: str, entry: str, want: st
     assert made.metadata.name[:-5] == want
 
 
-def test_a_claim_that_was_deleted_is_made_again() -> None:
+def test_a_deleted_claim_is_recreated() -> None:
     world = World(binds=False)
     world.apply(template(), pod())
     world.settle()
@@ -91,7 +91,7 @@ def test_a_claim_that_was_deleted_is_made_again() -> None:
     assert noted.resource_claim_name == second.metadata.name
 
 
-def test_a_template_that_comes_late_is_waited_for() -> None:
+def test_a_missing_template_is_reported_until_it_is_created() -> None:
     world = World(binds=False)
     world.apply(template("other"), pod())
     world.settle()
@@ -103,7 +103,7 @@ def test_a_template_that_comes_late_is_waited_for() -> None:
     assert world.cluster.failures() == {}
 
 
-def test_an_allocated_claim_is_reserved_for_a_pod_that_came_to_its_node_by_itself() -> None:
+def test_an_allocated_claim_is_reserved_for_a_pod_with_a_node_name() -> None:
     world = World(nodes=1, binds=False)
     world.apply(claim("shared"), pod(node="node-0", resourceClaimName="shared"))
     world.settle()
@@ -111,7 +111,7 @@ def test_an_allocated_claim_is_reserved_for_a_pod_that_came_to_its_node_by_itsel
     assert [user.name for user in shared.status.reserved_for] == ["p"]
 
 
-def test_devices_are_given_back_when_the_last_user_ends() -> None:
+def test_a_claim_is_deallocated_when_its_last_pod_ends() -> None:
     world = World(nodes=1, binds=False)
     for name, run_time in (("short", "10s"), ("long", "20s")):
         world.apply(pod(name, node="node-0", run_time=run_time, resourceClaimName="shared"))
@@ -125,7 +125,7 @@ def test_devices_are_given_back_when_the_last_user_ends() -> None:
     assert (shared.status.reserved_for, shared.status.allocation, shared.metadata.finalizers) == ((), None, ())
 
 
-def test_a_claim_that_never_had_users_stays_allocated() -> None:
+def test_a_claim_without_users_stays_allocated() -> None:
     world = World()
     world.apply(claim("unused"))
     world.settle()
@@ -133,7 +133,7 @@ def test_a_claim_that_never_had_users_stays_allocated() -> None:
     assert unused.status.allocation is not None
 
 
-def test_a_reservation_for_a_pod_of_the_same_name_ends_with_that_pod() -> None:
+def test_a_reservation_is_removed_if_the_pod_was_recreated() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod(resourceClaimName="shared"))
     world.settle()
@@ -145,7 +145,7 @@ def test_a_reservation_for_a_pod_of_the_same_name_ends_with_that_pod() -> None:
     assert (shared.status.reserved_for, shared.status.allocation) == ((), None)
 
 
-def test_a_claim_that_is_deleted_goes_when_nobody_uses_it() -> None:
+def test_a_deleted_resource_claim_is_removed_when_no_pod_uses_it() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod(node="node-0", resourceClaimName="shared"))
     world.settle()
@@ -158,7 +158,7 @@ def test_a_claim_that_is_deleted_goes_when_nobody_uses_it() -> None:
     assert claims(world) == []
 
 
-def test_a_claim_that_was_made_for_a_pod_goes_when_the_pod_is_done_and_is_not_made_again() -> None:
+def test_a_generated_claim_is_deleted_with_its_finished_pod_and_not_recreated() -> None:
     world = World(nodes=1)
     world.apply(template(), pod(run_time="10s"))
     world.run_until(5)

@@ -45,14 +45,14 @@ def jobs(world: World) -> list[str]:
         pytest.param("0 0 1 1 *", 86_400, [], id="not today"),
     ],
 )
-def test_jobs_at_their_times(schedule: str, until: int, want: list[str]) -> None:
+def test_jobs_are_created_on_schedule(schedule: str, until: int, want: list[str]) -> None:
     world = World(nodes=1)
     world.apply(tick(schedule, successfulJobsHistoryLimit=9))
     world.run_until(until)
     assert world.added(Job) == want
 
 
-def test_a_job_carries_its_time_its_owner_and_what_the_template_says() -> None:
+def test_a_job_has_its_scheduled_time_owner_and_template_fields() -> None:
     world = World(nodes=1)
     document = tick()
     document["spec"]["jobTemplate"]["metadata"] = {"labels": {"team": "x"}, "annotations": {"a": "b"}}
@@ -77,7 +77,7 @@ def test_a_job_carries_its_time_its_owner_and_what_the_template_says() -> None:
     assert stored(world).status.last_successful_time == "1970-01-01T00:01:10Z"
 
 
-def test_the_time_zone_counts() -> None:
+def test_the_schedule_uses_the_time_zone_of_the_cron_job() -> None:
     world = World(nodes=1)
     world.apply(tick("45 5 * * *", timeZone="Asia/Kathmandu"))
     world.run_until(86_400)
@@ -98,7 +98,9 @@ def test_the_time_zone_counts() -> None:
         ),
     ],
 )
-def test_jobs_that_take_longer_than_a_minute(policy: str, want: tuple[list[str], list[str]]) -> None:
+def test_the_concurrency_policy_allows_forbids_or_replaces_overlapping_jobs(
+    policy: str, want: tuple[list[str], list[str]]
+) -> None:
     world = World(nodes=1)
     world.apply(tick(run_time="10m", concurrencyPolicy=policy))
     world.run_until(180)
@@ -107,7 +109,7 @@ def test_jobs_that_take_longer_than_a_minute(policy: str, want: tuple[list[str],
     assert len(world.pods()) == len(want[0])
 
 
-def test_a_job_that_was_forbidden_starts_late_when_the_last_one_ends() -> None:
+def test_a_forbidden_job_starts_when_the_previous_one_ends() -> None:
     world = World(nodes=1)
     world.apply(tick(run_time="90s", concurrencyPolicy="Forbid"))
     world.run_until(149)
@@ -124,7 +126,7 @@ def test_a_job_that_was_forbidden_starts_late_when_the_last_one_ends() -> None:
         pytest.param(10, [], id="too late"),
     ],
 )
-def test_times_that_were_missed(deadline: int | None, want: list[str]) -> None:
+def test_only_the_latest_missed_run_starts_within_the_deadline(deadline: int | None, want: list[str]) -> None:
     world = World(nodes=1)
     spec: dict[str, Any] = {} if deadline is None else {"startingDeadlineSeconds": deadline}
     world.apply(tick(suspend=True, **spec))
@@ -134,7 +136,7 @@ def test_times_that_were_missed(deadline: int | None, want: list[str]) -> None:
     assert world.added(Job) == want
 
 
-def test_a_suspended_cron_job_makes_no_jobs() -> None:
+def test_a_suspended_cron_job_creates_no_jobs() -> None:
     world = World(nodes=1)
     world.apply(tick(suspend=True))
     world.run_until(600)
@@ -150,7 +152,9 @@ def test_a_suspended_cron_job_makes_no_jobs() -> None:
         pytest.param(0, {"successfulJobsHistoryLimit": 0}, [], id="none"),
     ],
 )
-def test_history(exit_code: int, limits: dict[str, Any], want: list[str]) -> None:
+def test_finished_jobs_are_deleted_above_the_history_limits(
+    exit_code: int, limits: dict[str, Any], want: list[str]
+) -> None:
     world = World(nodes=1)
     world.apply(tick(exit_code=exit_code, **limits))
     world.run_until(330)
@@ -158,7 +162,7 @@ def test_history(exit_code: int, limits: dict[str, Any], want: list[str]) -> Non
     assert len(world.pods()) == len(want)
 
 
-def test_another_schedule_takes_effect() -> None:
+def test_a_changed_schedule_takes_effect() -> None:
     world = World(nodes=1)
     world.apply(tick("0 * * * *"))
     world.run_until(100)
@@ -175,14 +179,14 @@ def test_another_schedule_takes_effect() -> None:
         pytest.param({"schedule": "0 0 31 2 *"}, "a schedule with a date that exists", id="a day that never comes"),
     ],
 )
-def test_what_can_not_be_read_is_reported(spec: dict[str, Any], want: str) -> None:
+def test_invalid_schedules_and_time_zones_are_reported(spec: dict[str, Any], want: str) -> None:
     world = World(nodes=1)
     world.apply(tick(**spec))
     world.settle()
     assert want in str(world.cluster.failures()["CronJob default/tick"])
 
 
-def test_a_stranger_of_that_name_is_left_alone() -> None:
+def test_a_job_with_a_conflicting_name_is_not_adopted() -> None:
     world = World(nodes=1)
     stranger = workload("Job", "tick-1", suspend=True)
     world.apply(stranger, tick())
@@ -192,7 +196,7 @@ def test_a_stranger_of_that_name_is_left_alone() -> None:
 
 
 @given(after=st.integers(0, 10**6), gap=st.integers(0, 10**6))
-def test_the_latest_time_is_the_last_of_a_walk(after: int, gap: int) -> None:
+def test_latest_time_returns_the_last_scheduled_time_or_none(after: int, gap: int) -> None:
     schedule = parse_cron_schedule("*/7 * * * *")
     now_ns = (after + gap) * SECOND
     want: int | None = None
@@ -204,7 +208,7 @@ def test_the_latest_time_is_the_last_of_a_walk(after: int, gap: int) -> None:
     assert got == want or got is None
 
 
-def test_no_time_after_a_day_that_never_comes() -> None:
+def test_latest_time_refuses_a_schedule_that_is_never_due() -> None:
     with pytest.raises(InputError, match="never due"):
         latest_time(parse_cron_schedule("0 0 31 2 *"), 0, 0)
 
@@ -217,5 +221,5 @@ def test_no_time_after_a_day_that_never_comes() -> None:
         pytest.param(90, 90, 180, id="just now"),
     ],
 )
-def test_the_time_after_next_of_every_90_seconds(since: int, now: int, want: int) -> None:
+def test_following_time_counts_every_90_seconds_from_the_time_due(since: int, now: int, want: int) -> None:
     assert following_time(parse_cron_schedule("@every 90s"), since * SECOND, now * SECOND) == want * SECOND

@@ -64,7 +64,7 @@ NOON = "2026-01-31T12:00:00Z"
         ),
     ],
 )
-def test_next_times(schedule: str, after: str, want: list[str]) -> None:
+def test_next_times_match_robfig_cron(schedule: str, after: str, want: list[str]) -> None:
     parsed = parse_cron_schedule(schedule)
     time_ns: int | None = parse_time_ns(after)
     got: list[str] = []
@@ -74,7 +74,7 @@ def test_next_times(schedule: str, after: str, want: list[str]) -> None:
     assert [text in found for text, found in zip(want, got, strict=True)] == [True] * len(want), got
 
 
-def test_the_time_zone_of_a_cron_job_counts_unless_the_schedule_names_one() -> None:
+def test_a_time_zone_in_the_schedule_overrides_that_of_the_cron_job() -> None:
     for schedule in (
         parse_cron_schedule("0 9 * * *", time_zone="Asia/Kathmandu"),
         parse_cron_schedule("TZ=Asia/Kathmandu 0 9 * * *", time_zone="UTC"),
@@ -82,7 +82,7 @@ def test_the_time_zone_of_a_cron_job_counts_unless_the_schedule_names_one() -> N
         assert schedule.next_after(parse_time_ns(NOON)) == parse_time_ns("2026-02-01T03:15:00Z")
 
 
-def test_a_day_that_a_zone_left_out_ends_the_search() -> None:
+def test_next_after_advances_past_a_day_skipped_by_its_time_zone() -> None:
     schedule = parse_cron_schedule("6 7/8 16 * *", time_zone="Pacific/Apia")
     time_ns = parse_time_ns("2011-12-20T00:00:00Z")
     following = schedule.next_after(time_ns)
@@ -108,7 +108,7 @@ def test_a_day_that_a_zone_left_out_ends_the_search() -> None:
         pytest.param("TZ=../etc/passwd * * * * *", "an IANA time zone", id="no path either"),
     ],
 )
-def test_what_can_not_be_read_says_what_was_expected(schedule: str, want: str) -> None:
+def test_invalid_schedules_are_refused_with_what_was_expected(schedule: str, want: str) -> None:
     with pytest.raises(InputError, match=want):
         parse_cron_schedule(schedule)
 
@@ -127,7 +127,7 @@ def fields(low: int, high: int) -> st.SearchStrategy[str]:
     schedule=st.tuples(fields(0, 59), fields(0, 23), fields(1, 31), fields(1, 12), fields(0, 6)).map(" ".join),
     start=st.integers(0, 2**31),
 )
-def test_every_minute_until_the_next_time_is_none_of_the_schedule(schedule: str, start: int) -> None:
+def test_next_after_returns_the_first_matching_minute(schedule: str, start: int) -> None:
     following = parse_cron_schedule(schedule).next_after(start * SECOND_NS)
     horizon = start // 60 + 2 * 24 * 60
     end = horizon if following is None else min(following // SECOND_NS // 60, horizon)

@@ -48,7 +48,7 @@ def numbers(world: World) -> tuple[int, int, int, int, int]:
     )
 
 
-def test_there_is_one_pod_for_each_node_and_the_scheduler_binds_it() -> None:
+def test_a_daemon_set_creates_a_pod_per_node_that_the_scheduler_binds() -> None:
     world = World(nodes=3, binds=False)
     applied(world)
     assert numbers(world) == (3, 3, 0, 0, 3)
@@ -60,7 +60,7 @@ def test_there_is_one_pod_for_each_node_and_the_scheduler_binds_it() -> None:
     assert numbers(world) == (3, 3, 0, 3, 3)
 
 
-def test_pods_carry_the_hash_and_what_every_daemon_tolerates() -> None:
+def test_pods_have_the_revision_hash_and_the_daemon_tolerations() -> None:
     world = World(nodes=2)
     applied(world)
     first, second = world.pods()
@@ -96,7 +96,9 @@ def test_pods_carry_the_hash_and_what_every_daemon_tolerates() -> None:
         ),
     ],
 )
-def test_tolerations(tolerations: tuple[Toleration, ...], host_network: bool, want: int) -> None:
+def test_daemon_tolerations_are_added_without_a_time_limit(
+    tolerations: tuple[Toleration, ...], host_network: bool, want: int
+) -> None:
     got = daemon_tolerations(PodSpec(tolerations=tolerations, host_network=host_network))
     assert len(got) == want
     assert not any(item.toleration_seconds for item in got)
@@ -124,7 +126,7 @@ def test_tolerations(tolerations: tuple[Toleration, ...], host_network: bool, wa
         ),
     ],
 )
-def test_a_pod_is_pinned_to_the_name_of_its_node(spec: dict[str, Any]) -> None:
+def test_node_affinity_pins_a_pod_to_its_node(spec: dict[str, Any]) -> None:
     before = as_pod(decode(pod("p", **spec))).spec
     after = pinned_spec(before, "node-7")
     assert target_node(Pod(spec=after)) == "node-7"
@@ -171,7 +173,9 @@ def test_a_pod_is_pinned_to_the_name_of_its_node(spec: dict[str, Any]) -> None:
         ),
     ],
 )
-def test_nodes_that_fit(spec: dict[str, Any], want: list[str]) -> None:
+def test_pods_are_created_on_nodes_matching_selector_affinity_and_tolerations(
+    spec: dict[str, Any], want: list[str]
+) -> None:
     world = World()
     world.apply(
         node("plain"),
@@ -183,7 +187,7 @@ def test_nodes_that_fit(spec: dict[str, Any], want: list[str]) -> None:
     assert places(world) == want
 
 
-def test_nodes_that_come_get_pods_and_nodes_that_go_lose_them() -> None:
+def test_new_nodes_get_pods_and_deleted_nodes_lose_them() -> None:
     world = World(nodes=1)
     applied(world)
     world.apply(node("late"))
@@ -195,7 +199,7 @@ def test_nodes_that_come_get_pods_and_nodes_that_go_lose_them() -> None:
     assert numbers(world) == (1, 1, 0, 1, 1)
 
 
-def test_a_pod_that_never_got_to_its_node_goes_with_the_node() -> None:
+def test_an_unbound_daemon_pod_is_deleted_with_its_node() -> None:
     world = World(nodes=2, binds=False)
     applied(world)
     world.delete(Node, "node-0")
@@ -212,7 +216,9 @@ def test_a_pod_that_never_got_to_its_node_goes_with_the_node() -> None:
         pytest.param(NO_EXECUTE, (["node-1"], (1, 1, 0, 1, 1)), id="NoExecute: the pod is deleted"),
     ],
 )
-def test_a_taint_that_comes_later(taint: dict[str, str], want: tuple[list[str], tuple[int, ...]]) -> None:
+def test_a_new_taint_leaves_pods_misscheduled_or_deletes_them(
+    taint: dict[str, str], want: tuple[list[str], tuple[int, ...]]
+) -> None:
     world = World(nodes=2)
     applied(world)
     world.apply(node("node-0", taints=[taint]))
@@ -220,7 +226,7 @@ def test_a_taint_that_comes_later(taint: dict[str, str], want: tuple[list[str], 
     assert (places(world), numbers(world)) == want
 
 
-def test_labels_that_change_move_the_pods() -> None:
+def test_a_node_label_change_moves_the_pod() -> None:
     world = World()
     world.apply(node("a", labels={"role": "yes"}), node("b"))
     applied(world, template=template(nodeSelector={"role": "yes"}))
@@ -230,14 +236,14 @@ def test_labels_that_change_move_the_pods() -> None:
     assert places(world) == ["b"]
 
 
-def test_a_cordoned_node_keeps_and_gets_daemons() -> None:
+def test_a_cordoned_node_gets_a_daemon_pod() -> None:
     world = World(nodes=1)
     world.cluster.cordon("node-0", 0)
     applied(world)
     assert places(world) == ["node-0"]
 
 
-def test_a_deleted_pod_is_made_anew_when_it_is_gone() -> None:
+def test_a_deleted_pod_is_recreated_after_its_grace_period() -> None:
     world = World(nodes=1, termination_scale=1.0)
     applied(world)
     world.delete(Pod, f"default/{world.names()[0]}")
@@ -247,14 +253,14 @@ def test_a_deleted_pod_is_made_anew_when_it_is_gone() -> None:
     assert world.phases() == {"Running": 1}
 
 
-def test_a_pod_that_succeeds_is_made_anew_at_once() -> None:
+def test_a_succeeded_pod_is_replaced_immediately() -> None:
     world = World(nodes=1)
     applied(world, template=template(annotations={"bayplan.io/run-time": "5s"}))
     world.run_until(17)
     assert len(world.added(Pod)) == 4
 
 
-def test_a_pod_that_fails_again_and_again_is_held_back() -> None:
+def test_a_repeatedly_failing_pod_is_replaced_with_exponential_backoff() -> None:
     world = World(nodes=1)
     annotations = {"bayplan.io/run-time": "1s", "bayplan.io/exit-code": "1"}
     applied(world, template=template(annotations=annotations))
@@ -280,7 +286,7 @@ def images(world: World) -> list[str]:
         pytest.param({"type": "OnDelete"}, [0, 0, 0, 0], id="on deletion only"),
     ],
 )
-def test_a_rolling_update(strategy: dict[str, Any], seen: list[int]) -> None:
+def test_a_rolling_update_obeys_max_unavailable_and_on_delete_waits(strategy: dict[str, Any], seen: list[int]) -> None:
     world = World(nodes=4, start_delay_s=10)
     spec = {"updateStrategy": {"type": "RollingUpdate", **strategy}}
     applied(world, **spec)
@@ -293,7 +299,7 @@ def test_a_rolling_update(strategy: dict[str, Any], seen: list[int]) -> None:
     assert got == seen
 
 
-def test_a_surge_starts_the_new_pod_before_the_old_one_goes() -> None:
+def test_a_surge_starts_the_new_pod_before_deleting_the_old_one() -> None:
     world = World(nodes=3, start_delay_s=10)
     spec = {"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
     applied(world, **spec)
@@ -307,14 +313,14 @@ def test_a_surge_starts_the_new_pod_before_the_old_one_goes() -> None:
     assert numbers(world) == (3, 3, 0, 3, 3)
 
 
-def test_an_update_replaces_pods_that_do_not_run_at_once() -> None:
+def test_an_update_replaces_pending_pods_immediately() -> None:
     world = World(nodes=3, binds=False)
     applied(world)
     applied(world, image="app:2")
     assert images(world) == ["app:2"] * 3
 
 
-def test_min_ready_seconds_slow_an_update_down() -> None:
+def test_min_ready_seconds_delays_a_rolling_update() -> None:
     world = World(nodes=2)
     applied(world, minReadySeconds=10)
     assert stored(world).status.number_available == 0
@@ -326,7 +332,7 @@ def test_min_ready_seconds_slow_an_update_down() -> None:
     assert images(world) == ["app:2", "app:2"]
 
 
-def test_a_surge_waits_for_min_ready_seconds_and_no_longer() -> None:
+def test_a_surge_waits_exactly_min_ready_seconds() -> None:
     world = World(nodes=2)
     spec = {"minReadySeconds": 10, "updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
     applied(world, **spec)
@@ -340,7 +346,7 @@ def test_a_surge_waits_for_min_ready_seconds_and_no_longer() -> None:
     assert images(world) == ["app:2", "app:2"]
 
 
-def test_going_back_takes_the_old_hash_again() -> None:
+def test_a_rollback_restores_the_old_revision_hash() -> None:
     world = World(nodes=1)
     hashes = []
     for image in ("app:1", "app:2", "app:1"):
@@ -349,7 +355,7 @@ def test_going_back_takes_the_old_hash_again() -> None:
     assert hashes[0] == hashes[2] != hashes[1]
 
 
-def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
+def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> None:
     world = World(nodes=2, binds=False)
     applied(world)
     recorded = []
@@ -371,7 +377,7 @@ def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
     assert numbers(other) == (2, 2, 0, 2, 2)
 
 
-def test_many_nodes_that_change_one_by_one_cost_a_look_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(nodes=100)
     applied(world)
     looks: list[str] = []

@@ -30,7 +30,7 @@ def rolled_out(world: World, **spec: Any) -> None:
     world.settle()
 
 
-def test_a_replica_set_is_named_labelled_and_owned() -> None:
+def test_a_replica_set_has_the_name_labels_annotations_and_owner_of_its_deployment() -> None:
     world = World(nodes=2)
     rolled_out(world)
     [replica_set] = world.store.all(ReplicaSet)
@@ -51,7 +51,7 @@ def test_a_replica_set_is_named_labelled_and_owned() -> None:
     assert all(item.metadata.labels == {"app": "x", "pod-template-hash": digest} for item in world.pods())
 
 
-def test_the_status_of_a_finished_rollout() -> None:
+def test_a_finished_rollout_is_reported_as_available() -> None:
     world = World(nodes=2)
     rolled_out(world)
     status = stored(world).status
@@ -62,7 +62,7 @@ def test_the_status_of_a_finished_rollout() -> None:
     ]
 
 
-def test_a_deployment_that_lacks_pods_is_not_available() -> None:
+def test_a_deployment_without_ready_pods_is_reported_as_unavailable() -> None:
     world = World(binds=False)
     rolled_out(world)
     [condition] = stored(world).status.conditions
@@ -72,7 +72,7 @@ def test_a_deployment_that_lacks_pods_is_not_available() -> None:
 
 
 @pytest.mark.parametrize(("steps", "want"), [([4, 7], 7), ([4, 1], 1), ([4, 0], 0), ([0, 3], 3)])
-def test_scaling_keeps_the_replica_set(steps: list[int], want: int) -> None:
+def test_scaling_reuses_the_replica_set(steps: list[int], want: int) -> None:
     world = World(nodes=2)
     for replicas in steps:
         rolled_out(world, replicas=replicas)
@@ -109,7 +109,7 @@ def lowest_and_highest(world: World, start: int) -> tuple[int, int]:
         pytest.param(1, "25%", "25%", 1, 2, id="a single pod"),
     ],
 )
-def test_a_rolling_update_keeps_its_limits(
+def test_a_rolling_update_obeys_max_surge_and_max_unavailable(
     replicas: int, surge: int | str, unavailable: int | str, fewest: int, most: int
 ) -> None:
     world = World(nodes=3)
@@ -124,7 +124,7 @@ def test_a_rolling_update_keeps_its_limits(
     assert stored(world).metadata.annotations["deployment.kubernetes.io/revision"] == "2"
 
 
-def test_an_update_whose_pods_never_start_keeps_the_old_pods() -> None:
+def test_a_rollout_with_pending_pods_stops_at_the_unavailability_limit() -> None:
     world = World(nodes=1)
     rolled_out(world)
     world.binds = False
@@ -133,7 +133,7 @@ def test_an_update_whose_pods_never_start_keeps_the_old_pods() -> None:
     assert world.phases() == {"Running": 3, "Pending": 2}
 
 
-def test_recreate_waits_until_the_old_pods_are_gone() -> None:
+def test_recreate_waits_until_the_old_pods_are_deleted() -> None:
     world = World(nodes=1, termination_scale=1.0)
     recreate = {"type": "Recreate"}
     rolled_out(world, strategy=recreate)
@@ -145,7 +145,7 @@ def test_recreate_waits_until_the_old_pods_are_gone() -> None:
     assert sizes(world) == [0, 4]
 
 
-def test_going_back_finds_the_old_replica_set_and_gives_it_a_new_revision() -> None:
+def test_a_rollback_reuses_the_old_replica_set_with_a_new_revision() -> None:
     world = World(nodes=2)
     for image in ("app:1", "app:2", "app:1"):
         rolled_out(world, image=image)
@@ -154,7 +154,7 @@ def test_going_back_finds_the_old_replica_set_and_gives_it_a_new_revision() -> N
     assert revisions == ["3", "2"]
 
 
-def test_history_is_limited() -> None:
+def test_old_replica_sets_are_deleted_above_the_history_limit() -> None:
     world = World(nodes=2)
     for number in range(6):
         rolled_out(world, image=f"app:{number}", revisionHistoryLimit=2)
@@ -163,7 +163,7 @@ def test_history_is_limited() -> None:
     assert left == ["app:3", "app:4", "app:5"]
 
 
-def test_a_paused_deployment_scales_and_does_not_roll() -> None:
+def test_a_paused_deployment_scales_but_does_not_roll_out() -> None:
     world = World(nodes=2)
     rolled_out(world)
     rolled_out(world, paused=True, image="app:2", replicas=6)
@@ -172,7 +172,7 @@ def test_a_paused_deployment_scales_and_does_not_roll() -> None:
     assert sizes(world) == [0, 6]
 
 
-def test_scaling_in_the_middle_of_a_rollout_is_shared() -> None:
+def test_scaling_during_a_rollout_is_proportional() -> None:
     world = World(nodes=1)
     rolled_out(world, replicas=10)
     world.binds = False
@@ -182,7 +182,7 @@ def test_scaling_in_the_middle_of_a_rollout_is_shared() -> None:
     assert sizes(world) == [15, 10]
 
 
-def test_min_ready_seconds_slow_a_rollout_down() -> None:
+def test_min_ready_seconds_delays_a_rollout() -> None:
     world = World(nodes=1)
     rolled_out(world, minReadySeconds=10)
     world.run_until(10)
@@ -194,7 +194,7 @@ def test_min_ready_seconds_slow_a_rollout_down() -> None:
     assert sizes(world) == [0, 4]
 
 
-def test_annotations_of_the_deployment_are_copied_but_not_its_own_notes() -> None:
+def test_deployment_annotations_are_copied_except_last_applied_configuration() -> None:
     world = World(nodes=1)
     document = web()
     document["metadata"]["annotations"] = {"team": "x", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
@@ -205,7 +205,7 @@ def test_annotations_of_the_deployment_are_copied_but_not_its_own_notes() -> Non
     assert "kubectl.kubernetes.io/last-applied-configuration" not in replica_set.metadata.annotations
 
 
-def test_a_taken_name_is_avoided_by_another_hash() -> None:
+def test_a_replica_set_name_collision_changes_the_hash() -> None:
     world = World(nodes=1)
     rolled_out(world)
     [name] = world.added(ReplicaSet)
@@ -218,7 +218,7 @@ def test_a_taken_name_is_avoided_by_another_hash() -> None:
     assert len(other.names(names[1])) == 4
 
 
-def test_a_recorded_cluster_keeps_its_replica_set_and_its_pods() -> None:
+def test_a_recorded_cluster_preserves_replica_sets_and_pods() -> None:
     first = World(nodes=2)
     rolled_out(first)
     world = World(nodes=0)

@@ -51,7 +51,9 @@ def numbers(world: World) -> tuple[int, int, int, int]:
     ],
 )
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"])
-def test_what_is_allowed(kind: str, spec: dict[str, Any], want: tuple[int, int, int, int]) -> None:
+def test_disruptions_allowed_follow_min_available_and_max_unavailable(
+    kind: str, spec: dict[str, Any], want: tuple[int, int, int, int]
+) -> None:
     world = World(nodes=2)
     world.apply(workload(kind, "w", replicas=4))
     world.settle()
@@ -63,7 +65,7 @@ def test_what_is_allowed(kind: str, spec: dict[str, Any], want: tuple[int, int, 
     assert condition.reason == ("SufficientPods" if want[3] else "InsufficientPods")
 
 
-def test_the_status_follows_the_pods() -> None:
+def test_the_status_is_updated_when_pods_change() -> None:
     world = World(nodes=1, termination_scale=1.0)
     world.apply(budget(minAvailable=2), workload("ReplicaSet", "w", replicas=3))
     world.settle()
@@ -80,7 +82,7 @@ def test_the_status_follows_the_pods() -> None:
     assert seen == [(3, 2, 3, 1), (4, 2, 2, 0), (3, 2, 2, 0), (3, 2, 3, 1)]
 
 
-def test_the_status_follows_the_scale_and_the_budget() -> None:
+def test_the_status_is_updated_when_scale_or_budget_changes() -> None:
     world = World(nodes=1)
     world.apply(workload("Deployment", "w", replicas=2), budget(maxUnavailable="50%"))
     world.settle()
@@ -98,7 +100,7 @@ def test_the_status_follows_the_scale_and_the_budget() -> None:
     assert list(world.store.all(PodDisruptionBudget)) == []
 
 
-def test_pods_of_other_namespaces_and_without_owner() -> None:
+def test_only_pods_of_the_namespace_count_and_max_unavailable_requires_an_owner() -> None:
     world = World(nodes=1)
     elsewhere = pod("elsewhere", labels={"app": "x"})
     elsewhere["metadata"]["namespace"] = "other"
@@ -110,7 +112,7 @@ def test_pods_of_other_namespaces_and_without_owner() -> None:
     assert numbers(world) == (0, 0, 1, 0)
 
 
-def test_a_budget_over_pods_without_scale_allows_nothing_and_says_why() -> None:
+def test_a_budget_for_pods_without_a_scale_subresource_allows_no_disruptions() -> None:
     world = World(nodes=1)
     world.apply(job("calc"), budget(maxUnavailable=1))
     world.settle()
@@ -127,7 +129,7 @@ def test_a_budget_over_pods_without_scale_allows_nothing_and_says_why() -> None:
         pytest.param({"disruptionsAllowed": 3, "expectedPods": 4}, 3, id="with one: it is kept"),
     ],
 )
-def test_a_recorded_budget_over_pods_whose_owners_are_missing(status: dict[str, int], want: int) -> None:
+def test_a_recorded_budget_preserves_its_status_if_pod_owners_are_missing(status: dict[str, int], want: int) -> None:
     world = World(nodes=1)
     orphan = pod("p", labels={"app": "x"})
     orphan["metadata"]["ownerReferences"] = [
@@ -138,14 +140,14 @@ def test_a_recorded_budget_over_pods_whose_owners_are_missing(status: dict[str, 
     assert stored(world).status.disruptions_allowed == want
 
 
-def test_a_budget_that_can_not_be_read_is_reported() -> None:
+def test_an_invalid_budget_is_reported() -> None:
     world = World(nodes=1)
     world.apply(workload("ReplicaSet", "w", replicas=1), budget(maxUnavailable="half"))
     world.settle()
     assert list(world.cluster.failures()) == ["PodDisruptionBudget default/b"]
 
 
-def test_plain_pods_are_not_watched_until_there_is_a_budget() -> None:
+def test_pods_wake_the_controller_only_if_a_budget_exists() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod("a"))
     assert world.cluster.next_wakeup() is None

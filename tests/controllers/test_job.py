@@ -35,7 +35,7 @@ def counted(world: World) -> tuple[int, int, int]:
     return status.active, status.succeeded, status.failed
 
 
-def test_pods_are_named_labelled_and_tracked() -> None:
+def test_pods_have_the_name_labels_and_finalizer_of_their_job() -> None:
     world = World(nodes=1, binds=False)
     applied(world, parallelism=2, completions=2)
     uid = stored(world).metadata.uid
@@ -55,7 +55,7 @@ def test_pods_are_named_labelled_and_tracked() -> None:
     assert first.spec is second.spec
 
 
-def test_indexed_pods_say_which_they_are() -> None:
+def test_indexed_pods_have_their_index_in_name_label_annotation_and_hostname() -> None:
     world = World(nodes=1)
     applied(world, parallelism=2, completions=3, completionMode="Indexed", run_time="10s")
     world.run_until(100)
@@ -80,7 +80,7 @@ def test_indexed_pods_say_which_they_are() -> None:
         pytest.param({"parallelism": 0}, [(0, 0), (0, 0), (0, 0)], id="no pods to do it"),
     ],
 )
-def test_how_many_pods_run(spec: dict[str, Any], seen: list[tuple[int, int]]) -> None:
+def test_parallelism_and_completions_limit_the_running_pods(spec: dict[str, Any], seen: list[tuple[int, int]]) -> None:
     world = World(nodes=1)
     applied(world, run_time="10s", **spec)
     got = []
@@ -90,7 +90,7 @@ def test_how_many_pods_run(spec: dict[str, Any], seen: list[tuple[int, int]]) ->
     assert got == seen
 
 
-def test_a_finished_job_says_so_and_lets_go_of_its_pods() -> None:
+def test_a_finished_job_is_complete_and_its_pods_have_no_finalizer() -> None:
     world = World(nodes=1)
     applied(world, completions=2, parallelism=2, run_time="10s")
     world.run_until(10)
@@ -105,7 +105,7 @@ def test_a_finished_job_says_so_and_lets_go_of_its_pods() -> None:
     assert all(item.metadata.finalizers == () for item in world.pods())
 
 
-def test_a_queue_of_work_starts_no_more_once_a_pod_has_succeeded() -> None:
+def test_a_work_queue_job_starts_no_pods_after_the_first_success() -> None:
     runs = iter([PodRun(10 * SECOND), PodRun(30 * SECOND)])
     world = World(nodes=1, run_of=lambda _: next(runs))
     applied(world, parallelism=2)
@@ -115,7 +115,7 @@ def test_a_queue_of_work_starts_no_more_once_a_pod_has_succeeded() -> None:
     assert conditions(world)[-1][0] == "Complete"
 
 
-def test_a_failed_pod_is_replaced_after_a_while_that_doubles() -> None:
+def test_failed_pods_are_replaced_with_exponential_backoff() -> None:
     world = World(nodes=1)
     applied(world, run_time="1s", exit_code=1, backoffLimit=3)
     world.run_until(1)
@@ -131,11 +131,11 @@ def test_a_failed_pod_is_replaced_after_a_while_that_doubles() -> None:
 
 
 @pytest.mark.parametrize(("failures", "want"), [(0, 0), (1, 10), (2, 20), (3, 40), (6, 320), (7, 600), (1000, 600)])
-def test_the_time_that_failures_cost(failures: int, want: int) -> None:
+def test_backoff_doubles_per_failure_up_to_ten_minutes(failures: int, want: int) -> None:
     assert backoff_end_ns(failures, 0) == want * SECOND
 
 
-def test_a_success_wipes_out_earlier_failures() -> None:
+def test_a_success_resets_the_backoff() -> None:
     runs = iter([PodRun(SECOND, 1), PodRun(SECOND), PodRun(SECOND, 1), PodRun(SECOND)])
     world = World(nodes=1, run_of=lambda _: next(runs))
     applied(world, completions=2)
@@ -149,7 +149,7 @@ def test_a_success_wipes_out_earlier_failures() -> None:
     assert conditions(world)[-1][0] == "Complete"
 
 
-def test_too_many_failures_fail_the_job_and_stop_what_still_runs() -> None:
+def test_exceeding_the_backoff_limit_fails_the_job_and_stops_its_pods() -> None:
     runs = iter([PodRun(10 * SECOND, 1), PodRun(10 * SECOND, 1), PodRun(None)])
     world = World(nodes=1, run_of=lambda _: next(runs))
     applied(world, parallelism=3, completions=3, backoffLimit=1)
@@ -164,7 +164,7 @@ def test_too_many_failures_fail_the_job_and_stop_what_still_runs() -> None:
     assert stored(world).status.completion_time is None
 
 
-def test_a_failing_job_waits_for_pods_that_linger() -> None:
+def test_a_failing_job_waits_for_terminating_pods() -> None:
     runs = iter([PodRun(10 * SECOND, 1), PodRun(None)])
     world = World(nodes=1, run_of=lambda _: next(runs), termination_scale=1.0)
     applied(world, parallelism=2, completions=2, backoffLimit=0)
@@ -176,7 +176,7 @@ def test_a_failing_job_waits_for_pods_that_linger() -> None:
     assert counted(world) == (0, 0, 2)
 
 
-def test_a_deadline_fails_the_job() -> None:
+def test_exceeding_the_active_deadline_fails_the_job() -> None:
     world = World(nodes=1)
     applied(world, activeDeadlineSeconds=30)
     world.run_until(29)
@@ -186,7 +186,7 @@ def test_a_deadline_fails_the_job() -> None:
     assert world.names() == []
 
 
-def test_time_to_live_after_the_end() -> None:
+def test_a_finished_job_is_deleted_after_its_time_to_live() -> None:
     world = World(nodes=1)
     applied(world, run_time="10s", ttlSecondsAfterFinished=60)
     world.run_until(69)
@@ -196,7 +196,7 @@ def test_time_to_live_after_the_end() -> None:
     assert list(world.store.all(Job)) == []
 
 
-def test_a_suspended_job_has_no_pods_and_starts_when_it_is_resumed() -> None:
+def test_a_suspended_job_has_no_pods_until_resumed() -> None:
     world = World(nodes=1)
     applied(world, suspend=True, run_time="10s", activeDeadlineSeconds=15)
     assert world.names() == []
@@ -210,14 +210,14 @@ def test_a_suspended_job_has_no_pods_and_starts_when_it_is_resumed() -> None:
     assert conditions(world)[-1][0] == "Complete"
 
 
-def test_suspending_stops_pods_without_counting_them() -> None:
+def test_suspending_a_job_deletes_its_pods_without_counting_failures() -> None:
     world = World(nodes=1)
     applied(world, parallelism=2, completions=2)
     applied(world, parallelism=2, completions=2, suspend=True)
     assert (world.names(), counted(world)) == ([], (0, 0, 0))
 
 
-def test_less_parallelism_stops_pods_without_counting_them() -> None:
+def test_reducing_parallelism_deletes_pods_without_counting_failures() -> None:
     world = World(nodes=1)
     applied(world, parallelism=4, completions=9)
     applied(world, parallelism=1, completions=9)
@@ -225,7 +225,7 @@ def test_less_parallelism_stops_pods_without_counting_them() -> None:
     assert len(world.names()) == 1
 
 
-def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced() -> None:
+def test_a_deleted_pod_counts_as_failed_and_is_replaced() -> None:
     world = World(nodes=1)
     applied(world)
     world.delete(Pod, f"default/{world.names()[0]}")
@@ -236,7 +236,7 @@ def test_a_pod_that_is_deleted_counts_as_failed_and_is_replaced() -> None:
     assert world.phases() == {"Running": 1}
 
 
-def test_a_pod_whose_node_goes_counts_as_failed_once() -> None:
+def test_a_pod_on_a_deleted_node_counts_as_failed_once() -> None:
     world = World(nodes=2)
     applied(world, completionMode="Indexed", completions=2, parallelism=2)
     world.delete(Node, "node-0")
@@ -246,7 +246,7 @@ def test_a_pod_whose_node_goes_counts_as_failed_once() -> None:
     assert sorted(item.metadata.name[:-5] for item in world.pods()) == ["calc-0-", "calc-1-"]
 
 
-def test_a_waiting_pod_that_is_deleted_counts_as_failed() -> None:
+def test_a_deleted_pending_pod_counts_as_failed() -> None:
     world = World(binds=False)
     applied(world)
     world.delete(Pod, f"default/{world.names()[0]}")
@@ -262,7 +262,9 @@ def test_a_waiting_pod_that_is_deleted_counts_as_failed() -> None:
         pytest.param({"podReplacementPolicy": "Failed"}, {"Terminating": 1}, id="or only when it has failed"),
     ],
 )
-def test_when_a_terminating_pod_is_replaced(policy: dict[str, str], want: dict[str, int]) -> None:
+def test_the_pod_replacement_policy_determines_when_a_terminating_pod_is_replaced(
+    policy: dict[str, str], want: dict[str, int]
+) -> None:
     world = World(nodes=1, termination_scale=1.0)
     applied(world, **policy)
     world.delete(Pod, f"default/{world.names()[0]}")
@@ -274,7 +276,7 @@ def test_when_a_terminating_pod_is_replaced(policy: dict[str, str], want: dict[s
     assert counted(world) == (1, 0, 1)
 
 
-def test_failures_of_indexes_are_counted_apart() -> None:
+def test_failures_are_counted_per_index() -> None:
     world = World(nodes=1, run_of=lambda item: PodRun(SECOND, exit_code=int("-1-" in item.metadata.name)))
     applied(world, completionMode="Indexed", completions=3, parallelism=3, backoffLimitPerIndex=1)
     world.run_until(1)
@@ -287,7 +289,7 @@ def test_failures_of_indexes_are_counted_apart() -> None:
     assert conditions(world)[-1] == ("Failed", "True", "FailedIndexes")
 
 
-def test_too_many_failed_indexes_fail_the_job() -> None:
+def test_exceeding_max_failed_indexes_fails_the_job() -> None:
     world = World(nodes=1, run_of=lambda item: PodRun(SECOND, 1) if "-0-" in item.metadata.name else None)
     applied(world, completionMode="Indexed", completions=3, parallelism=3, backoffLimitPerIndex=0, maxFailedIndexes=0)
     world.run_until(1)
@@ -295,13 +297,13 @@ def test_too_many_failed_indexes_fail_the_job() -> None:
     assert counted(world) == (0, 0, 3)
 
 
-def test_a_job_that_another_controller_manages_is_left_alone() -> None:
+def test_a_job_managed_by_another_controller_is_ignored() -> None:
     world = World(nodes=1)
     applied(world, managedBy="example.com/controller")
     assert world.names() == []
 
 
-def test_an_indexed_job_whose_pods_are_known_goes_on_where_it_was() -> None:
+def test_a_recorded_indexed_job_continues_with_its_remaining_indexes() -> None:
     first = World(nodes=1)
     applied(first, completionMode="Indexed", completions=4, parallelism=2, run_time="10s")
     first.run_until(10)
@@ -314,7 +316,7 @@ def test_an_indexed_job_whose_pods_are_known_goes_on_where_it_was() -> None:
     assert conditions(world)[-1][0] == "Complete"
 
 
-def test_a_large_job_is_worked_off() -> None:
+def test_a_job_with_1000_indexes_completes() -> None:
     world = World(nodes=1)
     applied(world, completionMode="Indexed", completions=1000, parallelism=100, run_time="10s")
     world.run_until(1000)
@@ -323,7 +325,7 @@ def test_a_large_job_is_worked_off() -> None:
     assert len(world.added(Pod)) == 1000
 
 
-def test_a_job_without_labels_of_its_own_gets_pods_all_the_same() -> None:
+def test_a_job_without_template_labels_creates_pods() -> None:
     world = World(nodes=1)
     body = template()
     del body["metadata"]["labels"]

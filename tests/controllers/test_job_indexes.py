@@ -23,7 +23,7 @@ from bayplan.objects.pod import Pod
         pytest.param([5, 7, 6], "5-7", id="a gap is closed"),
     ],
 )
-def test_sets_as_text(indexes: list[int], want: str) -> None:
+def test_index_sets_are_formatted_as_intervals(indexes: list[int], want: str) -> None:
     got = IndexSet()
     for index in indexes:
         got.add(index)
@@ -33,7 +33,7 @@ def test_sets_as_text(indexes: list[int], want: str) -> None:
 
 
 @given(st.lists(st.integers(0, 40)))
-def test_an_index_set_is_a_set(indexes: list[int]) -> None:
+def test_an_index_set_behaves_like_a_set(indexes: list[int]) -> None:
     got = IndexSet()
     for index in indexes:
         got.add(index)
@@ -41,7 +41,7 @@ def test_an_index_set_is_a_set(indexes: list[int]) -> None:
     assert len(got) == len(set(indexes))
 
 
-def test_the_smallest_pending_indexes_come_first() -> None:
+def test_the_lowest_pending_indexes_are_returned_first() -> None:
     pending = PendingIndexes(done="0,2", failed="4")
     pending.start(1)
     assert pending.take(3, 10) == [3, 5, 6]
@@ -56,7 +56,7 @@ def test_the_smallest_pending_indexes_come_first() -> None:
     assert pending.take(5, 8) == [5]
 
 
-def test_a_done_index_is_not_started_again() -> None:
+def test_a_completed_index_is_not_returned_again() -> None:
     pending = PendingIndexes()
     assert pending.take(2, 2) == [0, 1]
     pending.start(0)
@@ -67,7 +67,7 @@ def test_a_done_index_is_not_started_again() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["take", "stop", "done", "fail"]), st.integers(0, 9)), max_size=40))
-def test_taking_agrees_with_a_search(steps: list[tuple[str, int]]) -> None:
+def test_pending_indexes_match_a_linear_search(steps: list[tuple[str, int]]) -> None:
     pending = PendingIndexes()
     active: set[int] = set()
     over: set[int] = set()
@@ -90,6 +90,6 @@ def test_taking_agrees_with_a_search(steps: list[tuple[str, int]]) -> None:
 
 
 @pytest.mark.parametrize(("text", "want"), [("7", 7), ("0", 0), ("-1", -1), ("x", -1), ("", -1)])
-def test_the_index_of_a_pod(text: str, want: int) -> None:
+def test_completion_index_parses_the_annotation(text: str, want: int) -> None:
     metadata = ObjectMeta(annotations={"batch.kubernetes.io/job-completion-index": text})
     assert completion_index(Pod(metadata=metadata)) == want

@@ -95,7 +95,7 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
         ),
     ],
 )
-def test_a_server_takes_steps(
+def test_refused_reconciles_are_retried_with_backoff_and_unexpected_exceptions_are_not(
     problems: tuple[Exception | None, ...], want: list[tuple[str, float]], caplog: pytest.LogCaptureFixture
 ) -> None:
     manager, controller, _ = managed(*problems, retries=True)
@@ -114,7 +114,7 @@ def test_a_step_is_one_reconcile() -> None:
     assert len(controller.calls) == 2
 
 
-def test_a_simulation_does_everything_and_waits_for_a_change_after_a_failure() -> None:
+def test_a_simulation_retries_a_failed_reconcile_only_after_a_change() -> None:
     manager, controller, store = managed(REFUSED, retries=False)
     manager.run(0)
     assert controller.calls == [("n/a", 0.0), ("n/b", 0.0)]
@@ -128,13 +128,13 @@ def test_a_simulation_does_everything_and_waits_for_a_change_after_a_failure() -
     assert (controller.calls[2:], manager.failures) == ([("n/a", 1.0)], {})
 
 
-def test_a_bug_ends_a_simulation() -> None:
+def test_an_unexpected_exception_ends_a_simulation() -> None:
     manager, _, _ = managed(ZeroDivisionError(), retries=False)
     with pytest.raises(ZeroDivisionError):
         manager.run(0)
 
 
-def test_what_is_asked_for_is_due_at_once() -> None:
+def test_a_requested_reconcile_is_due_immediately() -> None:
     manager, controller, _ = managed(retries=True)
     manager.run(0)
     manager.ask(controller, "n/b", SECOND_NS)

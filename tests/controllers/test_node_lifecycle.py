@@ -48,14 +48,14 @@ def taints(world: World, name: str = "n") -> list[str]:
         ),
     ],
 )
-def test_taints_of_a_node(state: dict[str, Any], want: list[str]) -> None:
+def test_node_conditions_and_cordons_set_and_remove_taints(state: dict[str, Any], want: list[str]) -> None:
     world = World()
     world.apply(node("n", **state))
     world.settle()
     assert taints(world) == want
 
 
-def test_taints_follow_the_node_back() -> None:
+def test_taints_are_removed_when_the_node_is_ready_again() -> None:
     world = World()
     world.apply(node("n", conditions=[NOT_READY]))
     world.settle()
@@ -78,7 +78,9 @@ def test_taints_follow_the_node_back() -> None:
         pytest.param([{"operator": "Exists"}], None, id="everything, forever"),
     ],
 )
-def test_pods_leave_a_node_that_is_not_ready(tolerations: list[dict[str, Any]], leaves: int | None) -> None:
+def test_pods_are_evicted_from_a_not_ready_node_after_their_toleration_seconds(
+    tolerations: list[dict[str, Any]], leaves: int | None
+) -> None:
     world = World()
     world.apply(node("n"), pod("p", nodeName="n", tolerations=tolerations))
     world.run_until(10)
@@ -95,7 +97,7 @@ def test_pods_leave_a_node_that_is_not_ready(tolerations: list[dict[str, Any]], 
     assert world.names() == []
 
 
-def test_a_node_that_recovers_in_time_keeps_its_pods_and_the_clock_starts_anew() -> None:
+def test_a_recovered_node_restarts_the_toleration_time() -> None:
     world = World()
     world.apply(node("n"), pod("p", nodeName="n"))
     for seconds, condition in ((0, NOT_READY), (200, READY), (250, NOT_READY)):
@@ -108,7 +110,7 @@ def test_a_node_that_recovers_in_time_keeps_its_pods_and_the_clock_starts_anew()
     assert world.names() == []
 
 
-def test_a_no_execute_taint_of_the_user_takes_effect_at_once_and_on_pods_that_come_later() -> None:
+def test_a_no_execute_taint_evicts_existing_and_new_pods_immediately() -> None:
     world = World()
     taint = {"key": "mine", "effect": "NoExecute"}
     world.apply(node("n"), pod("before", nodeName="n"), node("n", taints=[taint]))
@@ -128,7 +130,7 @@ def test_a_no_execute_taint_of_the_user_takes_effect_at_once_and_on_pods_that_co
     assert world.names() == ["guest"]
 
 
-def test_finished_pods_stay() -> None:
+def test_finished_pods_are_not_evicted() -> None:
     world = World()
     world.apply(node("n"), pod("p", nodeName="n", status={"phase": "Succeeded"}))
     world.apply(node("n", taints=[{"key": "mine", "effect": "NoExecute"}]))

@@ -98,7 +98,7 @@ def phases(world: World) -> dict[str, str]:
         ),
     ],
 )
-def test_a_claim_is_bound_to(objects: list[Json], want: str) -> None:
+def test_a_claim_is_bound_to_the_smallest_matching_volume(objects: list[Json], want: str) -> None:
     world = World()
     world.apply(*objects)
     world.settle()
@@ -106,7 +106,7 @@ def test_a_claim_is_bound_to(objects: list[Json], want: str) -> None:
     assert {name for name, phase in phases(world).items() if phase == "Bound"} == ({want} if want else set())
 
 
-def test_a_claim_of_a_class_that_does_not_wait_gets_its_volume_made() -> None:
+def test_an_immediate_binding_claim_is_provisioned() -> None:
     world = World()
     world.apply(storage_class("fast"), claim(storageClassName="fast"))
     world.settle()
@@ -116,7 +116,7 @@ def test_a_claim_of_a_class_that_does_not_wait_gets_its_volume_made() -> None:
     assert (made.spec.capacity, made.spec.node_affinity) == ({"storage": "1Gi"}, None)
 
 
-def test_a_claim_that_is_bound_in_another_cluster_is_left_alone() -> None:
+def test_a_claim_bound_by_the_source_cluster_is_ignored() -> None:
     world = World()
     copy = claim(storageClassName="fast")
     copy["metadata"] = {**copy["metadata"], "annotations": {BOUND_BY_SOURCE: "yes"}}
@@ -126,7 +126,7 @@ def test_a_claim_that_is_bound_in_another_cluster_is_left_alone() -> None:
     assert [each.metadata.name for each in world.store.all(PersistentVolume)] == ["pv"]
 
 
-def test_a_claim_that_names_no_class_gets_the_default_one() -> None:
+def test_a_claim_without_a_storage_class_gets_the_default_class() -> None:
     world = World()
     without = claim()
     del without["spec"]["storageClassName"]
@@ -137,7 +137,7 @@ def test_a_claim_that_names_no_class_gets_the_default_one() -> None:
     assert (found.spec.storage_class_name, bound(world) != "") == ("fast", True)
 
 
-def test_two_claims_never_share_a_volume() -> None:
+def test_a_volume_is_bound_to_only_one_claim() -> None:
     world = World()
     world.apply(volume("one"), claim("a"), claim("b"))
     world.settle()
@@ -148,7 +148,7 @@ def test_two_claims_never_share_a_volume() -> None:
 
 
 @pytest.mark.parametrize(("policy", "want"), [("Retain", {"pv": "Released"}), ("Delete", {})])
-def test_the_volume_of_a_deleted_claim_goes_as_it_asks_for(policy: str, want: dict[str, str]) -> None:
+def test_the_reclaim_policy_retains_or_deletes_the_volume_of_a_deleted_claim(policy: str, want: dict[str, str]) -> None:
     world = World()
     world.apply(volume("pv", policy=policy), claim())
     world.settle()

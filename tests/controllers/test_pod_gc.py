@@ -8,7 +8,7 @@ from bayplan.objects.node import Node
 from tests.cluster.world import World, as_pod, pod
 
 
-def test_pods_of_a_node_that_is_gone_fail_and_go() -> None:
+def test_pods_on_a_deleted_node_fail_and_are_deleted() -> None:
     world = World(nodes=1, termination_scale=1.0)
     world.apply(pod("p", nodeName="node-0"))
     world.delete(Node, "node-0")
@@ -30,7 +30,7 @@ def test_pods_of_a_node_that_is_gone_fail_and_go() -> None:
         pytest.param(2, ["c", "d"], id="the oldest pods are deleted"),
     ],
 )
-def test_finished_pods(threshold: int, want: list[str]) -> None:
+def test_the_oldest_finished_pods_are_deleted_above_the_threshold(threshold: int, want: list[str]) -> None:
     world = World(nodes=1, terminated_pod_threshold=threshold)
     for number, name in enumerate("abcd"):
         world.run_until(number)
@@ -41,7 +41,7 @@ def test_finished_pods(threshold: int, want: list[str]) -> None:
     assert world.phases() == {"Succeeded": len(want)}
 
 
-def test_running_pods_do_not_count() -> None:
+def test_running_pods_do_not_count_against_the_threshold() -> None:
     world = World(nodes=1, terminated_pod_threshold=1)
     world.apply(pod("a"), pod("b"), pod("c", annotations={"bayplan.io/run-time": "1s"}))
     world.settle()

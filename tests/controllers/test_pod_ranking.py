@@ -61,12 +61,12 @@ def make(
         pytest.param(make("b", restarts=4), make("a", restarts=1), id="with the same ready time, more restarts"),
     ],
 )
-def test_order_of_a_replica_set(first: Pod, second: Pod) -> None:
+def test_pods_of_a_replica_set_are_ranked_for_deletion_like_upstream(first: Pod, second: Pod) -> None:
     for pods in ([first, second], [second, first]):
         assert rank_for_deletion(pods, pods, NOW * SECOND_NS) == [first, second]
 
 
-def test_pods_that_share_a_node_with_more_of_their_kind_go_first() -> None:
+def test_pods_sharing_a_node_with_more_related_pods_are_deleted_first() -> None:
     crowded, alone, sibling = make("b", node="n1"), make("a", node="n2"), make("c", node="n1")
     assert rank_for_deletion([alone, crowded], [alone, crowded, sibling], NOW * SECOND_NS) == [crowded, alone]
     finished = make("d", node="n2", phase="Succeeded")
@@ -74,7 +74,7 @@ def test_pods_that_share_a_node_with_more_of_their_kind_go_first() -> None:
     assert rank_for_deletion([alone, crowded], related, NOW * SECOND_NS) == [crowded, alone]
 
 
-def test_order_of_a_job_goes_by_exact_times() -> None:
+def test_pods_of_a_job_are_ranked_by_exact_times() -> None:
     older, younger = make("a", age=1001), make("b", age=1000)
     assert rank_active([older, younger]) == [younger, older]
     pending = make("c", phase="Pending", ready=False)

@@ -15,7 +15,9 @@ KINDS = [pytest.param(ReplicaSet, id="ReplicaSet"), pytest.param(ReplicationCont
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_pods_are_named_labelled_and_owned(kind: type[ReplicaSet] | type[ReplicationController]) -> None:
+def test_pods_have_the_name_labels_and_owner_of_their_controller(
+    kind: type[ReplicaSet] | type[ReplicationController],
+) -> None:
     world = World(nodes=1, binds=False)
     world.apply(workload(kind.__name__, "web", replicas=2))
     world.settle()
@@ -41,7 +43,7 @@ def test_pods_are_named_labelled_and_owned(kind: type[ReplicaSet] | type[Replica
         pytest.param([0, 1], 1, id="from none"),
     ],
 )
-def test_the_number_of_pods_follows(kind: type[Any], steps: list[int], want: int) -> None:
+def test_the_number_of_pods_follows_the_replicas(kind: type[Any], steps: list[int], want: int) -> None:
     world = World(nodes=2)
     for replicas in steps:
         world.apply(workload(kind.__name__, "web", replicas=replicas))
@@ -53,7 +55,7 @@ def test_the_number_of_pods_follows(kind: type[Any], steps: list[int], want: int
     assert status.observed_generation == stored.metadata.generation
 
 
-def test_replicas_default_to_one_and_a_controller_without_template_asks_for_none() -> None:
+def test_replicas_default_to_one_and_a_controller_without_template_creates_no_pods() -> None:
     world = World(nodes=1)
     world.apply(workload("ReplicaSet", "web"))
     document = workload("ReplicationController", "bare", replicas=3)
@@ -71,7 +73,7 @@ def test_replicas_default_to_one_and_a_controller_without_template_asks_for_none
         pytest.param("Failed", {"Failed": 1, "Running": 2}, id="a pod that failed"),
     ],
 )
-def test_a_pod_that_ends_is_replaced_and_stays(phase: str, want: dict[str, int]) -> None:
+def test_a_finished_pod_is_replaced_and_not_deleted(phase: str, want: dict[str, int]) -> None:
     world = World(nodes=1)
     exit_code = "0" if phase == "Succeeded" else "1"
     annotations = {"bayplan.io/run-time": "90s", "bayplan.io/exit-code": exit_code}
@@ -95,7 +97,7 @@ def test_a_deleted_pod_is_replaced() -> None:
     assert first not in world.names()
 
 
-def test_a_terminating_pod_is_replaced_at_once_and_counted_apart() -> None:
+def test_a_terminating_pod_is_replaced_immediately_and_counted_separately() -> None:
     world = World(nodes=1, termination_scale=1.0)
     world.apply(workload("ReplicaSet", "web", replicas=2))
     world.settle()
@@ -109,7 +111,7 @@ def test_a_terminating_pod_is_replaced_at_once_and_counted_apart() -> None:
     assert (stored.status.replicas, stored.status.terminating_replicas) == (2, 0)
 
 
-def test_pods_of_others_are_left_alone() -> None:
+def test_pods_without_an_owner_are_not_adopted() -> None:
     world = World(nodes=1)
     world.apply(pod("stranger", labels={"app": "x"}), workload("ReplicaSet", "web", replicas=1))
     world.settle()
@@ -117,7 +119,7 @@ def test_pods_of_others_are_left_alone() -> None:
     assert world.pods("stranger")[0].metadata.owner_references == ()
 
 
-def test_available_after_min_ready_seconds() -> None:
+def test_pods_are_available_after_min_ready_seconds() -> None:
     world = World(nodes=1)
     world.apply(workload("ReplicaSet", "web", replicas=2, minReadySeconds=10))
     world.settle()
@@ -129,7 +131,7 @@ def test_available_after_min_ready_seconds() -> None:
     assert stored.status.available_replicas == 2
 
 
-def test_all_pods_of_a_large_set_share_spec_labels_and_owners() -> None:
+def test_pods_of_a_large_replica_set_share_spec_labels_owners_and_status() -> None:
     world = World(binds=False)
     world.apply(workload("ReplicaSet", "web", replicas=10_000))
     world.settle()
@@ -143,7 +145,7 @@ def test_all_pods_of_a_large_set_share_spec_labels_and_owners() -> None:
     world.store.check_invariants()
 
 
-def test_pods_that_start_one_after_the_other_cost_a_reconcile_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_bound_pod_causes_one_reconcile_and_simultaneous_deletions_two(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(nodes=1, binds=False)
     world.apply(workload("ReplicaSet", "web", replicas=200))
     world.settle()

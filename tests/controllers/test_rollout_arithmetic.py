@@ -55,12 +55,12 @@ def replica_set(name: str, size: int, *, most: int | None = None, created: str =
         pytest.param("0%", True, 0, id="none"),
     ],
 )
-def test_scaled_values_of_ten(value: IntOrString | None, round_up: bool, want: int) -> None:
+def test_scaled_value_rounds_percentages_up_or_down(value: IntOrString | None, round_up: bool, want: int) -> None:
     assert scaled_value(value, 10, round_up=round_up) == want
 
 
 @pytest.mark.parametrize("value", ["25", "25 %", "a%", "%", ""])
-def test_what_is_no_percentage_is_refused(value: str) -> None:
+def test_invalid_percentages_are_refused(value: str) -> None:
     with pytest.raises(InputError, match="percentage"):
         scaled_value(value, 10, round_up=True)
 
@@ -79,7 +79,7 @@ def test_what_is_no_percentage_is_refused(value: str) -> None:
         ),
     ],
 )
-def test_limits_of_a_rollout(item: Deployment, want: tuple[int, int]) -> None:
+def test_rollout_limits_are_derived_from_max_surge_and_max_unavailable(item: Deployment, want: tuple[int, int]) -> None:
     assert rollout_limits(item) == want
 
 
@@ -100,7 +100,7 @@ def test_limits_of_a_rollout(item: Deployment, want: tuple[int, int]) -> None:
         ),
     ],
 )
-def test_size_of_the_new_set(item: Deployment, new: int, every: int, want: int) -> None:
+def test_new_set_size_is_limited_by_replicas_and_surge(item: Deployment, new: int, every: int, want: int) -> None:
     assert new_set_size(item, new, every) == want
 
 
@@ -149,7 +149,9 @@ def test_size_of_the_new_set(item: Deployment, new: int, every: int, want: int) 
         ),
     ],
 )
-def test_scaling_in_the_middle_of_a_rollout(item: Deployment, sets: list[ReplicaSet], want: dict[str, int]) -> None:
+def test_share_scaling_distributes_replicas_proportionally(
+    item: Deployment, sets: list[ReplicaSet], want: dict[str, int]
+) -> None:
     assert share_scaling(item, sets) == want
 
 
@@ -158,7 +160,7 @@ def test_scaling_in_the_middle_of_a_rollout(item: Deployment, sets: list[Replica
     replicas=st.integers(0, 200),
     surge=st.integers(0, 20),
 )
-def test_shares_add_up_to_what_is_allowed(sizes: list[int], replicas: int, surge: int) -> None:
+def test_shared_sizes_add_up_to_the_allowed_total(sizes: list[int], replicas: int, surge: int) -> None:
     # The first set gives what rounding left over, at most all it has: then more stays than is allowed, upstream too.
     sets = [replica_set(str(number), size, most=sum(sizes)) for number, size in enumerate(sizes)]
     got = share_scaling(deployment(replicas, surge, 1), sets)
@@ -171,6 +173,6 @@ def test_shares_add_up_to_what_is_allowed(sizes: list[int], replicas: int, surge
     ("text", "want"),
     [("7", 7), ("", None), ("-1", None), ("x", None), ("2147483648", None), ("99999999999", None)],
 )
-def test_counts_in_annotations(text: str, want: int | None) -> None:
+def test_invalid_counts_in_annotations_are_ignored(text: str, want: int | None) -> None:
     metadata = ObjectMeta(annotations={DESIRED_REPLICAS_ANNOTATION: text})
     assert read_count(ReplicaSet(metadata=metadata), DESIRED_REPLICAS_ANNOTATION) == want

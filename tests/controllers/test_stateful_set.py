@@ -36,11 +36,11 @@ def applied(world: World, **spec: Any) -> None:
     ("name", "want"),
     [("db-0", 0), ("my-db-12", 12), ("db", -1), ("db-", -1), ("db-x", -1), ("db-2147483648", -1), ("-7", 7)],
 )
-def test_ordinals_of_names(name: str, want: int) -> None:
+def test_ordinal_of_parses_the_ordinal_of_a_pod_name(name: str, want: int) -> None:
     assert ordinal_of(name) == want
 
 
-def test_pods_are_numbered_and_labelled() -> None:
+def test_pods_have_ordinal_names_labels_and_hostnames() -> None:
     world = World(nodes=1)
     applied(world)
     revision = stored(world).status.update_revision
@@ -65,13 +65,13 @@ def test_pods_are_numbered_and_labelled() -> None:
         pytest.param(PARALLEL, ["db-0", "db-1", "db-2"], id="in parallel, all at once"),
     ],
 )
-def test_pods_that_do_not_start_hold_back_the_next(spec: dict[str, Any], want: list[str]) -> None:
+def test_an_unready_pod_blocks_the_next_pod_unless_parallel(spec: dict[str, Any], want: list[str]) -> None:
     world = World(binds=False)
     applied(world, **spec)
     assert world.names() == want
 
 
-def test_pods_start_in_order_as_each_gets_ready() -> None:
+def test_pods_start_in_order_when_the_previous_one_is_ready() -> None:
     world = World(nodes=1, start_delay_s=10)
     applied(world)
     seen = []
@@ -81,7 +81,7 @@ def test_pods_start_in_order_as_each_gets_ready() -> None:
     assert seen == [{"Pending": 1}, {"Running": 1, "Pending": 1}, {"Running": 2, "Pending": 1}, {"Running": 3}]
 
 
-def test_min_ready_seconds_hold_back_the_next() -> None:
+def test_min_ready_seconds_delays_the_next_pod() -> None:
     world = World(nodes=1)
     applied(world, minReadySeconds=5)
     seen = []
@@ -91,7 +91,7 @@ def test_min_ready_seconds_hold_back_the_next() -> None:
     assert seen == [(1, 0), (2, 1), (3, 2), (3, 3)]
 
 
-def test_the_first_ordinal_can_be_chosen() -> None:
+def test_ordinals_start_at_the_configured_number() -> None:
     world = World(nodes=1)
     applied(world, ordinals={"start": 5})
     assert world.names() == ["db-5", "db-6", "db-7"]
@@ -104,7 +104,7 @@ def test_the_first_ordinal_can_be_chosen() -> None:
         pytest.param(PARALLEL, ["db-4", "db-3", "db-2"], id="in parallel, all at once"),
     ],
 )
-def test_scaling_down_goes_from_the_top(spec: dict[str, Any], first: list[str]) -> None:
+def test_scaling_down_deletes_the_highest_ordinals_first(spec: dict[str, Any], first: list[str]) -> None:
     world = World(nodes=1, termination_scale=1.0)
     applied(world, replicas=5, **spec)
     applied(world, replicas=2, **spec)
@@ -115,7 +115,7 @@ def test_scaling_down_goes_from_the_top(spec: dict[str, Any], first: list[str]) 
     assert world.deleted(Pod) == ["db-4", "db-3", "db-2"]
 
 
-def test_an_ordered_set_with_a_pod_that_waits_does_not_shrink() -> None:
+def test_an_ordered_set_with_a_pending_pod_does_not_scale_down() -> None:
     world = World(nodes=1)
     applied(world, replicas=3)
     world.binds = False
@@ -128,7 +128,7 @@ def test_an_ordered_set_with_a_pod_that_waits_does_not_shrink() -> None:
     assert world.names() == ["db-0", "db-1"]
 
 
-def test_a_deleted_pod_comes_back_under_its_name_when_it_is_gone() -> None:
+def test_a_deleted_pod_is_recreated_with_its_name_after_its_grace_period() -> None:
     world = World(nodes=1, termination_scale=1.0)
     applied(world)
     before = world.pods()[1]
@@ -143,7 +143,7 @@ def test_a_deleted_pod_comes_back_under_its_name_when_it_is_gone() -> None:
 
 
 @pytest.mark.parametrize("exit_code", ["0", "1"])
-def test_a_pod_that_ends_is_made_anew(exit_code: str) -> None:
+def test_a_finished_pod_is_recreated(exit_code: str) -> None:
     world = World(nodes=1)
     annotations = {"bayplan.io/run-time": "90s", "bayplan.io/exit-code": exit_code}
     applied(world, replicas=1, template=template(annotations=annotations))
@@ -152,7 +152,7 @@ def test_a_pod_that_ends_is_made_anew(exit_code: str) -> None:
     assert world.added(Pod) == ["db-0", "db-0"]
 
 
-def test_a_stranger_of_that_name_is_reported() -> None:
+def test_a_pod_with_a_conflicting_name_is_reported() -> None:
     world = World(nodes=1)
     world.apply(pod("db-1"))
     applied(world)
@@ -160,7 +160,7 @@ def test_a_stranger_of_that_name_is_reported() -> None:
     assert list(world.cluster.failures()) == ["StatefulSet default/db"]
 
 
-def test_a_set_made_anew_adopts_the_orphans_of_the_old_one() -> None:
+def test_a_recreated_set_adopts_orphaned_pods() -> None:
     world = World(nodes=1)
     applied(world)
     before = [item.metadata.uid for item in world.pods()]
@@ -183,7 +183,7 @@ def claims(world: World) -> dict[str, list[str]]:
     return {item.metadata.name: [owner.kind for owner in item.metadata.owner_references] for item in found}
 
 
-def test_each_pod_has_its_claim() -> None:
+def test_each_pod_gets_a_claim_from_the_template() -> None:
     world = World(nodes=1)
     body = template(volumes=[{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}])
     applied(world, replicas=2, volumeClaimTemplates=CLAIMS, template=body)
@@ -199,7 +199,7 @@ def test_each_pod_has_its_claim() -> None:
         assert tmp.name == "tmp"
 
 
-def test_a_claim_outlives_its_pod_and_is_used_again() -> None:
+def test_a_claim_is_reused_after_scaling_down_and_up() -> None:
     world = World(nodes=1)
     applied(world, replicas=2, volumeClaimTemplates=CLAIMS)
     before = world.store.get(PersistentVolumeClaim, "default/data-db-1")
@@ -241,7 +241,7 @@ def test_a_claim_outlives_its_pod_and_is_used_again() -> None:
         ),
     ],
 )
-def test_what_becomes_of_claims(
+def test_the_retention_policy_determines_when_claims_are_deleted(
     policy: dict[str, str], running: dict[str, list[str]], shrunk: set[str], deleted: set[str]
 ) -> None:
     world = World(nodes=1)
@@ -263,7 +263,7 @@ def images(world: World) -> list[str]:
     return [item.spec.containers[0].image for item in world.pods()]
 
 
-def test_an_update_goes_from_the_top_one_at_a_time() -> None:
+def test_a_rolling_update_replaces_one_pod_at_a_time_from_the_highest_ordinal() -> None:
     world = World(nodes=1, start_delay_s=10)
     applied(world)
     world.run_until(30)
@@ -283,7 +283,7 @@ def test_an_update_goes_from_the_top_one_at_a_time() -> None:
     assert (status.current_replicas, status.updated_replicas) == (3, 3)
 
 
-def test_an_update_stops_at_the_partition() -> None:
+def test_a_rolling_update_stops_at_the_partition() -> None:
     world = World(nodes=1)
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
     applied(world, updateStrategy=strategy)
@@ -297,7 +297,7 @@ def test_an_update_stops_at_the_partition() -> None:
     assert (status.current_replicas, status.updated_replicas) == (1, 2)
 
 
-def test_on_delete_updates_what_is_deleted() -> None:
+def test_on_delete_updates_only_deleted_pods() -> None:
     world = World(nodes=1)
     applied(world, updateStrategy={"type": "OnDelete"})
     applied(world, updateStrategy={"type": "OnDelete"}, image="app:2")
@@ -307,7 +307,7 @@ def test_on_delete_updates_what_is_deleted() -> None:
     assert images(world) == ["app:1", "app:2", "app:1"]
 
 
-def test_going_back_takes_the_old_revision_again() -> None:
+def test_a_rollback_restores_the_old_revision() -> None:
     world = World(nodes=1)
     revisions = []
     for image in ("app:1", "app:2", "app:1"):
@@ -317,7 +317,7 @@ def test_going_back_takes_the_old_revision_again() -> None:
     assert images(world) == ["app:1"] * 3
 
 
-def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
+def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> None:
     first = World(nodes=1)
     applied(first)
     world = World()
@@ -331,7 +331,7 @@ def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
     assert stored(world).status.update_revision == renamed
 
 
-def test_a_large_ordered_set_starts_without_looking_at_all_pods_each_time() -> None:
+def test_an_ordered_set_with_400_pods_becomes_ready_and_recovers() -> None:
     world = World(nodes=1)
     applied(world, replicas=400)
     assert stored(world).status.ready_replicas == 400

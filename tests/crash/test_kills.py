@@ -13,7 +13,7 @@ from tests.crash.watcher import Watcher
 from tests.crash.writer import Pending, Writer, document, number_of
 
 
-def test_nothing_is_lost_half_or_undone(tmp_path: Path) -> None:
+def test_kills_lose_no_acknowledged_write(tmp_path: Path) -> None:
     write_objects(tmp_path / "objects.json", 50)
     figures = Run(tmp_path, 3, [str(tmp_path / "objects.json")], print).kill_often(4)
     assert figures.kills == 4
@@ -21,7 +21,7 @@ def test_nothing_is_lost_half_or_undone(tmp_path: Path) -> None:
     assert figures.events > 5
 
 
-def test_what_would_be_lost_or_undone_is_noticed() -> None:
+def test_lost_half_written_and_undone_changes_are_detected() -> None:
     writer = Writer(0, Random(1), [0])
     writer.known = {"w0-1": 5, "w0-2": 6}
     writer.pending = [Pending("w0-2", None)]

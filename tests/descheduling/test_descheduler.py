@@ -132,7 +132,9 @@ CASES = [
 
 
 @pytest.mark.parametrize(("text", "items", "want"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-def test_a_plugin_evicts(text: str, items: tuple[str, ...], want: list[str], tmp_path: Path) -> None:
+def test_each_plugin_evicts_the_expected_pods(
+    text: str, items: tuple[str, ...], want: list[str], tmp_path: Path
+) -> None:
     assert evicted(run(tmp_path, text, *items)) == want
 
 
@@ -145,7 +147,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize("item", [pytest.param(each[1], id=each[0]) for each in KEPT])
-def test_a_pod_stays_that_is(item: str, tmp_path: Path) -> None:
+def test_protected_pods_are_not_evicted(item: str, tmp_path: Path) -> None:
     assert evicted(run(tmp_path, LIFE_TIME, *NODES, item)) == []
 
 
@@ -158,7 +160,9 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize(("evictor", "item"), [pytest.param(*each[1:], id=each[0]) for each in ALLOWED])
-def test_a_pod_goes_because_of(evictor: str, item: str, tmp_path: Path) -> None:
+def test_annotations_and_evictor_settings_allow_evicting_protected_pods(
+    evictor: str, item: str, tmp_path: Path
+) -> None:
     text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", evictor=evictor)
     assert evicted(run(tmp_path, text, *NODES, item)) == ["p"]
 
@@ -171,7 +175,7 @@ def test_a_disruption_budget_limits_evictions(tmp_path: Path) -> None:
     assert evicted(run(tmp_path, LIFE_TIME, *NODES, pod("p", "n1"), budget)) == []
 
 
-def test_the_limits_of_a_run_count(tmp_path: Path) -> None:
+def test_the_maximum_evictions_per_node_is_honoured(tmp_path: Path) -> None:
     text = policy(
         "PodLifeTime", "{maxPodLifeTimeSeconds: 60}", point="deschedule", top="maxNoOfPodsToEvictPerNode: 1\n"
     )
@@ -179,7 +183,7 @@ def test_the_limits_of_a_run_count(tmp_path: Path) -> None:
     assert evicted(result) == ["p", "r"]
 
 
-def test_it_runs_again_when_a_pod_has_come_of_age(tmp_path: Path) -> None:
+def test_a_later_run_evicts_a_pod_that_has_become_too_old(tmp_path: Path) -> None:
     text = policy("PodLifeTime", "{maxPodLifeTimeSeconds: 420}", point="deschedule")
     result = run(tmp_path, text, *NODES, pod("p", "n1"), until=60)
     assert result.descheduled is not None
@@ -227,7 +231,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "message"), [pytest.param(*each[1:], id=each[0]) for each in MISTAKES])
-def test_a_mistake_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_policy_is_refused_with_the_line(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "p.yaml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:

@@ -23,26 +23,26 @@ from bayplan.engine.what_if import ChangedRows, Trial
 from bayplan.state import pod_moves
 from bayplan.state.pod_moves import PodMoves
 from tests.engine.plan_histories import NO_LIMIT
+from tests.engine.test_first_failures import test_refreshed_first_failures_equal_a_new_computation as values
 from tests.engine.test_first_failures import (
-    test_two_pods_alike_may_each_have_the_node_that_they_are_nominated_to as alike,
+    test_two_equal_pods_each_fit_only_on_their_nominated_node as alike,
 )
-from tests.engine.test_first_failures import test_values_follow_every_change as values
-from tests.engine.test_plan import test_a_plan_says_what_a_new_one_says_after_every_change as plans
-from tests.engine.test_preemption import test_a_budget_that_came_since_the_last_search_protects_its_pods as budgets
-from tests.engine.test_preemption import test_a_nominated_pod_counts_once_however_often_filters_are_asked as once
+from tests.engine.test_plan import test_a_refreshed_plan_equals_a_new_plan_after_every_change as plans
+from tests.engine.test_preemption import test_a_nominated_pod_is_counted_once_in_a_dry_run as once
+from tests.engine.test_preemption import test_a_search_for_victims_restores_the_filter_results as back
 from tests.engine.test_preemption import (
-    test_a_pod_that_has_started_since_the_last_search_is_spared_before_those_that_have_not as starts,
+    test_a_victim_becomes_useful_when_a_pod_on_another_node_of_its_zone_leaves as others,
 )
+from tests.engine.test_preemption import test_cached_dry_runs_match_a_new_search_after_every_change as outcomes
+from tests.engine.test_preemption import test_evicting_a_victim_removes_its_anti_affinity as owned
+from tests.engine.test_preemption import test_preemption_honours_budgets_added_after_the_previous_search as budgets
 from tests.engine.test_preemption import (
-    test_a_victim_may_help_once_a_pod_on_another_node_of_its_zone_has_left as others,
+    test_preemption_prefers_victims_that_have_not_started as starts,
 )
-from tests.engine.test_preemption import test_a_victim_takes_its_anti_affinity_along as owned
-from tests.engine.test_preemption import test_after_a_search_filters_say_what_they_said_before_it as back
-from tests.engine.test_preemption import test_known_outcomes_follow_every_change_of_the_cluster as outcomes
-from tests.engine.test_what_if import test_a_plugin_that_raises_in_a_trial_leaves_everything_as_before as raising
-from tests.engine.test_what_if import test_after_a_trial_everything_is_as_before as undone
+from tests.engine.test_what_if import test_an_exception_in_a_trial_leaves_state_and_plans_unchanged as raising
+from tests.engine.test_what_if import test_closing_a_trial_restores_state_and_rules as undone
 from tests.engine.test_what_if import (
-    test_in_a_trial_rules_say_what_a_new_plan_says_of_a_cluster_where_pods_really_moved as moved,
+    test_rules_in_a_trial_match_a_new_plan_after_real_moves as moved,
 )
 
 SEEDS = range(4)

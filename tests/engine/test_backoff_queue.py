@@ -43,7 +43,7 @@ EXPIRIES: list[tuple[str, QueueOptions, QueuedPod, int | None]] = [
 @pytest.mark.parametrize(
     ("options", "queued", "want_ms"), [row[1:] for row in EXPIRIES], ids=[row[0] for row in EXPIRIES]
 )
-def test_backoff_ends(options: QueueOptions, queued: QueuedPod, want_ms: int | None) -> None:
+def test_backoff_expires_at_the_expected_time(options: QueueOptions, queued: QueuedPod, want_ms: int | None) -> None:
     queued.backoff_expiry_ns = None
     assert BackoffQueue(options, priority_sort).is_backing_off(queued, queued.timestamp_ns) == (want_ms is not None)
     assert queued.backoff_expiry_ns == (None if want_ms is None else want_ms * MS)
@@ -59,7 +59,7 @@ def test_backoff_ends(options: QueueOptions, queued: QueuedPod, want_ms: int | N
         pytest.param(2501, False, False, id="without: after it"),
     ],
 )
-def test_a_pod_backs_off_until_its_window_is_over(now_ms: int, windows: bool, want: bool) -> None:
+def test_a_pod_backs_off_until_the_end_of_its_window(now_ms: int, windows: bool, want: bool) -> None:
     queue = BackoffQueue(QueueOptions(pop_from_backoff=windows), priority_sort)
     assert queue.is_backing_off(failed(at=1500 * MS, rejections=1), now_ms * MS) is want
 
@@ -73,20 +73,20 @@ def filled(options: QueueOptions, *pods: QueuedPod) -> BackoffQueue:
     return queue
 
 
-def test_within_a_window_the_order_is_that_of_the_active_queue() -> None:
+def test_pods_in_one_backoff_window_are_sorted_like_the_active_queue() -> None:
     pods = failed("a", at=100 * MS, rejections=1), failed("b", at=300 * MS, rejections=1, priority=5)
     assert [each.key for each in filled(QueueOptions(), *pods)] == ["default/b", "default/a"]
     assert [each.key for each in filled(QueueOptions(pop_from_backoff=False), *pods)] == ["default/a", "default/b"]
 
 
-def test_pods_that_an_error_sent_back_are_not_popped_early() -> None:
+def test_pods_requeued_after_an_error_are_not_popped_early() -> None:
     queue = filled(QueueOptions(), failed("a", errors=1), failed("b", at=5, rejections=1))
     first = queue.pop_early()
     assert first is not None
     assert (first.key, queue.pop_early(), len(queue)) == ("default/b", None, 1)
 
 
-def test_finished_pods_come_rejected_ones_first() -> None:
+def test_rejected_pods_leave_backoff_before_pods_with_errors() -> None:
     queue = filled(
         QueueOptions(),
         failed("a", errors=1),
@@ -98,7 +98,7 @@ def test_finished_pods_come_rejected_ones_first() -> None:
     assert [each.key for each in queue.pop_finished(60 * SECOND)] == ["default/c", "default/d"]
 
 
-def test_a_pod_whose_priority_changes_takes_its_place() -> None:
+def test_a_priority_change_reorders_the_backoff_queue() -> None:
     a, b = failed("a", rejections=1), failed("b", rejections=1, at=1)
     queue = filled(QueueOptions(), a, b)
     b.take(pod("b", priority=9))
@@ -132,7 +132,7 @@ NEXT: list[tuple[str, QueueOptions, list[QueuedPod], int, int | None]] = [
 @pytest.mark.parametrize(
     ("options", "pods", "now_ms", "want_ms"), [row[1:] for row in NEXT], ids=[row[0] for row in NEXT]
 )
-def test_the_timer_next_finds_a_pod(
+def test_the_next_flush_time_finds_a_finished_pod(
     options: QueueOptions, pods: list[QueuedPod], now_ms: int, want_ms: int | None
 ) -> None:
     queue = filled(options, *pods)
@@ -147,5 +147,5 @@ def test_the_timer_next_finds_a_pod(
     [(0, 3), (3, 3), (4, 13), (13, 13), (-8, -7)],
     ids=["before", "on it", "after", "later", "negative"],
 )
-def test_the_first_instant_on_a_grid(earliest: int, want: int) -> None:
+def test_first_on_grid_returns_the_next_grid_point(earliest: int, want: int) -> None:
     assert first_on_grid(earliest, 3, 10) == want

@@ -45,7 +45,7 @@ def bound(**options: Any) -> tuple[Scheduler, Log]:
     return scheduler, log
 
 
-def test_a_pod_that_comes_back_bound_gets_its_event_once() -> None:
+def test_a_confirmed_binding_emits_one_scheduled_event() -> None:
     scheduler, _ = bound()
     note = "Successfully assigned default/p to n1"
     assert confirm(scheduler, "p", "n1", SECOND) == [("event", "p", "Normal Scheduled Binding", note)]
@@ -53,7 +53,7 @@ def test_a_pod_that_comes_back_bound_gets_its_event_once() -> None:
     assert scheduler.handle(pod, replace(pod, metadata=replace(pod.metadata, labels={"a": "b"})), SECOND) == []
 
 
-def test_a_pod_that_comes_back_on_another_node_was_bound_by_somebody_else() -> None:
+def test_a_pod_bound_to_a_different_node_gets_no_event_and_no_post_bind() -> None:
     scheduler, log = bound()
     scheduler.handle(None, small_node("n2"), SECOND)
     assert confirm(scheduler, "p", "n2", SECOND) == []
@@ -73,7 +73,7 @@ def test_a_pod_that_comes_back_on_another_node_was_bound_by_somebody_else() -> N
         pytest.param({"plugin": ""}, CONFLICT, id="an extender, whose error is reported unchanged"),
     ],
 )
-def test_a_binding_that_the_host_could_not_make_is_taken_back(how: dict[str, str], message: str) -> None:
+def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str], message: str) -> None:
     scheduler, log = bound()
     actions = scheduler.binding_failed(P, CONFLICT, SECOND, **how)
     assert as_tuples(actions) == [
@@ -90,7 +90,7 @@ def test_a_binding_that_the_host_could_not_make_is_taken_back(how: dict[str, str
     assert scheduler.binding_failed(P, CONFLICT, SECOND) == []
 
 
-def test_a_binding_that_failed_helps_others() -> None:
+def test_a_failed_binding_wakes_other_pending_pods() -> None:
     log: Log = []
     hears = make_recorder("A", log, {}, [(ASSIGNED_POD_DELETE, None)])
     scheduler = make_scheduler(hears, in_tree=("NodeResourcesFit",), nodes=("n1",))
@@ -102,7 +102,7 @@ def test_a_binding_that_failed_helps_others() -> None:
     assert waits(scheduler)["q"] == "backoff"
 
 
-def test_a_pod_that_is_gone_when_its_binding_fails_does_not_come_back() -> None:
+def test_a_deleted_pod_is_not_requeued_when_its_binding_fails() -> None:
     scheduler, _ = bound()
     scheduler.pods.pop(P)
     note = 'running Bind plugin "DefaultBinder": pods "p" not found'
@@ -111,7 +111,7 @@ def test_a_pod_that_is_gone_when_its_binding_fails_does_not_come_back() -> None:
     assert scheduler.queue.in_flight() == []
 
 
-def test_a_pod_whose_pre_bind_writes_something_is_nominated_meanwhile() -> None:
+def test_a_pod_with_pre_bind_writes_is_nominated_before_it_is_bound() -> None:
     class Writes(PreBindPlugin[None]):
         name = "Writes"
 
@@ -136,7 +136,7 @@ def test_a_pod_whose_pre_bind_writes_something_is_nominated_meanwhile() -> None:
         pytest.param("n2", [("nominate", "p", "n1")], id="a pod that was nominated elsewhere"),
     ],
 )
-def test_a_nomination_that_stands_already_is_not_asked_for(nominated: str, want: list[tuple[str, ...]]) -> None:
+def test_an_existing_nomination_is_not_requested_again(nominated: str, want: list[tuple[str, ...]]) -> None:
     log: Log = []
     scheduler = make_scheduler(make_recorder("A", log, {"permit": (Status(Code.WAIT), SECOND)}), nodes=("n1",))
     pod = make_pod("p").obj()
@@ -146,7 +146,7 @@ def test_a_nomination_that_stands_already_is_not_asked_for(nominated: str, want:
     assert as_tuples(report.actions) == want
 
 
-def test_without_the_gate_nobody_is_nominated_for_a_wait() -> None:
+def test_a_pod_at_permit_is_not_nominated_if_the_gate_is_off() -> None:
     gates = FeatureGates.from_mapping({"NominatedNodeNameForExpectation": False})
     log: Log = []
     recorder = make_recorder("A", log, {"permit": (Status(Code.WAIT), SECOND)})
@@ -218,13 +218,13 @@ def together(
     return scheduler, found
 
 
-def test_a_plugin_lets_waiting_pods_go_on() -> None:
+def test_a_plugin_can_allow_waiting_pods() -> None:
     scheduler, found = together(allow_all, nothing, "a", "b", "last")
     assert found == [[], [], [("bind", "last", "n1"), ("bind", "a", "n1"), ("bind", "b", "n1")]]
     assert len(scheduler.waiting_pods) == 0
 
 
-def test_a_plugin_sends_waiting_pods_back() -> None:
+def test_a_plugin_can_reject_waiting_pods() -> None:
     scheduler, found = together(reject_all, nothing, "a", "last")
     message = "0/1 nodes are available: 1 not together."
     assert found[1] == [
@@ -236,7 +236,7 @@ def test_a_plugin_sends_waiting_pods_back() -> None:
     assert on_nodes(scheduler) == {"last": "n1"}
 
 
-def test_one_that_runs_out_of_time_takes_the_others_with_it() -> None:
+def test_a_permit_timeout_lets_the_plugin_reject_the_other_waiting_pods() -> None:
     scheduler, _ = together(nothing, reject_all, "a", "b", "c")
     messages = [each[3] for each in as_tuples(scheduler.tick(10 * SECOND)) if each[0] == "condition"]
     late = "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Together."
@@ -245,7 +245,7 @@ def test_one_that_runs_out_of_time_takes_the_others_with_it() -> None:
     assert on_nodes(scheduler) == {}
 
 
-def test_deleting_one_takes_the_others_with_it() -> None:
+def test_deleting_a_waiting_pod_lets_the_plugin_reject_the_others() -> None:
     scheduler, _ = together(nothing, reject_all, "a", "b")
     scheduler.handle(scheduler.pods["default/a"], None, SECOND)
     assert len(scheduler.waiting_pods) == 0
@@ -253,7 +253,7 @@ def test_deleting_one_takes_the_others_with_it() -> None:
     assert waits(scheduler) == {"b": "backoff"}
 
 
-def test_only_the_first_word_about_a_waiting_pod_counts() -> None:
+def test_only_the_first_decision_about_a_waiting_pod_counts() -> None:
     scheduler, _ = together(nothing, nothing, "a")
     [waiting] = scheduler.waiting_pods
     waiting.reject("Together", "first")
@@ -265,7 +265,7 @@ def test_only_the_first_word_about_a_waiting_pod_counts() -> None:
     assert messages == ["0/1 nodes are available: 1 first."]
 
 
-def test_pods_that_a_plugin_wants_active_are_tried_at_once() -> None:
+def test_pods_activated_by_a_plugin_move_to_the_active_queue() -> None:
     log: Log = []
     recorder = make_recorder("A", log, {"refuses": ("n1",)}, [(ASSIGNED_POD_DELETE, None)])
     scheduler = make_scheduler(recorder, Together, nodes=("n1",))

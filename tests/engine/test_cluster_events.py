@@ -59,7 +59,7 @@ def used_cpu(scheduler: Scheduler, node: str) -> int:
 # Binding.
 
 
-def test_the_confirmation_of_an_assumed_pod_counts_it_once() -> None:
+def test_a_confirmed_assumed_pod_is_counted_once() -> None:
     scheduler = start(small_node("n1"), pod("p").obj())
     scheduler.schedule_one(0)
     assert [*scheduler.assumed] == ["default/p"]
@@ -70,7 +70,7 @@ def test_the_confirmation_of_an_assumed_pod_counts_it_once() -> None:
     scheduler.state.check_invariants()
 
 
-def test_a_pod_that_was_bound_elsewhere_than_assumed_is_moved() -> None:
+def test_an_assumed_pod_bound_to_another_node_is_moved() -> None:
     scheduler = start(small_node("n1"), pod("p").obj())
     scheduler.schedule_one(0)
     scheduler.handle(None, small_node("n2"), 0)
@@ -80,7 +80,7 @@ def test_a_pod_that_was_bound_elsewhere_than_assumed_is_moved() -> None:
     assert scheduler.assumed == {}
 
 
-def test_a_pod_that_somebody_else_bound_leaves_the_queue() -> None:
+def test_a_queued_pod_bound_by_another_scheduler_leaves_the_queue() -> None:
     scheduler = start(small_node("n1"), pod("p").obj())
     scheduler.handle(scheduler.pods["default/p"], bound(pod("p").obj(), "n1"), 1)
     assert on_nodes(scheduler) == {"p": "n1"}
@@ -88,7 +88,7 @@ def test_a_pod_that_somebody_else_bound_leaves_the_queue() -> None:
     assert scheduler.schedule_one(1) is None
 
 
-def test_pods_of_other_schedulers_count_where_they_are_and_are_not_queued() -> None:
+def test_pods_of_other_schedulers_use_resources_but_are_not_queued() -> None:
     waiting = pod("p").scheduler("other").obj()
     scheduler = start(small_node("n1"), waiting, pod("q").scheduler("other").node("n1").obj())
     assert waits(scheduler) == {}
@@ -102,7 +102,7 @@ def test_pods_of_other_schedulers_count_where_they_are_and_are_not_queued() -> N
     assert scheduler.handle(other, None, 3) == []
 
 
-def test_updates_of_a_pod_on_a_node_change_what_it_takes() -> None:
+def test_updating_a_bound_pod_updates_its_requests_and_labels() -> None:
     old = pod("p").node("n1").obj()
     scheduler = start(small_node("n1"), old)
     new = newer(pod("p", "1500m").node("n1").label(a="b").obj())
@@ -115,7 +115,7 @@ def test_updates_of_a_pod_on_a_node_change_what_it_takes() -> None:
     scheduler.state.check_invariants()
 
 
-def test_an_update_of_an_assumed_pod_is_not_queued() -> None:
+def test_an_updated_assumed_pod_is_not_queued() -> None:
     scheduler = start(small_node("n1"), pod("p").obj())
     scheduler.schedule_one(0)
     old = scheduler.pods["default/p"]
@@ -124,7 +124,7 @@ def test_an_update_of_an_assumed_pod_is_not_queued() -> None:
     assert scheduler.schedule_one(1) is None
 
 
-def test_an_update_of_the_same_version_is_none() -> None:
+def test_an_update_with_an_unchanged_resource_version_is_ignored() -> None:
     old = newer(pod("p", "9").obj(), "7")
     scheduler = start(small_node("n1"), old)
     scheduler.schedule_one(0)
@@ -136,7 +136,7 @@ def test_an_update_of_the_same_version_is_none() -> None:
 
 
 @pytest.mark.parametrize("deleted", [True, False], ids=["when it is gone", "when its deletion begins"])
-def test_an_assumed_pod_that_is_deleted_frees_its_node(deleted: bool) -> None:
+def test_deleting_an_assumed_pod_frees_its_node_and_wakes_pending_pods(deleted: bool) -> None:
     scheduler = start(small_node("n1"), pod("p", "2").obj(), pod("q", "2").obj())
     scheduler.schedule_one(0)
     scheduler.schedule_one(0)
@@ -149,7 +149,7 @@ def test_an_assumed_pod_that_is_deleted_frees_its_node(deleted: bool) -> None:
     scheduler.state.check_invariants()
 
 
-def test_a_binding_that_overtook_the_deletion_counts_again() -> None:
+def test_a_pod_bound_after_its_deletion_started_is_counted_again() -> None:
     scheduler = start(small_node("n1"), pod("p").obj())
     scheduler.schedule_one(0)
     old = scheduler.pods["default/p"]
@@ -170,7 +170,7 @@ def test_a_binding_that_overtook_the_deletion_counts_again() -> None:
         pytest.param("", id="a pod that was deleted"),
     ],
 )
-def test_a_pod_that_ends_frees_its_node_and_wakes_who_waits_for_room(phase: str) -> None:
+def test_a_finished_or_deleted_pod_frees_its_node_and_wakes_pending_pods(phase: str) -> None:
     old = pod("p", "2").node("n1").obj()
     scheduler = start(small_node("n1"), old, pod("q").obj())
     scheduler.schedule_one(0)
@@ -183,7 +183,7 @@ def test_a_pod_that_ends_frees_its_node_and_wakes_who_waits_for_room(phase: str)
     assert as_tuples(report.actions) == [("bind", "q", "n1")]
 
 
-def test_finished_pods_are_not_seen_at_all() -> None:
+def test_finished_pods_are_ignored() -> None:
     ended = in_phase(pod("p").node("n1").obj(), "Succeeded")
     scheduler = start(small_node("n1"), ended)
     assert on_nodes(scheduler) == {}
@@ -192,7 +192,7 @@ def test_finished_pods_are_not_seen_at_all() -> None:
     assert scheduler.pods == {}
 
 
-def test_a_terminating_pod_still_takes_its_room() -> None:
+def test_a_terminating_pod_still_uses_resources() -> None:
     old = pod("p", "2").node("n1").obj()
     scheduler = start(small_node("n1"), old, pod("q").obj())
     scheduler.handle(old, newer(old, deletion_timestamp="2026-01-01T00:00:00Z"), 1)
@@ -211,7 +211,7 @@ def test_a_terminating_pod_still_takes_its_room() -> None:
     ],
 )
 @pytest.mark.parametrize("deleted", [True, False], ids=["deleted", "nominated to nothing"])
-def test_a_nominated_pod_that_leaves_wakes_those_that_made_room_for_it(priority: int, want: str, deleted: bool) -> None:
+def test_removing_a_nomination_wakes_pods_of_equal_or_lower_priority(priority: int, want: str, deleted: bool) -> None:
     nominated = newer(pod("p", "2").priority(20).nominated("n1").obj(), "1")
     scheduler = start(small_node("n1"), pod("q", "9").priority(priority).obj())
     scheduler.schedule_one(0)
@@ -225,7 +225,7 @@ def test_a_nominated_pod_that_leaves_wakes_those_that_made_room_for_it(priority:
 # Nodes.
 
 
-def test_a_pod_bound_to_a_node_that_comes_later_is_counted_there() -> None:
+def test_a_pod_bound_to_a_missing_node_is_counted_when_the_node_is_added() -> None:
     scheduler = start(pod("p").node("late").obj(), pod("q").obj())
     assert on_nodes(scheduler) == {}
     scheduler.handle(None, small_node("late"), 1)
@@ -233,7 +233,7 @@ def test_a_pod_bound_to_a_node_that_comes_later_is_counted_there() -> None:
     assert used_cpu(scheduler, "late") == 1000
 
 
-def test_a_node_that_comes_back_finds_its_pods() -> None:
+def test_a_recreated_node_gets_its_bound_pods_back() -> None:
     scheduler = start(small_node("n1"), pod("p").node("n1").obj(), pod("q").obj())
     scheduler.schedule_one(0)
     assert on_nodes(scheduler) == {"p": "n1", "q": "n1"}
@@ -247,7 +247,7 @@ def test_a_node_that_comes_back_finds_its_pods() -> None:
     scheduler.state.check_invariants()
 
 
-def test_events_about_pods_of_nodes_that_are_gone_do_no_harm() -> None:
+def test_pod_events_for_deleted_nodes_are_ignored() -> None:
     old = pod("p").node("n1").obj()
     scheduler = start(small_node("n1"), old)
     scheduler.handle(small_node("n1"), None, 1)
@@ -259,7 +259,7 @@ def test_events_about_pods_of_nodes_that_are_gone_do_no_harm() -> None:
     scheduler.state.check_invariants()
 
 
-def test_an_update_of_an_unknown_node_adds_it() -> None:
+def test_updating_an_unknown_node_adds_it() -> None:
     scheduler = start()
     scheduler.handle(small_node("n1"), make_node("n1").capacity(cpu="3").obj(), 1)
     assert list(scheduler.state.nodes.row_of) == ["n1"]
@@ -304,7 +304,7 @@ def change(kind: str) -> tuple[KubernetesObject | None, KubernetesObject | None]
     "kind",
     ["node added", "node relabelled", "node gone", "pod bound", "pod gone", "claim added", "service added"],
 )
-def test_a_rejected_pod_hears_the_events_that_its_plugin_registered(
+def test_a_rejected_pod_is_woken_by_the_events_its_plugin_registered(
     kind: str, event: ClusterEvent, wakes: set[str]
 ) -> None:
     recorder = make_recorder("A", [], {"reserve": unschedulable("no")}, [(event, None)])
@@ -317,7 +317,7 @@ def test_a_rejected_pod_hears_the_events_that_its_plugin_registered(
     assert waits(scheduler) == {"p": "backoff" if kind in wakes else "unschedulable"}
 
 
-def test_a_hint_decides_for_each_pod() -> None:
+def test_a_queueing_hint_is_called_for_each_rejected_pod() -> None:
     asked = []
 
     def hint(waiting: Pod, old: object | None, new: object | None) -> bool:
@@ -335,7 +335,7 @@ def test_a_hint_decides_for_each_pod() -> None:
     assert waits(scheduler) == {"p": "unschedulable", "q": "backoff"}
 
 
-def test_a_pod_that_nothing_wakes_is_tried_again_after_five_minutes() -> None:
+def test_an_unschedulable_pod_is_retried_after_five_minutes_without_an_event() -> None:
     recorder = make_recorder("A", [], {"reserve": unschedulable("no")}, [(LABELS, None)])
     scheduler = make_scheduler(recorder, nodes=("n1",))
     scheduler.handle(None, pod("p").obj(), 0)
@@ -348,7 +348,7 @@ def test_a_pod_that_nothing_wakes_is_tried_again_after_five_minutes() -> None:
     assert waits(scheduler) == {"p": "active"}
 
 
-def test_objects_of_other_kinds_are_kept_for_plugins() -> None:
+def test_the_catalog_stores_objects_of_other_kinds_for_plugins() -> None:
     scheduler = start()
     catalog = scheduler.state.catalog
     old = Service(metadata=ObjectMeta(name="s", namespace="default"))
@@ -365,9 +365,7 @@ def test_objects_of_other_kinds_are_kept_for_plugins() -> None:
     [(True, "active"), (False, "unschedulable")],
     ids=["its status counts", "its status is not read"],
 )
-def test_a_pod_whose_own_resources_were_scaled_down_helps_others_if_the_gate_lets_them_count(
-    enabled: bool, want: str
-) -> None:
+def test_a_scale_down_in_pod_level_status_wakes_other_pods_if_the_gate_is_on(enabled: bool, want: str) -> None:
     hears = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
     waiting = make_recorder("A", [], {"refuses": ("n1",)}, [(hears, None)])
     gates = FeatureGates.from_mapping({"InPlacePodLevelResourcesVerticalScaling": enabled})

@@ -71,9 +71,7 @@ def schedule(spec: Mapping[str, Any], *, zones: Sequence[str] = ("a", "b", "c"),
         ),
     ],
 )
-def test_nodes_that_soft_constraints_cannot_tell_apart_form_a_group(
-    keys: list[str], groups: int, regrouped: int
-) -> None:
+def test_nodes_with_equal_domains_form_one_score_group(keys: list[str], groups: int, regrouped: int) -> None:
     plan = schedule({"topologySpreadConstraints": [soft(key) for key in keys]})
     found = plan.specs["PodTopologySpread"].tables.groups
     assert found.count == groups
@@ -101,9 +99,7 @@ PREFERRED = {
         pytest.param(("a", "b"), PODS // 2, PODS, id="two zones: the distance grows with each pod"),
     ],
 )
-def test_all_rows_are_summed_up_only_if_normalized_scores_may_differ(
-    zones: Sequence[str], least: int, most: int
-) -> None:
+def test_all_rows_are_summed_only_if_normalized_scores_may_change(zones: Sequence[str], least: int, most: int) -> None:
     assert least <= schedule(PREFERRED, zones=zones).totals.summed <= most
 
 
@@ -116,7 +112,9 @@ def test_all_rows_are_summed_up_only_if_normalized_scores_may_differ(
         pytest.param({}, False, id="totals of all rows serve if nothing is scaled"),
     ],
 )
-def test_a_sample_is_summed_up_alone_if_its_scale_is_its_own(spec: Mapping[str, Any], sampled: bool) -> None:
+def test_a_sample_is_summed_alone_if_its_scale_depends_only_on_the_sample(
+    spec: Mapping[str, Any], sampled: bool
+) -> None:
     totals = schedule(spec, sampling=True).totals
     assert (totals.sampled > PODS // 2) is sampled
     assert (totals.summed <= 1) is sampled or totals.summed >= 1
@@ -129,7 +127,7 @@ def test_a_sample_is_summed_up_alone_if_its_scale_is_its_own(spec: Mapping[str, 
         pytest.param([3], [0], ((1 << 63) - 1, -(1 << 63)), id="nothing is chosen"),
     ],
 )
-def test_ranges_of_raw_scores(raw: list[int], chosen: list[int], want: tuple[int, int]) -> None:
+def test_score_range_covers_only_the_chosen_rows(raw: list[int], chosen: list[int], want: tuple[int, int]) -> None:
     values, flags = np.array(raw, dtype=np.int64), np.array(chosen, dtype=np.uint8)
     assert score_range(values, flags, len(raw)) == want
     assert largest_score(values, flags, len(raw)) == want[1]

@@ -140,7 +140,7 @@ def step(random: Random, scheduler: Scheduler, number: int, *, whole: bool) -> N
 
 @pytest.mark.parametrize("whole", [True, False], ids=["every node has the keys", "some nodes lack or share them"])
 @pytest.mark.parametrize("seed", range(6))
-def test_totals_equal_those_of_a_full_pass(seed: int, whole: bool) -> None:
+def test_incremental_results_equal_a_full_pass(seed: int, whole: bool) -> None:
     random = Random(seed)
     scheduler = make_scheduler(sampling=False)
     for number in range(random.choice((6, 40, 90))):
@@ -162,7 +162,7 @@ def test_totals_equal_those_of_a_full_pass(seed: int, whole: bool) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_sample_is_scored_as_if_it_were_all(seed: int) -> None:
+def test_score_sample_finds_the_same_best_nodes_as_a_full_pass(seed: int) -> None:
     random = Random(seed)
     scheduler = make_scheduler(sampling=False)
     for number in range(30):

@@ -54,7 +54,7 @@ def schedule(scheduler: Scheduler, pod: PodBuilder) -> Any:
     return scheduler.schedule_one(0)
 
 
-def test_a_record_holds_what_each_extender_said() -> None:
+def test_a_record_contains_the_results_of_each_extender() -> None:
     def scores(verb: str, arguments: Mapping[str, Any]) -> object:
         return [{"Host": name, "Score": 7 if name == "n1" else 2} for name in arguments["NodeNames"]]
 
@@ -85,7 +85,7 @@ def test_a_record_holds_what_each_extender_said() -> None:
     assert not decision.was_asked(len(decision.filters) - 1, 0)
 
 
-def test_a_pod_that_an_extender_rejected_is_woken_by_any_event() -> None:
+def test_any_event_wakes_a_pod_rejected_by_an_extender() -> None:
     scheduler = scheduler_with((declared(filter_verb="f"), all_but(n0="no", n1="no", n2="no")))
     report = schedule(scheduler, make_pod("p"))
     assert report.outcome is Outcome.UNSCHEDULABLE
@@ -103,7 +103,9 @@ def test_a_pod_that_an_extender_rejected_is_woken_by_any_event() -> None:
         pytest.param(True, (Outcome.SCHEDULED, "n", ""), id="a failure that is ignored does not"),
     ],
 )
-def test_a_filter_that_fails(ignorable: bool, want: tuple[Outcome, str, str]) -> None:
+def test_a_failed_extender_filter_ends_the_cycle_unless_ignorable(
+    ignorable: bool, want: tuple[Outcome, str, str]
+) -> None:
     declaration = declared(filter_verb="f", ignorable=ignorable)
     scheduler = scheduler_with((declaration, lambda verb, arguments: ExtenderFailure("not today")))
     report = schedule(scheduler, make_pod("p"))
@@ -119,7 +121,9 @@ def test_a_filter_that_fails(ignorable: bool, want: tuple[Outcome, str, str]) ->
         pytest.param({"Error": "no"}, None, "no", id="it fails, and the pod is requeued"),
     ],
 )
-def test_an_extender_that_binds(answer: object, bound: str | None, error: str) -> None:
+def test_a_binding_extender_gets_the_pod_and_its_failure_requeues_the_pod(
+    answer: object, bound: str | None, error: str
+) -> None:
     asked: list[Mapping[str, Any]] = []
 
     def binds(verb: str, arguments: Mapping[str, Any]) -> object:
@@ -135,7 +139,7 @@ def test_an_extender_that_binds(answer: object, bound: str | None, error: str) -
     assert ("default/p" in scheduler.state.pods) is bool(bound)
 
 
-def test_without_extenders_nothing_of_them_is_recorded() -> None:
+def test_records_without_extenders_have_no_extender_data() -> None:
     scheduler = scheduler_with()
     schedule(scheduler, make_pod("p"))
     decision = scheduler.records.decision(0)
@@ -146,7 +150,7 @@ def test_without_extenders_nothing_of_them_is_recorded() -> None:
     assert frame.extenders is None
 
 
-def test_who_is_not_interested_is_not_asked() -> None:
+def test_an_extender_without_interest_in_the_pod_is_not_called() -> None:
     def never(verb: str, arguments: Mapping[str, Any]) -> object:
         raise AssertionError("asked")
 

@@ -85,7 +85,7 @@ def reported(failures: FirstFailures) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_values_follow_every_change(seed: int) -> None:
+def test_refreshed_first_failures_equal_a_new_computation(seed: int) -> None:
     random = Random(seed)
     scheduler = scheduler_of(
         [node(f"n{number:02}", random.choice(("2", "4"))).zone(random.choice("abc")) for number in range(NODES)]
@@ -122,7 +122,7 @@ def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[P
     assert got.feasible.tolist() == ((want == PASSES) & plan.examined()).tolist()
 
 
-def test_two_pods_alike_may_each_have_the_node_that_they_are_nominated_to() -> None:
+def test_two_equal_pods_each_fit_only_on_their_nominated_node() -> None:
     scheduler = scheduler_of([node("n1", "2"), node("n2", "2")])
     pods = [preemptor("2", 5, name).obj() for name in ("one", "two")]
     for pod, name in zip(pods, ("n1", "n2"), strict=True):
@@ -134,7 +134,7 @@ def test_two_pods_alike_may_each_have_the_node_that_they_are_nominated_to() -> N
     assert found.full_passes == 1
 
 
-def test_a_change_of_one_row_asks_that_row_alone() -> None:
+def test_a_changed_row_is_reevaluated_alone() -> None:
     scheduler = scheduler_of([node(f"n{number:02}", "4") for number in range(NODES)])
     pod = preemptor("8").obj()
     for number in range(NODES):

@@ -30,7 +30,7 @@ def both(plan: Plan) -> Any:
     return plan.state.nodes.alive.copy()
 
 
-def test_scores_are_weighed_and_summed_where_nodes_are_feasible() -> None:
+def test_scores_are_weighted_and_summed_on_feasible_nodes() -> None:
     plan, _ = make({"scores": {"n1": 10, "n2": 30}}, {"scores": {"n1": 5, "n2": 1}})
     table = score_over(plan, both(plan))
     assert {name: scores.raw.tolist() for name, scores in table.scores.items()} == {"A": [10, 30], "B": [5, 1]}
@@ -43,7 +43,7 @@ def test_scores_are_weighed_and_summed_where_nodes_are_feasible() -> None:
     assert table.scores["A"].scale == (10,)
 
 
-def test_skipped_plugins_are_named_and_count_for_nothing() -> None:
+def test_skipped_score_plugins_are_listed_and_not_counted() -> None:
     plan, _ = make({"pre_score": SKIP, "scores": {"n1": 10}}, {"scores": {"n2": 1}})
     table = score_over(plan, both(plan))
     assert table.skipped == ["A"]
@@ -63,14 +63,14 @@ def test_skipped_plugins_are_named_and_count_for_nothing() -> None:
         ),
     ],
 )
-def test_errors_end_scoring(says: dict[str, Any], want: str) -> None:
+def test_plugin_errors_and_invalid_scores_end_scoring(says: dict[str, Any], want: str) -> None:
     plan, _ = make(says, {"scores": {"n1": 200}})
     failure = score_over(plan, both(plan)).failure
     assert failure is not None
     assert (failure.code, failure.message, failure.plugin) == (Code.ERROR, want, "A")
 
 
-def test_an_invalid_score_where_a_node_is_not_feasible_is_none() -> None:
+def test_an_invalid_score_on_an_infeasible_node_is_ignored() -> None:
     plan, _ = make({"scores": {"n1": 101, "n2": 7}})
     feasible = both(plan)
     feasible[0] = False
@@ -79,18 +79,18 @@ def test_an_invalid_score_where_a_node_is_not_feasible_is_none() -> None:
     assert table.total.tolist() == [-1, 7]
 
 
-def test_the_first_filter_that_fails_is_told() -> None:
+def test_first_failures_returns_the_first_failing_filter() -> None:
     plan, _ = make({"refuses": ("n2",)}, {"refuses": ("n1", "n2")}, nodes=("n1", "n2", "n3"))
     assert plan.filtered.first_failures()[:3].tolist() == [1 << 16 | 1, 1, PASSES]
 
 
-def test_a_filter_that_pre_filter_skipped_does_not_run() -> None:
+def test_a_filter_skipped_by_pre_filter_does_not_run() -> None:
     plan, _ = make({"pre_filter": SKIP, "refuses": ("n1",)}, {"refuses": ("n2",)})
     assert plan.filtered.first_failures()[:2].tolist() == [PASSES, 1]
     assert [part.name for part in plan.filtered.results] == ["B"]
 
 
-def test_without_score_plugins_every_feasible_node_is_worth_one() -> None:
+def test_feasible_nodes_total_one_without_score_plugins() -> None:
     scheduler = make_scheduler(in_tree=("NodeName",), nodes=("n1", "n2"))
     plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], make_pod("p").obj())
     plan.run_pre_filter_plugins(CycleState())

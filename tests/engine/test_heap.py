@@ -26,7 +26,7 @@ def drain(heap: PodHeap) -> list[int]:
     return popped
 
 
-def test_pods_come_out_by_key_then_by_number() -> None:
+def test_pods_are_popped_by_key_then_by_sequence() -> None:
     heap = PodHeap(ACTIVE)
     for queued, key in zip(records(5), (3, 1, 2, 1, 3), strict=True):
         heap.push(queued, key)
@@ -36,7 +36,7 @@ def test_pods_come_out_by_key_then_by_number() -> None:
     assert heap.peek() is None
 
 
-def test_a_discarded_pod_does_not_come_out() -> None:
+def test_a_discarded_pod_is_not_popped() -> None:
     heap = PodHeap(ACTIVE)
     pods = records(3)
     for queued in pods:
@@ -47,7 +47,7 @@ def test_a_discarded_pod_does_not_come_out() -> None:
     assert drain(heap) == [1, 2]
 
 
-def test_a_pod_that_comes_back_under_the_same_key_comes_out_once() -> None:
+def test_a_pod_pushed_again_with_the_same_key_is_popped_once() -> None:
     heap = PodHeap(ACTIVE)
     [queued, other] = records(2)
     key = (1, 2)
@@ -59,7 +59,7 @@ def test_a_pod_that_comes_back_under_the_same_key_comes_out_once() -> None:
     assert drain(heap) == [0, 1]
 
 
-def test_a_pod_that_is_reordered_takes_its_new_place() -> None:
+def test_a_reordered_pod_is_popped_at_its_new_position() -> None:
     heap = PodHeap(ACTIVE)
     pods = records(3)
     for queued in pods:
@@ -69,7 +69,7 @@ def test_a_pod_that_is_reordered_takes_its_new_place() -> None:
     assert drain(heap) == [2, 0, 1]
 
 
-def test_an_entry_of_a_pod_that_went_to_another_heap_does_not_count() -> None:
+def test_stale_entries_of_a_pod_in_another_heap_are_ignored() -> None:
     active, backoff = PodHeap(ACTIVE), PodHeap(BACKOFF)
     [queued] = records(1)
     key = 5
@@ -79,7 +79,7 @@ def test_an_entry_of_a_pod_that_went_to_another_heap_does_not_count() -> None:
     assert (active.pop(), backoff.pop()) == (None, queued)
 
 
-def test_discarded_entries_are_cleared_away() -> None:
+def test_discarded_entries_are_compacted() -> None:
     heap = PodHeap(ACTIVE)
     pods = records(1000)
     for queued in pods:
@@ -91,7 +91,7 @@ def test_discarded_entries_are_cleared_away() -> None:
 
 
 @given(seed=st.integers(0, 2**32), size=st.sampled_from((3, 100, 400)), spread=st.sampled_from((1, 5, 10**9)))
-def test_any_order_of_pushes_pops_and_removals_gives_what_sorting_gives(seed: int, size: int, spread: int) -> None:
+def test_random_pushes_pops_and_removals_match_sorting(seed: int, size: int, spread: int) -> None:
     random = Random(seed)
     heap, inside = PodHeap(ACTIVE), dict[int, tuple[int, int]]()
     pods = records(size)

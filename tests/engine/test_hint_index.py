@@ -55,7 +55,7 @@ STRATEGIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Strategy]] = [
 @pytest.mark.parametrize(
     ("rejecting", "pending", "want"), [row[1:] for row in STRATEGIES], ids=[row[0] for row in STRATEGIES]
 )
-def test_the_answers_of_the_rejecting_plugins_decide(
+def test_hints_of_the_rejecting_plugins_choose_the_strategy(
     rejecting: tuple[str, ...], pending: tuple[str, ...], want: Strategy
 ) -> None:
     assert strategy(rejecting=rejecting, pending=pending) is want
@@ -70,7 +70,7 @@ WILDCARDS: list[tuple[str, Pod | None, Strategy]] = [
 
 
 @pytest.mark.parametrize(("new", "want"), [row[1:] for row in WILDCARDS], ids=[row[0] for row in WILDCARDS])
-def test_a_wildcard_asks_nobody(new: Pod | None, want: Strategy) -> None:
+def test_a_wildcard_event_calls_no_hint(new: Pod | None, want: Strategy) -> None:
     assert strategy(pending=("skips",), event=FORCE_ACTIVATE, new=new) is want
 
 

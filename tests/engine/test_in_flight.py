@@ -27,7 +27,7 @@ TRACES: list[tuple[str, str, str, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("trace", "left", "seen"), [row[1:] for row in TRACES], ids=[row[0] for row in TRACES])
-def test_events_are_kept_for_the_pods_that_must_see_them(trace: str, left: str, seen: dict[str, str]) -> None:
+def test_events_are_retained_while_a_pod_in_flight_needs_them(trace: str, left: str, seen: dict[str, str]) -> None:
     in_flight = InFlight()
     for step in trace.split():
         if step.isdigit():
@@ -47,18 +47,18 @@ def events(in_flight: InFlight, uid: str) -> str:
     return "".join(str(each.new) for each in found)
 
 
-def test_a_pod_is_in_flight_once() -> None:
+def test_a_pod_can_be_in_flight_only_once() -> None:
     in_flight = InFlight()
     assert in_flight.start(QueuedPod(pod("a"), "a", "uid", 0, 0))
     assert not in_flight.start(QueuedPod(pod("a"), "a", "uid", 1, 0))
     assert len(in_flight) == 1
 
 
-def test_a_pod_that_is_not_in_flight_saw_no_events() -> None:
+def test_a_pod_not_in_flight_has_no_events() -> None:
     assert InFlight().events_since_pop("a") is None
 
 
-def test_all_can_be_forgotten_at_once() -> None:
+def test_clear_removes_all_pods_and_events() -> None:
     in_flight = InFlight()
     in_flight.start(QueuedPod(pod("a"), "a", "a", 0, 0))
     in_flight.append(NODE_ADD, None, None)

@@ -78,7 +78,7 @@ def moody_scheduler() -> Scheduler:
 
 @pytest.mark.parametrize("point", ["filter", "score", "scale", "normalize"])
 @pytest.mark.parametrize("seed", range(4))
-def test_after_an_exception_a_plan_says_what_a_new_one_says(seed: int, point: str) -> None:
+def test_a_plan_matches_a_new_plan_after_an_exception(seed: int, point: str) -> None:
     random, scheduler = Random(seed), moody_scheduler()
     for number in range(20):
         scheduler.handle(None, random_node(random, f"n{number:02}"), 0)

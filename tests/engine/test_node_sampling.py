@@ -30,7 +30,9 @@ from tests.engine.preemption_worlds import scheduler_of
         pytest.param(100, 1000, 1000, id="all"),
     ],
 )
-def test_how_many_feasible_nodes_are_enough(percentage: int, count: int, want: int) -> None:
+def test_num_feasible_nodes_to_find_depends_on_percentage_and_cluster_size(
+    percentage: int, count: int, want: int
+) -> None:
     assert num_feasible_nodes_to_find(percentage, count) == want
 
 
@@ -43,14 +45,14 @@ def test_how_many_feasible_nodes_are_enough(percentage: int, count: int, want: i
         pytest.param(100, 100, False, 1, id="rule 24: without scores the first feasible node is taken"),
     ],
 )
-def test_whose_percentage_counts(whole: int, profile: int | None, scoring: bool, want: int) -> None:
+def test_a_profiles_percentage_overrides_the_schedulers(
+    whole: int, profile: int | None, scoring: bool, want: int
+) -> None:
     assert NodeSampling(whole).wanted(profile, 1000, scoring) == want
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30), st.integers(0, 40), st.integers(1, 12), st.randoms())
-def test_a_search_finds_what_visiting_one_by_one_finds(
-    fits: list[bool], start: int, wanted: int, random: object
-) -> None:
+def test_search_matches_visiting_nodes_one_by_one(fits: list[bool], start: int, wanted: int, random: object) -> None:
     order = np.arange(len(fits), dtype=np.intp)[::-1].copy()
     feasible = np.array(fits, dtype=np.bool_)
     sampling = NodeSampling()
@@ -83,7 +85,7 @@ def _names(scheduler: Scheduler, result: ScheduleResult) -> list[str]:
     return [scheduler.state.nodes.names[row] or "" for row in result.sample.array().tolist()]
 
 
-def test_searches_go_round_the_nodes_zone_by_zone() -> None:
+def test_successive_searches_rotate_through_the_nodes_zone_by_zone() -> None:
     nodes = [
         make_node(f"n{number:03}").zone("ab"[number >= 150]).capacity(cpu="4", memory="8Gi") for number in range(240)
     ]
@@ -101,7 +103,7 @@ def test_searches_go_round_the_nodes_zone_by_zone() -> None:
     assert sampling.next_start == 60
 
 
-def test_nodes_that_fail_are_counted_until_one_feasible_node_too_many_is_met() -> None:
+def test_failing_nodes_are_counted_until_one_feasible_node_beyond_the_limit() -> None:
     nodes = [
         make_node(f"n{number:03}").capacity(cpu="1" if number % 3 == 0 else "4", memory="8Gi") for number in range(300)
     ]
@@ -112,7 +114,7 @@ def test_nodes_that_fail_are_counted_until_one_feasible_node_too_many_is_met() -
     assert (result.feasible_nodes, result.evaluated_nodes, sampling.next_start) == (100, 151, 151)
 
 
-def test_rule_24_without_scores_the_first_node_in_turn_is_taken() -> None:
+def test_rule_24_without_score_plugins_the_next_node_in_rotation_is_chosen() -> None:
     profile = {
         "schedulerName": "default-scheduler",
         "plugins": {"score": {"disabled": [{"name": "*"}]}, "preScore": {"disabled": [{"name": "*"}]}},
@@ -126,7 +128,7 @@ def test_rule_24_without_scores_the_first_node_in_turn_is_taken() -> None:
         assert report.node_name == want
 
 
-def test_totals_of_a_sample_are_those_of_scoring_it_alone() -> None:
+def test_sample_totals_are_normalized_within_the_sample() -> None:
     # The one node with a preferred label is far away: within the sample no node is preferred to another.
     nodes = [make_node(f"n{number:03}").capacity(cpu="4", memory="8Gi") for number in range(150)]
     nodes[-1].label(disk="ssd")
@@ -139,7 +141,7 @@ def test_totals_of_a_sample_are_those_of_scoring_it_alone() -> None:
     assert everywhere.total - sampled.total == 2 * 100
 
 
-def test_a_nominated_node_that_fails_counts_as_looked_at_once() -> None:
+def test_a_failing_nominated_node_is_counted_as_evaluated_once() -> None:
     nodes = [make_node(f"n{number:03}").capacity(cpu="4", memory="8Gi") for number in range(150)]
     nodes[140].unschedulable()
     scheduler = scheduler_of(nodes)
@@ -151,7 +153,7 @@ def test_a_nominated_node_that_fails_counts_as_looked_at_once() -> None:
     st.lists(st.integers(0, 30), min_size=1, max_size=60, unique=True),
     st.lists(st.integers(0, 3), min_size=31, max_size=31),
 )
-def test_the_best_of_a_sample_are_its_best_rows_in_the_order_of_rows(rows: list[int], totals: list[int]) -> None:
+def test_best_returns_the_top_rows_of_a_sample_in_row_order(rows: list[int], totals: list[int]) -> None:
     total = np.array(totals, dtype=np.int64)
     highest, best = Sample(np.array(rows, dtype=np.intp)).best(total)
     want = [row for row in sorted(rows) if totals[row] == max(totals[each] for each in rows)]

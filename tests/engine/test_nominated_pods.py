@@ -41,13 +41,13 @@ def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
         pytest.param(101, ["n2"], id="one of higher priority counts"),
     ],
 )
-def test_rule_10_nominees_of_at_least_the_pods_priority_count(priority: int, want: list[str]) -> None:
+def test_rule_10_nominated_pods_of_equal_or_higher_priority_count(priority: int, want: list[str]) -> None:
     scheduler = scheduler_of([node("n1"), node("n2")])
     nominate(scheduler, preemptor("3", priority, "nominee").obj(), "n1")
     assert feasible(scheduler, preemptor("2").obj()) == want
 
 
-def test_rule_10_a_pod_must_not_count_on_a_nominee() -> None:
+def test_rule_10_a_nominated_pod_does_not_satisfy_required_affinity() -> None:
     scheduler = scheduler_of([node("n1")])
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -55,7 +55,7 @@ def test_rule_10_a_pod_must_not_count_on_a_nominee() -> None:
     assert feasible(scheduler, preemptor("1").spec(affinity=affinity).obj()) == []
 
 
-def test_rule_10_anti_affinity_to_a_nominee_counts() -> None:
+def test_rule_10_anti_affinity_to_a_nominated_pod_counts() -> None:
     scheduler = scheduler_of([node("n1"), node("n2")])
     term = {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -63,7 +63,7 @@ def test_rule_10_anti_affinity_to_a_nominee_counts() -> None:
     assert feasible(scheduler, preemptor("1").spec(affinity=affinity).obj()) == ["n2"]
 
 
-def test_a_pods_own_nomination_does_not_count_against_it() -> None:
+def test_a_pods_own_nomination_is_ignored() -> None:
     scheduler = scheduler_of([node("n1"), node("n2")])
     pod = preemptor("3").obj()
     nominate(scheduler, pod, "n1")
@@ -88,7 +88,7 @@ def test_rule_9_the_nominated_node_is_tried_first_and_alone() -> None:
         pytest.param(preemptor("3", name="nominee").node("n2"), ["n1", "n2"], id="nor one that has a node"),
     ],
 )
-def test_rule_11_which_nominees_count(nominee: object, want: list[str]) -> None:
+def test_rule_11_only_ungated_pods_of_this_scheduler_count_as_nominated(nominee: object, want: list[str]) -> None:
     scheduler = scheduler_of([node("n1"), node("n2", "8")])
     assert isinstance(nominee, type(make_pod("x")))
     scheduler.handle(None, nominee.nominated("n1").obj(), 0)
@@ -96,7 +96,7 @@ def test_rule_11_which_nominees_count(nominee: object, want: list[str]) -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_kept_sums_follow_every_change_of_nominations(seed: int) -> None:
+def test_cached_nominated_requests_follow_nominations(seed: int) -> None:
     random = Random(seed)
     scheduler = scheduler_of([node(f"n{number}") for number in range(5)])
     pods = [preemptor(str(random.randint(1, 3)), random.choice((1, 5, 9)), f"p{number}").obj() for number in range(8)]
@@ -129,7 +129,7 @@ def test_kept_sums_follow_every_change_of_nominations(seed: int) -> None:
         assert {row: [info.key for info in nominated.pods_at(row)] for row in nominated.rows.tolist()} == want
 
 
-def test_records_of_nominees_are_made_once() -> None:
+def test_pod_infos_of_nominated_pods_are_shared_between_preemptors() -> None:
     scheduler = scheduler_of([node(f"n{number}", "2") for number in range(50)])
     for number in range(50):
         nominate(scheduler, preemptor("1", 5, f"nominee{number}").obj(), f"n{number}")
@@ -139,7 +139,7 @@ def test_records_of_nominees_are_made_once() -> None:
     assert all(first.pods_at(row)[0] is second.pods_at(row)[0] for row in first.rows.tolist())
 
 
-def test_the_record_of_a_preemptor_is_that_of_its_plan() -> None:
+def test_a_nominated_preemptor_shares_the_footprint_of_its_plan() -> None:
     scheduler = scheduler_of([node("n1"), running("low", "4")])
     pod = preemptor("3").obj()
     scheduler.handle(None, pod, 0)
@@ -159,7 +159,7 @@ DRIVERS = {"limited": EBS, "elsewhere": "csi.b"}
 """Drivers by volume. A node has room for one volume of EBS."""
 
 
-def test_a_nominated_pod_whose_claim_is_bound_to_another_volume_is_counted_again() -> None:
+def test_a_nominated_pod_is_recounted_when_its_claim_binds_to_another_volume() -> None:
     scheduler = scheduler_of([node("n1")])
     known = make_claim("of-nominee", volume="elsewhere")
     for item in (

@@ -28,7 +28,7 @@ ADDED: list[tuple[str, Pod, str | None, Pod | None, dict[str, list[str]]]] = [
 @pytest.mark.parametrize(
     ("added", "nominated_node_name", "known", "want"), [row[1:] for row in ADDED], ids=[row[0] for row in ADDED]
 )
-def test_a_pod_is_nominated(
+def test_add_nominates_a_pod_to_the_expected_node(
     added: Pod, nominated_node_name: str | None, known: Pod | None, want: dict[str, list[str]]
 ) -> None:
     nominator = Nominator({"default/a": known}.get)
@@ -46,7 +46,7 @@ UPDATED: list[tuple[str, Pod, Pod, dict[str, list[str]]]] = [
 
 
 @pytest.mark.parametrize(("old", "new", "want"), [row[1:] for row in UPDATED], ids=[row[0] for row in UPDATED])
-def test_an_update_renews_the_nomination(old: Pod, new: Pod, want: dict[str, list[str]]) -> None:
+def test_update_refreshes_a_nomination(old: Pod, new: Pod, want: dict[str, list[str]]) -> None:
     nominator = Nominator({"default/a": PLAIN, "default/b": pod("b")}.get)
     nominator.add(old, "n1")
     nominator.add(pod("b"), "n1")
@@ -54,7 +54,7 @@ def test_an_update_renews_the_nomination(old: Pod, new: Pod, want: dict[str, lis
     assert nominations(nominator) == want
 
 
-def test_a_removed_nomination_leaves_nothing_behind() -> None:
+def test_remove_deletes_a_nomination_completely() -> None:
     nominator = Nominator({"default/a": PLAIN}.get)
     nominator.add(PLAIN, "n1")
     nominator.remove("uid-a")
@@ -62,7 +62,7 @@ def test_a_removed_nomination_leaves_nothing_behind() -> None:
     assert (nominations(nominator), nominator.node_by_uid, nominator.on_node("n1")) == ({}, {}, {})
 
 
-def test_pods_without_uid_are_told_apart() -> None:
+def test_pods_without_uid_are_distinguished() -> None:
     first, second = pod("a", uid=""), pod("b", uid="")
     nominator = Nominator({"default/a": first, "default/b": second}.get)
     nominator.add(first, "n1")

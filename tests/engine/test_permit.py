@@ -55,7 +55,7 @@ def kinds(log: Log) -> list[str]:
     return [f"{entry[0]}.{entry[1]}" for entry in log]
 
 
-def test_a_pod_that_waits_holds_its_node_and_is_not_bound() -> None:
+def test_a_waiting_pod_occupies_its_node_and_is_not_bound() -> None:
     scheduler, log = start((WAIT, 10 * SECOND))
     assert on_nodes(scheduler) == {"p": "n1"}
     assert len(scheduler.waiting_pods) == 1
@@ -65,7 +65,7 @@ def test_a_pod_that_waits_holds_its_node_and_is_not_bound() -> None:
     assert scheduler.schedule_one(2 * SECOND) is None
 
 
-def test_a_pod_that_all_allow_is_bound_with_what_reserve_wrote() -> None:
+def test_a_pod_allowed_by_all_plugins_is_bound_with_its_reserve_state() -> None:
     scheduler, log = start((WAIT, 10 * SECOND), (SUCCESS, 0), (WAIT, 20 * SECOND))
     assert allow(scheduler, P, "C", 2 * SECOND) == []
     assert allow(scheduler, P, "B", 2 * SECOND) == []
@@ -83,7 +83,7 @@ def test_a_pod_that_all_allow_is_bound_with_what_reserve_wrote() -> None:
     assert scheduler.reject_waiting_pod(P, unschedulable("no"), 4 * SECOND) == []
 
 
-def test_who_refuses_outweighs_who_waits() -> None:
+def test_a_permit_rejection_overrides_a_wait() -> None:
     log: Log = []
     plugins = [
         make_recorder("A", log, {"permit": (WAIT, SECOND)}),
@@ -97,7 +97,7 @@ def test_who_refuses_outweighs_who_waits() -> None:
     assert len(scheduler.waiting_pods) == 0
 
 
-def test_patience_ends_for_the_plugin_that_has_least_of_those_that_wait() -> None:
+def test_a_timeout_is_reported_for_the_waiting_plugin_with_the_shortest_one() -> None:
     scheduler, log = start((WAIT, 90 * SECOND), (WAIT, 5 * SECOND))
     assert scheduler.tick(6 * SECOND - 1) == []
     allow(scheduler, P, "B", 6 * SECOND - 1)
@@ -115,7 +115,7 @@ def test_patience_ends_for_the_plugin_that_has_least_of_those_that_wait() -> Non
     assert queued.unschedulable_plugins == {"A"}
 
 
-def test_nobody_waits_longer_than_upstream_lets_them() -> None:
+def test_permit_timeouts_are_capped_at_fifteen_minutes() -> None:
     scheduler, _ = start((WAIT, 3600 * SECOND))
     assert scheduler.next_wakeup_ns(SECOND) == SECOND + MAX_PERMIT_TIMEOUT_NS
     actions = as_tuples(scheduler.tick(SECOND + MAX_PERMIT_TIMEOUT_NS))
@@ -131,7 +131,7 @@ def test_nobody_waits_longer_than_upstream_lets_them() -> None:
         pytest.param(error("boom"), "boom", "backoff", id="an error is tried again"),
     ],
 )
-def test_a_waiting_pod_can_be_refused(status: Status, message: str, place: str) -> None:
+def test_a_waiting_pod_can_be_rejected(status: Status, message: str, place: str) -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
     actions = as_tuples(scheduler.reject_waiting_pod(P, status, 2 * SECOND))
     assert actions[0] == ("event", "p", "Warning FailedScheduling Scheduling", message)
@@ -140,14 +140,14 @@ def test_a_waiting_pod_can_be_refused(status: Status, message: str, place: str) 
     assert scheduler.queue.in_flight() == []
 
 
-def test_a_refused_pod_comes_back_by_the_events_of_who_refused() -> None:
+def test_a_rejected_waiting_pod_is_woken_by_events_of_the_rejecting_plugin() -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
     scheduler.reject_waiting_pod(P, Status(Code.UNSCHEDULABLE, ("no",), "A"), 2 * SECOND)
     scheduler.handle(None, small_node("n2"), 3 * SECOND)
     assert waits(scheduler) == {"p": "backoff"}
 
 
-def test_an_event_during_the_wait_brings_a_refused_pod_back_at_once() -> None:
+def test_an_event_during_the_wait_requeues_a_rejected_pod_immediately() -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
     scheduler.handle(None, small_node("n2"), 2 * SECOND)
     scheduler.reject_waiting_pod(P, Status(Code.UNSCHEDULABLE, ("no",), "A"), 3 * SECOND)
@@ -163,7 +163,7 @@ def test_an_event_during_the_wait_brings_a_refused_pod_back_at_once() -> None:
         pytest.param(error("boom"), {"p": "backoff", "q": "backoff"}, id="an error helps the others"),
     ],
 )
-def test_a_pod_that_leaves_its_node_wakes_the_others(status: Status, want: dict[str, str]) -> None:
+def test_rejecting_a_waiting_pod_wakes_other_pods(status: Status, want: dict[str, str]) -> None:
     log: Log = []
     waiting = make_recorder("A", log, {"permit": (WAIT, 10 * SECOND)}, [(ASSIGNED_POD_DELETE, None)])
     scheduler = make_scheduler(waiting, in_tree=("NodeResourcesFit",), nodes=("n1",))
@@ -175,7 +175,7 @@ def test_a_pod_that_leaves_its_node_wakes_the_others(status: Status, want: dict[
     assert waits(scheduler) == want
 
 
-def test_a_pod_that_is_refused_at_once_never_was_on_its_node() -> None:
+def test_a_permit_rejection_without_waiting_wakes_no_other_pod() -> None:
     log: Log = []
     says: dict[str, Any] = {}
     recorder = make_recorder("A", log, says, [(ASSIGNED_POD_DELETE, None)])
@@ -199,7 +199,7 @@ def test_deleting_a_waiting_pod_frees_its_node() -> None:
     assert scheduler.queue.in_flight() == []
 
 
-def test_a_waiting_pod_whose_deletion_begins_gets_no_permit() -> None:
+def test_a_terminating_waiting_pod_is_rejected_once() -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
     pod = scheduler.pods[P]
     scheduler.handle(pod, deleting(pod), 2 * SECOND)
@@ -210,14 +210,14 @@ def test_a_waiting_pod_whose_deletion_begins_gets_no_permit() -> None:
     assert scheduler.handle(deleting(pod), replace(deleting(pod), status=pod.status), 3 * SECOND) == []
 
 
-def test_a_waiting_pod_that_is_made_anew_is_told_nothing_of_the_old_one() -> None:
+def test_a_rejection_of_a_recreated_waiting_pod_is_ignored() -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
     scheduler.pods[P] = make_pod("p").uid("another").obj()
     assert scheduler.reject_waiting_pod(P, unschedulable("no"), 2 * SECOND) == []
     assert waits(scheduler) == {}
 
 
-def test_a_waiting_pod_whose_node_goes_can_still_be_refused_or_deleted() -> None:
+def test_a_waiting_pod_on_a_deleted_node_can_still_be_deleted() -> None:
     scheduler, _ = start((WAIT, 10 * SECOND))
     scheduler.handle(make_node("n1").obj(), None, 2 * SECOND)
     assert on_nodes(scheduler) == {}
@@ -227,7 +227,7 @@ def test_a_waiting_pod_whose_node_goes_can_still_be_refused_or_deleted() -> None
     assert scheduler.tick(60 * SECOND) == []
 
 
-def test_a_victim_that_waits_is_refused_instead_of_evicted() -> None:
+def test_a_waiting_victim_is_rejected_instead_of_evicted() -> None:
     log: Log = []
     recorder = make_recorder("A", log, {"permit": (WAIT, 10 * SECOND)})
     scheduler = make_scheduler(recorder, nodes=("n1",), post_filter=True)

@@ -46,7 +46,7 @@ ROOT = Path(__file__).resolve().parents[2]
     ],
 )
 @pytest.mark.parametrize("seed", range(8))
-def test_a_plan_says_what_a_new_one_says_after_every_change(seed: int, log_limit: int) -> None:
+def test_a_refreshed_plan_equals_a_new_plan_after_every_change(seed: int, log_limit: int) -> None:
     for scheduler, pod in history(seed, 60, log_limit=log_limit):
         want = said_by(fresh_plan(scheduler, pod))
         assert said_by(cached_plan(scheduler, pod)) == want
@@ -54,7 +54,7 @@ def test_a_plan_says_what_a_new_one_says_after_every_change(seed: int, log_limit
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_totals_are_those_of_a_full_pass(seed: int) -> None:
+def test_cached_totals_equal_a_full_pass(seed: int) -> None:
     for scheduler, pod in history(seed + 100, 40):
         plan = cached_plan(scheduler, pod)
         said = said_by(plan)
@@ -63,7 +63,7 @@ def test_totals_are_those_of_a_full_pass(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_plans_that_share_results_say_the_same_in_any_order(seed: int) -> None:
+def test_plans_with_shared_results_equal_new_plans_in_any_order(seed: int) -> None:
     random = Random(seed)
     scheduler = make()
     for number in range(30):
@@ -94,7 +94,7 @@ def test_the_best_rows_are_found_across_blocks() -> None:
             assert said_by(plan) == said_by(fresh_plan(scheduler, pod))
 
 
-def test_rows_that_are_used_again_are_asked_again() -> None:
+def test_reused_rows_are_evaluated_again() -> None:
     scheduler = make()
     for name in ("a", "b", "c"):
         scheduler.handle(None, make_node(name).capacity(cpu="4", memory="8Gi").obj(), 0)
@@ -109,7 +109,7 @@ def test_rows_that_are_used_again_are_asked_again() -> None:
     assert said_by(plan)["count"] == 2
 
 
-def test_columns_may_grow_between_two_cycles() -> None:
+def test_a_plan_stays_correct_when_columns_grow_between_cycles() -> None:
     scheduler = make()
     scheduler.handle(None, make_node("first").capacity(cpu="4", memory="8Gi").obj(), 0)
     pod = make_pod("probe").req(cpu="2").obj()
@@ -123,7 +123,7 @@ def test_columns_may_grow_between_two_cycles() -> None:
     assert said_by(plan)["count"] == before + 6
 
 
-def test_compiled_and_uncompiled_plans_say_the_same() -> None:
+def test_compiled_and_uncompiled_plans_give_equal_results() -> None:
     seeds, steps = (0, 1, 2), 25
     command = [sys.executable, "-m", "tests.engine.plan_histories", str(steps), *map(str, seeds)]
     done = subprocess.run(
@@ -169,11 +169,11 @@ def _lose_entries(scheduler: Scheduler, name: str, kind: type[RowLog]) -> None:
         pytest.param("node_log", Forgetful, id="some changes of nodes are not noted"),
     ],
 )
-def test_a_log_that_forgets_is_found(log: str, kind: type[RowLog]) -> None:
+def test_a_lossy_log_is_detected(log: str, kind: type[RowLog]) -> None:
     assert any(_is_wrong(seed, lambda scheduler: _lose_entries(scheduler, log, kind)) for seed in range(5))
 
 
-def test_without_a_fault_nothing_is_found() -> None:
+def test_no_difference_is_found_without_a_fault() -> None:
     assert not any(_is_wrong(seed, lambda scheduler: None) for seed in range(5))
 
 
@@ -198,7 +198,7 @@ def _is_wrong(seed: int, spoil: Any) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_full_records_rebuild_what_the_plugins_said_at_the_time(seed: int) -> None:
+def test_full_records_reproduce_the_results_of_their_cycle(seed: int) -> None:
     random = Random(seed)
     scheduler = make(RecordLevel.FULL)
     for number in range(random.choice((4, 40))):

@@ -73,14 +73,14 @@ SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="1"
         ),
     ],
 )
-def test_which_pods_share_a_plan(left: Pod, right: Pod, want: bool) -> None:
+def test_pods_share_a_plan_if_they_are_equal_for_all_plugins(left: Pod, right: Pod, want: bool) -> None:
     cache = make()
     plan_of(cache, left)
     plan_of(cache, right)
     assert cache[0].compiled == (1 if want else 2)
 
 
-def test_a_pod_is_compared_with_the_one_before() -> None:
+def test_a_pod_gets_the_plan_of_an_equal_earlier_pod() -> None:
     cache = make()
     first, second = pod("p").obj(), pod("q").obj()
     plans = [plan_of(cache, first) for _ in range(2)]
@@ -94,7 +94,7 @@ def test_a_pod_is_compared_with_the_one_before() -> None:
         assert plan_of(cache, second) is plans[-1]
 
 
-def test_identity_and_bytes_lead_to_the_same_plan() -> None:
+def test_lookup_by_identity_and_by_bytes_finds_the_same_plan() -> None:
     cache = make()
     template = pod().obj()
     twins = [replace(template, metadata=replace(template.metadata, name=f"t{number}")) for number in range(4)]
@@ -103,7 +103,7 @@ def test_identity_and_bytes_lead_to_the_same_plan() -> None:
     assert len({id(plan_of(cache, item)) for item in (*twins, *apart, *mixed, *reversed(mixed))}) == 1
 
 
-def test_pods_that_share_a_spec_but_not_labels_are_not_taken_for_one_another() -> None:
+def test_pods_with_one_spec_but_different_metadata_get_different_plans() -> None:
     cache = make()
     template = pod().obj()
     other = replace(template, metadata=replace(template.metadata, labels={"app": "b"}))
@@ -115,7 +115,7 @@ def test_pods_that_share_a_spec_but_not_labels_are_not_taken_for_one_another() -
         assert [plan.pod_class.namespace for plan in plans[4:6]] == ["other", "other"]
 
 
-def test_an_identity_entry_outlives_no_reuse_of_an_address() -> None:
+def test_a_reused_address_never_finds_a_stale_identity_entry() -> None:
     cache = make()
     for number in range(2000):
         item = pod(cpu=f"{number % 37 + 1}m").obj()
@@ -124,7 +124,7 @@ def test_an_identity_entry_outlives_no_reuse_of_an_address() -> None:
         assert plan_of(cache, twin).footprint.vector[3] == number % 37 + 1
 
 
-def test_a_plan_that_is_met_again_stays() -> None:
+def test_a_plan_requested_twice_stays_cached() -> None:
     cache = make()
     first = plan_of(cache, pod(cpu="1m").obj())
     assert plan_of(cache, pod(cpu="1m").obj()) is first
@@ -138,7 +138,7 @@ def alive() -> WeakSet[Plan]:
     return WeakSet(item for item in gc.get_objects() if isinstance(item, Plan))
 
 
-def test_pods_that_come_once_leave_few_plans_behind() -> None:
+def test_pods_seen_once_leave_few_plans_in_memory() -> None:
     cache = make()
     before = len(alive())
     for number in range(300):
@@ -146,7 +146,7 @@ def test_pods_that_come_once_leave_few_plans_behind() -> None:
     assert len(alive()) - before <= MAX_PROBATION
 
 
-def test_pods_of_one_spec_with_labels_of_their_own_leave_few_plans_behind() -> None:
+def test_pods_with_one_spec_and_unique_labels_leave_few_plans_in_memory() -> None:
     cache = make()
     before = len(alive())
     template = pod().obj()
@@ -156,7 +156,7 @@ def test_pods_of_one_spec_with_labels_of_their_own_leave_few_plans_behind() -> N
     assert len(alive()) - before <= MAX_PROBATION
 
 
-def test_templates_are_forgotten_within_the_budget_the_oldest_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_templates_are_evicted_beyond_the_memory_budget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan_cache, "MAX_PROBATION", 0)
     scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
     room = 10
@@ -194,7 +194,7 @@ class SignsNothing(Annotated):
         return None
 
 
-def test_pods_that_a_plugin_tells_apart_have_their_own_plans() -> None:
+def test_pods_with_different_plugin_signatures_get_different_plans() -> None:
     cache = make(Annotated)
     template = pod().obj()
 
@@ -209,7 +209,7 @@ def test_pods_that_a_plugin_tells_apart_have_their_own_plans() -> None:
             assert plan_of(cache, annotated(name, node)) is plans[node]
 
 
-def test_a_plugin_that_signs_nothing_sees_one_plan() -> None:
+def test_pods_share_a_plan_if_the_plugin_returns_an_empty_signature() -> None:
     cache = make(SignsNothing)
     assert plan_of(cache, pod("p").annotation(node="a").obj()) is plan_of(cache, pod("q").annotation(node="b").obj())
 
@@ -224,7 +224,7 @@ def ephemeral(name: str) -> Pod:
     return pod(name).uid(f"uid-of-{name}").spec(volumes=[volume]).obj()
 
 
-def test_claims_of_ephemeral_volumes_are_those_of_the_pod_itself() -> None:
+def test_plans_for_ephemeral_volumes_contain_the_pods_own_name_and_uid() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "VolumeBinding", "NodeVolumeLimits"), nodes=("n1",))
     cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
     for name in ("a", "b", "a", "c"):
@@ -252,9 +252,7 @@ def item_cpu(item: Pod) -> int:
         ),
     ],
 )
-def test_the_plan_of_a_pod_that_came_once_is_adapted_to_the_next_of_its_kind(
-    pods: list[Pod], want: dict[str, bool]
-) -> None:
+def test_a_plan_used_once_is_adapted_to_the_next_similar_pod(pods: list[Pod], want: dict[str, bool]) -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
     plans = scheduler.plans
     results = []
@@ -272,7 +270,7 @@ def test_the_plan_of_a_pod_that_came_once_is_adapted_to_the_next_of_its_kind(
         assert results[-1][name].epoch == 1
 
 
-def test_an_adapted_plan_finds_the_nodes_for_each_pod() -> None:
+def test_an_adapted_plan_finds_the_feasible_nodes_of_each_pod() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2"))
     cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
     for cpu, want in (("1", 2), ("1000", 0), ("2", 2)):
@@ -318,7 +316,7 @@ class KnowsAmounts(PreFilterPlugin[AmountSpec], FilterPlugin[AmountSpec]):
         return ("the params are those of another pod",)
 
 
-def test_an_adapted_plan_passes_on_the_params_of_its_pod_even_if_they_equal_the_former_ones() -> None:
+def test_an_adapted_plan_passes_new_params_even_if_equal_to_the_previous_ones() -> None:
     scheduler = make_scheduler(KnowsAmounts, in_tree=("NodeResourcesFit",), nodes=("n1", "n2"))
     for number in range(4):
         scheduler.handle(None, pod(f"p{number}", cpu=f"{number + 1}m").obj(), 0)
@@ -328,7 +326,7 @@ def test_an_adapted_plan_passes_on_the_params_of_its_pod_even_if_they_equal_the_
     assert scheduler.plans.adapted == 3
 
 
-def test_a_plan_that_is_kept_is_not_adapted() -> None:
+def test_a_retained_plan_is_not_adapted() -> None:
     cache = make()
     kept = plan_of(cache, pod(cpu="1m").obj())
     cache[0].keep(kept)
@@ -338,7 +336,7 @@ def test_a_plan_that_is_kept_is_not_adapted() -> None:
     assert plan_of(cache, pod(cpu="1m").obj()) is kept
 
 
-def test_a_placement_asks_each_rule_about_one_row() -> None:
+def test_a_placement_reevaluates_one_row_per_rule() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
     for number in range(10):
         scheduler.handle(None, pod(f"p{number}", cpu="1m").obj(), 0)

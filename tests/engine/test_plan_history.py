@@ -145,7 +145,7 @@ def check(decision: Decision, codes: dict[str, list[int]], table: ScoreTable | N
 
 @pytest.mark.parametrize("plugins", [(), (EvenNodes,)], ids=["in-tree plugins", "with one that declares nothing"])
 @pytest.mark.parametrize("seed", range(4))
-def test_records_hold_what_a_full_pass_said_at_the_time(seed: int, plugins: tuple[type[PerNodePlugin], ...]) -> None:
+def test_full_records_equal_a_full_pass_at_the_time(seed: int, plugins: tuple[type[PerNodePlugin], ...]) -> None:
     random = Random(seed)
     scheduler = scheduler_with(*plugins)
     wanted = []
@@ -168,7 +168,7 @@ def test_records_hold_what_a_full_pass_said_at_the_time(seed: int, plugins: tupl
         check(scheduler.records.decision(number), *want)
 
 
-def test_reasons_that_change_with_params_are_those_of_their_cycle() -> None:
+def test_changing_reasons_are_recorded_per_cycle() -> None:
     scheduler = scheduler_with(Talking, nodes=3)
     texts = []
     for number in range(6):
@@ -186,7 +186,7 @@ def test_reasons_that_change_with_params_are_those_of_their_cycle() -> None:
 
 
 @pytest.mark.parametrize("app", ["apart", "soft-host", "plain"])
-def test_what_changes_little_takes_little(app: str) -> None:
+def test_small_changes_take_little_memory_in_records(app: str) -> None:
     scheduler = scheduler_with(nodes=2000)
     for number in range(60):
         scheduler.handle(None, make_pod(f"p{number}").label(app=app).req(cpu="500m").spec(**SPECS[app]).obj(), 0)
@@ -195,7 +195,7 @@ def test_what_changes_little_takes_little(app: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_records_of_templates_in_turn_hold_what_a_full_pass_said_at_the_time(seed: int) -> None:
+def test_records_of_alternating_templates_equal_a_full_pass_at_the_time(seed: int) -> None:
     random = Random(seed)
     scheduler = scheduler_with(nodes=60)
     profile, wanted = scheduler.profiles["default-scheduler"], []

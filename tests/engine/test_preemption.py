@@ -107,7 +107,7 @@ def _searched(scheduler: Scheduler, plan: Plan, pod: Pod, rows: Index, wanted: i
 
 @settings(max_examples=150, deadline=None)
 @given(small_clusters())
-def test_a_dry_run_finds_what_the_naive_one_finds(
+def test_a_dry_run_matches_the_naive_search_for_victims(
     world: tuple[list[SmallNode], list[SmallBudget], SmallPod],
 ) -> None:
     nodes, budgets, pod = world
@@ -126,7 +126,7 @@ def test_a_dry_run_finds_what_the_naive_one_finds(
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_known_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
+def test_cached_dry_runs_match_a_new_search_after_every_change(seed: int) -> None:
     random = Random(seed)
     scheduler = scheduler_of([node(f"n{number:02}", random.choice(("4", "6"))) for number in range(12)])
     plugin = scheduler.profiles["default-scheduler"].plugins["DefaultPreemption"]
@@ -176,7 +176,7 @@ def test_known_outcomes_follow_every_change_of_the_cluster(seed: int) -> None:
     assert compared > 5
 
 
-def test_a_pod_that_has_started_since_the_last_search_is_spared_before_those_that_have_not() -> None:
+def test_preemption_prefers_victims_that_have_not_started() -> None:
     scheduler = scheduler_of([node("n1", "2"), running("a", "1"), running("b", "1")])
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/b",)}
     pod = scheduler.pods["default/b"]
@@ -185,21 +185,21 @@ def test_a_pod_that_has_started_since_the_last_search_is_spared_before_those_tha
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/a",)}
 
 
-def test_a_budget_that_came_since_the_last_search_protects_its_pods() -> None:
+def test_preemption_honours_budgets_added_after_the_previous_search() -> None:
     scheduler = scheduler_of([node("n1", "2"), running("a", "1").label(app="a"), running("b", "1").label(app="b")])
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/b",)}
     scheduler.handle(None, default_object(decode(budget({"app": "b"}, 0))), 0)
     assert preempt(scheduler, preemptor("1").obj()).candidates == {"n1": ("default/a",)}
 
 
-def test_a_victim_takes_its_anti_affinity_along() -> None:
+def test_evicting_a_victim_removes_its_anti_affinity() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "vip"}}, "topologyKey": "kubernetes.io/hostname"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     scheduler = scheduler_of([node("n1"), running("shy", "1").spec(affinity=affinity), running("other", "1")])
     assert preempt(scheduler, preemptor("1").label(app="vip").obj()).candidates == {"n1": ("default/shy",)}
 
 
-def test_a_victim_may_help_once_a_pod_on_another_node_of_its_zone_has_left() -> None:
+def test_a_victim_becomes_useful_when_a_pod_on_another_node_of_its_zone_leaves() -> None:
     term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "topology.kubernetes.io/zone"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     low, high = running("low", "1").label(app="a"), running("high", "1", 500, "n2").label(app="a")
@@ -210,7 +210,7 @@ def test_a_victim_may_help_once_a_pod_on_another_node_of_its_zone_has_left() -> 
     assert preempt(scheduler, vip).candidates == {"n1": ("default/low",)}
 
 
-def test_after_a_search_filters_say_what_they_said_before_it() -> None:
+def test_a_search_for_victims_restores_the_filter_results() -> None:
     claim = {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}
     scheduler = scheduler_of([node("n1", "2")])
     for item in (make_volume("c"), make_claim("c", volume="c", modes=("ReadWriteOncePod",))):
@@ -223,7 +223,7 @@ def test_after_a_search_filters_say_what_they_said_before_it() -> None:
     assert [part.filter_rule.filter(0) for part in parts] == [int(part.codes[0]) for part in parts]
 
 
-def test_a_nominated_pod_counts_once_however_often_filters_are_asked() -> None:
+def test_a_nominated_pod_is_counted_once_in_a_dry_run() -> None:
     scheduler = scheduler_of([node("n1", "4"), running("a", "1"), running("b", "1")])
     nominee = preemptor("1", 200, "nominee").obj()
     scheduler.pods[nominee.key] = nominee
@@ -231,7 +231,7 @@ def test_a_nominated_pod_counts_once_however_often_filters_are_asked() -> None:
     assert preempt(scheduler, preemptor("2").obj()).candidates == {"n1": ("default/b",)}
 
 
-def test_rows_are_played_through_once_until_they_change() -> None:
+def test_unchanged_rows_are_not_dry_run_again() -> None:
     names = [f"n{number}" for number in range(9)]
     scheduler = scheduler_of(
         [*(node(name, "2") for name in names), *(running(f"r-{name}", "2", 0, name) for name in names)]
@@ -280,7 +280,7 @@ def crowded_pod(random: Random, name: str, priority: int) -> Pod:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_rules_that_count_pods_are_dry_run_as_on_a_cluster_without_the_victims(seed: int) -> None:
+def test_dry_runs_of_counting_rules_match_a_cluster_without_the_victims(seed: int) -> None:
     random = Random(seed)
     names = [f"n{number:02}" for number in range(random.choice((8, 14)))]
     made = [node(name, random.choice(("1", "2", "4"))).zone(random.choice("abc")) for name in names]
@@ -317,7 +317,7 @@ def feasible_of(scheduler: Scheduler, pod: Pod) -> list[int]:
     return found
 
 
-def test_a_port_that_two_pods_hold_is_dry_run_in_earnest() -> None:
+def test_preemption_dry_runs_nodes_with_a_shared_host_port() -> None:
     def with_port(name: str, on: str, priority: int) -> Pod:
         builder = make_pod(name).priority(priority).req(cpu="100m").host_port(80)
         return (builder.node(on) if on else builder).obj()
@@ -331,7 +331,7 @@ def test_a_port_that_two_pods_hold_is_dry_run_in_earnest() -> None:
     assert preempt(scheduler, with_port("vip", "", 9)).candidates["n4"] == ("default/first-n4",)
 
 
-def test_a_dry_run_leaves_the_order_of_pods_on_a_node_alone() -> None:
+def test_a_dry_run_preserves_the_order_of_pods_on_a_node() -> None:
     scheduler = scheduler_of([node("n1"), *(running(name, "1") for name in "abcd")])
     before = list(scheduler.state.pods_on[0])
     found = preempt(scheduler, preemptor("1").obj())
@@ -350,7 +350,9 @@ def test_a_dry_run_leaves_the_order_of_pods_on_a_node_alone() -> None:
         pytest.param(50, 1, 7, 3, id="shares are cut off"),
     ],
 )
-def test_number_of_candidates(percentage: int, absolute: int, nodes: int, want: int) -> None:
+def test_the_number_of_candidates_depends_on_percentage_and_minimum(
+    percentage: int, absolute: int, nodes: int, want: int
+) -> None:
     arguments = {"minCandidateNodesPercentage": percentage, "minCandidateNodesAbsolute": absolute}
     profile = {"schedulerName": "default-scheduler", "pluginConfig": [{"name": "DefaultPreemption", "args": arguments}]}
     scheduler = scheduler_of([], config={"profiles": [profile]})

@@ -35,7 +35,7 @@ def account(*objects: Node | Pod, budget: str = "", **arguments: int) -> Preempt
     return decision.preemption
 
 
-def test_candidates_come_with_what_put_them_out() -> None:
+def test_candidates_are_recorded_with_the_criterion_they_lost_by() -> None:
     nodes = [node(name) for name in ("best", "dear", "many", "guarded")]
     pods = [
         running("low", "best", 1),
@@ -56,7 +56,7 @@ def test_candidates_come_with_what_put_them_out() -> None:
 
 
 @pytest.mark.parametrize("count", [4, 40], ids=["a search node by node", "a search in lockstep"])
-def test_other_nodes_come_with_the_reason(count: int) -> None:
+def test_rejected_candidate_nodes_are_recorded_with_a_reason(count: int) -> None:
     nodes = [node(f"n{number:02}") for number in range(count)]
     pods = [running(f"high-{number}", f"n{number:02}", 1000) for number in range(0, count, 2)]
     half = [running(f"low-{number}", f"n{number:02}", 1, cpu="1") for number in range(1, count, 2)]
@@ -74,7 +74,7 @@ def test_other_nodes_come_with_the_reason(count: int) -> None:
     assert found.others == 1
 
 
-def test_of_many_only_some_are_kept_and_all_are_counted() -> None:
+def test_recorded_candidates_and_nodes_are_limited_but_all_are_counted() -> None:
     cheap, dear = MAX_CANDIDATES + 8, MAX_NODES + 6
     nodes = [node(f"n{number:03}") for number in range(cheap + dear)]
     pods = [running(f"r{number}", f"n{number:03}", 1 if number < cheap else 1000) for number in range(cheap + dear)]

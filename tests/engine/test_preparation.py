@@ -77,7 +77,7 @@ def _add_node(cluster: Cluster) -> None:
         pytest.param(Reads.EVERYTHING, _place_plain_pod, 1, id="so does who declares nothing"),
     ],
 )
-def test_a_plugin_runs_again_if_what_it_reads_changed(
+def test_pre_filter_and_pre_score_run_again_only_if_their_inputs_changed(
     reads: Reads, change: Callable[[Cluster], None], want: int
 ) -> None:
     class Kind(Counted):

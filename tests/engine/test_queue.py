@@ -38,7 +38,7 @@ TO_N1 = "n1"
 # Pop.
 
 
-def test_pods_are_popped_by_priority_then_by_age_then_as_they_came() -> None:
+def test_pods_are_popped_by_priority_then_age_then_arrival() -> None:
     queue, _ = queue_of()
     for at, name, priority in ((5, "a", 1), (3, "b", None), (4, "c", 7), (3, "d", 0), (3, "e", -1)):
         queue.add(pod(name, priority=priority), at)
@@ -47,7 +47,7 @@ def test_pods_are_popped_by_priority_then_by_age_then_as_they_came() -> None:
     assert queue.scheduling_cycle == 5
 
 
-def test_a_pod_that_backs_off_is_popped_when_nothing_else_waits() -> None:
+def test_a_pod_in_backoff_is_popped_when_the_active_queue_is_empty() -> None:
     queue = rejected(P_WAITS_FOR_NODES)
     queue.move_all(NODE_ADD, None, None, 200)
     assert places(queue) == {"backoff": "a"}
@@ -63,14 +63,16 @@ def test_a_pod_that_backs_off_is_popped_when_nothing_else_waits() -> None:
         pytest.param(frozenset[str](), True, id="an error requeued it"),
     ],
 )
-def test_a_pod_that_backs_off_is_not_popped(plugins: frozenset[str], windows: bool) -> None:
+def test_a_pod_in_backoff_is_not_popped_after_an_error_or_without_the_gate(
+    plugins: frozenset[str], windows: bool
+) -> None:
     queue = rejected(P_WAITS_FOR_NODES, plugins=plugins, pop_from_backoff=windows)
     queue.move_all(NODE_ADD, None, None, 200)
     assert places(queue) == {"backoff": "a"}
     assert queue.pop() is None
 
 
-def test_a_second_record_of_a_pod_in_flight_is_thrown_away() -> None:
+def test_a_duplicate_of_a_pod_in_flight_is_discarded() -> None:
     queue, _ = queue_of()
     queue.add(pod("a"), 0)
     queue.add(pod("b"), 9)
@@ -80,7 +82,7 @@ def test_a_second_record_of_a_pod_in_flight_is_thrown_away() -> None:
     assert queue.scheduling_cycle == 2
 
 
-def test_one_pod_can_be_popped_out_of_turn() -> None:
+def test_pop_specific_pops_a_pod_out_of_order() -> None:
     queue = rejected()
     queue.add(pod("b", priority=9), 200)
     queued = queue.pop_specific(pod("a"), 300)
@@ -90,7 +92,7 @@ def test_one_pod_can_be_popped_out_of_turn() -> None:
     assert gated().pop_specific(pod("a"), 300) is None
 
 
-def test_the_order_can_be_that_of_any_key() -> None:
+def test_a_custom_sort_key_defines_the_order() -> None:
     queue = SchedulingQueue({}, {}, dict[str, Pod]().get, sort_key=lambda queued: (-ord(queued.pod.metadata.name), 0))
     for at, name in enumerate("bca"):
         queue.add(pod(name, priority=at), at)
@@ -108,7 +110,7 @@ FAILURES: list[tuple[str, Pod | None, Requeue, dict[str, str]]] = [
 
 
 @pytest.mark.parametrize(("known", "want", "where"), [row[1:] for row in FAILURES], ids=[row[0] for row in FAILURES])
-def test_a_failed_pod_comes_back_if_it_still_needs_a_node(
+def test_a_failed_pod_is_requeued_only_if_it_still_needs_a_node(
     known: Pod | None, want: Requeue, where: dict[str, str]
 ) -> None:
     queue = SchedulingQueue({PROFILE: []}, {}, {"default/a": known}.get)
@@ -117,7 +119,7 @@ def test_a_failed_pod_comes_back_if_it_still_needs_a_node(
     assert places(queue) == where
 
 
-def test_a_failed_pod_comes_back_as_its_newest_version_without_the_old_plan() -> None:
+def test_a_failed_pod_is_requeued_as_its_newest_version_without_the_old_plan() -> None:
     queue, known = queue_of()
     queue.add(pod("a"), 0)
     queued = popped(queue)
@@ -127,7 +129,7 @@ def test_a_failed_pod_comes_back_as_its_newest_version_without_the_old_plan() ->
     assert [(each.pod.metadata.resource_version, each.plan) for each in queue.unschedulable()] == [("2", None)]
 
 
-def test_attempts_and_failures_are_counted() -> None:
+def test_attempts_rejections_and_errors_are_counted() -> None:
     queue, known = queue_of(max_backoff_ns=0)
     known["default/a"] = pod("a")
     queue.add(pod("a"), 0)
@@ -148,7 +150,7 @@ DUPLICATES: list[tuple[str, Callable[[SchedulingQueue], object], str]] = [
 
 
 @pytest.mark.parametrize(("put", "want"), [row[1:] for row in DUPLICATES], ids=[row[0] for row in DUPLICATES])
-def test_a_failed_pod_whose_name_waits_already_is_refused(put: Callable[[SchedulingQueue], object], want: str) -> None:
+def test_requeueing_an_already_queued_pod_is_refused(put: Callable[[SchedulingQueue], object], want: str) -> None:
     queue = rejected(P_WAITS_FOR_NODES)
     put(queue)
     other = QueuedPod(pod("a"), "default/a", "uid-a", 9, 0)
@@ -158,7 +160,7 @@ def test_a_failed_pod_whose_name_waits_already_is_refused(put: Callable[[Schedul
 # Updates and deletions, wherever the pod waits.
 
 
-def test_an_update_of_an_active_pod_gives_it_its_place() -> None:
+def test_updating_an_active_pod_reorders_the_queue() -> None:
     queue, _ = queue_of()
     queue.add(pod("a", priority=1), 0)
     queue.add(pod("b", priority=2), 0)
@@ -181,7 +183,7 @@ UPDATES: list[tuple[str, Pod, int, str]] = [
 
 
 @pytest.mark.parametrize(("new", "now_ns", "want"), [row[1:] for row in UPDATES], ids=[row[0] for row in UPDATES])
-def test_an_update_of_an_unschedulable_pod_asks_the_hints(new: Pod, now_ns: int, want: str) -> None:
+def test_an_update_of_an_unschedulable_pod_calls_the_hints(new: Pod, now_ns: int, want: str) -> None:
     label = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
     queue = rejected((label, "P", None))
     queue.update(pod("a"), new, now_ns)
@@ -204,19 +206,19 @@ def pod_in_both_places(gates: set[str]) -> SchedulingQueue:
     return queue
 
 
-def test_a_pod_in_both_places_leaves_both_when_it_becomes_active() -> None:
+def test_activating_a_pod_removes_it_from_both_backoff_and_unschedulable() -> None:
     queue = pod_in_both_places(set())
     queue.move_all(NODE_ADD, None, None, 9 * SECOND)
     assert places(queue) == {"active": "a"}
 
 
-def test_a_pod_in_both_places_is_deleted_from_the_backoff_queue_only() -> None:
+def test_deleting_a_pod_in_both_tiers_removes_it_only_from_backoff() -> None:
     queue = pod_in_both_places(set())
     queue.delete(pod("a"))
     assert places(queue) == {"unschedulable": "a"}
 
 
-def test_a_pod_in_both_places_stays_in_both_when_a_gate_closes() -> None:
+def test_a_pod_in_both_tiers_stays_in_both_when_it_becomes_gated() -> None:
     """Found by comparing with the real queue: the pod was left in the group of pods without gate."""
     gates = set[str]()
     queue = pod_in_both_places(gates)
@@ -241,14 +243,14 @@ def _with_active() -> SchedulingQueue:
 
 
 @pytest.mark.parametrize("make", [row[1] for row in DELETIONS], ids=[row[0] for row in DELETIONS])
-def test_a_deleted_pod_is_gone(make: Callable[[], SchedulingQueue]) -> None:
+def test_a_deleted_pod_is_removed_from_every_tier(make: Callable[[], SchedulingQueue]) -> None:
     queue = make()
     queue.delete(pod("a"))
     assert (places(queue), len(queue), queue.get("default/a")) == ({}, 0, None)
     assert queue.next_flush_ns(0) is None
 
 
-def test_a_deleted_pod_stays_in_flight() -> None:
+def test_a_deleted_pod_stays_in_flight_until_done() -> None:
     queue, _ = queue_of()
     queue.add(pod("a"), 0)
     queued = popped(queue)
@@ -261,7 +263,7 @@ def test_a_deleted_pod_stays_in_flight() -> None:
 # Time.
 
 
-def test_a_host_that_wakes_up_for_the_next_flush_sees_everything_move_in_time() -> None:
+def test_next_flush_is_early_enough_for_every_queue_move() -> None:
     queue, known = queue_of(max_in_unschedulable_ns=40 * SECOND)
     failures = (("a", P), ("b", frozenset[str]()), ("c", P))
     for name, plugins in failures:
@@ -288,7 +290,7 @@ def test_a_host_that_wakes_up_for_the_next_flush_sees_everything_move_in_time() 
         pytest.param(300, 330, id="the default"),
     ],
 )
-def test_a_pod_that_was_unschedulable_for_too_long_is_moved_at_a_tick(longest_s: int, want_s: int) -> None:
+def test_a_pod_unschedulable_for_too_long_is_moved_at_the_next_tick(longest_s: int, want_s: int) -> None:
     queue, known = queue_of(max_in_unschedulable_ns=longest_s * SECOND)
     known["default/a"] = pod("a")
     queue.add(pod("a"), 0)
@@ -298,7 +300,7 @@ def test_a_pod_that_was_unschedulable_for_too_long_is_moved_at_a_tick(longest_s:
     assert queue.flush_unschedulable(want_s * SECOND) == 1
 
 
-def test_an_overdue_gated_pod_wakes_the_host_once_unless_pods_are_in_flight() -> None:
+def test_an_overdue_gated_pod_schedules_one_flush_unless_pods_are_in_flight() -> None:
     queue = gated(max_in_unschedulable_ns=SECOND)
     assert queue.next_flush_ns(0) == 30 * SECOND
     assert queue.flush_unschedulable(30 * SECOND) == 0
@@ -313,7 +315,7 @@ def test_an_overdue_gated_pod_wakes_the_host_once_unless_pods_are_in_flight() ->
     assert events == ["UnschedulableTimeout"]
 
 
-def test_after_closing_pops_still_empty_the_queue() -> None:
+def test_a_closed_queue_can_still_be_drained() -> None:
     queue, _ = queue_of()
     queue.add(pod("a"), 0)
     queue.add(pod("b"), 0)
@@ -327,7 +329,7 @@ def test_after_closing_pops_still_empty_the_queue() -> None:
 # Nominations.
 
 
-def test_a_nomination_in_the_status_counts_from_the_start_and_survives_the_pop() -> None:
+def test_a_nomination_in_the_status_applies_from_the_start_and_survives_the_pop() -> None:
     queue, known = queue_of()
     known["default/a"] = pod("a", nominated="n1")
     queue.add(known["default/a"], 0)
@@ -337,7 +339,7 @@ def test_a_nomination_in_the_status_counts_from_the_start_and_survives_the_pop()
     assert len(queue.nominator.on_node("n1")) == 1
 
 
-def test_a_failure_without_say_drops_what_the_scheduler_nominated_before() -> None:
+def test_a_failure_without_a_nomination_clears_the_schedulers_earlier_one() -> None:
     queue, known = queue_of(max_backoff_ns=0)
     known["default/a"] = pod("a")
     queue.add(pod("a"), 0)
@@ -347,7 +349,7 @@ def test_a_failure_without_say_drops_what_the_scheduler_nominated_before() -> No
     assert queue.nominator.node_by_uid == {}
 
 
-def test_a_deleted_pod_is_not_nominated_any_more() -> None:
+def test_deleting_a_pod_removes_its_nomination() -> None:
     queue, known = queue_of()
     known["default/a"] = pod("a")
     queue.nominate(pod("a"), TO_N1)
@@ -360,7 +362,7 @@ def test_a_deleted_pod_is_not_nominated_any_more() -> None:
     assert queue.nominator.node_by_uid == {}
 
 
-def test_a_pod_that_an_added_pod_moves_is_nominated_anew() -> None:
+def test_a_pod_moved_by_an_added_pod_loses_its_unpublished_nomination() -> None:
     queue = rejected((UNSCHEDULABLE_POD_ADD, "P", None))
     queue.nominate(pod("a"), TO_N1)
     queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod("b"), 5 * SECOND)

@@ -193,7 +193,7 @@ ALL = "all"
         pytest.param("gated a, event node, pop", {CURRENT: "-", LATE: "-"}, id="no event opens a gate"),
     ],
 )  # fmt: skip
-def test_which_pod_is_next(script: str, want: Mapping[str, str]) -> None:
+def test_pods_are_popped_in_the_documented_order(script: str, want: Mapping[str, str]) -> None:
     """One answer for all queues, or one for each; the classic queue has no gates."""
     wanted = dict.fromkeys(KINDS, want[ALL]) if ALL in want else want
     assert {kind: " ".join(Story(kind).play(script).order) for kind in wanted} == wanted
@@ -214,7 +214,7 @@ def test_which_pod_is_next(script: str, want: Mapping[str, str]) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_the_queue_answers(kind: str, script: str, want: list[object]) -> None:
+def test_queue_methods_return_the_documented_values(kind: str, script: str, want: list[object]) -> None:
     assert Story(kind).play(script).results == want
 
 
@@ -233,7 +233,7 @@ def test_what_the_queue_answers(kind: str, script: str, want: list[object]) -> N
     ],
 )
 @pytest.mark.parametrize("kind", KINDS)
-def test_where_a_pod_waits(kind: str, script: str, want: dict[str, str]) -> None:
+def test_pods_wait_in_the_documented_tier(kind: str, script: str, want: dict[str, str]) -> None:
     story = Story(kind).play(script)
     assert story.places() == want
     assert {tier: len(names.split()) for tier, names in want.items()} == {
@@ -244,7 +244,7 @@ def test_where_a_pod_waits(kind: str, script: str, want: dict[str, str]) -> None
 
 @pytest.mark.parametrize(("failures", "seconds"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (40, 10)], ids=str)
 @pytest.mark.parametrize("kind", [LATE, CLASSIC])
-def test_the_backoff_doubles_up_to_ten_seconds(kind: str, failures: int, seconds: int) -> None:
+def test_backoff_doubles_up_to_ten_seconds(kind: str, failures: int, seconds: int) -> None:
     """Each failure comes after the backoff of the one before. A timer that finds it over may be up to a second late."""
     story = Story(kind).play("add a")
     for number in range(failures):
@@ -260,7 +260,7 @@ def test_the_backoff_doubles_up_to_ten_seconds(kind: str, failures: int, seconds
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_closing_says_so(kind: str) -> None:
+def test_closed_is_true_after_close(kind: str) -> None:
     story = Story(kind).play("add a")
     assert not story.queue.closed
     story.play("close")

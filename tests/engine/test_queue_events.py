@@ -59,7 +59,7 @@ IN_FLIGHT: list[tuple[str, list[ClusterEvent], str, str, str]] = [
 @pytest.mark.parametrize(
     ("events", "plugins", "pending", "want"), [row[1:] for row in IN_FLIGHT], ids=[row[0] for row in IN_FLIGHT]
 )
-def test_events_since_the_pop_decide_where_a_failed_pod_goes(
+def test_events_since_the_pop_decide_the_tier_of_a_failed_pod(
     events: list[ClusterEvent], plugins: str, pending: str, want: str
 ) -> None:
     queue, known = queue_of(P_WAITS_FOR_NODES, SKIPS, (ASSIGNED_POD_DELETE, "Q", None))
@@ -73,7 +73,7 @@ def test_events_since_the_pop_decide_where_a_failed_pod_goes(
     assert queue.in_flight() == []
 
 
-def test_a_pod_that_was_activated_in_flight_is_tried_again_and_nobody_else_is() -> None:
+def test_activating_a_pod_in_flight_affects_only_that_pod() -> None:
     queue, known = queue_of()
     known["default/a"], known["default/b"] = pod("a"), pod("b")
     queue.add(pod("a"), 0)
@@ -85,7 +85,7 @@ def test_a_pod_that_was_activated_in_flight_is_tried_again_and_nobody_else_is() 
     assert places(queue) == {"backoff": "a", "unschedulable": "b"}
 
 
-def test_updates_of_a_pod_in_flight_are_noted() -> None:
+def test_updates_of_a_pod_in_flight_are_recorded_as_events() -> None:
     queue, _ = queue_of()
     queue.add(pod("a"), 0)
     popped(queue)
@@ -97,7 +97,7 @@ def test_updates_of_a_pod_in_flight_are_noted() -> None:
 # Events and unschedulable pods.
 
 
-def test_an_event_moves_only_pods_that_a_plugin_waits_for_it() -> None:
+def test_an_event_moves_only_pods_whose_plugin_registered_it() -> None:
     queue, known = queue_of(P_WAITS_FOR_NODES, (ASSIGNED_POD_ADD, "Q", None))
     for name in "abc":
         known[f"default/{name}"] = pod(name)
@@ -110,7 +110,7 @@ def test_an_event_moves_only_pods_that_a_plugin_waits_for_it() -> None:
     assert queue.move_all(FORCE_ACTIVATE, None, None, 5 * SECOND) == 2
 
 
-def test_hints_are_not_asked_about_pods_that_others_rejected() -> None:
+def test_hints_are_called_only_for_pods_that_their_plugin_rejected() -> None:
     asked: list[str] = []
 
     def hint(pod: Pod, old: object | None, new: object | None) -> bool:
@@ -126,7 +126,7 @@ def test_hints_are_not_asked_about_pods_that_others_rejected() -> None:
     assert asked == ["a", "c"]
 
 
-def test_pods_of_a_profile_without_hints_are_tried_again_at_any_event() -> None:
+def test_any_event_retries_pods_of_a_profile_without_hints() -> None:
     queue, known = queue_of(P_WAITS_FOR_NODES)
     known["default/a"] = pod("a", scheduler="other")
     queue.add(known["default/a"], 0)
@@ -134,14 +134,14 @@ def test_pods_of_a_profile_without_hints_are_tried_again_at_any_event() -> None:
     assert queue.move_all(NODE_ADD, None, None, 5 * SECOND) == 1
 
 
-def test_a_gated_pod_hears_only_what_its_gate_waits_for() -> None:
+def test_a_gated_pod_ignores_events_that_its_gate_did_not_register() -> None:
     queue = gated()
     assert queue.move_all(NODE_ADD, None, None, 1) == 0
     assert queue.move_all(FORCE_ACTIVATE, None, None, 1) == 0
     assert (places(queue), queue.pending_counts()["gated"]) == ({"unschedulable": "a"}, 1)
 
 
-def test_a_gated_pod_goes_on_when_its_gate_is_gone() -> None:
+def test_a_pod_becomes_active_when_its_gate_is_removed() -> None:
     queue = gated()
     queue.update(pod("a", gates=("g",)), pod("a"), 7)
     [queued] = queue.active()
@@ -149,7 +149,7 @@ def test_a_gated_pod_goes_on_when_its_gate_is_gone() -> None:
     assert queued.unschedulable_plugins == {"SchedulingGates"}
 
 
-def test_the_gate_that_held_a_pod_is_asked_first() -> None:
+def test_the_blocking_gate_is_checked_first() -> None:
     asked: list[str] = []
 
     def recording(name: str, held: set[str]) -> Callable[[Pod], bool]:
@@ -201,7 +201,7 @@ HELPED: list[tuple[str, Pod, frozenset[str], bool]] = [
 
 
 @pytest.mark.parametrize(("waiting", "plugins", "want"), [row[1:] for row in HELPED], ids=[row[0] for row in HELPED])
-def test_an_assigned_pod_helps_only_pods_that_it_could_be_near_to(
+def test_an_updated_assigned_pod_wakes_only_pods_with_matching_affinity_or_spreading(
     waiting: Pod, plugins: frozenset[str], want: bool
 ) -> None:
     everybody = ClusterEvent(EventResource.POD, ActionType.ALL)
@@ -214,7 +214,7 @@ def test_an_assigned_pod_helps_only_pods_that_it_could_be_near_to(
     assert assigned_pod_updated(queue, event, old, new, 5 * SECOND) == want
 
 
-def test_an_assigned_pod_that_takes_less_helps_everybody() -> None:
+def test_a_scaled_down_assigned_pod_wakes_all_pods() -> None:
     scale_down = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
     queue = rejected((scale_down, "P", None))
     event = ClusterEvent(EventResource.ASSIGNED_POD, ActionType.UPDATE_POD_SCALE_DOWN)

@@ -179,7 +179,7 @@ STEPS: Sequence[Step] = [
 
 @pytest.mark.parametrize("pop_from_backoff", [True, False], ids=["popping from backoff", "not popping from backoff"])
 @pytest.mark.parametrize("start", STARTS.values(), ids=STARTS.keys())
-def test_any_two_operations_agree(start: Sequence[Step], pop_from_backoff: bool) -> None:
+def test_any_two_operations_match_the_naive_queue(start: Sequence[Step], pop_from_backoff: bool) -> None:
     for first, second in product(STEPS, repeat=2):
         pair = Pair(pop_from_backoff=pop_from_backoff)
         for step in (*start, first, second):

@@ -14,7 +14,7 @@ def record(number: int, *, priority: int | None, timestamp_ns: int) -> QueuedPod
     return QueuedPod(pod(f"p{number}", priority=priority), f"default/p{number}", f"{number}", number, timestamp_ns)
 
 
-def test_higher_priority_goes_first_then_the_older_pod() -> None:
+def test_the_active_queue_sorts_by_priority_then_age() -> None:
     random = Random(7)
     priorities = (None, 0, 1, -1, BIGGEST, -(2**31), 2**31 - 1)
     pods = [
@@ -25,7 +25,7 @@ def test_higher_priority_goes_first_then_the_older_pod() -> None:
     assert sorted(pods, key=priority_sort) == by_hand
 
 
-def test_a_record_forgets_its_plan_with_the_version_it_was_made_for() -> None:
+def test_a_queued_pod_drops_its_plan_when_its_version_changes() -> None:
     first, second = pod("a"), pod("a", version="2")
     queued = QueuedPod(first, "default/a", "uid-a", 1, 0, plan="compiled")
     queued.take(first)
@@ -34,9 +34,9 @@ def test_a_record_forgets_its_plan_with_the_version_it_was_made_for() -> None:
     assert (queued.pod, queued.plan) == (second, None)
 
 
-def test_records_compare_by_identity() -> None:
+def test_queued_pods_compare_by_identity() -> None:
     assert record(1, priority=0, timestamp_ns=0) != record(1, priority=0, timestamp_ns=0)
 
 
-def test_a_pod_without_uid_goes_by_its_key() -> None:
+def test_a_pod_without_uid_is_identified_by_its_key() -> None:
     assert uid_of(pod("a", uid="")) == "default/a"

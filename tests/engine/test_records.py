@@ -62,7 +62,7 @@ def taint_scores(decision: Decision) -> list[int]:
     return scores
 
 
-def test_a_node_that_a_nominated_pod_needs_is_shut_and_scores_are_those_without_it() -> None:
+def test_a_node_reserved_for_a_nominated_pod_is_infeasible_and_not_scored() -> None:
     scheduler = scheduler_of(three_nodes())
     first = schedule(scheduler, make_pod("first").req(cpu="100m").obj())
     assert taint_scores(first) == [0, 50, 100]
@@ -83,7 +83,7 @@ def test_a_node_that_a_nominated_pod_needs_is_shut_and_scores_are_those_without_
     assert np.array_equal(third.feasible, [True, True, True])
 
 
-def test_a_nominated_pod_that_leaves_room_shuts_nothing() -> None:
+def test_a_small_nominated_pod_excludes_no_node() -> None:
     scheduler = scheduler_of(three_nodes())
     nominate(scheduler, make_pod("vip").req(cpu="1").priority(100).obj(), "n0")
     decision = schedule(scheduler, make_pod("first").req(cpu="100m").obj())
@@ -93,7 +93,7 @@ def test_a_nominated_pod_that_leaves_room_shuts_nothing() -> None:
     assert decision.record.total == decision.total.max()
 
 
-def test_the_node_that_the_pod_itself_is_nominated_to_is_the_only_one_looked_at() -> None:
+def test_only_the_pods_own_nominated_node_is_examined() -> None:
     scheduler = scheduler_of(three_nodes())
     schedule(scheduler, make_pod("first").req(cpu="100m").obj())
     decision = schedule(scheduler, make_pod("second").req(cpu="100m").nominated("n0").obj())
@@ -113,7 +113,7 @@ def conflicting(name: str) -> Pod:
     return make_pod(name).spec(affinity=affinity).obj()
 
 
-def test_a_rejection_by_pre_filter_is_about_the_nodes_that_there_are() -> None:
+def test_a_pre_filter_rejection_covers_the_nodes_of_its_cycle() -> None:
     scheduler = scheduler_of(three_nodes())
     before = schedule(scheduler, conflicting("one"))
     scheduler.handle(None, make_node("n3").capacity(cpu="4").obj(), 0)
@@ -127,7 +127,7 @@ def test_a_rejection_by_pre_filter_is_about_the_nodes_that_there_are() -> None:
     assert (status.plugin, status) == ("NodeAffinity", after.pre_filter)
 
 
-def test_nodes_that_pre_filter_left_out_have_a_status_of_their_own() -> None:
+def test_nodes_excluded_by_pre_filter_have_their_own_status() -> None:
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
     pod = make_pod("daemon").req(cpu="8").spec(affinity={"nodeAffinity": required}).obj()
@@ -140,7 +140,7 @@ def test_nodes_that_pre_filter_left_out_have_a_status_of_their_own() -> None:
     assert plugins == ["NodeAffinity", "NodeResourcesFit", "NodeAffinity"]
 
 
-def test_without_nodes_there_is_nothing_to_say_about_them() -> None:
+def test_a_record_without_nodes_is_empty() -> None:
     scheduler = scheduler_of(three_nodes()[:1])
     schedule(scheduler, make_pod("first").req(cpu="100m").obj())
     scheduler.handle(scheduler.state.nodes.nodes[0], None, 0)
@@ -151,7 +151,7 @@ def test_without_nodes_there_is_nothing_to_say_about_them() -> None:
     assert decision.record.outcome is Outcome.UNSCHEDULABLE
 
 
-def test_a_profile_without_score_plugins_takes_the_first_node_that_fits() -> None:
+def test_a_profile_without_score_plugins_chooses_the_first_feasible_node() -> None:
     decision = schedule(scheduler_of(three_nodes(), scores=False), make_pod("first").req(cpu="100m").obj())
     assert decision.scorers == ()
     assert decision.feasible.tolist() == [True, False, False]
@@ -164,7 +164,7 @@ def test_a_profile_without_score_plugins_takes_the_first_node_that_fits() -> Non
     [(RecordLevel.OFF, 0), (RecordLevel.SUMMARY, 1), (RecordLevel.FULL, 1)],
     ids=lambda value: str(value),
 )
-def test_levels_keep_what_they_say(level: RecordLevel, want: int) -> None:
+def test_each_record_level_stores_what_it_promises(level: RecordLevel, want: int) -> None:
     scheduler = assemble_scheduler(
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), record_level=level
     )
@@ -177,7 +177,7 @@ def test_levels_keep_what_they_say(level: RecordLevel, want: int) -> None:
             scheduler.records.decision(0)
 
 
-def test_keyframes_of_equal_nodes_take_little() -> None:
+def test_keyframes_of_equal_nodes_take_little_memory() -> None:
     nodes = [make_node(f"n{number:04}").capacity(cpu="4", memory="8Gi").obj() for number in range(1000)]
     scheduler = scheduler_of(nodes)
     before = scheduler.records.nbytes
@@ -186,7 +186,7 @@ def test_keyframes_of_equal_nodes_take_little() -> None:
     assert scheduler.records.nbytes - before < 16_000
 
 
-def test_a_search_that_ends_early_is_told_as_what_it_came_by() -> None:
+def test_records_of_sampled_searches_cover_only_the_visited_nodes() -> None:
     records = sampled_cycles(400, 6).records
     starts = []
     for number, record in enumerate(records):

@@ -12,7 +12,7 @@ def _result(*, reads_feasible: bool) -> Any:
     return SimpleNamespace(rule=SimpleNamespace(reads_feasible=reads_feasible), plugin=SimpleNamespace())
 
 
-def test_replaced_results_decide_whether_feasible_nodes_are_read() -> None:
+def test_replaced_results_update_reads_feasible() -> None:
     rules = RuleSet("Score", SimpleNamespace(timer=None))  # type: ignore[arg-type]
     plain, reading = _result(reads_feasible=False), _result(reads_feasible=True)
     found = []

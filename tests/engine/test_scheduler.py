@@ -71,7 +71,7 @@ def test_every_extension_point_is_called_in_order() -> None:
     assert scheduler.schedule_one(5) is None
 
 
-def test_a_single_feasible_node_is_taken_without_scores() -> None:
+def test_a_single_feasible_node_is_chosen_without_scoring() -> None:
     scheduler, log = start({"refuses": ("n1",)})
     report = scheduler.schedule_one(0)
     assert report is not None
@@ -79,7 +79,7 @@ def test_a_single_feasible_node_is_taken_without_scores() -> None:
     assert not {"A.pre_score", "A.score", "A.normalize"} & set(points(log))
 
 
-def test_pre_filter_may_narrow_the_nodes_and_skip_its_filter() -> None:
+def test_pre_filter_can_limit_the_nodes_and_skip_its_filter() -> None:
     scheduler, _ = start({"pre_filter": PreFilterResult(node_names=frozenset(("n2", "gone")))})
     report = scheduler.schedule_one(0)
     assert report is not None
@@ -92,7 +92,7 @@ def test_pre_filter_may_narrow_the_nodes_and_skip_its_filter() -> None:
     assert "A.filter" not in points(log)
 
 
-def test_pre_score_may_skip_its_score() -> None:
+def test_pre_score_can_skip_its_score() -> None:
     scheduler, log = start({"pre_score": SKIP, "scores": {"n2": 9}})
     report = scheduler.schedule_one(0)
     assert report is not None
@@ -129,7 +129,9 @@ SHORT = "0/1 nodes are available: 1 no."
         pytest.param({"bind": BOOM}, ('running Bind plugin "A": boom', "SchedulerError", "backoff"), id="Bind fails"),
     ],
 )
-def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[str, str, str]) -> None:
+def test_a_failure_after_node_selection_unreserves_and_requeues_the_pod(
+    says: dict[str, Any], want: tuple[str, str, str]
+) -> None:
     message, reason, place = want
     scheduler, log = start(says)
     report = scheduler.schedule_one(SECOND)
@@ -159,7 +161,9 @@ def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[s
         pytest.param({"pre_bind": NO}, set(), set(), id="nor is the result of PreBind"),
     ],
 )
-def test_who_rejected_is_remembered(says: dict[str, Any], plugins: set[str], pending: set[str]) -> None:
+def test_the_rejecting_plugin_is_recorded_in_the_queue(
+    says: dict[str, Any], plugins: set[str], pending: set[str]
+) -> None:
     scheduler, _ = start(says)
     scheduler.schedule_one(0)
     queued = scheduler.queue.get("default/p")
@@ -167,7 +171,7 @@ def test_who_rejected_is_remembered(says: dict[str, Any], plugins: set[str], pen
     assert (set(queued.unschedulable_plugins), set(queued.pending_plugins)) == (plugins, pending)
 
 
-def test_plugins_reserve_in_order_and_unreserve_in_reverse_also_those_not_reached() -> None:
+def test_plugins_reserve_in_order_and_all_unreserve_in_reverse_order() -> None:
     log: Log = []
     plugins = [make_recorder(name, log, {"reserve": NO} if name == "B" else {}) for name in "ABC"]
     scheduler = make_scheduler(*plugins, nodes=("n1",))
@@ -177,7 +181,7 @@ def test_plugins_reserve_in_order_and_unreserve_in_reverse_also_those_not_reache
     assert [entry for entry in points(log) if "reserve" in entry] == wanted
 
 
-def test_binding_goes_to_the_next_plugin_until_one_binds() -> None:
+def test_bind_plugins_are_called_until_one_binds() -> None:
     log: Log = []
     plugins = [make_recorder(name, log, {"bind": SUCCESS} if name == "B" else {}) for name in "ABC"]
     scheduler = make_scheduler(*plugins, nodes=("n1",))
@@ -235,7 +239,9 @@ def test_binding_goes_to_the_next_plugin_until_one_binds() -> None:
         ),
     ],
 )
-def test_failures_before_the_choice_of_a_node(says: dict[str, Any], want: tuple[str, str, str]) -> None:
+def test_a_failure_before_node_selection_is_reported_and_requeues_the_pod(
+    says: dict[str, Any], want: tuple[str, str, str]
+) -> None:
     message, reason, place = want
     scheduler, log = start(says)
     report = scheduler.schedule_one(SECOND)
@@ -249,7 +255,7 @@ def test_failures_before_the_choice_of_a_node(says: dict[str, Any], want: tuple[
     assert not {"A.reserve", "A.unreserve"} & set(points(log))
 
 
-def test_without_nodes_nothing_is_asked() -> None:
+def test_no_plugin_is_called_without_nodes() -> None:
     log: Log = []
     scheduler = make_scheduler(make_recorder("A", log), post_filter=True)
     scheduler.handle(None, make_pod("p").obj(), 0)
@@ -261,7 +267,7 @@ def test_without_nodes_nothing_is_asked() -> None:
     assert waits(scheduler) == {"p": "backoff"}
 
 
-def test_long_notes_are_cut_as_upstream_cuts_them() -> None:
+def test_long_event_notes_are_truncated_like_upstream() -> None:
     scheduler, _ = start({"pre_filter": unresolvable("x" * 2000)})
     report = scheduler.schedule_one(0)
     assert report is not None
@@ -292,7 +298,9 @@ def test_long_notes_are_cut_as_upstream_cuts_them() -> None:
         ),
     ],
 )
-def test_post_filter(answers: list[tuple[Any, Status]], message: str, nominated: str | None) -> None:
+def test_post_filter_plugins_add_messages_and_can_nominate_a_node(
+    answers: list[tuple[Any, Status]], message: str, nominated: str | None
+) -> None:
     log: Log = []
     plugins = [
         make_recorder(name, log, {"refuses": ("n1", "n2"), "post_filter": answer})
@@ -335,7 +343,7 @@ def test_victims_are_evicted_and_lower_nominations_cleared() -> None:
 # Pods that are not scheduled at all.
 
 
-def test_a_pod_that_is_being_deleted_is_passed_over() -> None:
+def test_a_terminating_pod_is_skipped() -> None:
     scheduler, log = start({})
     pod = make_pod("p").obj()
     scheduler.handle(pod, terminating(pod), 0)
@@ -354,7 +362,7 @@ def terminating(pod: Pod) -> Pod:
     return replace(pod, metadata=metadata)
 
 
-def test_a_gated_pod_waits_for_its_gate() -> None:
+def test_a_gated_pod_is_scheduled_once_its_gate_opens() -> None:
     says: dict[str, Any] = {"pre_enqueue": unresolvable("gated")}
     log: Log = []
     recorder = make_recorder("A", log, says, [(NODE_ADD, None)])

@@ -31,9 +31,9 @@ def caught() -> dict[int, bool]:
 
 
 @pytest.mark.parametrize("number", [pytest.param(number, id=fault.what) for number, fault in enumerate(FAULTS)])
-def test_a_fault_is_caught(caught: dict[int, bool], number: int) -> None:
+def test_a_seeded_fault_is_caught(caught: dict[int, bool], number: int) -> None:
     assert caught[number]
 
 
-def test_without_a_fault_these_tests_pass(caught: dict[int, bool]) -> None:
+def test_the_tests_pass_without_a_fault(caught: dict[int, bool]) -> None:
     assert caught[-1]

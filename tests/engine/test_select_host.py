@@ -29,13 +29,15 @@ CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 4: 18.47, 6: 22.46}
         pytest.param([7, 7, 7], 3, (7, [0, 1, 2]), id="all are equal"),
     ],
 )
-def test_tie_sets(total: list[int], count: int, want: tuple[int, list[int]]) -> None:
+def test_tie_set_returns_the_highest_total_and_its_rows(
+    total: list[int], count: int, want: tuple[int, list[int]]
+) -> None:
     highest, rows = tie_set(np.array(total, dtype=np.int64), count)
     assert (highest, [int(row) for row in rows]) == want
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
-def test_the_first_pick_of_many_seeds_is_uniform(count: int) -> None:
+def test_the_first_pick_is_uniform_over_seeds(count: int) -> None:
     state, rows = ClusterState(), np.arange(10, 10 + count, dtype=np.intp)
     seeds = 2000 * count
     picked = [seeded_pick(RandomStreams(seed).stream("select_host").random)(state, rows) for seed in range(seeds)]
@@ -44,7 +46,7 @@ def test_the_first_pick_of_many_seeds_is_uniform(count: int) -> None:
     assert float((((observed - 2000) ** 2) / 2000).sum()) < CHI_SQUARE_999[count - 1]
 
 
-def test_picks_of_one_seed_are_uniform_and_independent_of_the_one_before() -> None:
+def test_picks_of_one_seed_are_uniform_and_independent() -> None:
     state, rows = ClusterState(), np.arange(3, dtype=np.intp)
     pick = seeded_pick(RandomStreams(1).stream("select_host").random)
     picked = np.array([pick(state, rows) for _ in range(9001)])
@@ -53,7 +55,7 @@ def test_picks_of_one_seed_are_uniform_and_independent_of_the_one_before() -> No
     assert float((((pairs - 1000) ** 2) / 1000).sum()) < 26.12
 
 
-def test_a_set_of_one_draws_no_lot() -> None:
+def test_a_pick_from_a_single_row_draws_no_random_number() -> None:
     drawn = []
 
     def random() -> float:
@@ -71,7 +73,7 @@ def test_the_smallest_draw_picks_the_first_row() -> None:
     assert seeded_pick(lambda: 0.0)(ClusterState(), np.array([4, 6], dtype=np.intp)) == 4
 
 
-def test_first_by_name_looks_at_names_and_not_at_rows() -> None:
+def test_first_by_name_sorts_by_name_instead_of_row() -> None:
     state = ClusterState()
     rows = {name: state.add_node(make_node(name).obj()) for name in ("n10", "n9", "a", "n1")}
     assert first_by_name(state, np.array(list(rows.values()), dtype=np.intp)) == rows["a"]
@@ -85,11 +87,11 @@ class OnlyAllRows:
         return np.array([3, 8], dtype=np.intp)
 
 
-def test_iteration_over_tied_rows_searches_once() -> None:
+def test_iterating_over_tied_rows_searches_once() -> None:
     assert list(BestRows(cast("Sample", OnlyAllRows()), 2)) == [3, 8]
 
 
-def test_tied_rows_of_blocks_and_samples_ascend() -> None:
+def test_tied_rows_of_blocks_and_samples_are_ascending() -> None:
     total = np.array([5, 7, 7, 1, 7, 7], dtype=np.int64)
     blocks, sample = BestBlocks(), Sample(np.array([5, 4, 0, 1], dtype=np.intp))
     blocks.begin(total, len(total))

@@ -25,7 +25,7 @@ def grouped(pods: UnschedulablePods) -> list[str]:
     return ["".join(each.pod.metadata.name for each in group.members) for group in pods.groups if group.members]
 
 
-def test_pods_with_one_rejection_and_one_gate_stand_together() -> None:
+def test_pods_are_grouped_by_rejection_and_gate() -> None:
     pods = UnschedulablePods()
     for name, plugins, gating in (("a", "P", ""), ("b", "Q", ""), ("c", "P", ""), ("d", "P", "G"), ("e", "QP", "")):
         pods.put(rejected(name, plugins, gating=gating))
@@ -33,7 +33,7 @@ def test_pods_with_one_rejection_and_one_gate_stand_together() -> None:
     assert (len(pods), pods.count_gated()) == (5, 1)
 
 
-def test_a_pod_whose_gate_changes_is_regrouped_once() -> None:
+def test_a_changed_gate_regroups_the_pod_once() -> None:
     pods = UnschedulablePods()
     first, second = rejected("a", "P"), rejected("b", "P")
     pods.put(first)
@@ -62,7 +62,7 @@ def test_overdue_pods_stay_marked_and_are_counted_by_gate() -> None:
 
 
 @pytest.mark.parametrize("disorder", [0, 50], ids=["in the order of time", "some come late"])
-def test_the_oldest_pod_is_known_whoever_comes_and_goes(disorder: int) -> None:
+def test_the_oldest_pod_is_tracked_through_random_changes(disorder: int) -> None:
     random, pods = Random(3), UnschedulablePods()
     inside: list[QueuedPod] = []
     for step in range(3000):
@@ -82,7 +82,7 @@ def test_the_oldest_pod_is_known_whoever_comes_and_goes(disorder: int) -> None:
     assert len(pods._ages) <= 2 * len(pods) + 64
 
 
-def test_nobody_waits() -> None:
+def test_an_empty_set_has_no_oldest_overdue_or_grouped_pods() -> None:
     pods = UnschedulablePods()
     assert (pods.oldest_timestamp_ns(), pods.mark_overdue(5), grouped(pods)) == (None, [], [])
     assert rejected("a", "").unschedulable_plugins == NO_PLUGINS

@@ -95,7 +95,7 @@ def fresh(state: ClusterState, kind: type[Any], pod: Pod) -> list[tuple[int, tup
     return said(plugin, spec, params, plugin.filter(spec, params, Rows(state)))
 
 
-def test_claims_whose_volumes_are_alike_share_results() -> None:
+def test_claims_with_similar_volumes_share_results() -> None:
     asking = Asking(cluster())
     asking.ask(using("c0"))
     first = asking.ask(using("c1"))
@@ -115,7 +115,7 @@ def test_claims_whose_volumes_are_alike_share_results() -> None:
         ),
     ],
 )
-def test_results_are_asked_again_if_the_volumes_differ(other: KubernetesObject, moved: set[str]) -> None:
+def test_results_are_recomputed_if_the_volumes_differ(other: KubernetesObject, moved: set[str]) -> None:
     state = put(cluster(), other)
     asking = Asking(state)
     asking.ask(using("c0"))
@@ -123,7 +123,7 @@ def test_results_are_asked_again_if_the_volumes_differ(other: KubernetesObject, 
     assert {name for name, result in asking.ask(using("c1")).items() if result.epoch != epochs[name]} == moved
 
 
-def test_a_pod_moved_on_trial_uses_the_volume_already() -> None:
+def test_a_volume_used_by_a_pod_placed_in_a_trial_is_attached_once() -> None:
     """A volume that no pod used during PreFilter is not attached twice if a nominated pod brings it."""
     state = cluster()
     asking = Asking(state)
@@ -163,7 +163,7 @@ def pod_of(number: int) -> Pod:
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(STEPS, max_size=25))
-def test_shared_results_are_those_of_fresh_plugins(steps: list[tuple[Any, ...]]) -> None:
+def test_shared_results_equal_those_of_new_plugins(steps: list[tuple[Any, ...]]) -> None:
     state = put(cluster(), make_class("later"))
     asking = Asking(state)
     placed = 0

@@ -59,7 +59,7 @@ def ready_plan(scheduler: Scheduler, random: Random) -> Plan | None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_after_a_trial_everything_is_as_before(seed: int) -> None:
+def test_closing_a_trial_restores_state_and_rules(seed: int) -> None:
     random = Random(seed)
     scheduler = filled(make(), random)
     state = scheduler.state
@@ -92,7 +92,7 @@ def test_after_a_trial_everything_is_as_before(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_in_a_trial_rules_say_what_a_new_plan_says_of_a_cluster_where_pods_really_moved(seed: int) -> None:
+def test_rules_in_a_trial_match_a_new_plan_after_real_moves(seed: int) -> None:
     random = Random(seed)
     scheduler = filled(make(), random)
     state = scheduler.state
@@ -126,7 +126,7 @@ def test_in_a_trial_rules_say_what_a_new_plan_says_of_a_cluster_where_pods_reall
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_plugin_that_raises_in_a_trial_leaves_everything_as_before(seed: int) -> None:
+def test_an_exception_in_a_trial_leaves_state_and_plans_unchanged(seed: int) -> None:
     random = Random(seed)
     scheduler = filled(moody_scheduler(), random)
     state = scheduler.state

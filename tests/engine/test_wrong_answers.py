@@ -67,7 +67,7 @@ class ScoresWithSuccess(PreScorePlugin[Nothing], ScorePlugin[Nothing]):
         ),
     ],
 )
-def test_an_answer_that_says_nothing_is_refused(plugin: type[Plugin[Any]], want: str) -> None:
+def test_a_meaningless_plugin_result_raises_plugin_error(plugin: type[Plugin[Any]], want: str) -> None:
     nodes = [make_node(name).capacity(cpu="4").obj() for name in ("a", "b")]
     cluster = Cluster(nodes, plugins=[plugin])
     with pytest.raises(PluginError) as raised:

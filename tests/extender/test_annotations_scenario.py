@@ -42,7 +42,7 @@ class Fixed(PerNodePlugin):
 '''
 
 
-def test_our_scheduler_asks_and_decides_as_the_recorded_one() -> None:
+def test_our_scheduler_sends_the_recorded_requests_and_makes_the_recorded_decisions() -> None:
     responses: dict[str, list[Response]] = {}
     for exchange in EXCHANGES:
         responses.setdefault(exchange["path"], []).append(says(exchange["response"]))
@@ -77,7 +77,7 @@ def test_our_scheduler_asks_and_decides_as_the_recorded_one() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(EXCHANGES)))
-def test_our_extender_answers_as_the_recorded_one(number: int, tmp_path: Path) -> None:
+def test_our_extender_gives_the_recorded_answers(number: int, tmp_path: Path) -> None:
     exchange = EXCHANGES[number]
     behaviour = SCENARIO["extender"]
     file = tmp_path / "fixed.py"

@@ -39,7 +39,7 @@ def send(configuration: Extender, verb: str = "filter") -> object:
         conversation.close()
 
 
-def test_arguments_are_posted_and_one_connection_serves_several_requests() -> None:
+def test_requests_are_posted_over_one_connection() -> None:
     with scripted({"/a/filter": [says({"NodeNames": ["n"]})]}) as server:
         connections = ExtenderConnections([extender(f"http://{server.address}/a/")])
         with connections:
@@ -59,11 +59,11 @@ def test_arguments_are_posted_and_one_connection_serves_several_requests() -> No
         pytest.param("ftp://127.0.0.1", 'unsupported protocol scheme "ftp"', id="another protocol"),
     ],
 )
-def test_a_server_that_is_not_there(url: str, want: str) -> None:
+def test_an_unreachable_server_is_reported_as_a_failure(url: str, want: str) -> None:
     assert send(extender(url)) == ExtenderFailure(f'Post "{url}/filter": {want}')
 
 
-def test_a_proxy_of_the_environment_never_stands_before_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loopback_requests_ignore_the_environments_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     with scripted({"/filter": [says({})]}) as server:
         assert send(extender(f"http://{server.address}")) == {}
@@ -119,16 +119,16 @@ def run(server: HTTPServer, scheme: str) -> Iterator[str]:
     thread.join()
 
 
-def test_a_redirection_is_followed(odd: str) -> None:
+def test_a_redirect_is_followed(odd: str) -> None:
     assert send(extender(odd), "moved") == {}
 
 
-def test_a_body_that_is_late_is_told_as_such(odd: str) -> None:
+def test_a_late_body_is_reported_as_a_timeout(odd: str) -> None:
     text = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
     assert send(extender(odd, http_timeout_ns=SECOND_NS // 5), "slow") == ExtenderFailure(text)
 
 
-def test_https_where_http_is_spoken(odd: str) -> None:
+def test_https_to_an_http_server_is_reported(odd: str) -> None:
     url = odd.replace("http", "https")
     want = f'Post "{url}/filter": http: server gave HTTP response to HTTPS client'
     assert send(extender(url, enable_https=True)) == ExtenderFailure(want)
@@ -159,19 +159,19 @@ NAMED = ExtenderTLSConfig(server_name="extender.example", ca_file=str(CERTIFICAT
         ),
     ],
 )
-def test_tls(settings: dict[str, object], want: object, https: str) -> None:
+def test_certificates_are_verified_as_configured(settings: dict[str, object], want: object, https: str) -> None:
     if isinstance(want, str):
         want = ExtenderFailure(f'Post "{https}/filter": tls: failed to verify certificate: {want}')
     assert send(extender(https, **settings)) == want
 
 
-def test_a_certificate_that_is_not_there_is_bad_configuration() -> None:
+def test_a_missing_certificate_file_is_a_configuration_error() -> None:
     tls = ExtenderTLSConfig(ca_file="/nowhere/ca.pem")
     with pytest.raises(ConfigurationError, match=r"tlsConfig: got /nowhere/ca\.pem: No such file or directory"):
         send(extender("https://127.0.0.1:1", tls_config=tls))
 
 
-def test_what_is_sent_is_json_of_typed_objects() -> None:
+def test_typed_objects_are_sent_as_json() -> None:
     with scripted({"/filter": [says({})]}) as server:
         conversation = Conversation(extender(f"http://{server.address}"))
         conversation.send("filter", {"Pod": make_pod("p").req(cpu="1").obj(), "NodeNames": None})

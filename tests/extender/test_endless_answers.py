@@ -82,7 +82,7 @@ def ask(url: str, verb: str) -> object:
 
 
 @pytest.mark.parametrize("verb", ["filter", "bomb"], ids=["plain", "compressed"])
-def test_an_extender_that_answers_without_end_fails(verb: str) -> None:
+def test_an_endless_extender_response_fails(verb: str) -> None:
     with endless() as url:
         answer = ask(url, verb)
         assert isinstance(answer, ExtenderFailure)
@@ -90,18 +90,18 @@ def test_an_extender_that_answers_without_end_fails(verb: str) -> None:
         assert Endless.sent < 4 * MIN_ANSWER_LIMIT_BYTES
 
 
-def test_the_body_of_a_redirection_is_not_read() -> None:
+def test_the_body_of_a_redirect_is_not_read() -> None:
     with endless() as url:
         assert ask(url, "moved") == {}
         assert Endless.sent < MIN_ANSWER_LIMIT_BYTES
 
 
-def test_a_server_to_compare_with_that_answers_without_end_is_refused() -> None:
+def test_an_endless_response_of_a_compared_server_is_refused() -> None:
     with endless() as url, pytest.raises(Refusal, match="at most 67,108,864 bytes"):
         asyncio.run(RemoteServer(f"{url}/bomb?").placements())
 
 
-def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
+def test_a_watch_with_an_endless_line_is_aborted() -> None:
     async def watch(url: str) -> None:
         access = ClusterAccess(None, None)
         access.url = url
@@ -115,7 +115,7 @@ def test_a_watch_whose_line_does_not_end_is_given_up() -> None:
         assert Endless.sent < 4 * MAX_LINE_BYTES
 
 
-def test_a_limit_holds_after_decompression() -> None:
+def test_the_size_limit_applies_after_decompression() -> None:
     body = BoundedBody(1000, "gzip")
     body.add(gzip.compress(b"x" * 1000))
     assert body.joined() == b"x" * 1000

@@ -108,7 +108,7 @@ def explained(
         ),
     ],
 )
-def test_the_extender_is_explained_like_a_plugin(
+def test_an_extender_is_explained_like_a_plugin(
     pod: str,
     ignorable: bool,
     stored: bool,
@@ -121,14 +121,14 @@ def test_the_extender_is_explained_like_a_plugin(
     assert [line for line in want if line not in text] == []
 
 
-def test_a_connection_that_is_refused_is_told_in_the_words_of_the_real_client(
+def test_a_refused_connection_is_reported_with_the_message_of_client_go(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = explained("cool", "http://127.0.0.1:1", tmp_path, capsys)
     assert f'is pending: Post "{NAME}/filter": dial tcp 127.0.0.1:1: connect: connection refused' in text
 
 
-def test_one_node_followed_through_shows_only_what_the_extender_was_asked(
+def test_explaining_a_node_shows_an_extender_only_if_it_evaluated_the_node(
     address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     config = (EXAMPLE / "scheduler.yaml").read_text().replace(NAME, address)
@@ -140,6 +140,6 @@ def test_one_node_followed_through_shows_only_what_the_extender_was_asked(
     assert address not in capsys.readouterr().out
 
 
-def test_the_example_has_thirty_lines_of_code() -> None:
+def test_the_example_has_at_most_thirty_lines_of_code() -> None:
     lines = (EXAMPLE / "hot_nodes.py").read_text().partition("\nimport json")[2].splitlines()
     assert sum(bool(line.strip()) for line in lines) <= 30

@@ -80,7 +80,7 @@ def served(file: Path, *names: str, cluster: list[Node | Pod] | None = None) -> 
     return extender
 
 
-def test_a_filter_tells_who_passes_and_why_others_do_not(file: Path) -> None:
+def test_filter_returns_passing_nodes_and_reasons_for_the_others(file: Path) -> None:
     arguments = sent(make_pod("p").obj(), nodes())
     answer = served(file, "Picky").filter(arguments)
     assert answer["FailedNodes"] == {"n0": "node(s) were n0"}
@@ -90,14 +90,14 @@ def test_a_filter_tells_who_passes_and_why_others_do_not(file: Path) -> None:
     assert answer["Error"] == ""
 
 
-def test_names_are_answered_with_names(file: Path) -> None:
+def test_node_names_are_answered_with_node_names(file: Path) -> None:
     extender = served(file, "Picky", cluster=[*nodes()])
     answer = extender.filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n3", "n0", "n1"]})
     assert answer["NodeNames"] == ["n3", "n1"]
     assert answer["Nodes"] is None
 
 
-def test_a_name_that_is_not_known_is_refused_with_what_to_do(file: Path) -> None:
+def test_an_unknown_node_name_is_refused_with_advice(file: Path) -> None:
     with pytest.raises(InputError, match=r"node 'n9', which this extender does not know; try nodeCacheCapable: false"):
         served(file, "Picky").filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n9"]})
 
@@ -111,12 +111,12 @@ def test_a_name_that_is_not_known_is_refused_with_what_to_do(file: Path) -> None
         pytest.param(("Empty",), {"n0": 0, "n1": 0, "n2": 0, "n3": 0}, id="no scores at all"),
     ],
 )
-def test_scores_go_from_0_to_10(plugins: tuple[str, ...], want: dict[str, int], file: Path) -> None:
+def test_scores_are_scaled_to_0_to_10(plugins: tuple[str, ...], want: dict[str, int], file: Path) -> None:
     answer = served(file, *plugins).prioritize(sent(make_pod("p").obj(), nodes()))
     assert {entry["Host"]: entry["Score"] for entry in answer} == want
 
 
-def test_in_tree_plugins_can_be_served_and_weigh_what_the_option_says(file: Path) -> None:
+def test_in_tree_plugins_can_be_served_with_a_weight(file: Path) -> None:
     extender = make_extender(ExtenderOptions(plugins=["NodeResourcesFit=3", f"{file}:Picky"]))
     answer = extender.prioritize(sent(make_pod("p").req(cpu="2", memory="4Gi").obj(), nodes()[:2]))
     # NodeResourcesFit gives 50 to both, three times; Picky 0 and 75.
@@ -128,7 +128,7 @@ def test_in_tree_plugins_can_be_served_and_weigh_what_the_option_says(file: Path
 @pytest.mark.parametrize(
     "whole", [pytest.param(True, id="victims as pods"), pytest.param(False, id="victims by their uids")]
 )
-def test_candidates_stay_where_the_pod_passes_without_the_victims(whole: bool, file: Path) -> None:
+def test_preempt_returns_candidates_where_the_pod_fits_without_the_victims(whole: bool, file: Path) -> None:
     pods = [running("a", "n1"), running("b", "n1"), running("c", "n3")]
     extender = served(file, "Empty", cluster=[*nodes(), *pods])
 
@@ -199,7 +199,9 @@ def ask(extender: ServedExtender, path: str, content: str, *, asked: Asked | Non
         pytest.param("/bind", {}, "{}", 404, "Not Found", id="no such verb"),
     ],
 )
-def test_http(path: str, labels: dict[str, str], content: str | None, status: int, want: str, file: Path) -> None:
+def test_http_requests_get_the_expected_status_and_body(
+    path: str, labels: dict[str, str], content: str | None, status: int, want: str, file: Path
+) -> None:
     body = content if content is not None else json.dumps(sent(make_pod("p").label(labels).obj(), nodes()))
     response = ask(served(file, "Picky"), path, body)
     assert response.status_code == status
@@ -207,7 +209,7 @@ def test_http(path: str, labels: dict[str, str], content: str | None, status: in
 
 
 @pytest.mark.parametrize("path", ["/filter", "/preempt"])
-def test_also_a_request_that_fails_is_told(path: str, file: Path) -> None:
+def test_failed_requests_are_reported_too(path: str, file: Path) -> None:
     reported: list[tuple[str, object]] = []
     ask(served(file, "Picky"), path, "{}", asked=lambda verb, arguments, answer: reported.append((verb, answer)))
     assert reported == [(path.removeprefix("/"), {"Error": "Pod: expected a pod, got none"})]

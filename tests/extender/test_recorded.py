@@ -18,11 +18,11 @@ CASES = [case for file in read_case_files([FOLDER]) for case in file]
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.id.partition("/")[2]) for case in CASES])
-def test_the_real_scheduler_came_to_the_same_outcome(case: RecordedCase) -> None:
+def test_recorded_cases_give_the_recorded_outcome(case: RecordedCase) -> None:
     assert compare(case, answer(case)).differences == []
 
 
-def test_the_comparison_sees_every_part() -> None:
+def test_the_comparison_covers_every_part() -> None:
     [case] = [case for case in CASES if case.id == "extenders/filter/fails-all"]
     found = answer(case)
     extended = found.body["extended"]

@@ -75,17 +75,17 @@ def pem(kind: str, data: bytes = b"abc") -> bytes:
         "a key of another kind",
     ],
 )
-def test_what_is_wrong_is_said_as_client_go_says_it(tls: ExtenderTLSConfig, want: str | None) -> None:
+def test_tls_problems_are_reported_with_the_messages_of_client_go(tls: ExtenderTLSConfig, want: str | None) -> None:
     assert check_extender_tls(tls) == want
 
 
-def test_an_empty_root_file_trusts_nobody_and_is_fine(tmp_path: Path) -> None:
+def test_an_empty_ca_file_is_accepted(tmp_path: Path) -> None:
     empty = tmp_path / "ca.pem"
     empty.write_bytes(b"")
     assert check_extender_tls(ExtenderTLSConfig(ca_file=str(empty))) is None
 
 
-def test_a_pair_of_files_is_read_but_not_yet_understood(tmp_path: Path) -> None:
+def test_certificate_and_key_files_are_read_but_not_parsed(tmp_path: Path) -> None:
     for name in ("c", "k"):
         (tmp_path / name).write_bytes(b"abc")
     assert check_extender_tls(ExtenderTLSConfig(cert_file=str(tmp_path / "c"), key_file=str(tmp_path / "k"))) is None

@@ -21,7 +21,7 @@ TEMPLATE = (
 )
 
 
-def test_amounts_that_were_seen_before_are_not_checked_again(tmp_path: Path) -> None:
+def test_checked_amounts_are_cached(tmp_path: Path) -> None:
     pod = POD + "      limits: {cpu: 1234m}\n      requests: {cpu: 1233m}\n"
     text = "---\n".join(pod.replace("name: p", f"name: p{number}") for number in range(10))
     before = [each.cache_info() for each in (amounts._odd, amounts._exceeds)]
@@ -73,7 +73,7 @@ def reported(text: str, folder: Path, *, strict: bool = False) -> list[str]:
         ),
     ],
 )
-def test_refused(text: str, want: str, tmp_path: Path) -> None:
+def test_invalid_amounts_are_refused_with_their_line(text: str, want: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as refused:
         reported(text, tmp_path)
     assert str(refused.value).replace(str(tmp_path / "f.yaml"), "f") == want
@@ -110,7 +110,9 @@ def test_refused(text: str, want: str, tmp_path: Path) -> None:
         pytest.param(NODE + "  allocatable: {memory: 7500m}\n", [], id="a node may report fractions"),
     ],
 )
-def test_warned_about_and_refused_when_strict(text: str, want: list[str], tmp_path: Path) -> None:
+def test_unusual_amounts_return_warnings_and_are_refused_in_strict_mode(
+    text: str, want: list[str], tmp_path: Path
+) -> None:
     assert reported(text, tmp_path) == want
     if want:
         with pytest.raises(InputError, match="refused because of --strict"):
@@ -133,5 +135,5 @@ def test_warned_about_and_refused_when_strict(text: str, want: list[str], tmp_pa
         ("", ""),
     ],
 )
-def test_the_quantity_that_was_meant(text: str, want: str) -> None:
+def test_quantity_hint_suggests_a_valid_quantity(text: str, want: str) -> None:
     assert quantity_hint(text) == want

@@ -49,7 +49,7 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 @pytest.mark.parametrize("packed", [pytest.param(False, id="plain"), pytest.param(True, id="packed")])
-def test_files_have_a_maximum_size(size: int, fits: bool, packed: bool, tmp_path: Path) -> None:
+def test_input_files_have_a_maximum_size(size: int, fits: bool, packed: bool, tmp_path: Path) -> None:
     path, content = tmp_path / "pods.yaml", b"x" * size
     path.write_bytes(gzip.compress(content) if packed else content)
     if fits:
@@ -66,7 +66,7 @@ def test_an_endless_file_is_refused() -> None:
         read_bytes(InputFile("/dev/zero", ZERO))
 
 
-def test_an_endless_pipe_is_read_no_further_than_allowed() -> None:
+def test_an_endless_pipe_is_read_only_up_to_the_limit() -> None:
     pipe = Endless()
     with pytest.raises(InputError, match=r"^<stdin>: expected a file of at most 2 MiB, got more"):
         read_bytes(InputFile("<stdin>", None), stdin=pipe)  # type: ignore[arg-type]
@@ -78,7 +78,7 @@ def test_an_endless_configuration_is_refused() -> None:
         read_configuration_bytes(ZERO)
 
 
-def test_short_reads_of_a_pipe_are_put_together() -> None:
+def test_short_reads_of_a_pipe_are_joined() -> None:
     class Drops(Endless):
         def read(self, size: int = -1) -> bytes:
             return b"abc"[self.read_bytes - 1 : self.read_bytes] if super().read(1) and self.read_bytes <= 3 else b""
@@ -94,7 +94,9 @@ def test_short_reads_of_a_pipe_are_put_together() -> None:
         pytest.param("1000", 1000, id="a number"),
     ],
 )
-def test_the_maximum_is_set_by_the_environment(text: str | None, want: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_maximum_size_is_read_from_the_environment(
+    text: str | None, want: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv(MAX_FILE_VARIABLE)
     if text is not None:
         monkeypatch.setenv(MAX_FILE_VARIABLE, text)
@@ -102,7 +104,7 @@ def test_the_maximum_is_set_by_the_environment(text: str | None, want: int, monk
 
 
 @pytest.mark.parametrize("text", ["", "much", "0", "-1Gi"])
-def test_a_maximum_that_is_no_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_maximum_size_is_refused(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MAX_FILE_VARIABLE, text)
     with pytest.raises(InputError, match="expected a quantity of bytes above zero"):
         max_file_bytes()

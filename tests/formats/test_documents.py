@@ -55,7 +55,7 @@ POD_LIST = "apiVersion: v1\nitems:\n- a: 1\n- a: 2\n  b: 3\nkind: PodList\n"
         pytest.param("# only words\n---\n", [], id="comments"),
     ],
 )
-def test_documents_and_their_lines(text: str, want: list[tuple[object, int]]) -> None:
+def test_files_are_split_into_documents_with_line_numbers(text: str, want: list[tuple[object, int]]) -> None:
     assert places(text) == want
 
 
@@ -68,7 +68,7 @@ def test_documents_and_their_lines(text: str, want: list[tuple[object, int]]) ->
         ("utf-16-be", codecs.BOM_UTF16_BE),
     ],
 )
-def test_encodings(encoding: str, bom: bytes) -> None:
+def test_unicode_encodings_are_detected(encoding: str, bom: bytes) -> None:
     assert places(bom + "a: é".encode(encoding)) == [({"a": "é"}, 1)]
 
 
@@ -82,17 +82,17 @@ def test_encodings(encoding: str, bom: bytes) -> None:
         pytest.param(b"a: 1\nb: \xff\n", "", r"^f:2 text: expected UTF-8, got byte 0xff", id="bytes that are no text"),
     ],
 )
-def test_errors(text: bytes, suffix: str, want: str) -> None:
+def test_syntax_errors_are_reported_with_their_line(text: bytes, suffix: str, want: str) -> None:
     with pytest.raises(InputError, match=want):
         read(text, suffix)
 
 
-def test_duplicate_fields_come_with_their_places() -> None:
+def test_duplicate_fields_are_reported_with_their_lines() -> None:
     assert [each.duplicates for each in read("a: 1\n---\nb: 1\nb: 2\n")] == [[], [("f:4", "b")]]
     assert [each.duplicates for each in read('{"a": 1}\n{"b": 1, "b": 2}')] == [[], [("f:2", "b")]]
 
 
-def test_the_items_of_typed_lists_know_what_they_are() -> None:
+def test_items_of_typed_lists_have_their_list_type() -> None:
     assert [each.list_type for each in read(POD_LIST)] == [("v1", "PodList")] * 2
     assert [each.list_type for each in read('{"kind": "List", "apiVersion": "v1", "items": [{"a": 1}]}')] == [None]
 
@@ -124,13 +124,13 @@ metadata:
         pytest.param("$.spec.containers[7].image", 3, id="an item that isn't there"),
     ],
 )
-def test_lines_of_fields(path: str, want: int) -> None:
+def test_line_of_returns_the_line_of_a_field_or_its_closest_parent(path: str, want: int) -> None:
     first, second = read("x: 1\n---\n" + TEXT)
     assert (second.line_of(path), second.where(path)) == (want + 2, f"f:{want + 2}")
     assert first.line_of(path) == 1
 
 
-def test_lines_of_fields_in_items() -> None:
+def test_line_of_finds_fields_in_list_items() -> None:
     yaml_item = read("kind: List\nitems:\n- a: 1\n- b:\n    c: 2\n")[1]
     flow_item = read("{kind: List, items: [{a: 1},\n {b: {\n c: 2}}]}")[1]
     json_item = read('{"kind": "List", "items": [\n{"a": 1},\n{"b": {\n"c": 2}}]}')[1]
@@ -142,7 +142,7 @@ ITEMS = st.lists(DOCUMENTS, min_size=1, max_size=5)
 
 @FEW
 @given(ITEMS, STYLES, st.sampled_from(["", "  "]), st.booleans())
-def test_big_lists_are_read_as_small_ones(
+def test_splitting_large_lists_does_not_change_documents(
     items: list[dict[str, object]], style: Style, margin: str, last: bool
 ) -> None:
     rows = []
@@ -174,13 +174,13 @@ def test_big_lists_are_read_as_small_ones(
         pytest.param("kind: List\nitems:\n- a: 1\nmetadata: {}\nother:\n- b\n", id="another list after it"),
     ],
 )
-def test_big_lists_that_can_not_be_cut_are_read_whole(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_lists_that_cannot_be_split_are_read_whole(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     want = [(each.value, each.source.line) for each in read(text)]
     monkeypatch.setattr(documents_module, "_SPLIT_ABOVE", 0)
     assert [(each.value, each.source.line) for each in read(text)] == want
 
 
-def test_errors_in_big_lists_know_their_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_in_split_lists_have_the_correct_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents_module, "_SPLIT_ABOVE", 0)
     with pytest.raises(InputError, match=r"^f:5 broken YAML"):
         read("kind: List\nitems:\n- a: 1\n- b: 2\n  c: d: e\n")
@@ -188,7 +188,7 @@ def test_errors_in_big_lists_know_their_line(monkeypatch: pytest.MonkeyPatch) ->
 
 @FEW
 @given(st.lists(DOCUMENTS, max_size=4), STYLES)
-def test_documents_are_what_was_written(values: list[dict[str, object]], style: Style) -> None:
+def test_written_yaml_documents_are_read_back(values: list[dict[str, object]], style: Style) -> None:
     text = "".join(f"---{style.newline}{write(value, style)}" for value in values)
     assert [each.value for each in read(text)] == values
 
@@ -202,12 +202,12 @@ def test_documents_are_what_was_written(values: list[dict[str, object]], style: 
     ],
     ids=["an item of a typed list", "one that says itself what it is", "an item of a general list"],
 )
-def test_items_get_the_kind_of_their_list(text: str, want: object) -> None:
+def test_items_of_typed_lists_get_the_kind_of_their_list(text: str, want: object) -> None:
     (document,) = read_documents(text.encode(), "text")
     assert document.value_with_kind() == want
 
 
-def test_a_document_that_is_no_object_is_refused_with_its_line() -> None:
+def test_a_document_that_is_not_an_object_is_refused_with_its_line() -> None:
     (document,) = read_documents(b"\n- a\n", "text.yaml")
     with pytest.raises(InputError, match=r"text.yaml:2 document: expected an object, got a list of 1"):
         document.value_with_kind()

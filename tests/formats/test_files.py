@@ -32,7 +32,7 @@ def _names(files: list[InputFile], folder: Path) -> list[str]:
         pytest.param("**/*.json", ["a/z.json"], id="a pattern for all depths"),
     ],
 )
-def test_paths(folder: Path, path: str, want: list[str]) -> None:
+def test_find_files_expands_folders_and_glob_patterns(folder: Path, path: str, want: list[str]) -> None:
     assert _names(find_files([str(folder / path) if path else str(folder)]), folder) == want
 
 
@@ -44,32 +44,32 @@ def test_paths(folder: Path, path: str, want: list[str]) -> None:
         pytest.param("empty", "none", id="a folder without manifests"),
     ],
 )
-def test_what_is_not_there_is_refused(folder: Path, path: str, want: str) -> None:
+def test_missing_files_and_empty_matches_are_refused(folder: Path, path: str, want: str) -> None:
     (folder / "empty").mkdir()
     with pytest.raises(InputError, match=want):
         find_files([str(folder / path)])
 
 
-def test_a_file_with_the_characters_of_a_pattern_is_a_file(tmp_path: Path) -> None:
+def test_an_existing_path_with_glob_characters_is_not_expanded(tmp_path: Path) -> None:
     (tmp_path / "a[1].yaml").write_text("x: 1")
     assert [file.suffix for file in find_files([str(tmp_path / "a[1].yaml")])] == [".yaml"]
 
 
-def test_gzip_is_told_by_content(tmp_path: Path) -> None:
+def test_gzip_is_detected_by_content(tmp_path: Path) -> None:
     (tmp_path / "plain.gz").write_bytes(b"x: 1")
     (tmp_path / "packed.yaml").write_bytes(gzip.compress(b"x: 2"))
     read = [read_bytes(file) for file in find_files([str(tmp_path / "plain.gz"), str(tmp_path / "packed.yaml")])]
     assert read == [b"x: 1", b"x: 2"]
 
 
-def test_standard_input() -> None:
+def test_a_dash_reads_standard_input() -> None:
     (file,) = find_files(["-"])
     assert (file.name, read_bytes(file, stdin=io.BytesIO(gzip.compress(b"x: 1")))) == ("<stdin>", b"x: 1")
     with pytest.raises(InputError, match="standard input"):
         read_bytes(file)
 
 
-def test_broken_gzip_is_refused(tmp_path: Path) -> None:
+def test_invalid_gzip_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress(b"x: 1" * 1000)
     for number, data in enumerate((whole[:-12], whole[:20] + b"\0" + whole[21:], b"\x1f\x8b")):
         path = tmp_path / f"{number}.gz"
@@ -78,6 +78,6 @@ def test_broken_gzip_is_refused(tmp_path: Path) -> None:
             read_bytes(InputFile(str(path), path))
 
 
-def test_what_can_not_be_read_is_refused(tmp_path: Path) -> None:
+def test_reading_a_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="directory"):
         read_bytes(InputFile("x", tmp_path))

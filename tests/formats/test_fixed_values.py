@@ -94,7 +94,7 @@ def loaded(text: str, folder: Path) -> str:
         ),
     ],
 )
-def test_values_that_are_refused(text: str, want: str, tmp_path: Path) -> None:
+def test_values_outside_a_fixed_set_are_refused_with_a_suggestion(text: str, want: str, tmp_path: Path) -> None:
     assert loaded(text, tmp_path) == want
 
 
@@ -107,7 +107,7 @@ def test_values_that_are_refused(text: str, want: str, tmp_path: Path) -> None:
         pytest.param(JOB % "OnFailure", id="a job"),
     ],
 )
-def test_values_that_are_accepted(text: str, tmp_path: Path) -> None:
+def test_values_in_a_fixed_set_are_accepted(text: str, tmp_path: Path) -> None:
     assert loaded(text, tmp_path) == ""
 
 
@@ -121,5 +121,5 @@ def test_values_that_are_accepted(text: str, tmp_path: Path) -> None:
         pytest.param("app/v1", "Gadget", "", id="neither group nor kind is known"),
     ],
 )
-def test_suggestions_for_a_group(api_version: str, kind: str, want: str) -> None:
+def test_suggest_kind_corrects_the_api_group(api_version: str, kind: str, want: str) -> None:
     assert suggest_kind(api_version, kind) == want

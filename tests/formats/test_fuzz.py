@@ -102,7 +102,9 @@ def _mutated(draw: st.DrawFn) -> dict[str, object]:
 
 @FUZZ
 @given(st.lists(_mutated(), min_size=1, max_size=3), st.sampled_from(["json", "yaml", "jsonl"]), st.booleans())
-def test_mutated_objects(tmp_path: Path, documents: list[dict[str, object]], form: str, strict: bool) -> None:
+def test_mutated_objects_load_or_raise_input_error(
+    tmp_path: Path, documents: list[dict[str, object]], form: str, strict: bool
+) -> None:
     if form == "yaml":
         data = yaml.safe_dump_all(documents).encode()
     elif form == "jsonl":
@@ -121,7 +123,9 @@ VALID = b"".join(b"---\n" + yaml.safe_dump(document).encode() for document in (P
     st.lists(st.tuples(st.floats(0, 1), st.integers(0, 6), st.binary(max_size=4)), max_size=4),
     st.sampled_from(["f.yaml", "f.json"]),
 )
-def test_mutated_bytes(tmp_path: Path, data: bytes, edits: list[tuple[float, int, bytes]], name: str) -> None:
+def test_mutated_bytes_load_or_raise_input_error(
+    tmp_path: Path, data: bytes, edits: list[tuple[float, int, bytes]], name: str
+) -> None:
     for where, length, new in edits:
         position = int(where * len(data))
         data = data[:position] + new + data[position + length :]
@@ -134,7 +138,7 @@ def test_mutated_bytes(tmp_path: Path, data: bytes, edits: list[tuple[float, int
 @example(b"[" * 5000, "f.json")
 @example(b"%YAML 9.9\n---\n", "f.yaml")
 @example(b"\xff\xfe\x00", "f.yaml")
-def test_any_bytes(tmp_path: Path, data: bytes, name: str) -> None:
+def test_arbitrary_bytes_load_or_raise_input_error(tmp_path: Path, data: bytes, name: str) -> None:
     _load(data, tmp_path, name)
 
 
@@ -156,7 +160,9 @@ CELLS = st.one_of(
     st.lists(st.lists(CELLS, max_size=11), max_size=4),
     st.binary(max_size=3),
 )
-def test_mutated_tables(tmp_path: Path, header: str, rows: list[list[str]], tail: bytes) -> None:
+def test_mutated_tables_load_or_raise_input_error(
+    tmp_path: Path, header: str, rows: list[list[str]], tail: bytes
+) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("\n".join([header, *(",".join(row) for row in rows)]).encode("utf-8", "replace") + tail)
     with suppress(InputError):

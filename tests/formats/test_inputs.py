@@ -19,20 +19,20 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_trace_alone(folder: Path) -> None:
+def test_a_trace_is_loaded_without_manifests(folder: Path) -> None:
     inputs = load_inputs([str(folder / "nodes.csv"), str(folder / "tasks.csv")])
     assert inputs.trace is not None
     assert ([node.key for node in inputs.trace.nodes], len(inputs.trace.pods)) == (["n1"], 1)
     assert inputs.manifest.loaded == []
 
 
-def test_a_manifest_alone(folder: Path) -> None:
+def test_a_manifest_is_loaded_without_a_trace(folder: Path) -> None:
     inputs = load_inputs([str(folder / "pod.yaml")])
     assert inputs.trace is None
     assert [each.kind for each in inputs.manifest.warnings] == ["missing node"]
 
 
-def test_pods_of_manifests_may_be_bound_to_nodes_of_the_trace(folder: Path) -> None:
+def test_manifest_pods_can_be_bound_to_trace_nodes(folder: Path) -> None:
     inputs = load_inputs([str(folder / "pod.yaml"), str(folder / "nodes.csv")], strict=True)
     assert [pod.key for pod in inputs.manifest.pods] == ["default/web"]
 
@@ -45,6 +45,6 @@ def test_pods_of_manifests_may_be_bound_to_nodes_of_the_trace(folder: Path) -> N
         pytest.param([], "at least one file", id="nothing"),
     ],
 )
-def test_refused(paths: list[str], want: str, folder: Path) -> None:
+def test_unknown_and_duplicate_tables_and_empty_inputs_are_refused(paths: list[str], want: str, folder: Path) -> None:
     with pytest.raises(InputError, match=want):
         load_inputs([str(folder / path) for path in paths])

@@ -31,7 +31,7 @@ def _values(text: str) -> list[tuple[object, int]]:
         pytest.param('{"kind": "List", "items": []}', [({"kind": "List", "items": []}, 0)], id="an empty list"),
     ],
 )
-def test_texts(text: str, want: list[tuple[object, int]]) -> None:
+def test_json_texts_are_parsed_into_values_with_lines(text: str, want: list[tuple[object, int]]) -> None:
     assert _values(text) == want
 
 
@@ -49,7 +49,7 @@ def test_texts(text: str, want: list[tuple[object, int]]) -> None:
         pytest.param(b'{"a": 1e999}', (0, "out of range"), id="a number too large"),
     ],
 )
-def test_errors_know_their_line(text: bytes, want: tuple[int, str]) -> None:
+def test_syntax_errors_have_the_correct_line(text: bytes, want: tuple[int, str]) -> None:
     with pytest.raises(JsonError, match=want[1]) as caught:
         parse(text)
     assert caught.value.line == want[0]
@@ -66,7 +66,7 @@ def test_errors_know_their_line(text: bytes, want: tuple[int, str]) -> None:
         pytest.param('{"a": "\\u003ax", "b": 1, "b": 2}', ["b"], id="an escaped colon hides nothing"),
     ],
 )
-def test_duplicate_fields_are_found(text: str, want: list[str]) -> None:
+def test_duplicate_keys_are_found_with_unusual_spacing_and_escapes(text: str, want: list[str]) -> None:
     value = parse(text.encode())
     assert isinstance(value, Value)
     assert duplicate_keys(value, msgspec.json.encode(value.value)) == want
@@ -78,7 +78,7 @@ PAIRS = st.lists(st.tuples(TEXTS, st.one_of(TEXTS, st.integers(0, 9))), max_size
 
 @FEW
 @given(PAIRS, st.sampled_from([":", ": ", " :"]))
-def test_no_duplicate_is_missed_and_none_invented(pairs: list[tuple[str, object]], colon: str) -> None:
+def test_duplicate_keys_match_the_repeated_names(pairs: list[tuple[str, object]], colon: str) -> None:
     body = ", ".join(
         f"{msgspec.json.encode(key).decode()}{colon}{msgspec.json.encode(item).decode()}" for key, item in pairs
     )
@@ -98,7 +98,7 @@ def test_no_duplicate_is_missed_and_none_invented(pairs: list[tuple[str, object]
         pytest.param(b'{"a": 1e300, "uid": "1e5f2e999"}', {"a": 1e300, "uid": "1e5f2e999"}, id="large numbers"),
     ],
 )
-def test_items_of_lists_are_read_when_they_are_asked_for(item: bytes, want: object) -> None:
+def test_list_items_have_their_value_line_and_text(item: bytes, want: object) -> None:
     parsed = parse(b'{"kind": "List", "items": [\n' + item + b",\n" + item + b"]}")
     assert isinstance(parsed, ItemList)
     assert [(each.value, each.line, each.text) for each in parsed.items] == [(want, 1, item), (want, 2, item)]
@@ -107,6 +107,6 @@ def test_items_of_lists_are_read_when_they_are_asked_for(item: bytes, want: obje
 @pytest.mark.parametrize(
     "item", [b'{"a": 1e999}', b'{"a": "\xff"}', b'{"a": "\\ud800"}'], ids=["no number", "no UTF-8", "half a letter"]
 )
-def test_items_that_can_not_be_read_are_told_when_the_list_is(item: bytes) -> None:
+def test_invalid_list_items_are_refused_when_the_list_is_parsed(item: bytes) -> None:
     with pytest.raises(JsonError):
         parse(b'{"kind": "List", "items": [\n' + item + b"]}")

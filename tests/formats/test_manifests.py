@@ -33,7 +33,7 @@ def warnings_of(manifest: Manifest, folder: Path) -> list[str]:
     return [f"{each.kind}: {each}".replace(f"{folder}/", "") for each in manifest.warnings]
 
 
-def test_objects_come_in_order_with_defaults_and_documents(tmp_path: Path) -> None:
+def test_manifests_load_in_order_with_defaults_sources_and_documents(tmp_path: Path) -> None:
     manifest = load_text(f"{POD}---\n{NODE}", POD.replace("web", "db"), folder=tmp_path)
     assert [pod.key for pod in manifest.pods] == ["default/web", "default/db"]
     assert manifest.pods[0].spec.scheduler_name == "default-scheduler"
@@ -125,7 +125,7 @@ def test_objects_come_in_order_with_defaults_and_documents(tmp_path: Path) -> No
         ),
     ],
 )
-def test_refused(text: str, want: str, tmp_path: Path) -> None:
+def test_invalid_manifests_are_refused_with_line_and_path(text: str, want: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_text(text, folder=tmp_path)
     assert str(caught.value).replace(f"{tmp_path}/", "") == want
@@ -179,7 +179,7 @@ def test_refused(text: str, want: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -> None:
+def test_problems_return_warnings_and_are_refused_in_strict_mode(text: str, want: str, tmp_path: Path) -> None:
     assert warnings_of(load_text(text, folder=tmp_path), tmp_path) == [want]
     with pytest.raises(InputError, match="; refused because of --strict"):
         load_text(text, strict=True, folder=tmp_path)
@@ -210,13 +210,13 @@ def test_noticed_and_refused_when_strict(text: str, want: str, tmp_path: Path) -
         ),
     ],
 )
-def test_notes_are_never_refused(text: str, want: str, tmp_path: Path) -> None:
+def test_notes_are_accepted_in_strict_mode(text: str, want: str, tmp_path: Path) -> None:
     manifest = load_text(text, strict=True, folder=tmp_path)
     assert warnings_of(manifest, tmp_path) == [want]
     assert manifest.warnings[0].kind.is_note
 
 
-def test_nothing_is_lost(tmp_path: Path) -> None:
+def test_replaced_and_unknown_objects_are_preserved(tmp_path: Path) -> None:
     widget = "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\nspec: {x: 1}\n"
     manifest = load_text(f"{POD}---\n{widget}---\n{POD.replace('image: x', 'image: z')}", folder=tmp_path)
     assert [pod.spec.containers[0].image for pod in manifest.pods] == ["z"]
@@ -226,13 +226,13 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
     assert manifest.warning_counts() == {WarningKind.UNKNOWN_KIND: 1, WarningKind.DUPLICATE_OBJECT: 1}
 
 
-def test_the_same_name_in_another_namespace_or_kind_is_another_object(tmp_path: Path) -> None:
+def test_objects_with_equal_names_in_other_namespaces_or_kinds_are_distinct(tmp_path: Path) -> None:
     other = POD.replace("name: web", "name: web, namespace: other")
     node = NODE.replace("n1", "web")
     assert load_text("---\n".join((POD, other, node)), strict=True, folder=tmp_path).counts() == {"Pod": 2, "Node": 1}
 
 
-def test_older_versions_of_a_kind_are_the_same_kind(tmp_path: Path) -> None:
+def test_an_older_api_version_of_an_object_replaces_it(tmp_path: Path) -> None:
     new = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\nspec: {replicas: 2}\n"
     old = new.replace("apps/v1", "extensions/v1beta1").replace("2", "3")
     manifest = load_text(f"{new}---\n{old}", folder=tmp_path)
@@ -240,7 +240,7 @@ def test_older_versions_of_a_kind_are_the_same_kind(tmp_path: Path) -> None:
     assert [each.kind for each in manifest.warnings] == [WarningKind.DUPLICATE_OBJECT]
 
 
-def test_generated_names_are_counted(tmp_path: Path) -> None:
+def test_generated_names_are_numbered_across_files(tmp_path: Path) -> None:
     pod = POD.replace("name: web", "generateName: web-")
     manifest = load_text(f"{pod}---\n{pod}", pod, folder=tmp_path)
     assert [each.metadata.name for each in manifest.pods] == ["web-00001", "web-00002", "web-00003"]
@@ -255,7 +255,7 @@ def test_equal_pods_share_spec_and_labels(tmp_path: Path) -> None:
     assert [pod.key for pod in (first, second)] == ["default/web-0", "default/web-1"]
 
 
-def test_standard_input_gzip_and_progress(tmp_path: Path) -> None:
+def test_standard_input_and_gzip_are_read_and_progress_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "n.json.gz"
     path.write_bytes(gzip.compress(b'{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}'))
     seen: list[tuple[str, int]] = []
@@ -266,13 +266,13 @@ def test_standard_input_gzip_and_progress(tmp_path: Path) -> None:
     assert seen == [("<stdin>", 1), (str(path), 2)]
 
 
-def test_no_paths_are_refused() -> None:
+def test_loading_without_paths_is_refused() -> None:
     with pytest.raises(InputError, match="at least one file"):
         load_inputs([])
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_the_garbage_collector_is_left_as_it_was(enabled: bool, tmp_path: Path) -> None:
+def test_loading_restores_the_garbage_collector_state(enabled: bool, tmp_path: Path) -> None:
     was = gc.isenabled()
     try:
         (gc.enable if enabled else gc.disable)()
@@ -295,7 +295,7 @@ def test_the_garbage_collector_is_left_as_it_was(enabled: bool, tmp_path: Path) 
         ("{apiGroup: v1, kind: Node}", "not a Kubernetes object: it has no apiVersion; ignored"),
     ],
 )
-def test_what_is_no_object_is_left_aside_in_a_folder_and_refused_when_named(
+def test_other_files_are_skipped_in_folders_and_refused_if_named_or_strict(
     tmp_path: Path, text: str, want: str
 ) -> None:
     (tmp_path / "other.yaml").write_text(text)
@@ -319,7 +319,7 @@ NO_MANIFESTS = (
 """Files among the manifests that hold no valid objects of the API: inputs of other programs, and one that is wrong."""
 
 
-def test_all_gathered_manifests_load() -> None:
+def test_all_collected_manifests_load_except_the_known_invalid_ones() -> None:
     files = sorted(path for path in shared_path("data", "manifests").rglob("*") if path.is_file())
     refused: list[str] = []
     fields: list[str] = []
@@ -336,7 +336,7 @@ def test_all_gathered_manifests_load() -> None:
     assert set(fields) == {".spec.template.spec.containers[0].securityContext.allowPrivilegedEscalation"}
 
 
-def test_an_archive_of_bare_objects_is_recognised() -> None:
+def test_an_insights_archive_of_objects_without_kind_is_loaded() -> None:
     folder = shared_path("data", "clusters", "openshift+insights-operator")
     manifest = load_inputs([str(folder)]).manifest
     assert (len(manifest.pods), len(manifest.nodes)) == (35, 2)
@@ -344,7 +344,7 @@ def test_an_archive_of_bare_objects_is_recognised() -> None:
     assert all(pod.metadata.namespace for pod in manifest.pods)
 
 
-def test_typed_lists_of_a_real_cluster_are_read() -> None:
+def test_typed_lists_of_a_real_cluster_load() -> None:
     folder = shared_path("data", "clusters", "replicatedhq+troubleshoot", "pkg", "analyze", "files")
     assert len(load_inputs([str(folder / "nodes.json")]).manifest.of(Node)) == 7
     assert len(load_inputs([str(folder / "pods")]).manifest.of(Pod)) == 11

@@ -67,7 +67,7 @@ def plainly(document: Document, struct: type[KubernetesObject]) -> KubernetesObj
         pytest.param(running("p", "", hostIP=""), id="no addresses"),
     ],
 )
-def test_a_pod_is_what_a_plain_decode_makes_of_it(document: Document) -> None:
+def test_decoding_a_pod_equals_a_plain_decode(document: Document) -> None:
     decoder = ObjectDecoder()
     raw = msgspec.json.encode(document)
     assert [decoder.decode(raw, Pod) for _ in range(2)] == [plainly(document, Pod)] * 2
@@ -111,7 +111,7 @@ CLAIM = {"volumeClaimTemplate": {"spec": {"resources": {"requests": {"storage": 
         pytest.param([sized(*[{"limits": {"cpu": str(n)}} for n in range(12)])], 1, id="twelve containers"),
     ],
 )
-def test_specs_that_differ_in_resources_are_completed(specs: list[Document], want: int) -> None:
+def test_decoding_specs_with_different_resources_equals_a_plain_decode(specs: list[Document], want: int) -> None:
     decoder = ObjectDecoder()
     for spec in specs:
         document = pod("p", spec)
@@ -119,7 +119,7 @@ def test_specs_that_differ_in_resources_are_completed(specs: list[Document], wan
     assert decoder.framed == want
 
 
-def test_specs_that_differ_in_resources_share_all_else() -> None:
+def test_specs_with_different_resources_share_all_other_parts() -> None:
     decoder = ObjectDecoder()
     a, b, c = (decoder.decode(msgspec.json.encode(pod("p", sized(each))), Pod).spec for each in (ONE, TWO, ONE))
     assert a is c
@@ -135,7 +135,7 @@ def test_specs_that_differ_in_resources_share_all_else() -> None:
     assert x is y
 
 
-def test_statuses_share_what_is_not_of_one_pod() -> None:
+def test_statuses_share_conditions_and_container_statuses() -> None:
     decoder = ObjectDecoder()
     documents = [running("a", "10.0.0.1"), running("b", "10.0.0.2"), running("c", "10.0.0.3", hostIP="172.16.0.5")]
     a, b, c = (decoder.decode(msgspec.json.encode(each), Pod).status for each in documents)
@@ -145,7 +145,7 @@ def test_statuses_share_what_is_not_of_one_pod() -> None:
     assert a.container_statuses is b.container_statuses is c.container_statuses
 
 
-def test_alike_parts_are_the_same_objects_wherever_the_pods_are() -> None:
+def test_equal_specs_labels_and_owners_are_shared_across_nodes() -> None:
     decoder = ObjectDecoder()
     owner = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}]
     documents = [
@@ -160,7 +160,7 @@ def test_alike_parts_are_the_same_objects_wherever_the_pods_are() -> None:
     assert decoder.decode(msgspec.json.encode(pod("d")), Pod).spec is a.spec
 
 
-def test_what_does_not_fit_is_refused_with_its_path() -> None:
+def test_invalid_documents_are_refused_with_their_path() -> None:
     with pytest.raises(InputError, match=r"\$\.spec\.priority"):
         ObjectDecoder().decode(msgspec.json.encode(pod("p", {"priority": "high"})), Pod)
     with pytest.raises(InputError, match="JSON"):
@@ -176,7 +176,7 @@ NAMES = st.sampled_from(["a", "b", 'q"uote', "back\\slash", "nodeName", "ü"])
         max_size=8,
     )
 )
-def test_many_pods_are_what_plain_decodes_make_of_them(
+def test_decoding_many_pods_equals_plain_decodes(
     rows: list[tuple[str, str, dict[str, str], bool, int]],
 ) -> None:
     decoder = ObjectDecoder()
@@ -186,7 +186,7 @@ def test_many_pods_are_what_plain_decodes_make_of_them(
         assert decoder.decode(msgspec.json.encode(document), Pod) == plainly(document, Pod)
 
 
-def test_the_bytes_of_specs_are_not_kept() -> None:
+def test_the_decoder_does_not_retain_the_bytes_of_specs() -> None:
     """A field that the typed form lacks takes no memory, although specs are shared by their bytes."""
     decoder = ObjectDecoder()
     tracemalloc.start()

@@ -55,7 +55,7 @@ def test_tables_are_recognised_by_their_header(head: bytes, want: str, tmp_path:
     assert recognised(InputFile(str(path), path)) == TraceTable(Reader, want)
 
 
-def test_nodes(tmp_path: Path) -> None:
+def test_nodes_have_gpu_labels_and_allocatable_resources(tmp_path: Path) -> None:
     with_gpus, without = read(f"{NODES}a,64000,262144,2,P100\nb,32000,1024,0,\n", tmp_path).nodes
     assert with_gpus.metadata.labels == {
         GPU_MODEL: "P100",
@@ -84,14 +84,14 @@ def test_nodes(tmp_path: Path) -> None:
         pytest.param("2,500", {GPU_MILLI: "1000"}, id="shares of two"),
     ],
 )
-def test_what_tasks_ask_for(columns: str, want: dict[str, str], tmp_path: Path) -> None:
+def test_tasks_request_cpu_memory_and_gpu_resources(columns: str, want: dict[str, str], tmp_path: Path) -> None:
     pod = task(f"p,6000,12288,{columns},,LS,Running,0,5,0\n", tmp_path).pod
     resources = pod.spec.containers[0].resources
     assert resources.requests == resources.limits == {"cpu": "6000m", "memory": "12288Mi", **want}
     assert default_object(pod) == pod
 
 
-def test_facts_that_two_resources_can_not_say_are_annotations(tmp_path: Path) -> None:
+def test_gpu_shares_and_models_become_annotations_and_node_affinity(tmp_path: Path) -> None:
     pod = task("p,1,1,1,460,T4|A10|T4,BE,Failed,0,5,0\n", tmp_path).pod
     assert pod.metadata.labels == {QOS: "BE"}
     assert pod.metadata.annotations == {
@@ -124,17 +124,19 @@ SECOND = 1_000_000_000
         ),
     ],
 )
-def test_times(times: str, want: tuple[int, int | None, int | None], tmp_path: Path) -> None:
+def test_task_times_become_arrival_run_time_and_departure(
+    times: str, want: tuple[int, int | None, int | None], tmp_path: Path
+) -> None:
     timed = task(f"p,1,1,0,0,,LS,Running,{times}\n", tmp_path)
     assert (timed.arrival_ns, timed.run_time_ns, timed.gone_at_ns) == want
 
 
-def test_lists_without_times_arrive_at_once_and_stay(tmp_path: Path) -> None:
+def test_tasks_without_times_arrive_at_zero_and_never_end(tmp_path: Path) -> None:
     timed = task("p,1,1,0,0\n", tmp_path, header=TASKS)
     assert (timed.arrival_ns, timed.run_time_ns, timed.gone_at_ns) == (0, None, None)
 
 
-def test_tasks_that_ask_for_the_same_share_everything_but_the_name(tmp_path: Path) -> None:
+def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None:
     rows = "a,1,1,0,0,,LS,Running,0,5,0\nb,1,1,0,0,,LS,Running,9,12,9\nc,2,1,0,0,,LS,Running,0,5,0\n"
     first, second, third = (timed.pod for timed in read(TIMED + rows, tmp_path).pods)
     assert first.spec is second.spec
@@ -184,20 +186,20 @@ def test_tasks_that_ask_for_the_same_share_everything_but_the_name(tmp_path: Pat
         pytest.param(f'{NODES}a,1,1,0,"x\n', "t.csv:2 row: expected CSV", id="a quote that does not end"),
     ],
 )
-def test_bad_rows(text: str, want: str, tmp_path: Path) -> None:
+def test_invalid_rows_are_refused_with_line_and_column(text: str, want: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read(text, tmp_path)
     assert str(caught.value).replace(f"{tmp_path}/", "").startswith(want)
 
 
-def test_gzip_and_several_files(tmp_path: Path) -> None:
+def test_gzip_and_several_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "n.csv.gz").write_bytes(gzip.compress(f"{NODES}a,1,1,0,\n".encode()))
     (tmp_path / "p.csv").write_text(f"{TASKS}a,1,1,0,0\n")
     trace = load_trace([str(tmp_path / "*.csv*")])
     assert ([node.metadata.name for node in trace.nodes], len(trace.pods), len(trace.files)) == (["a"], 1, 2)
 
 
-def test_the_nodes_are_those_that_the_trace_has_as_yaml() -> None:
+def test_nodes_from_csv_equal_the_published_yaml_nodes() -> None:
     theirs = load_inputs([str(shared_path("data", "openb", "openb_node_list_gpu_node.yaml.gz"))]).manifest.nodes
     assert load_trace([str(shared_path("data", "openb", "openb_node_list_gpu_node.csv"))]).nodes == theirs
     assert len(theirs) == 1213
@@ -213,7 +215,7 @@ PUBLISHED = {
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_whole_lists_ask_for_the_published_sums(name: str) -> None:
+def test_pod_lists_match_the_published_counts_and_gpu_sums(name: str) -> None:
     trace = load_trace([str(shared_path("data", "openb", f"openb_pod_list_{name}"))])
     milli = sum(fit_requests(timed.pod).get(GPU_MILLI, 0) for timed in trace.pods)
     waiting = sum(timed.gone_at_ns is not None for timed in trace.pods)

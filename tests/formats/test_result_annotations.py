@@ -35,7 +35,7 @@ def recorded_pods() -> Iterator[tuple[str, dict[str, str]]]:
                     yield f"{scenario['id']} {pod}", annotations
 
 
-def test_recorded_results_are_rewritten_byte_for_byte() -> None:
+def test_recorded_results_are_encoded_byte_for_byte() -> None:
     count = 0
     for name, annotations in recorded_pods():
         rewritten = encode(decode(annotations))
@@ -48,7 +48,7 @@ def test_recorded_results_are_rewritten_byte_for_byte() -> None:
     assert count > 900
 
 
-def test_recorded_histories_are_rewritten_byte_for_byte() -> None:
+def test_recorded_histories_are_written_byte_for_byte() -> None:
     for name, annotations in recorded_pods():
         if HISTORY not in annotations:
             continue
@@ -72,7 +72,7 @@ def by_number(count: int) -> list[str]:
     return [f"n{number}" for number in range(count)]
 
 
-def test_old_attempts_give_way_first() -> None:
+def test_the_oldest_attempts_are_dropped_first_above_the_size_limit() -> None:
     first = write(of_nodes(3, "first"), {}, by_interest=tuple).annotations
     second = write(of_nodes(3, "second"), first, by_interest=tuple).annotations
     assert [decode(entry).filter["n0"] for entry in history_of(second)] == [
@@ -87,7 +87,7 @@ def test_old_attempts_give_way_first() -> None:
     ]
 
 
-def test_then_the_least_interesting_nodes_give_way() -> None:
+def test_the_lowest_ranked_nodes_are_dropped_above_the_size_limit() -> None:
     results = of_nodes(50)
     written = write(results, {}, by_interest=lambda: by_number(50)[::-1], limit=4_000)
     kept = decode(written.annotations)
@@ -98,7 +98,7 @@ def test_then_the_least_interesting_nodes_give_way() -> None:
     assert history_of(written.annotations) == [encode(kept)]
 
 
-def test_annotations_of_others_count_and_are_not_written() -> None:
+def test_foreign_annotations_count_against_the_limit_and_are_not_written() -> None:
     others = {"example.org/notes": "x" * 1_000}
     written = write(of_nodes(2), others, by_interest=lambda: by_number(2), limit=3_500)
     assert "example.org/notes" not in written.annotations
@@ -115,12 +115,12 @@ def test_annotations_of_others_count_and_are_not_written() -> None:
         ("prefilter-result", "[]", "prefilter-result: expected the result of an attempt, got Expected `object`"),
     ],
 )
-def test_other_texts_are_refused(key: str, text: str, want: str) -> None:
+def test_invalid_result_annotations_are_refused(key: str, text: str, want: str) -> None:
     with pytest.raises(InputError, match=want):
         decode({PREFIX + key: text})
 
 
-def test_a_history_of_something_else_is_refused() -> None:
+def test_an_invalid_history_is_refused() -> None:
     with pytest.raises(InputError, match="result-history: expected a list of attempts, got Expected `array`"):
         history_of({HISTORY: "{}"})
 
@@ -129,7 +129,7 @@ def test_a_history_of_something_else_is_refused() -> None:
     attempts=st.lists(st.tuples(st.integers(0, 40), st.text(max_size=20)), min_size=1, max_size=5),
     limit=st.integers(1_300, 30_000),
 )
-def test_never_over_the_limit(attempts: list[tuple[int, str]], limit: int) -> None:
+def test_annotations_never_exceed_the_size_limit(attempts: list[tuple[int, str]], limit: int) -> None:
     present = {"example.org/é": "ü"}
     for nodes, reason in attempts:
         results = of_nodes(nodes, reason)

@@ -15,7 +15,7 @@ from tests.shared import shared_path
 CORE = "io.k8s.api.core.v1"
 
 
-def test_the_table_is_of_the_pinned_release() -> None:
+def test_the_schema_matches_the_pinned_kubernetes_release() -> None:
     assert schema().release == KUBERNETES_VERSION
 
 
@@ -29,7 +29,7 @@ def test_the_table_is_of_the_pinned_release() -> None:
         pytest.param("v1", "DeleteOptions", None, id="a type of many kinds"),
     ],
 )
-def test_kinds(api_version: str, kind: str, want: KindFacts | None) -> None:
+def test_find_kind_returns_type_resource_and_scope(api_version: str, kind: str, want: KindFacts | None) -> None:
     assert find_kind(api_version, kind) == want
 
 
@@ -79,13 +79,13 @@ def test_kinds(api_version: str, kind: str, want: KindFacts | None) -> None:
         ),
     ],
 )
-def test_fields(type_name: str, field: str, want: FieldFacts) -> None:
+def test_fields_have_type_merge_strategy_and_default(type_name: str, field: str, want: FieldFacts) -> None:
     found = schema().types[type_name].fields[field]
     shown = msgspec.structs.replace(found, default=want.default) if want.default is msgspec.UNSET else found
     assert shown == want
 
 
-def test_every_type_that_is_named_is_there() -> None:
+def test_every_referenced_type_is_defined() -> None:
     primitive = {"string", "integer", "number", "boolean", "object", "any"}
     types = schema().types
     named = {facts.type for entry in types.values() for facts in entry.fields.values()}
@@ -122,11 +122,11 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
         pytest.param({"apiVersion": 1, "kind": None}, [], id="no kind at all"),
     ],
 )
-def test_unknown_fields(document: dict[str, object], want: list[str]) -> None:
+def test_unknown_fields_are_found_with_their_path(document: dict[str, object], want: list[str]) -> None:
     assert unknown_fields(document) == want
 
 
-def test_known_fields_stand_beside_an_unknown_one() -> None:
+def test_known_fields_lists_the_siblings_of_an_unknown_field() -> None:
     document = {**POD, "spec": {"containers": [{"nam": "x"}]}}
     beside = known_fields(document, "$.spec.containers[0].nam")
     assert "name" in beside
@@ -145,13 +145,13 @@ def _script() -> ModuleType:
     return module
 
 
-def test_the_table_is_what_the_script_makes() -> None:
+def test_the_schema_matches_the_output_of_make_schema() -> None:
     folder = shared_path("reference")
     table = _script().make_table(folder)
     assert msgspec.convert(table, type(schema())) == schema()
 
 
-def test_the_script_keeps_facts_only() -> None:
+def test_make_schema_omits_descriptions() -> None:
     facts = _script().field_facts(
         {
             "description": "Words that stay behind.",

@@ -30,5 +30,7 @@ CAPACITY = {"cpu": "4"}
         pytest.param({**META, "data": {"a": "b"}}, None, id="anything else"),
     ],
 )
-def test_shapes(value: dict[str, object], want: tuple[str, str] | None) -> None:
+def test_only_unambiguous_objects_without_kind_are_recognised(
+    value: dict[str, object], want: tuple[str, str] | None
+) -> None:
     assert recognise(value) == want

@@ -66,7 +66,7 @@ def check(text: str) -> None:
         pytest.param("[" * 200 + "]" * 200, False, id="deep"),
     ],
 )
-def test_where_it_answers(text: str, want: bool) -> None:
+def test_the_fast_parser_accepts_only_unambiguous_documents(text: str, want: bool) -> None:
     assert (yaml_fast.parse(text) is not None) == want
     check(text)
 
@@ -82,7 +82,7 @@ SCALAR = st.one_of(PLAIN, QUOTED)
 
 @MANY
 @given(st.lists(st.tuples(SCALAR, SCALAR), min_size=1, max_size=3), st.integers(0, 4))
-def test_scalars_mean_the_same(pairs: list[tuple[str, str]], form: int) -> None:
+def test_fast_and_slow_parser_agree_on_scalars(pairs: list[tuple[str, str]], form: int) -> None:
     if form == 0:
         text = "".join(f"{key}: {value}\n" for key, value in pairs)
     elif form == 1:
@@ -98,7 +98,9 @@ def test_scalars_mean_the_same(pairs: list[tuple[str, str]], form: int) -> None:
 
 @MANY
 @given(DOCUMENTS, STYLES, st.sampled_from(["", "---\n", "# x\n\n--- # y\n"]))
-def test_documents_mean_the_same(document: dict[str, object], style: Style, before: str) -> None:
+def test_fast_and_slow_parser_agree_on_generated_documents(
+    document: dict[str, object], style: Style, before: str
+) -> None:
     check(before + write(document, style))
 
 
@@ -106,7 +108,7 @@ def test_documents_mean_the_same(document: dict[str, object], style: Style, befo
 @given(
     st.lists(st.sampled_from([*"{}[]:-?,&*!|>'\"%@#ax1 \n", "a: ", "- ", "&a ", "*a", "k: v\n", "\n  "]), max_size=30)
 )
-def test_anything_means_the_same(parts: list[str]) -> None:
+def test_fast_and_slow_parser_agree_on_arbitrary_text(parts: list[str]) -> None:
     text = "".join(parts)
     assert _outcome(text, slowly=False) in (_outcome(text, slowly=True), _without_empty(text))
 
@@ -116,7 +118,7 @@ def _without_empty(text: str) -> list[Parsed] | None:
     return None if found is None else [each for each in found if each.value is not None]
 
 
-def test_without_the_package_all_goes_the_slow_way(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slow_parser_is_used_without_ryaml(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ryaml", None)
     try:
         module = importlib.reload(yaml_fast)

@@ -44,13 +44,13 @@ from bayplan.formats.yaml_text import YamlError, parse
         pytest.param("=", "=", id="the value tag of YAML 1.1 is a string"),
     ],
 )
-def test_plain_scalars(text: str, want: Scalar) -> None:
+def test_plain_scalars_resolve_like_in_kubectl(text: str, want: Scalar) -> None:
     got = plain_value(text)
     assert (got, type(got)) == (want, type(want))
 
 
 @pytest.mark.parametrize("text", [".inf", "-.Inf", ".NAN"])
-def test_json_has_no_infinities(text: str) -> None:
+def test_infinities_and_nan_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="JSON"):
         plain_value(text)
 
@@ -68,12 +68,12 @@ def test_json_has_no_infinities(text: str) -> None:
         pytest.param("app", "app", id="text unchanged"),
     ],
 )
-def test_keys_become_strings(text: str, want: str) -> None:
+def test_keys_are_converted_to_strings_like_in_kubectl(text: str, want: str) -> None:
     assert key_text(text) == want
 
 
 @pytest.mark.parametrize("text", ["~", "", "null", "18446744073709551615"])
-def test_keys_without_a_string_are_refused(text: str) -> None:
+def test_keys_without_a_string_form_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="key"):
         key_text(text)
 
@@ -88,12 +88,12 @@ def test_keys_without_a_string_are_refused(text: str) -> None:
         pytest.param("binary", "//79", "\ufffd\ufffd\ufffd", id="binary that is no text"),
     ],
 )
-def test_tags(tag: str, text: str, want: Scalar) -> None:
+def test_explicit_tags_convert_values(tag: str, text: str, want: Scalar) -> None:
     assert tagged_value(f"tag:yaml.org,2002:{tag}", text) == want
 
 
 @pytest.mark.parametrize(("tag", "text"), [("int", "x"), ("bool", "1"), ("null", "x"), ("binary", "***")])
-def test_tags_that_do_not_fit_are_refused(tag: str, text: str) -> None:
+def test_values_that_do_not_match_their_tag_are_refused(tag: str, text: str) -> None:
     with pytest.raises(ValueError, match="!!"):
         tagged_value(f"tag:yaml.org,2002:{tag}", text)
 
@@ -120,7 +120,7 @@ LAXER = {'a: "\\/"': "libyaml has learned JSON's escaped slash since it was port
 
 
 @pytest.mark.parametrize("case", RECORDED, ids=[case["text"] for case in RECORDED])
-def test_texts_mean_what_kubectl_makes_of_them(case: dict[str, object]) -> None:
+def test_parsed_yaml_matches_recorded_kubectl_results(case: dict[str, object]) -> None:
     text = str(case["text"])
     try:
         parsed = [each.value for each in parse(text)]
@@ -135,7 +135,7 @@ def test_texts_mean_what_kubectl_makes_of_them(case: dict[str, object]) -> None:
 
 @settings(deadline=None)
 @given(st.text(alphabet="0123456789abefoxyYnNsSuUlLtTrReE+-._:~", max_size=8))
-def test_yaml_1_1_agrees_where_go_follows_it(text: str) -> None:
+def test_booleans_nulls_and_integers_match_yaml_1_1(text: str) -> None:
     """Whatever PyYAML's YAML 1.1 resolver calls a boolean, null or a decimal integer is that here, too."""
     loader: Any = yaml.SafeLoader("")
     tag = loader.resolve(yaml.ScalarNode, text, (True, False)).removeprefix("tag:yaml.org,2002:")
@@ -154,6 +154,6 @@ def test_yaml_1_1_agrees_where_go_follows_it(text: str) -> None:
 
 @settings(deadline=None)
 @given(st.text(min_size=1))
-def test_only_hinted_first_characters_matter(text: str) -> None:
+def test_text_without_a_hinted_first_character_is_a_string(text: str) -> None:
     if text[0] not in HINTS:
         assert plain_value(text) == text

@@ -40,7 +40,7 @@ def one(text: str) -> Parsed:
         pytest.param("a: ! 5", {"a": "5"}, id="the tag ! makes a string"),
     ],
 )
-def test_documents(text: str, want: object) -> None:
+def test_flow_style_aliases_and_merge_keys_are_parsed(text: str, want: object) -> None:
     assert one(text).value == want
 
 
@@ -54,7 +54,7 @@ def test_documents(text: str, want: object) -> None:
         pytest.param("a: 1\n<<: {a: 2}", ({"a": 2}, []), id="a merge key is not a second time"),
     ],
 )
-def test_of_duplicates_the_last_counts_and_all_are_told(text: str, want: object) -> None:
+def test_the_last_duplicate_key_wins_and_duplicates_are_reported(text: str, want: object) -> None:
     parsed = one(text)
     assert (parsed.value, parsed.duplicates) == want
 
@@ -78,7 +78,7 @@ def test_of_duplicates_the_last_counts_and_all_are_told(text: str, want: object)
         pytest.param("a: 1\nb: \x07", 1, id="a control character"),
     ],
 )
-def test_errors_know_their_line(text: str, want: int) -> None:
+def test_syntax_errors_have_the_correct_line(text: str, want: int) -> None:
     with pytest.raises(YamlError) as caught:
         list(parse(text))
     assert caught.value.line == want
@@ -92,7 +92,7 @@ def test_errors_know_their_line(text: str, want: int) -> None:
         pytest.param("a: b: c", "quotes", id="colons"),
     ],
 )
-def test_errors_say_what_to_try(text: str, want: str) -> None:
+def test_syntax_errors_have_a_hint(text: str, want: str) -> None:
     with pytest.raises(YamlError) as caught:
         list(parse(text))
     assert want in caught.value.hint
@@ -123,31 +123,31 @@ def test_nesting_up_to_the_limit_is_read() -> None:
     assert value == []
 
 
-def test_aliases_of_aliases_have_a_limit() -> None:
+def test_exponential_aliases_are_refused() -> None:
     rows = ["x0: &x0 [" + ", ".join(["lol"] * 10) + "]"]
     rows += [f"x{n}: &x{n} [" + ", ".join([f"*x{n - 1}"] * 10) + "]" for n in range(1, 10)]
     with pytest.raises(YamlError, match="mostly aliases"):
         list(parse("\n".join(rows)))
 
 
-def test_several_documents_come_with_their_lines() -> None:
+def test_several_documents_have_their_lines() -> None:
     parsed = list(parse("# first\na: 1\n---\n---\nb: 2\n...\n---\n- c\n"))
     assert [(each.value, each.line) for each in parsed] == [({"a": 1}, 1), (None, 3), ({"b": 2}, 4), (["c"], 7)]
 
 
-def test_items_come_with_their_lines() -> None:
+def test_list_items_have_their_lines() -> None:
     assert one("kind: List\nitems:\n- a: 1\n  b: 2\n\n- a: 3\n").item_lines == [2, 5]
 
 
 @FEW
 @given(DOCUMENTS, STYLES)
-def test_what_was_written_is_read(document: dict[str, object], style: Style) -> None:
+def test_written_documents_are_read_back(document: dict[str, object], style: Style) -> None:
     assert one(write(document, style)).value == document
 
 
 @FEW
 @given(DATA, STYLES)
-def test_the_careful_way_and_the_fast_way_agree(value: object, style: Style) -> None:
+def test_careful_and_fast_composition_agree(value: object, style: Style) -> None:
     text = write({"a": value}, style)
     duplicates: list[tuple[int, str]] = []
     careful = [_Builder(duplicates).build(node) for node in compose(text, careful=True)]
@@ -156,7 +156,7 @@ def test_the_careful_way_and_the_fast_way_agree(value: object, style: Style) -> 
 
 @FEW
 @given(DOCUMENTS, STYLES)
-def test_the_structure_is_pyyamls(document: dict[str, object], style: Style) -> None:
+def test_the_document_structure_matches_pyyaml(document: dict[str, object], style: Style) -> None:
     """The pure Python parser of PyYAML, another implementation of the grammar, sees the same lists and fields."""
     text = write(document, style)
     theirs = yaml.load(text, Loader=yaml.BaseLoader)
@@ -177,6 +177,6 @@ def _shape(value: object) -> object:
         st.sampled_from([*"{}[]:-?,&*!|>'\"%@`#ax1 \n\t", "a: ", "- ", "&a ", "*a", "<<: ", "!!int "]), max_size=40
     )
 )
-def test_nothing_but_yaml_errors_comes_out(parts: list[str]) -> None:
+def test_arbitrary_text_raises_only_yaml_error(parts: list[str]) -> None:
     with suppress(YamlError):
         list(parse("".join(parts)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.framework.cycle_state import CycleState
 
 
-def test_what_is_written_is_read_by_key_and_type() -> None:
+def test_a_value_is_read_by_key_and_type() -> None:
     state = CycleState(7)
     state.write("PreFilterP", [1])
     assert state.now_ns == 7
@@ -21,7 +21,7 @@ def test_a_second_write_replaces_the_first() -> None:
     assert state.read("k", int) == 2
 
 
-def test_deleting_forgets_and_may_be_repeated() -> None:
+def test_delete_is_idempotent() -> None:
     state = CycleState()
     state.write("k", 1)
     state.delete("k")

@@ -104,16 +104,16 @@ NARROWED = unresolvable("node(s) didn't satisfy plugin(s) [NodeAffinity]")
         ),
     ],
 )
-def test_messages(diagnosis: Diagnosis, want: str) -> None:
+def test_message_counts_nodes_by_reason(diagnosis: Diagnosis, want: str) -> None:
     assert diagnosis.message() == want
 
 
-def test_reasons_without_nodes_tell_nothing() -> None:
+def test_format_reasons_is_empty_without_reasons_and_sorts_them() -> None:
     assert format_reasons({}) == ""
     assert format_reasons({"b": 1, "a": 1}) == " 1 a, 1 b."
 
 
-def test_the_status_of_a_node() -> None:
+def test_status_of_returns_the_status_of_a_node() -> None:
     diagnosis = make([CPU, TAINT, None, (-1, 0)], absent=NARROWED, overrides={0: error("e")})
     assert [diagnosis.status_of(row) for row in range(4)] == [
         error("e"),
@@ -134,12 +134,12 @@ def test_the_status_of_a_node() -> None:
         pytest.param(Code.SUCCESS, [False] * 5, id="verdicts have no other code"),
     ],
 )
-def test_rows_by_code(code: Code, want: list[bool]) -> None:
+def test_rows_with_selects_rows_by_code(code: Code, want: list[bool]) -> None:
     diagnosis = make([CPU, TAINT, None, (0, ERROR_BIT | 4), PODS], absent=NARROWED, overrides={4: error("e")})
     assert rows_with(diagnosis, code) == want
 
 
-def test_rows_by_code_after_a_rejection_by_pre_filter() -> None:
+def test_rows_with_covers_all_nodes_after_a_pre_filter_rejection() -> None:
     diagnosis = make([CPU, CPU], pre_filter=unresolvable("no"))
     assert rows_with(diagnosis, Code.UNSCHEDULABLE_AND_UNRESOLVABLE) == [True, True]
     assert rows_with(diagnosis, Code.UNSCHEDULABLE) == [False, False]
@@ -156,7 +156,7 @@ def test_rows_by_code_after_a_rejection_by_pre_filter() -> None:
         pytest.param(make([CPU, TAINT]), [True, False], id="nothing helps on one"),
     ],
 )
-def test_no_rows_are_listed_if_all_nodes_have_a_code(diagnosis: Diagnosis, want: list[bool] | None) -> None:
+def test_rows_with_returns_none_if_all_nodes_have_the_code(diagnosis: Diagnosis, want: list[bool] | None) -> None:
     assert rows_with(diagnosis, Code.UNSCHEDULABLE) == want
 
 

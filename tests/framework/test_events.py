@@ -31,7 +31,7 @@ ADD, DELETE, UPDATE, ALL = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE,
 LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
 
 
-def test_the_numbers_of_actions_are_upstream_s() -> None:
+def test_action_values_match_upstream() -> None:
     facts = json.loads(shared_path("conformance", "facts.json").read_bytes())
     assert {text: int(action) for text, action in ACTION_BY_TEXT.items()} == facts["actionTypes"]
 
@@ -46,11 +46,11 @@ def test_the_numbers_of_actions_are_upstream_s() -> None:
         pytest.param(ClusterEvent("Node", ADD | DELETE), "Node", id="a combination without a name"),
     ],
 )
-def test_events_have_upstream_s_labels(event: ClusterEvent, want: str) -> None:
+def test_event_labels_match_upstream(event: ClusterEvent, want: str) -> None:
     assert event.label == want
 
 
-def test_a_set_of_actions_is_told_in_the_order_of_the_bits() -> None:
+def test_action_texts_are_in_bit_order() -> None:
     assert (TAINT | ADD | LABEL).texts == ["Add", "UpdateNodeLabel", "UpdateNodeTaint"]
 
 
@@ -80,13 +80,13 @@ MATCHES = [
 @pytest.mark.parametrize(
     ("registered", "incoming", "want"), [row[1:] for row in MATCHES], ids=[row[0] for row in MATCHES]
 )
-def test_a_registration_matches(
+def test_a_registration_matches_the_expected_events(
     registered: tuple[str, ActionType], incoming: tuple[str, ActionType], want: bool
 ) -> None:
     assert ClusterEvent(*registered).matches(ClusterEvent(*incoming)) is want
 
 
-def test_only_the_event_of_everything_is_a_wildcard() -> None:
+def test_only_the_event_for_everything_is_a_wildcard() -> None:
     events = [FORCE_ACTIVATE, UNSCHEDULABLE_TIMEOUT, ClusterEvent("*", UPDATE), ClusterEvent("Node", ALL)]
     assert [event.is_wildcard for event in events] == [True, True, False, False]
 
@@ -101,7 +101,9 @@ REGISTERED = [
 
 
 @pytest.mark.parametrize(("events", "want"), [row[1:] for row in REGISTERED], ids=[row[0] for row in REGISTERED])
-def test_registrations_are_completed_by_taints_of_nodes(events: list[tuple[ClusterEvent, bool]], want: bool) -> None:
+def test_registrations_of_node_events_add_node_taint_updates(
+    events: list[tuple[ClusterEvent, bool]], want: bool
+) -> None:
     def hint(pod: Pod, old: object | None, new: object | None) -> bool:
         return False
 
@@ -110,7 +112,7 @@ def test_registrations_are_completed_by_taints_of_nodes(events: list[tuple[Clust
     assert registrations([("P", own)]) == [*((event, "P", hint) for event, _ in events), *added]
 
 
-def test_registrations_keep_the_order_of_the_plugins() -> None:
+def test_registrations_preserve_the_plugin_order() -> None:
     table = registrations([("Q", [(NODE_ADD, None)]), ("P", [(ASSIGNED_POD_ADD, None)])])
     assert [(event.label, plugin) for event, plugin, _ in table] == [
         ("NodeAdd", "Q"),
@@ -168,7 +170,7 @@ POD_UPDATES: list[tuple[str, Pod, Pod, list[str]]] = [
 
 @pytest.mark.parametrize("node_name", ["", "n1"], ids=["unscheduled", "assigned"])
 @pytest.mark.parametrize(("old", "new", "want"), [row[1:] for row in POD_UPDATES], ids=[row[0] for row in POD_UPDATES])
-def test_updates_of_pods_make_events(old: Pod, new: Pod, node_name: str, want: list[str]) -> None:
+def test_pod_updates_produce_the_expected_events(old: Pod, new: Pod, node_name: str, want: list[str]) -> None:
     new = replace(new, spec=replace(new.spec, node_name=node_name))
     resource = "AssignedPod" if node_name else "UnschedulablePod"
     assert [event.label for event in pod_update_events(old, new)] == [resource + action for action in want]
@@ -241,20 +243,20 @@ NODE_UPDATES: list[tuple[str, Node, Node, list[str]]] = [
 @pytest.mark.parametrize(
     ("old", "new", "want"), [row[1:] for row in NODE_UPDATES], ids=[row[0] for row in NODE_UPDATES]
 )
-def test_updates_of_nodes_make_events(old: Node, new: Node, want: list[str]) -> None:
+def test_node_updates_produce_the_expected_events(old: Node, new: Node, want: list[str]) -> None:
     assert [event.label for event in node_update_events(old, new)] == [f"Node{action}" for action in want]
 
 
-def test_declared_features_make_no_event_with_their_gate_off() -> None:
+def test_declared_feature_changes_produce_no_event_if_the_gate_is_off() -> None:
     assert node_update_events(node(), node(declaredFeatures=["f"]), declared_features=False) == []
 
 
-def test_kinds_that_no_plugin_can_wait_for_make_no_event() -> None:
+def test_kinds_without_registered_events_emit_no_cluster_event() -> None:
     namespace = decode({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a"}})
     assert object_changes(None, namespace) == []
 
 
-def test_a_general_update_is_not_confused_with_its_parts() -> None:
+def test_a_registered_label_update_does_not_match_a_general_update() -> None:
     assert not ClusterEvent("Pod", ActionType.UPDATE_POD_LABEL).matches(UNSCHEDULABLE_POD_UPDATE)
 
 
@@ -267,7 +269,7 @@ def actions_text(actions: ActionType) -> list[str]:
     return actions.texts
 
 
-def test_changes_make_the_events_that_the_scheduler_s_handlers_deliver() -> None:
+def test_object_changes_match_the_recorded_events_of_the_scheduler() -> None:
     """Object changes of all recorded hint tables: the events, in order, and to which pods they are confined."""
     [recorded] = read_case_files([shared_path("conformance", "hints", "tables.jsonl.gz")])
     compared = 0

@@ -51,13 +51,13 @@ WRONG: list[tuple[str, Callable[[object], object], object, str]] = [
 
 
 @pytest.mark.parametrize(("read", "value", "want"), [row[1:] for row in WRONG], ids=[row[0] for row in WRONG])
-def test_a_wrong_type_is_named_with_the_path_to_it(read: Callable[[object], object], value: object, want: str) -> None:
+def test_a_wrong_type_is_reported_with_its_path(read: Callable[[object], object], value: object, want: str) -> None:
     with pytest.raises(AnswerError) as problem:
         read(value)
     assert str(problem.value) == f"json: cannot unmarshal {want}"
 
 
-def test_null_is_nothing_and_names_have_any_case() -> None:
+def test_null_values_are_empty_and_field_names_are_case_insensitive() -> None:
     found = filter_answer({"NODENAMES": ["a", None], "nodes": {}, "failedNodes": {"b": None}, "Error": None})
     assert (found.nodes, found.node_names, found.failed, found.error) == ((), ("a", ""), {"b": ""}, "")
     assert meta_victims({VICTIMS: {"a": None, "b": {"Pods": [None, {"uid": "u"}]}}}) == {

@@ -18,11 +18,11 @@ from bayplan.framework.feature_gates import FeatureGates, parse_feature_gates
         ("AllBeta", False),
     ],
 )
-def test_a_gate_that_is_not_set_has_the_default_of_the_release(gate: str, want: bool) -> None:
+def test_an_unset_gate_has_the_default_of_the_release(gate: str, want: bool) -> None:
     assert FeatureGates().enabled(gate) is want
 
 
-def test_the_defaults_of_the_release_contradict_no_dependency() -> None:
+def test_default_gates_satisfy_all_dependencies() -> None:
     gates = FeatureGates()
     broken = [
         (gate, other)
@@ -59,7 +59,7 @@ def test_the_defaults_of_the_release_contradict_no_dependency() -> None:
         "a locked gate may be set to its default",
     ],
 )
-def test_gates_are_set_by_name_and_by_stage(values: dict[str, bool], gate: str, want: bool) -> None:
+def test_gates_can_be_set_by_name_and_by_stage(values: dict[str, bool], gate: str, want: bool) -> None:
     assert FeatureGates.from_mapping(values).enabled(gate) is want
 
 
@@ -98,13 +98,13 @@ def test_gates_are_set_by_name_and_by_stage(values: dict[str, bool], gate: str, 
     ],
     ids=lambda value: "" if isinstance(value, str) else ",".join(value),
 )
-def test_gates_that_can_not_be_set_so_are_refused(values: dict[str, bool], want: str) -> None:
+def test_invalid_gate_settings_are_refused(values: dict[str, bool], want: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         FeatureGates.from_mapping(values, where="--feature-gates")
     assert str(refused.value) == f"--feature-gates {want}"
 
 
-def test_gates_set_later_join_those_set_before() -> None:
+def test_gates_set_later_are_added_to_earlier_ones() -> None:
     before = FeatureGates.from_mapping({"GenericWorkload": True})
     after = before.with_values({"GangScheduling": True})
     assert (after.enabled("GangScheduling"), before.enabled("GangScheduling")) == (True, False)
@@ -112,14 +112,14 @@ def test_gates_set_later_join_those_set_before() -> None:
     assert repr(after) == "FeatureGates(GangScheduling=true,GenericWorkload=true)"
 
 
-def test_gates_compare_by_what_they_switch() -> None:
+def test_gates_compare_by_effective_values() -> None:
     explicit = FeatureGates.from_mapping({"GangScheduling": False})
     assert explicit == FeatureGates()
     assert hash(explicit) == hash(FeatureGates())
     assert explicit != FeatureGates.from_mapping({"GenericWorkload": True})
 
 
-def test_asking_for_a_gate_that_does_not_exist_is_a_bug() -> None:
+def test_reading_an_unknown_gate_raises_invariant_error() -> None:
     with pytest.raises(InvariantError, match="no feature gate is called Nope"):
         FeatureGates().enabled("Nope")
 
@@ -134,7 +134,7 @@ def test_asking_for_a_gate_that_does_not_exist_is_a_bug() -> None:
         ("A=true,A=false", {"A": False}),
     ],
 )
-def test_the_value_of_the_option_is_read(text: str, want: dict[str, bool]) -> None:
+def test_parse_feature_gates_reads_the_option_value(text: str, want: dict[str, bool]) -> None:
     assert parse_feature_gates(text) == want
 
 
@@ -153,7 +153,7 @@ def test_the_value_of_the_option_is_read(text: str, want: dict[str, bool]) -> No
         ),
     ],
 )
-def test_a_value_of_the_option_that_can_not_be_read_is_refused(text: str, want: str) -> None:
+def test_an_invalid_option_value_is_refused(text: str, want: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         FeatureGates.from_text(text)
     assert str(refused.value) == want

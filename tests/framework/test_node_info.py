@@ -16,7 +16,7 @@ def make() -> tuple[ClusterState, NodeInfo]:
     return state, NodeInfo(state, state.add_node(node.obj()))
 
 
-def test_what_describes_the_node() -> None:
+def test_node_info_returns_name_labels_taints_and_node() -> None:
     state, info = make()
     assert info.name == "n"
     assert info.labels == {"kubernetes.io/hostname": "n", "team": "red"}
@@ -24,13 +24,13 @@ def test_what_describes_the_node() -> None:
     assert info.node is state.nodes.nodes[1]
 
 
-def test_amounts_are_in_their_own_units() -> None:
+def test_allocatable_uses_milli_cpu_and_native_units() -> None:
     _, info = make()
     found = {name: info.allocatable(name) for name in ("cpu", "memory", "pods", GPU, "unheard.of/x")}
     assert found == {"cpu": 3500, "memory": 1 << 30, "pods": 7, GPU: 2, "unheard.of/x": 0}
 
 
-def test_what_pods_take_is_seen_at_the_moment_of_the_call() -> None:
+def test_node_info_follows_placed_pods() -> None:
     state, info = make()
     assert (info.pods, info.requested("cpu"), info.requested("pods"), info.free("cpu")) == ([], 0, 0, 3500)
     pod = make_pod("p").req({GPU: "1"}, cpu="500m").obj()

@@ -76,11 +76,11 @@ def decide(plugin: type[Plugin[Any]], *objects: Node, pod: Pod | None = None) ->
         pytest.param(PerNodePlugin, (), id="neither makes nothing"),
     ],
 )
-def test_a_plugin_stands_where_its_methods_say(plugin: type[PerNodePlugin], want: tuple[str, ...]) -> None:
+def test_a_plugins_methods_determine_its_extension_points(plugin: type[PerNodePlugin], want: tuple[str, ...]) -> None:
     assert plugin.extension_points() == want
 
 
-def test_a_filter_rejects_with_its_reason() -> None:
+def test_a_filter_rejects_a_node_with_its_reason() -> None:
     decision = decide(OnlyOwnTeam, *nodes(a="red", b="blue"), pod=make_pod("p").label(team="blue").obj())
     assert decision.record.node == "b"
     failure = decision.first_failure(0)
@@ -88,7 +88,7 @@ def test_a_filter_rejects_with_its_reason() -> None:
     assert "OnlyOwnTeam" not in decision.scorers
 
 
-def test_a_score_is_taken_as_it_is() -> None:
+def test_scores_are_not_normalized() -> None:
     objects = [make_node(name).capacity(cpu=cpu).obj() for name, cpu in (("a", "1"), ("b", "9"))]
     decision = decide(LikesBig, *objects)
     number = decision.scorers.index("LikesBig")
@@ -96,7 +96,7 @@ def test_a_score_is_taken_as_it_is() -> None:
     assert "LikesBig" not in decision.filters
 
 
-def test_scores_outside_of_0_to_100_fail_the_cycle() -> None:
+def test_scores_outside_0_to_100_fail_the_cycle() -> None:
     objects = [make_node(name).capacity(cpu=cpu).obj() for name, cpu in (("a", "11"), ("b", "12"))]
     decision = decide(LikesBig, *objects)
     assert decision.record.message == (
@@ -167,18 +167,18 @@ def test_an_invalid_score_fails_a_sampled_cycle_only_if_the_node_is_sampled(of: 
         ),
     ],
 )
-def test_answers_of_a_filter_that_reject(answer: str, want: tuple[Code, tuple[str, ...]]) -> None:
+def test_filter_node_can_reject_with_a_text_or_a_status(answer: str, want: tuple[Code, tuple[str, ...]]) -> None:
     failure = decide(Answers, *nodes(a=answer, b="ok")).first_failure(0)
     assert failure is not None
     assert (failure.code, failure.reasons) == want
 
 
 @pytest.mark.parametrize("answer", ["ok", "success"])
-def test_answers_of_a_filter_that_pass(answer: str) -> None:
+def test_filter_node_can_pass_with_none_or_success(answer: str) -> None:
     assert decide(Answers, *nodes(a=answer)).record.node == "a"
 
 
-def test_an_error_ends_the_cycle_even_where_other_nodes_fit() -> None:
+def test_a_filter_error_ends_the_cycle_even_if_other_nodes_fit() -> None:
     decision = decide(Answers, *nodes(a="ok", b="bug"))
     assert decision.record.node == ""
     assert decision.record.message == 'running "Answers" filter plugin: it broke'
@@ -191,7 +191,7 @@ def test_an_error_ends_the_cycle_even_where_other_nodes_fit() -> None:
         pytest.param("false", "expected None, a text or a Status, got False", id="a bool"),
     ],
 )
-def test_answers_that_are_none_are_refused(answer: str, want: str) -> None:
+def test_invalid_return_values_raise_plugin_error(answer: str, want: str) -> None:
     with pytest.raises(PluginError) as refused:
         decide(Answers, *nodes(a=answer))
     assert str(refused.value) == f"Answers.filter_node: {want}"
@@ -208,7 +208,7 @@ class Chatty(PerNodePlugin):
         return f"reason {self.said}"
 
 
-def test_too_many_reasons_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_different_reasons_raise_plugin_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("bayplan.framework.per_node_plugin.MAX_PLUGIN_CODE", 5)
     assert MAX_PLUGIN_CODE > 5
     cluster = Cluster(nodes(a="x"), plugins=[Chatty])
@@ -248,14 +248,14 @@ def asked_of(plugin: type[Counting], *pods: Pod) -> list[tuple[str, str]]:
     return plugin.asked
 
 
-def test_pods_that_differ_in_metadata_alone_get_their_own_answers() -> None:
+def test_pods_with_different_metadata_get_separate_results() -> None:
     cluster = Cluster(nodes(a="x", b="y"), plugins=[Counting])
     for name, node in (("p", "b"), ("q", "a"), ("r", "b")):
         cluster.schedule(make_pod(name).annotation(node=node).obj())
     assert [cluster.node_of(name) for name in "pqr"] == ["b", "a", "b"]
 
 
-def test_a_plugin_that_declares_nothing_is_asked_in_every_cycle_of_the_same_pod() -> None:
+def test_a_plugin_without_declared_reads_is_called_in_every_cycle() -> None:
     cluster = Cluster(nodes(a="x"), plugins=[Counting])
     Counting.asked.clear()
     for _ in range(3):
@@ -264,7 +264,7 @@ def test_a_plugin_that_declares_nothing_is_asked_in_every_cycle_of_the_same_pod(
     assert Counting.asked == [("p", "a")] * 3
 
 
-def test_answers_that_follow_from_nodes_alone_are_kept() -> None:
+def test_results_are_cached_if_the_plugin_reads_only_nodes() -> None:
     cluster = Cluster(nodes(a="x"), plugins=[CountingNodes])
     CountingNodes.asked.clear()
     for _ in range(3):
@@ -273,7 +273,7 @@ def test_answers_that_follow_from_nodes_alone_are_kept() -> None:
     assert CountingNodes.asked == [("p", "a")]
 
 
-def test_kept_answers_are_asked_again_where_a_node_changed() -> None:
+def test_only_changed_nodes_are_evaluated_again() -> None:
     cluster = Cluster(
         [make_node(f"n{number:02}").capacity(cpu="4").obj() for number in range(20)], plugins=[CountingSigned]
     )
@@ -284,14 +284,14 @@ def test_kept_answers_are_asked_again_where_a_node_changed() -> None:
     assert CountingSigned.asked == [("p", "n07")]
 
 
-def test_a_signature_of_less_shares_answers_between_pods() -> None:
+def test_pods_with_equal_signatures_share_results() -> None:
     pods = [make_pod(name).annotation(node=node).obj() for name, node in (("p", "b"), ("r", "b"), ("q", "a"))]
     assert asked_of(CountingNodes, *pods) == [(name, node) for name in "prq" for node in "ab"]
     assert asked_of(CountingSigned, *pods) == [(name, node) for name in "pq" for node in "ab"]
     assert Counting.asked is not CountingSigned.asked
 
 
-def test_freed_rows_are_not_asked_about() -> None:
+def test_removed_nodes_are_not_evaluated() -> None:
     cluster = Cluster(nodes(a="x", b="y"), plugins=[Counting])
     cluster.remove("a")
     Counting.asked.clear()

@@ -18,7 +18,7 @@ def make(plugins: Mapping[str, Sequence[tuple[str, int]]], **arguments: object) 
     return Profile("mine", plugins, arguments=arguments, registry=REGISTRY, handle=make_handle())
 
 
-def test_plugins_stand_in_the_order_that_is_given_at_each_point() -> None:
+def test_plugins_run_in_the_given_order_at_each_extension_point() -> None:
     profile = make({"filter": [("Both", 0), ("Filters", 0)], "score": [("Scores", 0), ("Both", 0)]})
     assert [plugin.name for plugin in profile.filter] == ["Both", "Filters"]
     assert [entry.plugin.name for entry in profile.score] == ["Scores", "Both"]
@@ -26,7 +26,7 @@ def test_plugins_stand_in_the_order_that_is_given_at_each_point() -> None:
     assert not any((profile.pre_filter, profile.bind, profile.reserve))
 
 
-def test_a_plugin_at_several_points_is_one_object_with_its_arguments() -> None:
+def test_a_plugin_at_several_points_is_a_single_object_with_its_arguments() -> None:
     profile = make({"pre_filter": [("Both", 0)], "filter": [("Both", 0)], "reserve": [("Both", 0)]}, Both={"x": 1})
     both = profile.plugins["Both"]
     assert {id(plugin) for plugin in (*profile.pre_filter, *profile.filter, *profile.reserve)} == {id(both)}
@@ -36,7 +36,7 @@ def test_a_plugin_at_several_points_is_one_object_with_its_arguments() -> None:
     assert profile.pre_score_names == frozenset()
 
 
-def test_a_plugin_that_implements_a_point_without_being_enabled_there_is_not_called_there() -> None:
+def test_a_plugin_is_called_only_at_points_where_it_is_enabled() -> None:
     profile = make({"filter": [("Both", 0)]})
     assert not any((profile.pre_filter, profile.score, profile.reserve))
 
@@ -45,7 +45,7 @@ def test_a_plugin_that_implements_a_point_without_being_enabled_there_is_not_cal
     ("weight", "want"),
     [pytest.param(0, 1, id="no weight counts as 1"), pytest.param(7, 7, id="a weight is kept")],
 )
-def test_weights_of_score_plugins(weight: int, want: int) -> None:
+def test_a_score_weight_of_0_counts_as_1(weight: int, want: int) -> None:
     assert make({"score": [("Scores", weight)]}).score[0].weight == want
 
 
@@ -65,7 +65,7 @@ def test_weights_of_score_plugins(weight: int, want: int) -> None:
         ),
     ],
 )
-def test_profiles_that_are_refused(plugins: Mapping[str, Sequence[tuple[str, int]]], want: str) -> None:
+def test_invalid_profiles_are_refused(plugins: Mapping[str, Sequence[tuple[str, int]]], want: str) -> None:
     with pytest.raises(PluginError) as refused:
         make(plugins)
     assert str(refused.value) == want

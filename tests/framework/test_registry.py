@@ -19,7 +19,7 @@ from bayplan.plugins.registry import in_tree_registry
 from tests.framework.plugins import Both, Filters, Idle, Scores, make_handle
 
 
-def test_a_registry_tells_and_makes_its_plugins() -> None:
+def test_a_registry_lists_and_creates_plugins() -> None:
     registry = Registry({}).with_plugins(Filters, Both)
     assert list(registry) == ["Filters", "Both"]
     assert "Both" in registry
@@ -31,13 +31,13 @@ def test_a_registry_tells_and_makes_its_plugins() -> None:
     assert plugin.handle is handle
 
 
-def test_adding_leaves_the_old_registry_alone() -> None:
+def test_with_plugins_leaves_the_original_registry_unchanged() -> None:
     old = Registry({}).with_plugins(Filters)
     assert "Scores" in old.with_plugins(Scores)
     assert "Scores" not in old
 
 
-def test_custom_plugins_are_those_that_are_not_in_tree_wherever_their_classes_are_from() -> None:
+def test_custom_plugins_lists_all_enabled_out_of_tree_plugins() -> None:
     class InBayplan(Both):
         __module__ = "bayplan.plugins.mine"
 
@@ -49,19 +49,19 @@ def test_custom_plugins_are_those_that_are_not_in_tree_wherever_their_classes_ar
     assert registry.custom_plugins(enabled) == ["Both", "InBayplan=3"]
 
 
-def test_extension_points_come_in_the_order_of_a_cycle() -> None:
+def test_extension_points_are_in_the_order_of_a_cycle() -> None:
     registry = Registry({}).with_plugins(Both)
     assert registry.extension_points_of("Both") == ("pre_filter", "filter", "score", "reserve")
     assert registry.extension_points_for_configuration("Both") == ("pre_filter", "filter", "score", "reserve")
 
 
-def test_configurations_know_in_tree_plugins_whether_they_are_there_or_not() -> None:
+def test_extension_points_of_in_tree_plugins_are_known_even_if_unregistered() -> None:
     registry = Registry({})
     assert "filter" in (registry.extension_points_for_configuration("NodeResourcesFit") or ())
     assert registry.extension_points_for_configuration("Unheard") is None
 
 
-def test_a_name_that_another_plugin_has_is_refused() -> None:
+def test_a_duplicate_plugin_name_is_refused() -> None:
     class Twin(Filters):
         name = "NodeResourcesFit"
 
@@ -98,12 +98,12 @@ class Misspelt(PerNodePlugin):
         ),
     ],
 )
-def test_a_plugin_that_does_nothing_is_refused(plugin: type[Plugin[Any]], want: str) -> None:
+def test_a_plugin_without_extension_points_is_refused(plugin: type[Plugin[Any]], want: str) -> None:
     with pytest.raises(PluginError, match=want):
         Registry({}).with_plugins(plugin)
 
 
-def test_a_rule_with_a_name_of_earlier_versions_is_refused_with_its_replacement(
+def test_a_renamed_rule_method_is_refused_with_its_replacement(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     module = ModuleType("old_plugin")
@@ -115,7 +115,7 @@ def test_a_rule_with_a_name_of_earlier_versions_is_refused_with_its_replacement(
         Registry({}).with_plugins(old)
 
 
-def test_a_class_without_a_name_gets_that_of_the_class_and_its_subclass_its_own() -> None:
+def test_a_plugin_without_a_name_is_named_after_its_class() -> None:
     class Nameless(PerNodePlugin):
         def score_node(self, pod: Pod, node: NodeInfo) -> int:
             return 1

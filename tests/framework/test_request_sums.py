@@ -20,7 +20,7 @@ from bayplan.plugins.registry import in_tree_registry
         pytest.param([], {}, 2, (4, 6), id="every PreFilter twice, as in recordings"),
     ],
 )
-def test_sums_are_counted_over_the_plugins_of_a_profile(
+def test_request_sums_are_counted_over_the_plugins_of_a_profile(
     off: list[str], gates: dict[str, bool], runs: int, want: tuple[int, int]
 ) -> None:
     feature_gates = FeatureGates.from_mapping(gates)

@@ -33,11 +33,11 @@ from bayplan.framework.status import (
         pytest.param(Code.PENDING, "Pending", True, id="pending is a rejection"),
     ],
 )
-def test_codes_are_spelled_as_upstream(code: Code, text: str, rejects: bool) -> None:
+def test_code_texts_match_upstream(code: Code, text: str, rejects: bool) -> None:
     assert (code.text, code.rejects) == (text, rejects)
 
 
-def test_codes_have_upstream_s_numbers() -> None:
+def test_code_values_match_upstream() -> None:
     assert [code.value for code in Code] == [0, 1, 2, 3, 4, 5, 6]
 
 
@@ -51,11 +51,11 @@ def test_codes_have_upstream_s_numbers() -> None:
         pytest.param(error("a"), (Code.ERROR, False, "a"), id="error"),
     ],
 )
-def test_statuses_tell_code_and_message(status: Status, want: tuple[Code, bool, str]) -> None:
+def test_a_status_has_a_code_and_a_joined_message(status: Status, want: tuple[Code, bool, str]) -> None:
     assert (status.code, status.ok, status.message) == want
 
 
-def test_by_names_the_plugin_and_leaves_the_original_alone() -> None:
+def test_by_returns_a_copy_with_the_plugin_name() -> None:
     original = unschedulable("a")
     assert original.by("P") == Status(Code.UNSCHEDULABLE, ("a",), "P")
     assert original.plugin == ""
@@ -73,10 +73,10 @@ def test_by_names_the_plugin_and_leaves_the_original_alone() -> None:
         pytest.param(ERROR_BIT | UNRESOLVABLE_BIT, Code.ERROR, id="an error outweighs the other bit"),
     ],
 )
-def test_verdicts_are_unpacked(verdict: int, want: Code) -> None:
+def test_verdict_code_returns_the_code_of_a_packed_verdict(verdict: int, want: Code) -> None:
     assert verdict_code(verdict) is want
 
 
-def test_the_bits_of_a_verdict_fill_sixteen_and_do_not_overlap() -> None:
+def test_verdict_bits_fill_16_bits_without_overlap() -> None:
     assert MAX_PLUGIN_CODE + UNRESOLVABLE_BIT + ERROR_BIT == 0xFFFF
     assert MAX_PLUGIN_CODE & UNRESOLVABLE_BIT == MAX_PLUGIN_CODE & ERROR_BIT == 0

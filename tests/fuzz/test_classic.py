@@ -18,7 +18,7 @@ COUNT = 100
 
 
 @pytest.mark.parametrize("kind", [CLASSIC, CLASSIC_QUEUE])
-def test_a_case_follows_from_its_seed_and_number_alone(kind: str) -> None:
+def test_a_case_depends_only_on_its_seed_and_number(kind: str) -> None:
     make = MAKERS[kind]
     assert make(7, 3) == make(7, 3)
     assert make(7, 4) != make(7, 3)
@@ -47,7 +47,7 @@ def _answer(kind: str, case: JsonObject) -> JsonObject:
     return ours.body
 
 
-def test_cases_are_about_everything_and_of_the_time() -> None:
+def test_cases_cover_all_features_and_use_only_fields_of_the_classic_api() -> None:
     features: Counter[str] = Counter()
     for number in range(COUNT):
         case = random_classic_case(1, number)
@@ -59,7 +59,7 @@ def test_cases_are_about_everything_and_of_the_time() -> None:
     assert set(FEATURES) <= set(features)
 
 
-def test_traces_have_all_operations() -> None:
+def test_traces_contain_all_operations() -> None:
     seen: set[object] = set()
     for number in range(20):
         operations = random_classic_queue_case(1, number)["ops"]

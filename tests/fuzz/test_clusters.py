@@ -32,7 +32,7 @@ KINDS = (
 )
 
 
-def test_a_case_follows_from_its_seed_and_number_alone() -> None:
+def test_a_case_depends_only_on_its_seed_and_number() -> None:
     program = (
         "import msgspec; from fuzz.clusters import random_case; print(msgspec.json.encode(random_case(7, 3)).decode())"
     )
@@ -51,7 +51,7 @@ def test_a_case_follows_from_its_seed_and_number_alone() -> None:
     assert random_case(7, 4) != random_case(7, 3)
 
 
-def test_the_engine_takes_nearly_all_cases_and_answers_every_one() -> None:
+def test_the_engine_accepts_most_cases_and_answers_all() -> None:
     refused = 0
     for number in range(COUNT):
         case = random_case(1, number)
@@ -61,7 +61,7 @@ def test_the_engine_takes_nearly_all_cases_and_answers_every_one() -> None:
     assert refused < COUNT // 20
 
 
-def test_cases_are_about_everything() -> None:
+def test_cases_cover_all_features_and_kinds() -> None:
     features: Counter[str] = Counter()
     kinds: Counter[str] = Counter()
     for number in range(COUNT):
@@ -74,7 +74,7 @@ def test_cases_are_about_everything() -> None:
     assert set(KINDS) <= set(kinds)
 
 
-def test_no_two_objects_of_a_case_have_one_name() -> None:
+def test_object_names_are_unique_within_a_case() -> None:
     for number in range(COUNT):
         case = random_case(2, number)
         objects, pods = case["objects"], case["pods"]

@@ -37,11 +37,11 @@ def outcome(number: int) -> str:
         return "failed"
 
 
-def test_an_expression_follows_from_its_stream() -> None:
+def test_an_expression_depends_only_on_its_stream() -> None:
     assert random_expression(Draws("a")) == random_expression(Draws("a"))
 
 
-def test_most_expressions_have_an_answer_and_some_fail() -> None:
+def test_most_expressions_evaluate_and_some_fail() -> None:
     outcomes = Counter(map(outcome, range(400)))
     assert outcomes["True"] > 60
     assert outcomes["False"] > 60

@@ -17,13 +17,13 @@ def program(folder: Path, script: str) -> Oracle:
     return Oracle(folder)
 
 
-def test_answers_come_in_the_order_of_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_answers_are_in_the_order_of_the_cases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(oracle, "CASES_A_PROCESS", 2)
     echo = program(tmp_path, "cat")
     assert [answer["id"] for answer in echo.answers([{"id": str(number)} for number in range(5)])] == list("01234")
 
 
-def test_a_case_at_which_the_program_breaks_down_is_told_and_the_others_are_answered(tmp_path: Path) -> None:
+def test_a_crashing_case_is_reported_and_the_others_are_answered(tmp_path: Path) -> None:
     broken = program(tmp_path, 'text=$(cat); case "$text" in *bad*) echo panic >&2; exit 3;; esac; echo "$text"')
     good_a, bad, good_b = broken.answers([{"id": "a"}, {"id": "bad"}, {"id": "b"}])
     assert (good_a, good_b) == ({"id": "a"}, {"id": "b"})
@@ -31,6 +31,6 @@ def test_a_case_at_which_the_program_breaks_down_is_told_and_the_others_are_answ
     assert "ended with code 3: panic" in str(bad["error"])
 
 
-def test_a_program_that_leaves_a_case_out_is_asked_again(tmp_path: Path) -> None:
+def test_skipped_cases_are_sent_to_the_oracle_again(tmp_path: Path) -> None:
     lazy = program(tmp_path, "head -n 1")
     assert list(lazy.answers([{"id": "a"}, {"id": "b"}])) == [{"id": "a"}, {"id": "b"}]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.parametrize(
     ("module", "function"), [("queue_traces", "random_queue_case"), ("config_texts", "random_config_case")]
 )
-def test_a_case_follows_from_its_seed_and_number_alone(module: str, function: str) -> None:
+def test_a_case_depends_only_on_its_seed_and_number(module: str, function: str) -> None:
     program = (
         f"import msgspec; from fuzz.{module} import {function}; print(msgspec.json.encode({function}(7, 3)).decode())"
     )
@@ -43,7 +43,7 @@ def test_a_case_follows_from_its_seed_and_number_alone(module: str, function: st
     assert runs == {msgspec.json.encode(made).decode() + "\n"}
 
 
-def test_traces_hold_every_operation_and_our_queue_takes_them() -> None:
+def test_traces_contain_every_operation_and_replay_in_our_queue() -> None:
     operations: Counter[str] = Counter()
     for number in range(120):
         case = random_queue_case(1, number)
@@ -57,7 +57,7 @@ def test_traces_hold_every_operation_and_our_queue_takes_them() -> None:
     assert set(operations) >= set(OPERATIONS) - {"raw", "close"}
 
 
-def test_configuration_texts_come_to_every_stage_and_ours_answers_each() -> None:
+def test_configuration_texts_reach_every_stage_and_are_all_answered() -> None:
     stages: Counter[object] = Counter()
     for number in range(150):
         case = random_config_case(1, number)
@@ -79,11 +79,11 @@ def test_configuration_texts_come_to_every_stage_and_ours_answers_each() -> None
         pytest.param(CONFIG, {"stage": "validation", "unstable": True}, True, id="errors in the order of a map"),
     ],
 )
-def test_an_answer_that_tells_nothing_is_not_compared(kind: str, reported: JsonObject, want: bool) -> None:
+def test_an_inconclusive_answer_is_not_compared(kind: str, reported: JsonObject, want: bool) -> None:
     assert tells_nothing(kind, reported) is want
 
 
-def test_a_trial_of_another_kind_is_compared_as_that_kind() -> None:
+def test_a_trial_is_compared_by_the_rules_of_its_kind() -> None:
     case = random_config_case(1, 0)
     recorded = answer(RecordedCase(CONFIG, str(case["id"]), "fuzz", "", "fuzz", case, {})).body
     [same] = try_cases(lambda cases: iter([recorded]), [case], CONFIG)

@@ -26,12 +26,12 @@ def pods_of(body: JsonObject) -> list[Json]:
     return sampled
 
 
-def test_a_case_follows_from_its_seed_and_number_alone() -> None:
+def test_a_case_depends_only_on_its_seed_and_number() -> None:
     assert random_sampled_case(7, 3) == random_sampled_case(7, 3)
     assert random_sampled_case(7, 4) != random_sampled_case(7, 3)
 
 
-def test_cases_are_taken_and_some_searches_end_before_they_have_seen_all_nodes() -> None:
+def test_cases_are_accepted_and_some_searches_end_early() -> None:
     ended, looked_at_all = 0, 0
     for number in range(COUNT):
         case = random_sampled_case(1, number)
@@ -49,7 +49,7 @@ def test_cases_are_taken_and_some_searches_end_before_they_have_seen_all_nodes()
     assert looked_at_all > COUNT
 
 
-def test_later_pods_are_compared_after_a_lot_was_drawn() -> None:
+def test_later_pods_are_compared_after_following_the_recorded_hosts() -> None:
     """A real scheduler that always takes the last of the best nodes instead of the first agrees with us."""
 
     def ask(cases: Sequence[JsonObject]) -> Iterator[JsonObject]:

@@ -49,7 +49,7 @@ def ours_but_for_the_odd_node(cases: Sequence[JsonObject]) -> Iterator[JsonObjec
         yield {**body, "error": None if case["objects"] else "no nodes"}
 
 
-def test_only_what_makes_the_difference_stays() -> None:
+def test_shrinking_preserves_only_parts_causing_the_difference() -> None:
     [trial] = try_cases(ours_but_for_the_odd_node, [CASE])
     assert trial.parts == {"scores"}
     small = shrink(ours_but_for_the_odd_node, trial)
@@ -61,7 +61,7 @@ def test_only_what_makes_the_difference_stays() -> None:
     assert len(pods) == 1
 
 
-def test_what_the_real_scheduler_refuses_is_no_difference() -> None:
+def test_cases_refused_by_the_real_scheduler_have_no_differences() -> None:
     [trial] = try_cases(ours_but_for_the_odd_node, [{**CASE, "objects": []}])
     assert trial.refused
     assert trial.differences == ()
@@ -76,13 +76,13 @@ def test_what_the_real_scheduler_refuses_is_no_difference() -> None:
         pytest.param([("a",)], {}, id="a field"),
     ],
 )
-def test_things_are_taken_out_by_their_places(paths: list[tuple[str | int, ...]], want: Json) -> None:
+def test_without_removes_elements_by_path(paths: list[tuple[str | int, ...]], want: Json) -> None:
     case: JsonObject = {"a": [1, 2, {"b": 3}]}
     assert without(case, paths) == want
     assert case == {"a": [1, 2, {"b": 3}]}
 
 
-def test_names_and_kinds_stay() -> None:
+def test_names_and_kinds_are_not_removable() -> None:
     paths = list(removable(CASE))
     assert ("objects", 0) in paths
     assert ("objects", 0, "metadata", "labels") in paths

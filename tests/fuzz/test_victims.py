@@ -15,12 +15,12 @@ from tests.conformance.recorded import at
 COUNT = 20
 
 
-def test_a_case_follows_from_its_seed_and_number_alone() -> None:
+def test_a_case_depends_only_on_its_seed_and_number() -> None:
     assert random_victims_case(7, 3) == random_victims_case(7, 3)
     assert random_victims_case(7, 4) != random_victims_case(7, 3)
 
 
-def test_cases_are_taken_and_many_preempt_some_of_many_equal_victims() -> None:
+def test_cases_are_accepted_and_many_preempt_among_many_equal_victims() -> None:
     preempting = crowded = 0
     for number in range(COUNT):
         case: JsonObject = random_victims_case(1, number)

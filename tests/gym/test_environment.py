@@ -47,13 +47,13 @@ def spread(observation: dict[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("action", ["node", "weights"])
-def test_the_environment_passes_gymnasiums_checker(action: str) -> None:
+def test_the_environment_passes_the_gymnasium_checker(action: str) -> None:
     env = SchedulingEnv(small, action=action, max_nodes=4)
     check_env(env, skip_render_check=True)
     env.close()
 
 
-def test_a_step_is_a_pod_that_fits_on_several_nodes() -> None:
+def test_a_step_is_one_pod_with_several_feasible_nodes() -> None:
     env = SchedulingEnv(small, max_nodes=4)
     choices: list[int] = []
 
@@ -67,7 +67,7 @@ def test_a_step_is_a_pod_that_fits_on_several_nodes() -> None:
     assert info["pending"] == 0
 
 
-def test_rewards_add_up_to_the_waiting_time() -> None:
+def test_rewards_sum_to_the_negative_waiting_time() -> None:
     env = SchedulingEnv(small, max_nodes=4, wait_scale_s=1.0)
     total, info = episode(env, spread, 3)
     assert -total == pytest.approx(12 * info["mean_wait_s"])
@@ -79,14 +79,14 @@ def test_the_same_seed_and_actions_give_the_same_episode() -> None:
     assert first == second
 
 
-def test_a_node_that_does_not_fit_costs_a_reward() -> None:
+def test_an_infeasible_node_is_penalized() -> None:
     env = SchedulingEnv(small, max_nodes=4)
     env.reset(seed=1)
     _, reward, *_ = env.step(3)  # There are three nodes.
     assert reward <= -1
 
 
-def test_masks_are_the_schedulers_filters() -> None:
+def test_action_masks_match_the_scheduler_filters() -> None:
     env = SchedulingEnv(small, max_nodes=4)
     observation, info = env.reset(seed=1)
     assert observation["action_mask"].tolist() == [1, 1, 1, 0] == info["action_mask"].tolist()
@@ -100,7 +100,7 @@ def test_packing_waits_less_than_spreading() -> None:
     )
 
 
-def test_weights_choose_by_rules() -> None:
+def test_weight_actions_place_all_pods() -> None:
     nodes, weights = SchedulingEnv(small, max_nodes=4), SchedulingEnv(small, action="weights", max_nodes=4)
     most_allocated = np.array([0, 1, 0], dtype=np.float32)
     _, info = episode(weights, lambda observation: most_allocated, 2)
@@ -108,7 +108,7 @@ def test_weights_choose_by_rules() -> None:
     assert info["pending"] == other["pending"] == 0
 
 
-def test_environments_run_side_by_side() -> None:
+def test_vectorized_environments_run_together() -> None:
     made = gymnasium.make_vec(
         "Bayplan/Scheduling-v0", num_envs=2, vectorization_mode="sync", workload=small, max_nodes=4
     )
@@ -134,7 +134,7 @@ def test_an_abandoned_episode_leaves_no_thread() -> None:
     [({"max_nodes": 2}, "max_nodes"), ({"workload": lambda seed: random_workload(seed, pods=0)}, "workload")],
     ids=["too many nodes", "nothing to place"],
 )
-def test_a_workload_that_can_not_be_used_is_refused(arguments: dict[str, Any], want: str) -> None:
+def test_an_unusable_workload_is_refused(arguments: dict[str, Any], want: str) -> None:
     env = SchedulingEnv(**{"workload": small, **arguments})
     with pytest.raises(InputError, match=want):
         env.reset(seed=1)

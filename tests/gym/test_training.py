@@ -12,6 +12,6 @@ TRAIN = Path(__file__).resolve().parents[2] / "examples" / "gym" / "train.py"
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
-def test_the_trained_agent_beats_random_choices() -> None:
+def test_a_trained_agent_waits_less_than_a_random_one() -> None:
     waits = runpy.run_path(str(TRAIN))["main"](["--seconds", "10", "--episodes", "4"])
     assert waits["trained agent"] < waits["random"]

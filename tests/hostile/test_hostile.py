@@ -13,7 +13,7 @@ from tests.hostile.victim import Taken, Victim
 SCALE = 0.02
 
 
-def test_no_hostile_request_takes_more_than_it_may(tmp_path: Path) -> None:
+def test_hostile_requests_stay_within_resource_limits(tmp_path: Path) -> None:
     victim = Victim(tmp_path)
     results: list[tuple[str, Taken]] = []
     problems: list[str] = []
@@ -30,6 +30,6 @@ def test_no_hostile_request_takes_more_than_it_may(tmp_path: Path) -> None:
     assert "Traceback" not in victim.log.read_text()
 
 
-def test_a_seed_makes_the_same_requests() -> None:
+def test_a_seed_generates_the_same_requests() -> None:
     for name, family in FAMILIES.items():
         assert family(Draws(f"1/{name}", SCALE)) == family(Draws(f"1/{name}", SCALE)), name

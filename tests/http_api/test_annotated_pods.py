@@ -63,7 +63,7 @@ async def schedule_outside(lab: Lab, name: str, *attempts: SchedulingResults) ->
             await lab.settle()
 
 
-def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None:
+def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -> None:
     async def test(lab: Lab) -> None:
         await schedule_outside(lab, "web", unplaced())
         told = await lab.get("/pods/default/web")
@@ -86,7 +86,7 @@ def test_a_waiting_pod_says_why_and_names_the_plugins_of_its_scheduler() -> None
     run(test, *NODES, OUTSIDE)
 
 
-def test_the_matrix_has_the_plugins_of_the_scheduler_outside() -> None:
+def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> None:
     async def test(lab: Lab) -> None:
         await schedule_outside(lab, "web", unplaced(), placed(NAMES[1]))
         matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
@@ -120,7 +120,7 @@ def test_the_matrix_has_the_plugins_of_the_scheduler_outside() -> None:
     run(test, *NODES, OUTSIDE)
 
 
-def test_they_are_in_the_list_of_decisions_and_on_the_timeline() -> None:
+def test_external_attempts_appear_among_decisions_and_on_the_timeline() -> None:
     async def test(lab: Lab) -> None:
         await schedule_outside(lab, "web", unplaced(), placed(NAMES[1]))
         await lab.create(pod("own"))
@@ -134,7 +134,7 @@ def test_they_are_in_the_list_of_decisions_and_on_the_timeline() -> None:
     run(test, *NODES, OUTSIDE)
 
 
-def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> None:
+def test_compare_explains_a_fork_against_the_external_scheduler() -> None:
     async def test(lab: Lab) -> None:
         await lab.send("POST", "/snapshots", {"name": "before"}, want=201)
         request = {"from": "before", "objects": [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[0]})]}
@@ -162,7 +162,7 @@ def test_a_fork_with_this_scheduler_is_compared_with_the_scheduler_outside() -> 
     run(test, *NODES)
 
 
-def test_annotations_that_can_not_be_read_are_named_where_the_matrix_would_be() -> None:
+def test_the_matrix_endpoint_reports_unreadable_annotations() -> None:
     async def test(lab: Lab) -> None:
         await lab.api("PATCH", f"{PATH}/web", {"metadata": {"annotations": {FILTER_RESULT: "[1]"}}}, MERGE)
         await lab.settle()

@@ -43,7 +43,7 @@ async def _state(lab: Lab) -> ClusterState:
     return await asyncio.wrap_future(lab.server.engine.submit(lambda scheduler: scheduler.state))
 
 
-def test_nodes_have_what_the_engine_has_on_them() -> None:
+def test_nodes_report_the_usage_and_allocatable_of_the_engine() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         state = await _state(lab)
@@ -63,7 +63,7 @@ def test_nodes_have_what_the_engine_has_on_them() -> None:
     run(test, *NODES)
 
 
-def test_the_overview_counts_what_is_there() -> None:
+def test_the_overview_counts_pods_nodes_reasons_and_decisions() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         answer = await lab.get("/overview")
@@ -101,7 +101,7 @@ def test_the_overview_counts_what_is_there() -> None:
     run(test, *NODES)
 
 
-def test_cells_are_percents_by_zone_and_marks_for_full_nodes_and_nodes_without_the_resource() -> None:
+def test_cells_show_percentages_by_group_and_mark_full_nodes_and_missing_resources() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("half", cpu="2", nodeName="n1"), pod("full", cpu="4", nodeName="n2"))
         await lab.settle()
@@ -148,7 +148,7 @@ def test_nodes_are_filtered_sorted_and_paged() -> None:
     run(test, *NODES)
 
 
-def test_a_node_tells_its_pods_and_who_was_rejected_there() -> None:
+def test_a_node_lists_its_pods_and_rejections() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         found = await lab.get("/nodes/n1")
@@ -201,7 +201,7 @@ def test_decisions_are_listed_by_number_and_filtered() -> None:
     run(test, *NODES)
 
 
-def test_lanes_follow_the_pods_of_each_node() -> None:
+def test_node_lanes_count_running_placed_and_deleted_pods() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         await lab.api("DELETE", "/api/v1/namespaces/default/pods/fixed", {"gracePeriodSeconds": 0})
@@ -220,7 +220,7 @@ def test_lanes_follow_the_pods_of_each_node() -> None:
     run(test, *NODES)
 
 
-def test_the_time_axis_begins_with_the_first_decision() -> None:
+def test_the_time_axis_starts_at_the_first_decision() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         found = await lab.get("/decisions/density", axis="time", bins=7)
@@ -230,7 +230,7 @@ def test_the_time_axis_begins_with_the_first_decision() -> None:
     run(test, *NODES)
 
 
-def test_density_counts_every_decision_once() -> None:
+def test_density_counts_each_decision_once() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         count = len(lab.server.decisions)
@@ -251,7 +251,7 @@ def _outcomes(answer: Any) -> list[list[int]]:
     return [answer["lanes"][name] for name in ("scheduled", "waits", "error")]
 
 
-def test_the_queue_is_that_of_the_engine() -> None:
+def test_the_queue_endpoint_matches_the_engine() -> None:
     async def test(lab: Lab) -> None:
         await _filled(lab)
         answer = await lab.get("/queue")
@@ -272,7 +272,7 @@ def test_the_queue_is_that_of_the_engine() -> None:
     run(test, *NODES)
 
 
-def test_an_answer_that_a_client_has_is_not_sent_again() -> None:
+def test_a_matching_etag_returns_304() -> None:
     async def test(lab: Lab) -> None:
         first = await lab.client.get("/bayplan/v1/nodes")
         again = await lab.client.get("/bayplan/v1/nodes", headers={"if-none-match": first.headers["etag"]})
@@ -285,7 +285,7 @@ def test_an_answer_that_a_client_has_is_not_sent_again() -> None:
     run(test, *NODES)
 
 
-def test_requests_of_pages_elsewhere_are_refused() -> None:
+def test_foreign_hosts_and_origins_are_refused() -> None:
     async def test(lab: Lab) -> None:
         for headers in ({"host": "evil.example"}, {"origin": "https://evil.example"}):
             answer = await lab.client.get("/bayplan/v1/clock", headers=headers)
@@ -296,7 +296,7 @@ def test_requests_of_pages_elsewhere_are_refused() -> None:
     run(test)
 
 
-def test_paths_methods_and_parameters_that_do_not_exist_are_refused_clearly() -> None:
+def test_unknown_paths_methods_and_parameters_are_refused() -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.get("/nothing", want=404))["error"]["what"] == "path"
         assert (await lab.send("DELETE", "/overview", want=405))["error"]["got"] == "DELETE"
@@ -310,7 +310,7 @@ def test_paths_methods_and_parameters_that_do_not_exist_are_refused_clearly() ->
     run(test)
 
 
-def test_an_empty_cluster_has_answers_too() -> None:
+def test_an_empty_cluster_has_valid_responses() -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.get("/overview"))["sentence"] == "The cluster is empty: there are no nodes and no pods"
         assert (await lab.get("/nodes", facets=1))["total"] == 0
@@ -324,7 +324,7 @@ def test_an_empty_cluster_has_answers_too() -> None:
     run(test)
 
 
-def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
+def test_reads_are_answered_while_the_engine_is_busy(tmp_path: Path) -> None:
     file = tmp_path / "sleepy.py"
     asleep, awake = tmp_path / "asleep", tmp_path / "awake"
     file.write_text(
@@ -352,7 +352,7 @@ def test_an_engine_that_is_busy_holds_nobody_up(tmp_path: Path) -> None:
     run(test, node("n1"), pod("quick"), plugins=[f"{file}:Sleepy"])
 
 
-def test_a_plugin_that_can_not_say_why_takes_only_its_part_from_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plugin_failure_omits_only_the_rejections_of_a_node(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(decision: Decision, row: int) -> Status | None:
         raise PluginFailure("Picky", "Filter", "KeyError: 'zone'")
 

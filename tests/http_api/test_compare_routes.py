@@ -33,7 +33,9 @@ NODES = [node(f"n{number}") for number in range(3)]
         pytest.param({"p": "n", "o": ""}, {"p": "", "o": "m"}, ["o only_b", "p only_a"], id="placed by one of them"),
     ],
 )
-def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> None:
+def test_differences_list_pods_with_different_nodes_by_name(
+    a: dict[str, str], b: dict[str, str], want: list[str]
+) -> None:
     found, both = differences(
         *(Side(facts=ComparedRun(name=name, kind="now"), nodes=nodes) for name, nodes in (("a", a), ("b", b)))
     )
@@ -41,7 +43,7 @@ def test_differences(a: dict[str, str], b: dict[str, str], want: list[str]) -> N
     assert both == len(a.keys() | b.keys())
 
 
-def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
+def test_pod_comparison_shows_both_matrices_and_the_decisive_plugin() -> None:
     async def test(lab: Lab) -> None:
         await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
         pods = [pod(f"p{number}") for number in range(6)]
@@ -64,7 +66,7 @@ def test_the_matrices_of_a_pod_in_two_runs_say_what_decided_otherwise() -> None:
     run(test, *NODES)
 
 
-def test_what_decided_otherwise_is_told_also_where_the_matrix_is_cut_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_decisive_plugin_is_found_beyond_the_truncated_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_routes, "MAX_ROWS", 1)
 
     async def test(lab: Lab) -> None:
@@ -101,7 +103,7 @@ def address_of(server: asyncio.Server) -> str:
 MATRIX = "/bayplan/v1/pods/default/p/attempts/latest/matrix"
 
 
-def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
+def test_a_matrix_from_another_server_is_compared() -> None:
     told: dict[str, bytes] = {}
 
     async def test(lab: Lab) -> None:
@@ -139,7 +141,7 @@ def test_the_matrix_of_another_server_is_set_beside_ours() -> None:
         pytest.param(lambda rows: rows.update(node="n0"), "Expected `array`", id="no column at all"),
     ],
 )
-def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any], object], want: str) -> None:
+def test_an_invalid_matrix_from_another_server_is_refused(spoil: Callable[[Any], object], want: str) -> None:
     told: dict[str, bytes] = {}
 
     async def test(lab: Lab) -> None:
@@ -164,7 +166,7 @@ def test_a_matrix_of_another_server_that_is_none_is_refused(spoil: Callable[[Any
         ),
     ],
 )
-def test_an_answer_of_another_server_that_is_none_is_refused(told: bytes, want: str) -> None:
+def test_an_invalid_response_from_another_server_is_refused(told: bytes, want: str) -> None:
     async def test(lab: Lab) -> None:
         answers = {"/bayplan/v1/placements": told, "/bayplan/v1/sources": b"{}"}
         async with await another_server(answers) as server:
@@ -174,7 +176,7 @@ def test_an_answer_of_another_server_that_is_none_is_refused(told: bytes, want: 
     run(test, *NODES)
 
 
-def test_an_address_that_is_none_is_refused() -> None:
+def test_an_invalid_server_address_is_refused() -> None:
     async def test(lab: Lab) -> None:
         for address in ("http://", "http://[::1", "http://xn--a"):
             await lab.get("/compare", want=502, a="now", b=address)
@@ -182,7 +184,7 @@ def test_an_address_that_is_none_is_refused() -> None:
     run(test, *NODES)
 
 
-def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
+def test_cross_site_requests_do_not_reach_another_server() -> None:
     async def test(lab: Lab) -> None:
         query = {"a": "now", "b": "http://127.0.0.1:1"}
         for site, want in (("cross-site", 403), ("same-site", 403), ("same-origin", 502), ("none", 502)):
@@ -199,7 +201,9 @@ def test_another_server_is_not_asked_for_a_page_of_another_site() -> None:
         pytest.param(0.05, "TimeoutError", id="a response in small pieces"),
     ],
 )
-def test_answers_of_other_servers_are_bounded(pause: float, want: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_responses_of_other_servers_are_limited_in_size_and_time(
+    pause: float, want: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # An answer without end must reach its size limit first, also on a busy machine.
     monkeypatch.setattr(remote_server, "REMOTE_SECONDS", 0.5 if pause else 60.0)
     monkeypatch.setattr(remote_server, "MAX_REMOTE_BYTES", 100_000)

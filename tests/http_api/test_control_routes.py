@@ -53,7 +53,7 @@ def test_the_clock_is_paused_set_and_stepped() -> None:
     run(test, node("n1"))
 
 
-def test_a_configuration_is_validated_with_its_places() -> None:
+def test_configuration_validation_reports_problems_with_lines() -> None:
     async def test(lab: Lab) -> None:
         good = await lab.send("POST", "/config/validate", MOST_ALLOCATED)
         assert (good["problems"], good["stage"]) == ([], None)
@@ -72,7 +72,7 @@ def test_a_configuration_is_validated_with_its_places() -> None:
     run(test, node("n1"), pod("huge", cpu="90"))
 
 
-def test_a_configuration_holds_at_once_and_waiting_pods_are_tried_again() -> None:
+def test_a_new_configuration_applies_immediately_and_retries_pending_pods() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("first", nodeName="n2"))
         await lab.settle()
@@ -94,7 +94,7 @@ def test_a_configuration_holds_at_once_and_waiting_pods_are_tried_again() -> Non
     run(test, node("n1"), node("n2"), pod("huge", cpu="90"))
 
 
-def test_extension_points_say_where_plugins_come_from(tmp_path: Path) -> None:
+def test_extension_points_show_the_origin_of_plugins(tmp_path: Path) -> None:
     file = tmp_path / "even.py"
     file.write_text(
         "from bayplan import PerNodePlugin\n\n\nclass Even(PerNodePlugin):\n"
@@ -130,7 +130,7 @@ def test_extension_points_say_where_plugins_come_from(tmp_path: Path) -> None:
     run(test, node("n1"), node("n2"), plugins=[f"{file}:Even"])
 
 
-def test_snapshots_are_taken_restored_and_forgotten_by_name() -> None:
+def test_snapshots_are_taken_restored_and_deleted_by_name() -> None:
     async def names(lab: Lab) -> list[str]:
         await lab.settle()
         return [item["name"] for item in (await lab.get("/pods"))["items"]]
@@ -156,7 +156,7 @@ def test_snapshots_are_taken_restored_and_forgotten_by_name() -> None:
     run(test, node("n1"))
 
 
-def test_flushing_the_queue_and_retrying_a_pod_make_another_attempt() -> None:
+def test_flush_and_retry_each_cause_a_new_attempt() -> None:
     async def test(lab: Lab) -> None:
         def attempts(name: str) -> int:
             return len(lab.server.decisions.numbers_of(f"default/{name}"))
@@ -173,7 +173,7 @@ def test_flushing_the_queue_and_retrying_a_pod_make_another_attempt() -> None:
     run(test, node("n1"), pod("huge", cpu="90"), pod("huger", cpu="91"))
 
 
-def test_a_source_that_is_followed_is_told() -> None:
+def test_the_sync_source_is_reported() -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.get("/sources"))["items"] == []
         assert (await lab.get("/overview"))["source"] is None

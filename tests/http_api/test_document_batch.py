@@ -78,7 +78,7 @@ def namespace(name: str) -> Document:
         pytest.param(lines(pod("a", cpu="two"), pod("b")), ["refused a", "created b"], id="one that is refused"),
     ],
 )  # fmt: skip
-def test_each_entry_has_an_outcome_of_its_own_in_order(body: str | bytes, want: list[str]) -> None:
+def test_a_batch_reports_one_outcome_per_object(body: str | bytes, want: list[str]) -> None:
     async def test(lab: Lab) -> None:
         sent = await lab.client.post("/bayplan/v1/objects", content=body)
         assert sent.status_code == 200, sent.text
@@ -90,7 +90,7 @@ def test_each_entry_has_an_outcome_of_its_own_in_order(body: str | bytes, want: 
     run(test)
 
 
-def test_refusals_are_those_of_single_requests() -> None:
+def test_a_batch_refusal_has_the_message_of_a_single_request() -> None:
     async def test(lab: Lab) -> None:
         bad = pod("a", restartPolicy="Sometimes")
         (item,) = (await lab.send("POST", "/objects", lines(bad)))["items"]
@@ -101,7 +101,7 @@ def test_refusals_are_those_of_single_requests() -> None:
     run(test)
 
 
-def test_who_lost_the_answer_is_told_on_the_second_try_what_is_there_already() -> None:
+def test_a_repeated_batch_reports_existing_objects_with_their_uid() -> None:
     async def test(lab: Lab) -> None:
         first = (await lab.send("POST", "/objects", lines(running("a"))))["items"][0]
         await lab.settle()
@@ -112,7 +112,7 @@ def test_who_lost_the_answer_is_told_on_the_second_try_what_is_there_already() -
     run(test, node("n"))
 
 
-def test_the_answer_holds_the_objects_where_that_is_asked_for() -> None:
+def test_a_batch_returns_objects_on_request() -> None:
     async def test(lab: Lab) -> None:
         answer = await lab.client.post("/bayplan/v1/objects?objects=1", content=lines(running("a"), delete(pod("x"))))
         made, absent = answer.json()["items"]
@@ -124,7 +124,7 @@ def test_the_answer_holds_the_objects_where_that_is_asked_for() -> None:
     run(test, node("n"))
 
 
-def test_a_pod_that_runs_already_is_not_started_and_ends_when_it_is_told_to() -> None:
+def test_an_imported_running_pod_is_not_restarted_and_frees_its_node_when_it_ends() -> None:
     async def test(lab: Lab) -> None:
         finishing = {**pod("f", nodeName="n"), "status": {"phase": "Succeeded"}}
         await lab.send("POST", "/objects", lines(running("a", cpu="3"), running("b"), finishing, pod("waits", cpu="3")))
@@ -159,7 +159,7 @@ def test_a_pod_that_runs_already_is_not_started_and_ends_when_it_is_told_to() ->
     run(test, node("n"))
 
 
-def test_a_body_that_is_too_large_is_refused_as_a_whole() -> None:
+def test_a_batch_above_the_size_limit_is_refused() -> None:
     async def test(lab: Lab) -> None:
         answer = await lab.client.post(
             "/bayplan/v1/objects", content=b"", headers={"content-length": str(MAX_BATCH_BYTES + 1)}
@@ -170,7 +170,7 @@ def test_a_body_that_is_too_large_is_refused_as_a_whole() -> None:
     run(test)
 
 
-def test_others_get_their_turn_while_a_batch_is_written() -> None:
+def test_a_batch_yields_to_other_tasks_between_slices() -> None:
     async def within() -> tuple[Batch, int]:
         backend = Backend(Store())
         bootstrap(backend)
@@ -187,7 +187,7 @@ def test_others_get_their_turn_while_a_batch_is_written() -> None:
     assert turns > 400 * 30_000 / SLICE_NS
 
 
-def test_what_is_acknowledged_is_on_disk_and_a_slice_is_one_transaction(tmp_path: Path) -> None:
+def test_acknowledged_batches_are_stored_with_one_transaction_per_slice(tmp_path: Path) -> None:
     async def within() -> tuple[int, int]:
         store = Store()
         recorder = DurableRecorder(tmp_path / "store", store, on_failure=lambda problem: None)
@@ -218,7 +218,7 @@ def test_what_is_acknowledged_is_on_disk_and_a_slice_is_one_transaction(tmp_path
     assert 1 <= transactions < 100
 
 
-def test_a_service_waits_for_the_disk_before_it_answers() -> None:
+def test_a_batch_waits_for_the_store_before_it_responds() -> None:
     async def within() -> None:
         settled: list[int] = []
         async with lab() as running_lab:

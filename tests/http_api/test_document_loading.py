@@ -51,7 +51,7 @@ async def load_beside(client: Client, documents: list[Document], others: list[Do
     await loading
 
 
-def test_all_is_loaded_while_others_write() -> None:
+def test_objects_are_loaded_while_other_clients_write() -> None:
     client = Client()
     asyncio.run(load_beside(client, [*NODES], [pod("other")], replace=False))
     assert len(client.store.table("nodes")) == len(NODES)
@@ -59,7 +59,7 @@ def test_all_is_loaded_while_others_write() -> None:
 
 
 @pytest.mark.parametrize("there", [[], [NODES[3]], [NODES[3], DEFINITION]], ids=["nothing", "a node", "more"])
-def test_what_can_not_be_used_is_taken_back_and_what_others_wrote_stays(there: list[Document]) -> None:
+def test_a_failed_load_is_rolled_back_without_undoing_other_writes(there: list[Document]) -> None:
     client = Client()
     asyncio.run(load_into(client.backend, there, replace=False))
     before = contents(client.backend)
@@ -79,7 +79,7 @@ def test_what_can_not_be_used_is_taken_back_and_what_others_wrote_stays(there: l
 @pytest.mark.parametrize(
     "replace", [False, True], ids=["in addition to existing objects", "in place of existing objects"]
 )
-def test_what_somebody_has_deleted_meanwhile_stays_deleted(replace: bool) -> None:
+def test_objects_deleted_during_a_failed_load_stay_deleted(replace: bool) -> None:
     client = Client()
     asyncio.run(load_into(client.backend, NODES[:1] if replace else [], replace=False))
 
@@ -98,7 +98,7 @@ def test_what_somebody_has_deleted_meanwhile_stays_deleted(replace: bool) -> Non
     assert len(client.store.table("nodes")) == 0
 
 
-def test_where_everything_else_goes_first_all_is_as_before_but_for_what_others_wrote() -> None:
+def test_a_failed_replacing_load_restores_everything_except_other_writes() -> None:
     client = Client()
     kept: Document = {**NODES[3], "metadata": {"name": "n3", "labels": {"a": "b"}}}
     asyncio.run(load_into(client.backend, [DEFINITION, pod("a"), pod("b"), kept], replace=False))

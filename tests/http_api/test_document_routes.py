@@ -43,7 +43,7 @@ spec:
 COPIES = "apiVersion: v1\nkind: Pod\nmetadata: {name: 'web-{n}'}\nspec: {containers: [{name: c, image: 'app:v{n}'}]}\n"
 
 
-def test_what_can_be_written_is_and_what_can_not_says_on_which_line() -> None:
+def test_apply_writes_valid_objects_and_reports_lines_of_invalid_ones() -> None:
     async def test(lab: Lab) -> None:
         dry = await lab.send("POST", "/apply", {"text": THREE, "dry_run": True})
         assert (dry["created"], dry["refused"]) == (1, 2)
@@ -62,7 +62,7 @@ def test_what_can_be_written_is_and_what_can_not_says_on_which_line() -> None:
     run(test)
 
 
-def test_causes_of_a_refusal_have_lines() -> None:
+def test_causes_of_a_refusal_have_line_numbers() -> None:
     async def test(lab: Lab) -> None:
         item = (await lab.send("POST", "/apply", {"text": TWO_CAUSES}))["items"][0]
         lines = {each["path"]: each["line"] for each in item["problems"]}
@@ -72,7 +72,7 @@ def test_causes_of_a_refusal_have_lines() -> None:
     run(test)
 
 
-def test_many_pods_are_made_of_one_text() -> None:
+def test_apply_creates_many_copies_up_to_a_limit() -> None:
     async def test(lab: Lab) -> None:
         answer = await lab.send("POST", "/apply", {"text": COPIES, "count": 50})
         assert (answer["created"], answer["refused"]) == (50, 0)
@@ -89,7 +89,7 @@ def test_many_pods_are_made_of_one_text() -> None:
     run(test, node("n1"))
 
 
-def test_an_export_comes_back_as_the_same_cluster() -> None:
+def test_an_export_restores_the_same_cluster() -> None:
     async def test(lab: Lab) -> None:
         exported = (await lab.client.get("/bayplan/v1/export")).json()
         kinds = {item["kind"] for item in exported["items"]}
@@ -121,7 +121,7 @@ def _cluster(lab: Lab) -> dict[tuple[str, ...], Any]:
     return found
 
 
-def test_an_import_that_can_not_be_used_changes_nothing() -> None:
+def test_a_refused_import_changes_nothing() -> None:
     async def test(lab: Lab) -> None:
         before = _cluster(lab)
         items = [node("n9"), {"apiVersion": "v1", "kind": "Pot", "metadata": {"name": "x"}}]
@@ -136,7 +136,7 @@ def test_an_import_that_can_not_be_used_changes_nothing() -> None:
     run(test, node("n1"), pod("a"))
 
 
-def test_imports_that_come_together_are_carried_out_one_after_the_other() -> None:
+def test_concurrent_imports_run_one_at_a_time() -> None:
     async def test(lab: Lab) -> None:
         refused = [
             *(node(f"bad{number}") for number in range(30)),
@@ -153,7 +153,7 @@ def test_imports_that_come_together_are_carried_out_one_after_the_other() -> Non
     run(test, node("n1"))
 
 
-def test_a_node_is_drained() -> None:
+def test_drain_cordons_the_node_and_respects_budgets() -> None:
     async def test(lab: Lab) -> None:
         budget = {
             "apiVersion": "policy/v1",
@@ -188,5 +188,5 @@ def test_a_node_is_drained() -> None:
         pytest.param("system:node", "system:node", id="colons are part of names"),
     ],
 )
-def test_segments_of_paths(text: str, want: str) -> None:
+def test_path_segments_are_escaped(text: str, want: str) -> None:
     assert segment(text) == want

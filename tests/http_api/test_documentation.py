@@ -41,7 +41,7 @@ def _commands() -> list[Command]:
     return found
 
 
-def test_every_operation_has_a_command_on_the_page() -> None:
+def test_each_operation_has_a_command_on_the_page() -> None:
     patterns = {
         (operation.method, re.sub(r"\{\w+\}", "[^/]+", f"{ROOT}{operation.path}")): operation
         for operation in OPERATIONS
@@ -58,13 +58,13 @@ def test_every_operation_has_a_command_on_the_page() -> None:
     ], "these ids are not known beforehand"
 
 
-def test_every_operation_has_a_row_on_the_page() -> None:
+def test_each_operation_has_a_row_on_the_page() -> None:
     rows = set(re.findall(r"`([A-Z]+ /\S*)`", PAGE))
     missing = {f"{each.method} {each.path}" for each in OPERATIONS} - rows
     assert missing == {"GET /"}, "its section has no table"
 
 
-def test_the_commands_on_the_page_work() -> None:
+def test_commands_on_the_page_succeed() -> None:
     documents: list[Document] = []
     for file in sorted(example_path().glob("*.yaml")):
         documents += [

@@ -27,7 +27,7 @@ async def begin_fork(lab: Lab, **request: Any) -> Any:
     raise AssertionError("the fork does not end")
 
 
-def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
+def test_a_fork_applies_changes_without_affecting_the_cluster() -> None:
     async def test(lab: Lab) -> None:
         before = await lab.get("/placements")
         more = await begin_fork(lab, objects=[node("big", cpu="64"), pod("new", cpu="2")], name="one more node")
@@ -52,7 +52,7 @@ def test_a_fork_tries_something_and_leaves_the_cluster_alone() -> None:
     run(test, *NODES, pod("a"), pod("b"), pod("huge", cpu="40"))
 
 
-def test_a_fork_of_a_snapshot_with_another_configuration_says_which_plugin_decided_otherwise() -> None:
+def test_comparison_with_a_reconfigured_fork_names_the_decisive_plugins() -> None:
     async def test(lab: Lab) -> None:
         await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
         await lab.create(*(pod(f"p{number}") for number in range(6)))
@@ -77,7 +77,7 @@ def test_a_fork_of_a_snapshot_with_another_configuration_says_which_plugin_decid
     run(test, *NODES)
 
 
-def test_the_pods_of_a_lost_zone_are_scheduled_again_or_wait() -> None:
+def test_pods_of_a_lost_zone_are_rescheduled_or_pending() -> None:
     async def test(lab: Lab) -> None:
         await lab.settle()
         lost = [{"kind": "Node", "name": name} for name in ("n1", "n3")]
@@ -102,9 +102,7 @@ def test_the_pods_of_a_lost_zone_are_scheduled_again_or_wait() -> None:
         pytest.param(["*"], 6, id="all are decided again"),
     ],
 )
-def test_another_configuration_decides_about_pods_that_have_a_node_if_asked_to(
-    reschedule: list[str], want: int
-) -> None:
+def test_a_fork_reschedules_placed_pods_only_on_request(reschedule: list[str], want: int) -> None:
     async def test(lab: Lab) -> None:
         await lab.settle()
         fork = await begin_fork(lab, config=MOST_ALLOCATED, reschedule=reschedule)
@@ -114,7 +112,7 @@ def test_another_configuration_decides_about_pods_that_have_a_node_if_asked_to(
     run(test, *NODES, *(pod(f"p{number}") for number in range(6)))
 
 
-def test_forks_that_can_not_be_are_refused() -> None:
+def test_invalid_forks_and_comparisons_are_refused() -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.send("POST", "/forks", {"from": "x"}, want=404))["error"]["wanted"] == "one of now"
         assert "PodTopologySpreed" in (await lab.send("POST", "/forks", {"config": MISSPELT}, want=422))["error"]["got"]
@@ -129,7 +127,7 @@ def test_forks_that_can_not_be_are_refused() -> None:
     run(test, *NODES)
 
 
-def test_a_fork_is_read_like_the_server() -> None:
+def test_a_fork_can_be_queried_like_the_server() -> None:
     async def test(lab: Lab) -> None:
         fork = await begin_fork(lab, objects=[node("big", cpu="64")], name="one more node")
         run_id = fork["id"]
@@ -190,7 +188,7 @@ def _shorten_deadline(lab: Lab) -> None:
     registry.runner.deadline_seconds = 0.3
 
 
-def test_a_plugin_that_loops_ends_its_fork_and_no_other(odd: str) -> None:
+def test_a_hanging_plugin_fails_only_its_own_fork(odd: str) -> None:
     async def test(lab: Lab) -> None:
         _shorten_deadline(lab)
         looping = await begin_fork(lab, objects=[pod("endless")])
@@ -205,7 +203,7 @@ def test_a_plugin_that_loops_ends_its_fork_and_no_other(odd: str) -> None:
     run(test, *NODES, plugins=[odd])
 
 
-def test_a_fork_that_is_deleted_ends(odd: str) -> None:
+def test_deleting_a_running_fork_stops_it(odd: str) -> None:
     async def test(lab: Lab) -> None:
         begun = await lab.send("POST", "/forks", {"objects": [pod(f"slow{n}") for n in range(400)]}, want=201)
         fork = lab.service.observation.forks.get(begun["id"])
@@ -220,7 +218,7 @@ def test_a_fork_that_is_deleted_ends(odd: str) -> None:
     run(test, *NODES, plugins=[odd])
 
 
-def test_a_plugin_that_loops_ends_its_question_and_no_other(odd: str, tmp_path: Path) -> None:
+def test_a_hanging_plugin_fails_only_its_own_question(odd: str, tmp_path: Path) -> None:
     async def test(lab: Lab) -> None:
         _shorten_deadline(lab)
         assert (await lab.get("/unblock", workload="waits"))["suggestions"]

@@ -50,7 +50,7 @@ def _want(case: dict[str, Any]) -> int:
     return int(case["status"]) if case["note"] == BAD_JSON else BETTER.get(key, int(case["status"]))
 
 
-def test_recorded_requests_get_answers_of_the_same_shape() -> None:
+def test_recorded_requests_get_responses_of_the_same_shape() -> None:
     cases = list(_recorded())
     assert len(cases) == 45
 
@@ -152,7 +152,7 @@ def _same_lines(ours: list[dict[str, Any]], recorded: str) -> None:
         assert "kind" not in line["Obj"]
 
 
-def test_a_watch_tells_what_there_is_and_then_what_changes() -> None:
+def test_a_watch_sends_existing_objects_and_then_changes() -> None:
     async def test(lab: Lab) -> None:
         first = await _lines(lab.service, "/api/v1/listwatchresources", 1000)
         named = {(line["Kind"], line["Obj"]["metadata"]["name"]) for line in first}
@@ -173,7 +173,7 @@ def test_a_watch_tells_what_there_is_and_then_what_changes() -> None:
     run(test, node("n1"), pod("a"))
 
 
-def test_a_configuration_holds_at_once_with_all_its_fields() -> None:
+def test_a_new_configuration_applies_immediately_with_all_fields() -> None:
     async def test(lab: Lab) -> None:
         given = {**CONFIGURATION, "percentageOfNodesToScore": 50}
         answer = await lab.client.post("/api/v1/schedulerconfiguration", content=json.dumps(given))
@@ -190,7 +190,7 @@ def test_a_configuration_holds_at_once_with_all_its_fields() -> None:
     run(test, node("n1"))
 
 
-def test_an_export_can_be_imported_elsewhere() -> None:
+def test_an_export_can_be_imported_into_another_server() -> None:
     exports: list[bytes] = []
 
     async def take(lab: Lab) -> None:
@@ -211,7 +211,7 @@ def test_an_export_can_be_imported_elsewhere() -> None:
     run(bring)
 
 
-def test_extenders_are_proxied() -> None:
+def test_extender_requests_are_proxied() -> None:
     async def test(lab: Lab) -> None:
         asked: list[tuple[str, Any]] = []
 
@@ -258,5 +258,5 @@ def test_extenders_are_proxied() -> None:
         pytest.param("/api/v1", False, id="the group itself"),
     ],
 )
-def test_operations_are_told_from_the_kubernetes_api(path: str, want: bool) -> None:
+def test_operations_are_distinguished_from_the_kubernetes_api(path: str, want: bool) -> None:
     assert is_operation(path) == want

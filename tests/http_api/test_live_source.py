@@ -7,7 +7,7 @@ from bayplan.sim.result import PodFate
 from tests.http_api.lab import Lab, node, pod, run
 
 
-def test_what_was_requested_before_a_decision_is_what_the_time_lines_say() -> None:
+def test_requested_amounts_before_a_decision_match_the_time_lines() -> None:
     async def test(lab: Lab) -> None:
         for batch in range(4):
             size = {"cpu": f"{batch + 1}00m", "memory": f"{batch}Gi"}
@@ -34,7 +34,7 @@ def test_what_was_requested_before_a_decision_is_what_the_time_lines_say() -> No
     run(test, node("n1"), node("n2"), node("n3"), pod("fixed", nodeName="n1"))
 
 
-def test_records_that_are_kept_are_those_of_the_server() -> None:
+def test_live_source_records_equal_the_server_records() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("a"), pod("b"))
         await lab.settle()
@@ -48,7 +48,7 @@ def test_records_that_are_kept_are_those_of_the_server() -> None:
     run(test, node("n1"))
 
 
-def test_reading_leaves_the_time_lines_of_the_table_alone() -> None:
+def test_queries_do_not_modify_cached_time_lines() -> None:
     async def test(lab: Lab) -> None:
         source = await lab.service.observation.source_of("default/alien")
         assert [life.fate for life in source.lives_of("default/alien")] == [PodFate.UNATTENDED]

@@ -30,7 +30,7 @@ def check(order: NameOrder, at: Moment) -> None:
 @pytest.mark.parametrize("most", [0, 2, 1000])
 @settings(max_examples=150, deadline=None)
 @given(steps=st.lists(st.lists(names, max_size=6), max_size=8))
-def test_the_order_is_that_of_sorting_all_names(most: int, steps: list[list[str]]) -> None:
+def test_name_order_equals_sorting_all_names(most: int, steps: list[list[str]]) -> None:
     rows, order, moments = NamedRows(2), NameOrder(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(named_rows, "MAX_INSERTED", most)
@@ -45,7 +45,7 @@ def test_the_order_is_that_of_sorting_all_names(most: int, steps: list[list[str]
             check(order, past)
 
 
-def test_columns_grow_with_the_rows_and_rows_are_used_again() -> None:
+def test_columns_grow_and_free_rows_are_reused() -> None:
     table = {"cpu": np.zeros(1, dtype=np.int64)}
     rows = NamedRows(1, table)
     assert [rows.add(name) for name in "abc"] == [0, 1, 2]

@@ -38,7 +38,7 @@ BODIES = (
 PATHS = {"namespace": "default", "name": "a", "attempt": "latest", "id": "x"}
 
 
-def test_the_document_has_every_operation_with_what_it_takes() -> None:
+def test_the_openapi_document_lists_all_operations_with_parameters() -> None:
     document: Any = openapi_document()
     listed = {(path, method) for path, methods in document["paths"].items() for method in methods}
     assert listed == {(f"{ROOT}{each.path}", each.method.lower()) for each in OPERATIONS} | {(f"{ROOT}/stream", "get")}
@@ -83,7 +83,7 @@ def test_no_schema_is_empty() -> None:
     assert all(path.endswith((".effective", ".items", "anyOf[0]", ".additionalProperties")) for path in loose), loose
 
 
-def test_every_operation_says_what_it_answers() -> None:
+def test_each_response_has_a_schema() -> None:
     document: Any = openapi_document()
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -103,7 +103,7 @@ def test_every_operation_says_what_it_answers() -> None:
         pytest.param({"moved": 1, "more": 2}, "$.more is not in the contract", id="a field too many"),
     ],
 )
-def test_answers_are_checked(value: object, want: str) -> None:
+def test_responses_are_checked_against_the_contract(value: object, want: str) -> None:
     body = json.dumps(value).encode()
     if not want:
         check_answer("POST", f"{ROOT}/queue/flush", 200, body)
@@ -112,14 +112,14 @@ def test_answers_are_checked(value: object, want: str) -> None:
         check_answer("POST", f"{ROOT}/queue/flush", 200, body)
 
 
-def test_the_document_is_served() -> None:
+def test_the_openapi_document_is_served() -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.get("/openapi.json"))["openapi"] == "3.1.0"
 
     run(test)
 
 
-def test_every_answer_is_a_documented_one() -> None:
+def test_responses_to_random_requests_have_documented_status_codes() -> None:
     document: Any = openapi_document()
     stream = random.Random(7)
 

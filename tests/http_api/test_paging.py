@@ -12,7 +12,7 @@ LISTS = ("/nodes", "/pods", "/queue", "/pods/default/huge-0/attempts", "/pods/de
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 200])
-def test_pages_put_together_are_the_list(limit: int) -> None:
+def test_concatenated_pages_equal_the_list(limit: int) -> None:
     async def test(lab: Lab) -> None:
         # Nothing happens while pages are turned.
         lab.server.clock.pause()

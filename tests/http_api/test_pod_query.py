@@ -135,7 +135,7 @@ def _sort_key(row: Row, sort: str) -> object:
     st.integers(0, 12),
     st.integers(1, 12),
 )
-def test_a_page_is_a_part_of_the_naive_list(
+def test_filtered_pages_and_facets_match_a_naive_implementation(
     first: list[Row], later: list[Row], wanted: PodFilter, sort: str, descending: bool, offset: int, limit: int
 ) -> None:
     table = PodTable(DEFAULT_GATES)
@@ -175,7 +175,7 @@ def test_a_page_is_a_part_of_the_naive_list(
 
 
 @given(st.integers(1, 40), st.integers(1, 13))
-def test_pages_put_together_are_the_list(count: int, limit: int) -> None:
+def test_concatenated_pages_contain_each_pod_once(count: int, limit: int) -> None:
     table = PodTable(DEFAULT_GATES)
     for number in range(count):
         table.put(Row("a", f"p{number}", "", 0, number % 3, "", 0, False).pod(str(number)), "", 1)
@@ -194,7 +194,7 @@ def test_pages_put_together_are_the_list(count: int, limit: int) -> None:
     assert sorted(seen) == sorted(pods.rows.values())
 
 
-def test_a_search_that_runs_out_of_time_counts_at_least() -> None:
+def test_a_search_that_times_out_returns_a_lower_bound() -> None:
     table = PodTable(DEFAULT_GATES)
     for number in range(12_000):
         table.put(Row("a", f"p{number}", "", 0, 0, "", 0, False).pod(str(number)), "", 1)
@@ -212,7 +212,7 @@ def test_a_search_that_runs_out_of_time_counts_at_least() -> None:
     assert len(found.rows) == 5
 
 
-def test_pods_of_a_workload_are_those_that_it_made() -> None:
+def test_the_workload_filter_matches_kind_name_and_namespace() -> None:
     table = PodTable(DEFAULT_GATES)
     made = ("Deployment shop/web", "Deployment shop/website", "Job shop/web", "", "Deployment lab/web")
     for number, workload in enumerate(made):
@@ -226,7 +226,7 @@ def test_pods_of_a_workload_are_those_that_it_made() -> None:
         assert [pods.keys[row] for row in found.rows] == want
 
 
-def test_pods_of_a_workload_are_found() -> None:
+def test_the_workload_filter_distinguishes_kinds() -> None:
     table = PodTable(DEFAULT_GATES)
     for number in range(6):
         workload = ("Deployment a/web", "Job a/web", "")[number % 3]

@@ -47,7 +47,7 @@ async def _latest(lab: Lab, key: str) -> Decision:
     return lab.server.decisions.decision(lab.server.decisions.numbers_of(key)[-1])
 
 
-def test_a_pod_without_a_matrix_says_why() -> None:
+def test_a_missing_matrix_is_explained() -> None:
     gated = pod("gated", schedulingGates=[{"name": "example.com/quota"}])
     alien = pod("alien", schedulerName="volcano")
     unattended = 'no scheduler named "volcano" is configured'
@@ -74,7 +74,7 @@ def test_a_pod_without_a_matrix_says_why() -> None:
     run(test, node("n1"), pod("imported", nodeName="n1"), gated, alien)
 
 
-def test_a_configured_scheduler_is_not_missed_any_more() -> None:
+def test_a_pod_is_no_longer_unattended_once_its_scheduler_is_configured() -> None:
     both = "".join(f"- schedulerName: {name}\n" for name in ("default-scheduler", "volcano"))
     text = f"apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n{both}"
 
@@ -88,7 +88,7 @@ def test_a_configured_scheduler_is_not_missed_any_more() -> None:
     run(test, node("n1"), pod("alien", schedulerName="volcano"))
 
 
-def test_the_matrix_is_the_decision() -> None:
+def test_the_matrix_matches_the_decision_record() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(*(pod(f"p{number}", cpu="500m") for number in range(8)), pod("wide", cpu="10"))
         await lab.settle()
@@ -138,7 +138,7 @@ def _same(answer: Any, decision: Decision) -> None:
         assert row["plugin"] == ("" if fits or failure is None else failure.plugin)
 
 
-def test_rows_stand_by_total_and_then_by_nearness() -> None:
+def test_matrix_rows_are_sorted_by_total_and_then_by_nearness() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("a", cpu="3", nodeName="n0"), pod("b", cpu="2", nodeName="n1"), pod("wide", cpu="5"))
         await lab.settle()
@@ -162,7 +162,7 @@ def test_rows_stand_by_total_and_then_by_nearness() -> None:
     run(test, *NODES)
 
 
-def test_filters_behind_the_first_failure_show_only_on_request() -> None:
+def test_filters_after_the_first_failure_are_shown_only_on_request() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("huge", cpu="100"))
         await lab.settle()
@@ -176,7 +176,7 @@ def test_filters_behind_the_first_failure_show_only_on_request() -> None:
     run(test, *NODES)
 
 
-def test_a_pod_begins_with_the_sentence_of_explain() -> None:
+def test_pod_page_and_explanation_share_one_verdict() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("small"), pod("huge", cpu="100"), pod("gated", schedulingGates=[{"name": "a/b"}]))
         await lab.settle()
@@ -203,7 +203,7 @@ def test_a_pod_begins_with_the_sentence_of_explain() -> None:
     run(test, *NODES)
 
 
-def test_the_headline_is_the_root_cause_that_all_questions_tell() -> None:
+def test_all_endpoints_report_the_same_root_cause() -> None:
     async def test(lab: Lab) -> None:
         volume = make_volume("pv").csi("disks.example").zone("d").bound("data").document()
         claim = make_claim("data").bound("pv").document()
@@ -221,7 +221,7 @@ def test_the_headline_is_the_root_cause_that_all_questions_tell() -> None:
     run(test, *NODES[:7])
 
 
-def test_pods_of_one_workload_wait_for_the_same_reason_and_are_judged_once() -> None:
+def test_the_cause_of_pods_of_one_workload_is_computed_once() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(*(pod(f"p{number}", cpu="100") for number in range(3)))
         await lab.settle()
@@ -251,7 +251,7 @@ def test_pods_of_one_workload_wait_for_the_same_reason_and_are_judged_once() -> 
     run(test, *NODES)
 
 
-def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:
+def test_preemption_shows_candidates_and_victims() -> None:
     async def test(lab: Lab) -> None:
         high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 9}
         await lab.create(high, *(pod(f"low-{number}", cpu="3") for number in range(2)))
@@ -272,7 +272,7 @@ def test_preemption_tells_victims_and_the_pod_that_made_room() -> None:
     run(test, node("n1"), node("n2"))
 
 
-def test_a_pod_that_has_gone_keeps_its_page() -> None:
+def test_a_deleted_pod_can_still_be_queried() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("brief"))
         await lab.settle()
@@ -287,7 +287,7 @@ def test_a_pod_that_has_gone_keeps_its_page() -> None:
     run(test, *NODES)
 
 
-def test_attempts_and_pods_that_do_not_exist_are_refused() -> None:
+def test_unknown_pods_attempts_and_parameters_are_refused() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("p"))
         await lab.settle()
@@ -302,7 +302,7 @@ def test_attempts_and_pods_that_do_not_exist_are_refused() -> None:
     run(test, *NODES)
 
 
-def test_summaries_have_no_matrix_and_say_so() -> None:
+def test_summary_records_have_no_matrix_and_state_the_reason() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("p"))
         await lab.settle()
@@ -315,7 +315,7 @@ def test_summaries_have_no_matrix_and_say_so() -> None:
     run(test, *NODES, level=RecordLevel.SUMMARY)
 
 
-def test_names_stay_what_they_are() -> None:
+def test_unusual_names_are_served_and_hostile_queries_match_nothing() -> None:
     hostile = ["a" * 253, "x.y-z.0", "0"]
     queries = ["<script>alert(1)</script>", "\u202eabc", "%00", "a'b\"c\\", "🙂", "../../etc/passwd", "\x00"]
 
@@ -335,7 +335,7 @@ def test_names_stay_what_they_are() -> None:
     run(test, *NODES)
 
 
-def test_margins_in_the_table_are_those_of_the_totals() -> None:
+def test_margins_in_the_pod_list_match_the_totals() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(*(pod(f"p{number}", cpu="700m") for number in range(5)))
         await lab.settle()
@@ -353,7 +353,7 @@ def test_margins_in_the_table_are_those_of_the_totals() -> None:
     run(test, *NODES)
 
 
-def test_nodes_without_the_device_are_no_nearer_than_a_tainted_one_that_has_it() -> None:
+def test_a_tainted_node_with_the_device_ranks_before_nodes_without_it() -> None:
     gpus = make_node("gpus").capacity(cpu="4", memory="8Gi", **{"example.com/gpu": "1"}).taint("gpu").document()
 
     async def test(lab: Lab) -> None:

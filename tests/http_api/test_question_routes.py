@@ -34,7 +34,7 @@ async def _forked(lab: Lab, request: dict[str, Any]) -> Any:
     raise AssertionError("the fork does not end")
 
 
-def test_suggestions_place_the_pod_in_a_fork_too() -> None:
+def test_unblock_suggestions_also_place_the_pod_in_a_fork() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.get("/unblock", workload="pod/default/waits")
         assert found["waiting"] == ["default/waits"]
@@ -63,14 +63,14 @@ def test_suggestions_place_the_pod_in_a_fork_too() -> None:
         pytest.param("/explain?workload=placed&node=nowhere", 404, "'nowhere'", id="a node that does not exist"),
     ],
 )
-def test_questions_without_an_answer_are_refused(path: str, status: int, got: str) -> None:
+def test_invalid_questions_are_refused(path: str, status: int, got: str) -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.get(path, want=status))["error"]["got"] == got
 
     run(test, *NODES, *PODS)
 
 
-def test_capacity_names_what_runs_out() -> None:
+def test_capacity_reports_copies_and_the_limiting_resource() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.get("/capacity", workload="pod/default/there", seeds=3)
         assert found["copies"] == 2
@@ -83,7 +83,7 @@ def test_capacity_names_what_runs_out() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_what_if_shows_the_difference_and_leaves_the_cluster_alone() -> None:
+def test_what_if_shows_differences_without_changing_the_cluster() -> None:
     async def test(lab: Lab) -> None:
         before = await lab.get("/placements")
         found = await lab.send("POST", "/what-if", {"changes": ["uncordon=cordoned", "remove-nodes=other"]})
@@ -98,7 +98,7 @@ def test_what_if_shows_the_difference_and_leaves_the_cluster_alone() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_a_kept_what_if_is_listed_until_it_is_deleted() -> None:
+def test_a_stored_what_if_is_listed_until_it_is_deleted() -> None:
     async def test(lab: Lab) -> None:
         request = {"changes": ["lose-zone=b"], "name": "zone b is lost", "keep": True}
         kept = await lab.send("POST", "/what-if", request)
@@ -115,7 +115,7 @@ def test_a_kept_what_if_is_listed_until_it_is_deleted() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_the_fork_of_a_kept_what_if_begins_where_the_answer_ends() -> None:
+def test_the_fork_of_a_stored_what_if_starts_at_its_result() -> None:
     async def test(lab: Lab) -> None:
         request = {"changes": ["uncordon=cordoned", "remove-nodes=other"], "keep": True}
         kept = await lab.send("POST", "/what-if", request)
@@ -143,7 +143,7 @@ def test_the_fork_of_a_kept_what_if_begins_where_the_answer_ends() -> None:
         pytest.param({"changes": ["disable=NodeResourcesFit"]}, id="a plugin switched off"),
     ],
 )
-def test_another_configuration_decides_about_all_pods_if_asked_to(configured: dict[str, Any]) -> None:
+def test_a_changed_configuration_moves_placed_pods_only_on_request(configured: dict[str, Any]) -> None:
     async def test(lab: Lab) -> None:
         await lab.settle()
         none = await lab.send("POST", "/what-if", configured)
@@ -169,7 +169,7 @@ def test_another_configuration_decides_about_all_pods_if_asked_to(configured: di
         pytest.param({"changes": ["cordon=other"], "reschedule": ["nobody"]}, "'nobody'", id="an unknown workload"),
     ],
 )
-def test_what_ifs_that_can_not_be_are_refused(request_: dict[str, Any], got: str) -> None:
+def test_invalid_what_ifs_are_refused(request_: dict[str, Any], got: str) -> None:
     async def test(lab: Lab) -> None:
         assert (await lab.send("POST", "/what-if", request_, want=422))["error"]["got"] == got
         assert "PodTopologySpreed" in str(await lab.send("POST", "/what-if", {"config": MISSPELT}, want=422))
@@ -177,7 +177,7 @@ def test_what_ifs_that_can_not_be_are_refused(request_: dict[str, Any], got: str
     run(test, *NODES, *PODS)
 
 
-def test_objects_can_be_tried() -> None:
+def test_what_if_accepts_objects() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.send("POST", "/what-if", {"objects": [node("big", cpu="64", labels={"disk": "ssd"})]})
         assert [(each["pod"], each["after"]) for each in found["differences"]] == [("default/waits", "big")]
@@ -202,7 +202,7 @@ def test_an_imported_pod_has_a_hypothetical_attempt() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_every_rule_that_rejects_a_node_has_its_smallest_change() -> None:
+def test_node_explanation_contains_the_smallest_change_per_rejecting_plugin() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.get("/explain", workload="waits", node="cordoned")
         changes = {each["plugin"]: each["change"] for each in found["node_detail"]["verdicts"]}
@@ -212,7 +212,7 @@ def test_every_rule_that_rejects_a_node_has_its_smallest_change() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_reasons_are_ranked_by_the_pods_that_nothing_else_blocks() -> None:
+def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.get("/waiting")
         assert [(each["plugin"], each["alone"], each["pods"]) for each in found["items"]] == [
@@ -225,7 +225,7 @@ def test_reasons_are_ranked_by_the_pods_that_nothing_else_blocks() -> None:
     run(test, node("n"), *(pod(f"huge-{number}", cpu="40") for number in range(3)))
 
 
-def test_a_question_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_over_the_time_limit_returns_503(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(lab: Lab) -> None:
         monkeypatch.setattr(questions, "ANSWER_SECONDS", 0.0)
         refused = await lab.get("/capacity", workload="placed", want=503)
@@ -236,7 +236,7 @@ def test_a_question_that_takes_too_long_ends(monkeypatch: pytest.MonkeyPatch) ->
     run(test, *NODES, *PODS)
 
 
-def test_questions_are_answered_one_after_another_and_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_concurrent_questions_are_queued_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test(lab: Lab) -> None:
         found = await asyncio.gather(*(lab.get("/capacity", workload="placed") for _ in range(4)))
         assert len({each["copies"] for each in found}) == 1
@@ -246,7 +246,7 @@ def test_questions_are_answered_one_after_another_and_too_many_are_refused(monke
     run(test, *NODES, *PODS)
 
 
-def test_answers_are_about_the_cluster_as_it_is_now() -> None:
+def test_answers_reflect_the_current_cluster() -> None:
     async def test(lab: Lab) -> None:
         before = (await lab.get("/capacity", workload="placed"))["copies"]
         await lab.create(node("more"))
@@ -256,7 +256,7 @@ def test_answers_are_about_the_cluster_as_it_is_now() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_only_so_many_groups_of_waiting_pods_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limited_number_of_pending_pod_groups_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question_routes, "MAX_JUDGED", 1)
 
     async def test(lab: Lab) -> None:

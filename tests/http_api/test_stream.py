@@ -24,7 +24,7 @@ def _bodies(client: Client) -> list[dict[str, Any]]:
     return [json.loads(body) for _, _, body in found]
 
 
-def test_a_new_follower_gets_whole_frames_and_then_changes() -> None:
+def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.observation)
         client = stream.join(["nodes:cpu", "pods", "clock"])
@@ -49,7 +49,7 @@ def test_a_new_follower_gets_whole_frames_and_then_changes() -> None:
     run(test, node("n1"), node("n2"))
 
 
-def test_followers_share_the_same_bytes_and_a_slow_one_gets_a_whole_frame() -> None:
+def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.observation)
         quick, slow = stream.join(["nodes:cpu"]), stream.join(["nodes:cpu"])
@@ -71,7 +71,7 @@ def test_followers_share_the_same_bytes_and_a_slow_one_gets_a_whole_frame() -> N
     run(test, node("n1"), node("n2"))
 
 
-def test_decisions_and_one_pod_are_followed() -> None:
+def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.observation)
         client = stream.join(["decisions", "pod:default/a", "queue", "overview"])
@@ -93,7 +93,7 @@ def test_decisions_and_one_pod_are_followed() -> None:
     run(test, node("n1"))
 
 
-def test_topics_that_do_not_exist_or_are_too_many_are_refused() -> None:
+def test_unknown_or_too_many_topics_are_refused() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.observation)
         for topic in ("nothing", "nodes:", "pod:a", "pod:a/b/c", "pod:a/b\nevent: x"):
@@ -105,7 +105,7 @@ def test_topics_that_do_not_exist_or_are_too_many_are_refused() -> None:
     run(test)
 
 
-def test_frames_come_as_server_sent_events() -> None:
+def test_frames_are_sent_as_server_sent_events() -> None:
     async def test(lab: Lab) -> None:
         events: list[str] = []
         gone = asyncio.Event()
@@ -189,7 +189,7 @@ class _Websocket:
         await asyncio.wait_for(self._task, 10)
 
 
-def test_a_websocket_follows_what_it_says() -> None:
+def test_a_websocket_client_selects_topics_by_message() -> None:
     async def test(lab: Lab) -> None:
         socket = _Websocket(lab.service, {}, ["bayplan.v1"])
         assert await socket.open()
@@ -225,7 +225,7 @@ def test_a_websocket_follows_what_it_says() -> None:
         pytest.param("secret", {}, ["bayplan.token.%%%"], False, id="with a subprotocol that is no token"),
     ],
 )
-def test_a_websocket_is_checked_before_it_is_accepted(
+def test_a_websocket_is_authenticated_before_it_is_accepted(
     token: str, headers: dict[str, str], protocols: list[str], want: bool
 ) -> None:
     async def test(lab: Lab) -> None:
@@ -247,7 +247,7 @@ def _protocol(name: str) -> str:
     return f"bayplan.token.{base64.urlsafe_b64encode(name.encode()).decode().rstrip('=')}"
 
 
-def test_a_stopping_server_ends_its_streams() -> None:
+def test_stopping_the_server_ends_its_streams() -> None:
     async def test(lab: Lab) -> None:
         socket = _Websocket(lab.service, {}, [])
         assert await socket.open()
@@ -259,7 +259,7 @@ def test_a_stopping_server_ends_its_streams() -> None:
     run(test)
 
 
-def test_requests_need_the_token_where_there_is_one() -> None:
+def test_requests_require_the_configured_token() -> None:
     async def test(lab: Lab) -> None:
         service = Service(lab.server, token="secret")
         transport = httpx.ASGITransport(app=service)
@@ -275,7 +275,7 @@ def test_requests_need_the_token_where_there_is_one() -> None:
     run(test)
 
 
-def test_a_write_is_answered_when_it_is_durable() -> None:
+def test_a_write_is_answered_once_it_is_durable() -> None:
     async def test(lab: Lab) -> None:
         asked: list[int] = []
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()

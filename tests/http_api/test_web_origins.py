@@ -40,13 +40,13 @@ def _writes() -> Iterator[tuple[str, str]]:
 WRITES = sorted(_writes())
 
 
-def test_there_are_routes_that_write() -> None:
+def test_writing_routes_are_listed() -> None:
     assert len(WRITES) > 20
     assert ("PUT", "/api/v1/reset") in WRITES
 
 
 @pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
-def test_no_route_takes_a_write_of_another_origin(headers: dict[str, str]) -> None:
+def test_writes_from_foreign_origins_are_refused(headers: dict[str, str]) -> None:
     async def test(lab: Lab) -> None:
         before = lab.server.backend.store.revision, lab.server.settings
         for method, path in WRITES:
@@ -62,7 +62,7 @@ def test_no_route_takes_a_write_of_another_origin(headers: dict[str, str]) -> No
 
 
 @pytest.mark.parametrize("content_type", [*sorted(FORM_TYPES), ""])
-def test_no_route_takes_what_a_form_can_send(content_type: str) -> None:
+def test_content_types_of_html_forms_are_refused(content_type: str) -> None:
     async def test(lab: Lab) -> None:
         before = lab.server.backend.store.revision, lab.server.settings
         # Without a type, only a browser is refused; with one, every client.
@@ -75,7 +75,7 @@ def test_no_route_takes_what_a_form_can_send(content_type: str) -> None:
     run(test, node("n1"), pod("a"))
 
 
-def test_our_own_page_and_programs_write() -> None:
+def test_writes_from_the_page_and_from_programs_are_accepted() -> None:
     async def test(lab: Lab) -> None:
         for headers in (
             {},
@@ -97,7 +97,7 @@ def test_a_refusal_names_the_option_that_allows_the_origin() -> None:
     run(test)
 
 
-def test_an_allowed_origin_writes_and_reads_answers_of_the_simulator() -> None:
+def test_an_allowed_origin_can_write_and_read() -> None:
     async def test(lab: Lab) -> None:
         origin = {"origin": PEER, "sec-fetch-site": "same-site"}
         asked = {**origin, "access-control-request-headers": "content-type", "access-control-request-method": "PUT"}
@@ -112,7 +112,7 @@ def test_an_allowed_origin_writes_and_reads_answers_of_the_simulator() -> None:
     run(test, allowed_origins=[PEER])
 
 
-def test_a_websocket_of_another_origin_is_refused() -> None:
+def test_a_websocket_from_a_foreign_origin_is_refused() -> None:
     async def test(lab: Lab) -> None:
         for origin, want in ((PEER, "websocket.close"), ("http://localhost", "websocket.accept")):
             sent: list[Any] = []

@@ -19,7 +19,7 @@ def three_nodes() -> Cluster:
     return Cluster([make_node(name).capacity(cpu="4", memory="8Gi").obj() for name in ("a", "b", "c")])
 
 
-def test_pods_are_spread_and_every_decision_can_be_read_as_arrays() -> None:
+def test_pods_are_spread_and_decisions_are_readable_as_arrays() -> None:
     cluster = three_nodes()
     decisions = cluster.schedule(*[make_pod(f"web-{number}").req(cpu="1", memory="1Gi").obj() for number in range(3)])
     assert sorted(decision.record.node for decision in decisions) == ["a", "b", "c"]
@@ -31,7 +31,7 @@ def test_pods_are_spread_and_every_decision_can_be_read_as_arrays() -> None:
     assert last.record.node in last.ties
 
 
-def test_a_pod_that_fits_nowhere_waits_until_there_is_room() -> None:
+def test_an_infeasible_pod_stays_pending_until_a_node_is_added() -> None:
     cluster = three_nodes()
     (decision,) = cluster.schedule(make_pod("big").req(cpu="6").obj())
     assert decision.record.message.startswith("0/3 nodes are available: 3 Insufficient cpu.")
@@ -52,7 +52,7 @@ def test_a_fork_is_independent() -> None:
     cluster.state.check_invariants()
 
 
-def test_an_opened_cluster_takes_plugins_by_name_only() -> None:
+def test_open_accepts_plugins_only_by_name() -> None:
     class Quiet(PerNodePlugin):
         def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...
 
@@ -60,7 +60,7 @@ def test_an_opened_cluster_takes_plugins_by_name_only() -> None:
         Cluster.open("nodes.yaml", plugins=[Quiet])
 
 
-def test_a_fork_takes_waiting_pods_with_it() -> None:
+def test_a_fork_copies_pending_pods() -> None:
     cluster = three_nodes()
     cluster.schedule(make_pod("big").req(cpu="6").obj())
     fork = cluster.fork()
@@ -77,7 +77,7 @@ class OnlyB(PerNodePlugin):
         return None if node.name == "b" else f"node is not b, which {pod.metadata.name} wants"
 
 
-def test_a_custom_plugin_decides_and_explains_like_any_other() -> None:
+def test_a_custom_plugin_selects_nodes_and_reports_reasons() -> None:
     cluster = Cluster(plugins=[OnlyB])
     cluster.add(*[make_node(name).capacity(cpu="4").obj() for name in ("a", "b", "c")])
     (decision,) = cluster.schedule(make_pod("p").obj())
@@ -88,7 +88,7 @@ def test_a_custom_plugin_decides_and_explains_like_any_other() -> None:
 
 
 @pytest.mark.parametrize("change", ["feature-gates=SchedulerAsyncPreemption=false", "plugin=FGD", "weight=OnlyB:2"])
-def test_a_change_of_the_scheduler_keeps_its_plugins_and_configuration(change: str) -> None:
+def test_a_scheduler_what_if_preserves_plugins_and_configuration(change: str) -> None:
     class Scored(OnlyB):
         """Scores, too: only then has it a weight."""
 
@@ -139,13 +139,13 @@ def test_the_same_seed_chooses_the_same_nodes() -> None:
         ),
     ],
 )
-def test_a_bad_configuration_is_refused(configuration: str | dict[str, object], want: str) -> None:
+def test_an_invalid_configuration_is_refused(configuration: str | dict[str, object], want: str) -> None:
     with pytest.raises(bayplan.InputError) as refusal:
         Cluster(configuration=configuration)
     assert want in str(refusal.value)
 
 
-def test_the_public_surface_is_pinned() -> None:
+def test_public_names_are_pinned() -> None:
     assert bayplan.__all__ == [
         "Cluster",
         "Decision",
@@ -172,13 +172,13 @@ def test_the_public_surface_is_pinned() -> None:
     assert all(getattr(bayplan, name) is not None for name in bayplan.__all__ if name != "open_result")
 
 
-def test_importing_the_package_loads_no_numpy() -> None:
+def test_importing_the_package_does_not_import_numpy() -> None:
     program = "import sys, bayplan; print('numpy' in sys.modules, bayplan.__version__)"
     output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert output.split()[0] == "False"
 
 
-def test_questions_leave_the_cluster_alone() -> None:
+def test_questions_do_not_change_the_cluster() -> None:
     nodes = [
         make_node(name).capacity(cpu="2", memory="4Gi").zone(zone).obj() for name, zone in (("n1", "a"), ("n2", "b"))
     ]
@@ -195,7 +195,7 @@ def test_questions_leave_the_cluster_alone() -> None:
     assert len(cluster.records) == 1
 
 
-def test_nodes_and_pods_are_rows_with_times_that_pandas_reads_without_loss() -> None:
+def test_nodes_and_pods_convert_to_pandas_with_nanosecond_times() -> None:
     import pandas as pd  # type: ignore[import-untyped]
 
     cluster = three_nodes()
@@ -207,7 +207,7 @@ def test_nodes_and_pods_are_rows_with_times_that_pandas_reads_without_loss() -> 
     assert pods.created_at[0].nanosecond == 789
 
 
-def test_clusters_decisions_and_comparisons_have_html() -> None:
+def test_clusters_decisions_and_what_ifs_have_html_representations() -> None:
     cluster = three_nodes()
     (decision,) = cluster.schedule(make_pod("web").req(cpu="1", memory="1Gi").owner("ReplicaSet", "web").obj())
     (rejected,) = cluster.schedule(make_pod("<big>").req(cpu="64").obj())
@@ -230,7 +230,7 @@ Objects = Any
         pytest.param("p", "make_pod(...).obj()", id="a name"),
     ],
 )
-def test_what_is_no_object_is_refused_with_what_was_meant(mistaken: Objects, message: str) -> None:
+def test_add_refuses_non_objects_with_a_suggestion(mistaken: Objects, message: str) -> None:
     with pytest.raises(bayplan.InputError) as refused:
         three_nodes().add(mistaken)
     assert message in str(refused.value)
@@ -249,6 +249,6 @@ def test_a_path_instead_of_objects_or_options_is_refused(call: Callable[[Objects
     assert message in str(refused.value)
 
 
-def test_a_single_object_instead_of_a_list_is_refused_with_the_list() -> None:
+def test_a_single_object_instead_of_a_list_is_refused_with_a_suggestion() -> None:
     with pytest.raises(InputError, match=r"objects: expected a list, got a Node; try \[node\]"):
         Cluster(make_node("a").obj())  # type: ignore[arg-type]

@@ -53,7 +53,7 @@ def recorded_attempts() -> Iterator[tuple[str, str, int, dict[str, str]]]:
                 yield name, pod, number, entry
 
 
-def test_recorded_values_come_back_from_the_decision_record() -> None:
+def test_recorded_annotations_round_trip_through_decision_records() -> None:
     """All 1,087 of them, except what the simulator writes wrongly."""
     compared, left_out = 0, set()
     for name, pod, number, entry in recorded_attempts():
@@ -75,7 +75,7 @@ def test_recorded_values_come_back_from_the_decision_record() -> None:
     assert left_out == {*NOT_KEPT}
 
 
-def test_recorded_attempts_end_as_the_pods_did() -> None:
+def test_the_last_recorded_attempt_matches_the_node_of_the_pod() -> None:
     """The last attempt of a pod with a node chose it, by the highest total where the weights are shown."""
     for name, scenario in scenarios().items():
         for pod, found in scenario["annotations"].items():
@@ -90,7 +90,7 @@ def test_recorded_attempts_end_as_the_pods_did() -> None:
                 assert bool(attempt.record.ties) != (other_weights and attempt.record.feasible_nodes > 1), (name, pod)
 
 
-def test_the_order_of_filters_follows_from_the_failures() -> None:
+def test_filter_order_is_derived_from_failures() -> None:
     """By name it would be A, B, Z: Z passed where A failed, B was not reached."""
     rows = {"n1": {"A": "no", "Z": "passed"}, "n2": {"A": "passed", "B": "no", "Z": "passed"}}
     assert call_order(rows) == ["Z", "A", "B"]
@@ -117,7 +117,9 @@ def test_the_order_of_filters_follows_from_the_failures() -> None:
         ),
     ],
 )
-def test_the_order_of_filters(rows: dict[str, dict[str, str]], want: list[str]) -> None:
+def test_filter_order_falls_back_to_the_default_profile_and_names(
+    rows: dict[str, dict[str, str]], want: list[str]
+) -> None:
     assert call_order(rows) == want
 
 
@@ -130,7 +132,7 @@ SCORED = SchedulingResults(
 )
 
 
-def test_scores_totals_and_the_margin() -> None:
+def test_annotations_yield_scores_totals_and_the_chosen_node() -> None:
     decision = read(SCORED)
     record = decision.record
     assert (record.node, record.total, record.ties, record.feasible_nodes) == ("n2", 290, 1, 2)
@@ -144,13 +146,13 @@ def test_scores_totals_and_the_margin() -> None:
     assert (failure.plugin, failure.message, failure.code) == ("F", "full, and cordoned", Code.UNSCHEDULABLE)
 
 
-def test_a_row_of_an_earlier_attempt_was_not_looked_at_in_this_one() -> None:
+def test_nodes_from_an_earlier_attempt_are_not_evaluated() -> None:
     decision = read(SCORED)
     assert not decision.examined[decision.names.index("gone")]
     assert decision.record.evaluated_nodes == 3
 
 
-def test_nodes_of_the_cluster_without_a_row_were_not_looked_at() -> None:
+def test_cluster_nodes_without_a_result_are_not_evaluated() -> None:
     decision = read(SCORED, nodes=("n0", "n1", "n2", "n3"))
     assert decision.names[0] == "n0"
     assert decision.allowed[0]
@@ -158,7 +160,7 @@ def test_nodes_of_the_cluster_without_a_row_were_not_looked_at() -> None:
     assert decision.record.evaluated_nodes == 3
 
 
-def test_nodes_that_pre_filter_left_out_say_so() -> None:
+def test_nodes_excluded_by_pre_filter_have_their_own_status() -> None:
     results = SchedulingResults(
         pre_filter_status={"NodeAffinity": "success", "VolumeZone": ""},
         pre_filter={"NodeAffinity": ["n1"]},
@@ -175,7 +177,7 @@ def test_nodes_that_pre_filter_left_out_say_so() -> None:
     ]
 
 
-def test_a_pre_filter_plugin_that_fails_ends_the_attempt() -> None:
+def test_a_failed_pre_filter_plugin_ends_the_attempt() -> None:
     results = SchedulingResults(pre_filter_status={"A": "success", "B": "no such claim", "C": ""})
     decision = read(results, nodes=("n1", "n2"))
     assert decision.pre_filter is not None
@@ -191,7 +193,7 @@ def test_a_pre_filter_plugin_that_fails_ends_the_attempt() -> None:
         pytest.param("0/2 nodes are available: 2 x.", "0/2 nodes are available: 2 x.", id="the pod's condition has it"),
     ],
 )
-def test_the_message_of_an_attempt_without_a_node(message: str, want: str) -> None:
+def test_an_unschedulable_attempt_has_the_condition_message_or_a_computed_one(message: str, want: str) -> None:
     results = SchedulingResults(
         filter={"n1": {"F": "Insufficient cpu, Insufficient memory"}, "n2": {"F": "Insufficient cpu"}},
         post_filter={"n1": {"DefaultPreemption": "preemption victim"}, "n2": {}},
@@ -200,7 +202,7 @@ def test_the_message_of_an_attempt_without_a_node(message: str, want: str) -> No
     assert (decision.record.message, decision.record.nominated_node) == (want, "n1")
 
 
-def test_a_node_that_passes_in_the_dry_run_of_preemption_only_does_not_fit() -> None:
+def test_a_node_that_passes_only_in_a_preemption_dry_run_is_infeasible() -> None:
     results = SchedulingResults(
         filter={"n1": {"F": "passed"}, "n2": {"F": "Insufficient cpu"}}, post_filter={"n1": {}, "n2": {}}
     )
@@ -212,7 +214,7 @@ def test_a_node_that_passes_in_the_dry_run_of_preemption_only_does_not_fit() -> 
     assert not decision.feasible.any()
 
 
-def test_other_weights_may_have_decided() -> None:
+def test_chosen_node_can_differ_from_best_total_when_weights_are_unknown() -> None:
     """Then the chosen node is not among the best by the totals that are shown."""
     results = SchedulingResults(
         filter={"n1": {"F": "passed"}, "n2": {"F": "passed"}},
@@ -223,7 +225,7 @@ def test_other_weights_may_have_decided() -> None:
     assert (read(results).record.ties, read(results).ties) == (0, ("n2",))
 
 
-def test_a_profile_without_score_plugins_takes_any_node_that_fits() -> None:
+def test_without_score_plugins_all_feasible_nodes_tie() -> None:
     results = SchedulingResults(filter={"n1": {"F": "passed"}, "n2": {"F": "passed"}}, selected_node="n2")
     record = read(results).record
     assert (record.feasible_nodes, record.ties, record.total) == (2, 2, 0)
@@ -243,7 +245,7 @@ def test_a_profile_without_score_plugins_takes_any_node_that_fits() -> None:
         ),
     ],
 )
-def test_what_extenders_said(answer: ExtenderFilterResult) -> None:
+def test_extender_results_become_filters_and_rejections(answer: ExtenderFilterResult) -> None:
     results = SchedulingResults(
         filter={"n1": {"F": "passed"}, "n2": {"F": "passed"}, "n3": {"F": "Insufficient cpu"}},
         selected_node="n1",
@@ -264,7 +266,7 @@ def test_what_extenders_said(answer: ExtenderFilterResult) -> None:
         pytest.param(SchedulingResults(reserve={"V": "success"}, bind={"B": "not today"}), id="Bind fails"),
     ],
 )
-def test_a_pod_that_lost_its_node_again_has_a_second_record(late: SchedulingResults) -> None:
+def test_a_pod_rejected_after_its_placement_has_a_second_record(late: SchedulingResults) -> None:
     store = store_of(replace(late, filter={"n1": {"F": "passed"}}, selected_node="n1"))
     assert [(store[number].outcome, store[number].message) for number in store.numbers_of("default/p")] == [
         (Outcome.SCHEDULED, ""),
@@ -273,7 +275,7 @@ def test_a_pod_that_lost_its_node_again_has_a_second_record(late: SchedulingResu
     assert all(store.is_annotated(number) for number in (0, 1))
 
 
-def test_a_plugin_that_waited_for_its_permit_is_no_refusal() -> None:
+def test_a_permit_wait_is_not_recorded_as_a_rejection() -> None:
     results = SchedulingResults(filter={"n1": {"F": "passed"}}, selected_node="n1", permit={"P": "wait"})
     store = store_of(results)
     assert len(store) == 1
@@ -283,7 +285,7 @@ def test_a_plugin_that_waited_for_its_permit_is_no_refusal() -> None:
 # The store.
 
 
-def test_annotated_attempts_do_not_count_in_the_digest() -> None:
+def test_annotated_attempts_do_not_change_the_digest() -> None:
     assert store_of(SCORED).digest() == DecisionStore(RecordLevel.FULL).digest()
 
 
@@ -295,14 +297,14 @@ def test_annotated_attempts_do_not_count_in_the_digest() -> None:
         pytest.param(RecordLevel.FULL, 1, 1, id="full"),
     ],
 )
-def test_the_record_level_counts_for_them(level: RecordLevel, summaries: int, full: int) -> None:
+def test_record_level_applies_to_annotated_attempts(level: RecordLevel, summaries: int, full: int) -> None:
     store = DecisionStore(level)
     store.add_annotated(annotated_attempt(SCORED, pod="default/p", attempt=1, time_ns=0))
     assert (store.memory()["summaries"], store.memory()["full"]) == (summaries, full)
     assert len(store) == 1
 
 
-def test_they_go_when_a_limit_is_reached() -> None:
+def test_retention_limits_apply_to_annotated_attempts() -> None:
     store = DecisionStore(RecordLevel.FULL, Retention(summaries=2, full=1))
     for number in range(4):
         store.add_annotated(annotated_attempt(SCORED, pod="default/p", attempt=number + 1, time_ns=number))
@@ -317,14 +319,14 @@ def test_they_go_when_a_limit_is_reached() -> None:
 # Hostile annotations.
 
 
-def test_annotations_that_make_too_many_cells_are_refused() -> None:
+def test_annotations_with_too_many_cells_are_refused() -> None:
     many = SchedulingResults(filter={f"n{number}": {f"P{number}": "passed"} for number in range(2000)})
     assert len(many.filter) ** 2 > MAX_CELLS
     with pytest.raises(InputError, match="result annotations: expected at most 1,000,000, got 4,000,000 cells"):
         read(many)
 
 
-def test_many_different_reasons_take_no_time() -> None:
+def test_thousands_of_different_reasons_are_read_quickly() -> None:
     """As many as fit into 256 KiB; a search among the reasons so far would take seconds."""
     many = SchedulingResults(filter={f"n{number}": {"F": f"reason {number}"} for number in range(8000)})
     decision = read(many)

@@ -155,7 +155,7 @@ def test_an_added_pod_wakes_pop(kind: str) -> None:
 
 
 @every_queue
-def test_a_move_wakes_pop(kind: str) -> None:
+def test_a_move_to_the_active_queue_wakes_pop(kind: str) -> None:
     """The clock stands, so no timer can help; the classic backoff is over because the clock was set first."""
     scene = Scene(kind, paused=True)
     scene.add("a")
@@ -191,7 +191,7 @@ def test_activating_a_pod_wakes_pop() -> None:
 
 
 @every_queue
-def test_what_is_done_to_the_opened_queue_wakes_pop(kind: str) -> None:
+def test_a_change_to_the_opened_queue_wakes_pop(kind: str) -> None:
     scene = Scene(kind)
     waiting = poppers(scene)
     with scene.queue.open() as opened:
@@ -210,7 +210,7 @@ def fail_into_backoff(scene: Scene, name: str) -> None:
 
 
 @queues_that_wait_for_backoff
-def test_the_end_of_a_backoff_wakes_pop_that_waited_before_the_failure(kind: str) -> None:
+def test_the_end_of_a_backoff_wakes_a_pop_that_started_before_the_failure(kind: str) -> None:
     """Pop waits for ever when the pod fails: it has to learn that a timer is due."""
     scene = Scene(kind, speed=10)
     scene.add("a")
@@ -224,7 +224,7 @@ def test_the_end_of_a_backoff_wakes_pop_that_waited_before_the_failure(kind: str
 
 
 @every_queue
-def test_the_timer_for_unschedulable_pods_wakes_pop(kind: str) -> None:
+def test_the_unschedulable_timeout_wakes_pop(kind: str) -> None:
     """A minute and a half or five and a half, in under a second."""
     scene = Scene(kind, speed=1000)
     scene.add("a")
@@ -236,7 +236,7 @@ def test_the_timer_for_unschedulable_pods_wakes_pop(kind: str) -> None:
 
 
 @queues_that_wait_for_backoff
-def test_a_clock_that_is_set_forward_wakes_pop(kind: str) -> None:
+def test_a_forward_clock_jump_wakes_pop(kind: str) -> None:
     scene = Scene(kind, paused=True)
     fail_into_backoff(scene, "a")
     waiting = poppers(scene)
@@ -247,7 +247,7 @@ def test_a_clock_that_is_set_forward_wakes_pop(kind: str) -> None:
 
 
 @every_queue
-def test_close_wakes_every_thread(kind: str) -> None:
+def test_close_wakes_all_threads(kind: str) -> None:
     queue = Scene(kind).queue
     found: list[object] = []
     threads = start(*[lambda: found.append(queue.pop())] * 8, *[lambda: found.append(queue.wait())] * 2)
@@ -260,7 +260,7 @@ def test_close_wakes_every_thread(kind: str) -> None:
 
 
 @every_queue
-def test_leaving_the_block_closes_the_queue(kind: str) -> None:
+def test_exiting_the_with_block_closes_the_queue(kind: str) -> None:
     scene = Scene(kind)
     with scene.queue as queue:
         waiting = poppers(scene)
@@ -287,7 +287,7 @@ def test_a_ready_pod_is_returned_without_waiting(kind: str) -> None:
 
 
 @every_queue
-def test_what_is_ready_in_a_closed_queue_can_still_be_popped(kind: str) -> None:
+def test_ready_pods_can_be_popped_after_close(kind: str) -> None:
     scene = Scene(kind)
     scene.add("a")
     scene.queue.close()
@@ -304,7 +304,7 @@ def test_what_is_ready_in_a_closed_queue_can_still_be_popped(kind: str) -> None:
         pytest.param("classic", False, id="the classic queue knows no early pops"),
     ],
 )
-def test_pods_that_back_off(kind: str, want: bool) -> None:
+def test_only_the_current_queue_pops_from_backoff_early(kind: str, want: bool) -> None:
     scene = Scene(kind, paused=True)
     fail_into_backoff(scene, "a")
     assert (scene.queue.pop(timeout_s=0.01) is not None) == want
@@ -312,7 +312,7 @@ def test_pods_that_back_off(kind: str, want: bool) -> None:
     assert (scene.queue.pop(timeout_s=0.01) is None) == want
 
 
-def test_a_pod_that_is_in_flight_already_is_discarded_and_the_wait_goes_on() -> None:
+def test_an_in_flight_pod_is_discarded_and_pop_keeps_waiting() -> None:
     queue = Scene("current").queue
     queue.add(pod("a"))
     assert queue.pop() is not None
@@ -330,7 +330,7 @@ def test_a_deleted_pod_is_not_popped(kind: str) -> None:
 
 @every_queue
 @pytest.mark.parametrize("method", ["pop", "wait"])
-def test_waiting_with_the_queue_open_is_refused(kind: str, method: str) -> None:
+def test_waiting_inside_an_open_block_is_refused(kind: str, method: str) -> None:
     """It would let other threads in, who must not see the queue in between."""
     queue = Scene(kind).queue
     with queue.open(), pytest.raises(RuntimeError, match="while it has the queue open"):
@@ -373,7 +373,7 @@ def test_unschedulable_pods_are_retried_at_multiples_of_30_s(kind: str, limit_s:
 
 
 @every_queue
-def test_timers_that_were_missed_run_before_anything_else(kind: str) -> None:
+def test_missed_timers_run_on_the_next_access(kind: str) -> None:
     """The machine slept for a day: the first use of the queue runs the timers."""
     scene = Scene(kind, paused=True)
     scene.add("a", "b", "c")
@@ -390,7 +390,7 @@ def test_timers_that_were_missed_run_before_anything_else(kind: str) -> None:
 @pytest.mark.parametrize(
     "backs_off", [pytest.param(False, id="an empty queue"), pytest.param(True, id="a backoff that lasts longer")]
 )
-def test_threads_that_wait_sleep(kind: str, backs_off: bool) -> None:
+def test_waiting_threads_do_not_poll(kind: str, backs_off: bool) -> None:
     # So slow that the backoff ends long after the test, on a busy machine too.
     scene = Scene(kind, speed=0.01)
     if backs_off:
@@ -401,7 +401,7 @@ def test_threads_that_wait_sleep(kind: str, backs_off: bool) -> None:
 
 
 @every_queue
-def test_a_standing_clock_keeps_nobody_busy(kind: str) -> None:
+def test_pop_does_not_poll_while_the_clock_is_paused(kind: str) -> None:
     scene = Scene(kind, paused=True)
     scene.add("a")
     scene.queue.fail(scene.popped(), unschedulable_plugins=P)
@@ -468,7 +468,7 @@ class Storm:
 
 
 @every_queue
-def test_many_threads_lose_no_pod_and_get_none_twice(kind: str) -> None:
+def test_concurrent_pops_return_each_pod_exactly_once(kind: str) -> None:
     storm = Storm(kind, producers=4, consumers=6, each=300)
     storm.run()
     assert sorted(storm.ended) == sorted(storm.pods)
@@ -480,7 +480,7 @@ def test_many_threads_lose_no_pod_and_get_none_twice(kind: str) -> None:
 
 
 @every_queue
-def test_no_wake_up_is_lost_when_pods_come_one_by_one(kind: str) -> None:
+def test_no_wake_up_is_lost_for_pods_added_one_by_one(kind: str) -> None:
     """Each pod is added only when the one before is popped: a single lost wake-up stops everything."""
     scene = Scene(kind)
     waiting = poppers(scene, 4)

@@ -54,7 +54,7 @@ def test_decisions_are_found_by_number_and_by_pod() -> None:
         decisions[3]
 
 
-def test_what_is_over_a_limit_goes_oldest_first_and_the_summary_stays() -> None:
+def test_records_over_a_limit_are_dropped_oldest_first() -> None:
     cluster = small_cluster()
     store = store_with(cluster, Retention(full=3, summaries=5))
     decide(cluster, 9)
@@ -71,7 +71,7 @@ def test_what_is_over_a_limit_goes_oldest_first_and_the_summary_stays() -> None:
     assert store.memory()["full"] == 3
 
 
-def test_full_records_go_when_they_are_too_old() -> None:
+def test_full_records_expire_after_their_maximum_age() -> None:
     cluster = small_cluster()
     store = store_with(cluster, Retention(full_age_ns=60 * SECOND))
     decide(cluster, 2)
@@ -86,7 +86,7 @@ def test_full_records_go_when_they_are_too_old() -> None:
     assert (store.oldest_full, store.memory()["full"]) == (2, 1)
 
 
-def test_bytes_are_limited_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_records_are_limited_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision_store, "MAX_CHANGED_ROWS", 4)
     cluster = small_cluster(nodes=8)
     store = store_with(cluster, Retention(full_bytes=14_000))
@@ -127,7 +127,7 @@ def bytes_per_decision(*, full: int, unlike: bool) -> tuple[float, float]:
 @pytest.mark.parametrize(
     "unlike", [pytest.param(False, id="pods of one template"), pytest.param(True, id="unlike pods")]
 )
-def test_records_take_no_more_memory_than_is_counted(unlike: bool) -> None:
+def test_counted_bytes_match_the_memory_of_full_records(unlike: bool) -> None:
     """Decisions beyond a small limit show what memory grows by anyway (pods, queue, attempts). Small records are counted double."""
     without, counted_without = bytes_per_decision(full=10, unlike=unlike)
     whole, counted = bytes_per_decision(full=1000, unlike=unlike)
@@ -143,7 +143,7 @@ def test_records_take_no_more_memory_than_is_counted(unlike: bool) -> None:
         pytest.param(RecordLevel.FULL, (3, 3, 3), id="everything"),
     ],
 )
-def test_the_level_says_how_much_is_kept(level: RecordLevel, want: tuple[int, int, int]) -> None:
+def test_record_level_selects_what_is_stored(level: RecordLevel, want: tuple[int, int, int]) -> None:
     cluster = small_cluster(level=level)
     decide(cluster, 3)
     store = cluster.decisions
@@ -154,7 +154,7 @@ def test_the_level_says_how_much_is_kept(level: RecordLevel, want: tuple[int, in
     assert store.digest() == full.decisions.digest()
 
 
-def test_the_level_can_be_set_while_it_runs() -> None:
+def test_the_record_level_can_be_changed_at_runtime() -> None:
     cluster = small_cluster(level=RecordLevel.OFF)
     decide(cluster, 2)
     cluster.decisions.level = RecordLevel.FULL
@@ -167,7 +167,7 @@ def test_the_level_can_be_set_while_it_runs() -> None:
         cluster.decisions.decision(4)
 
 
-def test_what_plugins_said_on_the_way_to_the_binding_is_kept_where_it_is_not_plain_success() -> None:
+def test_only_unsuccessful_late_plugin_results_are_stored() -> None:
     cluster = small_cluster()
     cluster.refuses.add("default/p")
     cluster.add(small_pod("p"), small_pod("q"))
@@ -180,6 +180,6 @@ def test_what_plugins_said_on_the_way_to_the_binding_is_kept_where_it_is_not_pla
 
 
 @pytest.mark.parametrize("limits", [{"summaries": 0}, {"full": -1}, {"full_bytes": -1}])
-def test_limits_below_zero_are_refused(limits: dict[str, int]) -> None:
+def test_invalid_retention_limits_are_refused(limits: dict[str, int]) -> None:
     with pytest.raises(InputError, match="retention"):
         Retention(**limits)

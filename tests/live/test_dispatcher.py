@@ -86,7 +86,7 @@ def dispatched(
     return asyncio.run(run())
 
 
-def test_pods_do_not_wait_for_one_another_and_those_of_one_pod_do() -> None:
+def test_requests_are_concurrent_across_pods_and_sequential_per_pod() -> None:
     a, b = pod("a"), pod("b")
 
     def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
@@ -98,12 +98,12 @@ def test_pods_do_not_wait_for_one_another_and_those_of_one_pod_do() -> None:
     assert engine.failed == []
 
 
-def test_a_refused_binding_comes_back() -> None:
+def test_a_refused_binding_is_reported_as_failed() -> None:
     _, _, engine, _ = dispatched([Bind(pod("a"), "n1")], lambda *_: None, status=409)
     assert engine.failed == ["n/a Bind DefaultBinder: no"]
 
 
-def test_a_binding_that_a_bug_of_ours_ends_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_while_sending_a_binding_is_reported_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object, **options: object) -> None:
         raise RuntimeError("a bug")
 
@@ -113,7 +113,7 @@ def test_a_binding_that_a_bug_of_ours_ends_comes_back(monkeypatch: pytest.Monkey
     assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
 
 
-def test_a_refusal_goes_to_the_scheduler_that_had_asked() -> None:
+def test_a_refusal_is_reported_to_the_requesting_generation() -> None:
     def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
         engine.generation = 4
 
@@ -122,7 +122,7 @@ def test_a_refusal_goes_to_the_scheduler_that_had_asked() -> None:
     assert engine.generations == [3, 3]
 
 
-def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_while_preparing_a_binding_is_reported_as_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: object) -> None:
         raise RuntimeError("a bug")
 
@@ -133,7 +133,7 @@ def test_bindings_that_can_not_even_be_begun_come_back(monkeypatch: pytest.Monke
     assert engine.failed == ["n/a Bind DefaultBinder: internal error"]
 
 
-def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_use_a_separate_connection_with_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_EVENTS", 3)
 
     def check(server: Server, events: Server, engine: Engine, dispatcher: Dispatcher) -> None:
@@ -145,7 +145,7 @@ def test_events_have_a_way_of_their_own_that_is_not_endless(monkeypatch: pytest.
     dispatched(events, check)
 
 
-def test_what_can_not_be_finished_in_time_is_left_and_nothing_is_begun_after_that() -> None:
+def test_drain_stops_at_its_deadline_and_later_actions_are_ignored() -> None:
     async def run() -> float:
         server = Server()
         connection = cast("ApiConnection", server)

@@ -58,7 +58,7 @@ class World:
         return [(reported.pod.partition("/")[2], reported.node, reported.agrees) for reported in self.verdicts]
 
 
-def test_any_of_our_best_nodes_is_agreement() -> None:
+def test_any_tied_best_node_counts_as_agreement() -> None:
     world = World(("a", "b", "c"))
     world.bind(world.create("p"), "b")
     assert world.turn() == [("p", "b", True)]
@@ -66,7 +66,7 @@ def test_any_of_our_best_nodes_is_agreement() -> None:
     assert (reported.our_node, reported.ties, reported.best) == ("b", 3, ("a", "b", "c"))
 
 
-def test_another_node_is_a_difference_and_from_then_on_so() -> None:
+def test_a_different_node_is_a_difference_and_is_adopted_for_later_pods() -> None:
     world = World()
     for name, node in (("p", "a"), ("q", "a")):
         world.bind(world.create(name), node)
@@ -80,7 +80,7 @@ def test_another_node_is_a_difference_and_from_then_on_so() -> None:
     assert world.dry_run.agreement.differences == {"another node": 1}
 
 
-def test_bindings_that_arrive_in_another_order_than_they_were_decided_agree() -> None:
+def test_bindings_that_arrive_out_of_order_agree() -> None:
     world = World(cpu="3")
     first, second, large = world.create("first"), world.create("second"), world.create("large", cpu="2")
     # Decided: first on a, large on b, second on a. The binding of the large one came last.
@@ -91,7 +91,7 @@ def test_bindings_that_arrive_in_another_order_than_they_were_decided_agree() ->
     assert [agrees for _, _, agrees in world.turn()] == [True, True, True]
 
 
-def test_a_refusal_is_compared_with_its_words() -> None:
+def test_unschedulable_attempts_are_compared_with_their_messages() -> None:
     world = World()
     words = "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, preemption: 0/2 nodes are available: "
     words += "2 Preemption is not helpful for scheduling."
@@ -107,7 +107,7 @@ def test_a_refusal_is_compared_with_its_words() -> None:
     )
 
 
-def test_what_was_refused_before_it_was_seen_is_not_compared() -> None:
+def test_attempts_from_before_the_start_are_not_compared() -> None:
     world = World()
     condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="of old")
     pod = make_pod("p").req(cpu="1").obj()
@@ -115,7 +115,7 @@ def test_what_was_refused_before_it_was_seen_is_not_compared() -> None:
     assert world.turn() == []
 
 
-def test_a_node_that_becomes_free_counts_for_pods_that_come_later() -> None:
+def test_room_freed_by_a_deletion_counts_for_later_pods() -> None:
     world = World(("a",), cpu="1")
     first = world.bind(world.create("first"), "a")
     world.turn()
@@ -124,7 +124,7 @@ def test_a_node_that_becomes_free_counts_for_pods_that_come_later() -> None:
     assert world.turn() == [("first", "a", True), ("second", "a", True)]
 
 
-def test_a_pod_that_goes_while_its_verdict_is_open_is_compared_before() -> None:
+def test_a_deleted_bound_pod_is_compared_before_its_removal() -> None:
     world = World()
     one = world.bind(world.create("one"), "a")
     two = world.bind(world.create("two"), "a")
@@ -135,14 +135,14 @@ def test_a_pod_that_goes_while_its_verdict_is_open_is_compared_before() -> None:
     assert world.turn()[2:] == [("three", "a", True)]
 
 
-def test_pods_of_other_schedulers_count_as_they_are() -> None:
+def test_pods_of_other_schedulers_occupy_room_but_are_not_compared() -> None:
     world = World(("a",), cpu="1")
     world.bind(world.create("theirs", scheduler_name="other"), "a")
     world.refuse(world.create("ours"), "no room")
     assert world.turn() == [("ours", "", True)]
 
 
-def test_a_pod_that_is_deleted_undecided_is_forgotten() -> None:
+def test_a_pod_deleted_before_its_decision_is_forgotten() -> None:
     world = World()
     world.delete(world.create("p"))
     world.bind(world.create("p"), "a")
@@ -150,7 +150,7 @@ def test_a_pod_that_is_deleted_undecided_is_forgotten() -> None:
 
 
 @pytest.mark.parametrize("count", [40])
-def test_pods_that_are_alike_are_decided_once_for_each_state(count: int) -> None:
+def test_many_equal_pods_bound_in_reverse_order_agree(count: int) -> None:
     world = World(tuple(f"n{number:02}" for number in range(count)), cpu="1")
     pods = [world.create(f"p{number:02}") for number in range(count)]
     for number, pod in enumerate(reversed(pods)):

@@ -54,7 +54,7 @@ def play(cluster: Cluster, plugin: type, step: tuple[str, str]) -> None:
 
 @settings(max_examples=150)
 @given(at=st.sampled_from(METHODS), steps=st.lists(STEPS, min_size=5, max_size=40))
-def test_every_pod_is_in_one_place(at: str, steps: list[tuple[str, str]]) -> None:
+def test_random_plugin_failures_lose_no_pod_and_leave_no_reservation(at: str, steps: list[tuple[str, str]]) -> None:
     plugin = make_troublemaker(at, "raise")
     cluster = Cluster(plugin)
     cluster.add(make_node("n0").capacity(cpu="3", memory="8Gi", pods="4").obj())

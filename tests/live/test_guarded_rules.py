@@ -113,7 +113,7 @@ def guarded(kind: type[Plugin[Any]], runner: PluginRunner, nodes: int) -> tuple[
 
 
 @pytest.mark.parametrize("kind", [ByRule, ByNode], ids=["a rule of its own", "one method for each node"])
-def test_a_pass_over_all_rows_and_one_over_some_are_a_few_calls(kind: type[Plugin[Any]]) -> None:
+def test_guarded_rules_need_few_calls_per_pass(kind: type[Plugin[Any]]) -> None:
     runner = CountingRunner()
     plugin, state = guarded(kind, runner, nodes=200)
     spec = plugin.compile(make_pod("p").obj(), state)
@@ -132,7 +132,7 @@ def test_a_pass_over_all_rows_and_one_over_some_are_a_few_calls(kind: type[Plugi
     runner.close()
 
 
-def test_a_rule_that_raises_is_a_failure_of_its_plugin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_a_rule_is_a_plugin_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     runner = CountingRunner()
     plugin, state = guarded(ByRule, runner, nodes=3)
     spec = plugin.compile(make_pod("p").obj(), state)

@@ -33,7 +33,7 @@ def asked(paths: list[str], problem: Callable[[], str] = lambda: "") -> Mapping[
     return asyncio.run(run())
 
 
-def test_all_is_well() -> None:
+def test_probes_and_metrics_succeed() -> None:
     assert asked(["livez", "readyz?verbose", "livez/ping", "metrics"]) == {
         "livez": (200, "ok"),
         "readyz?verbose": (200, "[+]ping ok\n[+]leaderElection ok\nreadyz check passed\n"),
@@ -42,7 +42,7 @@ def test_all_is_well() -> None:
     }
 
 
-def test_what_is_wrong_is_told() -> None:
+def test_a_failed_health_check_is_reported() -> None:
     failed = "[+]ping ok\n[-]leaderElection failed: lease is over\nlivez check failed\n"
     assert asked(["livez", "livez/ping", "livez?exclude=leaderElection", "livez/other"], lambda: "lease is over") == {
         "livez": (500, failed),
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_told() -> None:
     }
 
 
-def test_an_address_that_is_taken_is_refused() -> None:
+def test_an_address_in_use_is_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(InputError, match="address already in use"):
@@ -69,7 +69,7 @@ def test_an_address_that_is_taken_is_refused() -> None:
         pytest.param(0, None, "key.pem", "--tls-key: .*no --tls-cert", id="a key without its certificate"),
     ],
 )
-def test_what_can_not_be_served_is_refused_at_once(
+def test_invalid_server_options_are_refused(
     tmp_path: Path, port: int, certificate: str | None, key: str | None, want: str
 ) -> None:
     with pytest.raises(InputError, match=want):

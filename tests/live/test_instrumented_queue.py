@@ -12,7 +12,7 @@ def origins(cluster: Cluster, name: str) -> list[Origin | None]:
     return [cluster.decisions.origin(number) for number in cluster.decisions.numbers_of(f"default/{name}")]
 
 
-def test_a_new_pod_an_event_and_the_timer() -> None:
+def test_origins_distinguish_pod_add_timeout_and_node_add() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("big", cpu="50"))
     cluster.run()
@@ -29,7 +29,7 @@ def test_a_new_pod_an_event_and_the_timer() -> None:
     assert origins(cluster, "big")[-1] == Origin("NodeAdd", "active")
 
 
-def test_a_pod_that_failed_by_an_error_comes_back_from_the_backoff() -> None:
+def test_a_retry_after_an_error_has_a_backoff_origin() -> None:
     cluster = small_cluster()
     cluster.refuses.add("default/p")
     cluster.add(small_pod("p"))
@@ -41,7 +41,7 @@ def test_a_pod_that_failed_by_an_error_comes_back_from_the_backoff() -> None:
     assert again == Origin("ScheduleAttemptFailure", "active")
 
 
-def test_a_pod_that_waits_for_its_backoff_is_taken_early_where_nothing_else_is_ready() -> None:
+def test_a_pod_popped_early_from_backoff_has_its_event_as_origin() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("big", cpu="50"))
     cluster.run()
@@ -58,7 +58,7 @@ def gate_of(cluster: Cluster, name: str) -> GateStatus | None:
     return cluster.host.ask(look)
 
 
-def test_a_gate_is_told_with_its_words_while_it_holds() -> None:
+def test_a_gate_status_is_reported_while_the_pod_is_gated() -> None:
     cluster = small_cluster()
     cluster.add(make_pod("p").gate("quota").gate("budget").req(cpu="1").obj())
     cluster.run()
@@ -69,7 +69,7 @@ def test_a_gate_is_told_with_its_words_while_it_holds() -> None:
     assert cluster.nodes_of()["p"]
 
 
-def test_a_gate_that_failed_is_told_too() -> None:
+def test_an_exception_in_pre_enqueue_is_reported_as_gate_status() -> None:
     cluster = small_cluster(make_troublemaker("pre_enqueue", "raise"))
     cluster.add(small_pod("bad"))
     cluster.run()
@@ -79,7 +79,7 @@ def test_a_gate_that_failed_is_told_too() -> None:
     assert said.message.startswith("KeyError: 'zone'")
 
 
-def test_pods_that_are_bound_or_gone_are_forgotten() -> None:
+def test_bound_and_deleted_pods_are_forgotten() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("p"), small_pod("big", cpu="50"))
     cluster.run()

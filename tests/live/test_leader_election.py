@@ -82,7 +82,7 @@ def shape(spec: dict[str, Any]) -> tuple[Any, ...]:
     return bool(spec["holderIdentity"]), spec["leaseDurationSeconds"], spec["leaseTransitions"], same_instant
 
 
-def test_three_lives_leave_the_lease_as_it_was_recorded() -> None:
+def test_lease_states_over_three_runs_match_the_recording() -> None:
     recorded = json.loads(RECORDING.read_text())
     [reported] = [step["lease"] for step in recorded["steps"] if "lease" in step]
     server, seen = LeaseServer(), list[Any]()
@@ -113,7 +113,7 @@ def test_three_lives_leave_the_lease_as_it_was_recorded() -> None:
     assert 15 <= (server.now_ns - killed_ns) / SECOND <= 20
 
 
-def test_the_requests_are_the_recorded_ones() -> None:
+def test_leader_election_sends_the_recorded_requests() -> None:
     recorded = json.loads(RECORDING.read_text())
     first_life = [
         (call["method"], call["path"]) for call in recorded["observed"]["calls"] if call["at_ms"] < 4500
@@ -136,7 +136,7 @@ def test_the_requests_are_the_recorded_ones() -> None:
     assert event["message"] == "host_1 became leader"
 
 
-def test_a_leader_that_gets_no_answer_gives_up_after_the_renew_deadline() -> None:
+def test_a_leader_without_responses_resigns_after_the_renew_deadline() -> None:
     server = LeaseServer()
     leader = elector(server, "one")
     server.run(leader.acquire(), later(server, 1))
@@ -147,7 +147,7 @@ def test_a_leader_that_gets_no_answer_gives_up_after_the_renew_deadline() -> Non
     assert not leader.leads
 
 
-def test_a_leader_survives_a_write_by_somebody_else() -> None:
+def test_a_leader_survives_a_conflicting_write() -> None:
     server = LeaseServer()
     leader = elector(server, "one")
     server.run(leader.acquire(), later(server, 1))
@@ -157,7 +157,7 @@ def test_a_leader_survives_a_write_by_somebody_else() -> None:
     assert server.lease["metadata"]["resourceVersion"] == "42"
 
 
-def test_a_leader_whose_lease_was_taken_over_ends() -> None:
+def test_a_leader_stops_when_another_holder_takes_the_lease() -> None:
     server = LeaseServer()
     leader = elector(server, "one")
     server.run(leader.acquire(), later(server, 1))
@@ -170,7 +170,7 @@ def test_a_leader_whose_lease_was_taken_over_ends() -> None:
     assert server.lease["spec"]["holderIdentity"] == "two"
 
 
-def test_a_leader_tells_for_how_long_its_lease_is_over() -> None:
+def test_expired_for_seconds_counts_from_the_end_of_the_lease() -> None:
     server = LeaseServer()
     leader = elector(server, "one")
     assert leader.expired_for_seconds() == 0

@@ -130,18 +130,18 @@ def all_of_ours() -> dict[str, Shape]:
     return shapes(metrics.text().decode())
 
 
-def test_the_table_says_what_kube_scheduler_tells() -> None:
+def test_the_metrics_table_matches_kube_scheduler_output() -> None:
     reference = gzip.decompress(shared_path("reference", "kube-scheduler-metrics.txt.gz").read_bytes()).decode()
     assert facts() == shapes(reference)
 
 
-def test_every_metric_is_one_of_upstream_s_in_type_labels_and_buckets() -> None:
+def test_each_metric_matches_the_type_labels_and_buckets_of_upstream() -> None:
     ours, reference = all_of_ours(), facts()
     assert ours.keys() - reference.keys() == OURS
     assert {name: shape for name, shape in ours.items() if name not in OURS and shape != reference[name]} == {}
 
 
-def test_every_metric_of_upstream_s_is_there_or_the_documentation_says_why_not() -> None:
+def test_missing_upstream_metrics_are_documented() -> None:
     missing = facts().keys() - all_of_ours().keys()
     assert {name for name in missing if not name.startswith(LEFT_OUT)} == set()
     text = DOCUMENTATION.read_text()
@@ -149,7 +149,7 @@ def test_every_metric_of_upstream_s_is_there_or_the_documentation_says_why_not()
     assert [name for name in LEFT_OUT if not any(each.startswith(name) for each in missing)] == [], "it is there by now"
 
 
-def test_an_attempt_ends_with_the_binding() -> None:
+def test_a_bound_pod_counts_as_a_scheduled_attempt() -> None:
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
     run(scheduler, metrics, make_pod("p").req(cpu="100m").obj())
@@ -162,7 +162,7 @@ def test_an_attempt_ends_with_the_binding() -> None:
 
 
 @pytest.mark.parametrize("leaves", [False, True])
-def test_an_attempt_whose_binding_fails_is_an_error(leaves: bool) -> None:
+def test_a_failed_binding_counts_as_an_error(leaves: bool) -> None:
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
     pod = make_pod("p").req(cpu="100m").obj()
@@ -182,9 +182,7 @@ def test_an_attempt_whose_binding_fails_is_an_error(leaves: bool) -> None:
 
 
 @pytest.mark.parametrize(("allowed", "want"), [(True, "scheduled"), (False, "unschedulable")])
-def test_an_attempt_of_a_pod_that_waits_for_a_permit_ends_with_the_wait_or_the_binding(
-    allowed: bool, want: str
-) -> None:
+def test_a_permit_wait_is_counted_when_it_is_rejected_or_bound(allowed: bool, want: str) -> None:
     permit = make_recorder("A", [], {"permit": (Status(Code.WAIT), 10 * SECOND_NS)})
     scheduler = make_scheduler(permit, nodes=("n",))
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
@@ -201,7 +199,7 @@ def test_an_attempt_of_a_pod_that_waits_for_a_permit_ends_with_the_wait_or_the_b
     } == {f'scheduler_schedule_attempts_total{{profile="default-scheduler",result="{want}"}}': 1}
 
 
-def test_a_pod_that_is_preempted_while_it_is_being_bound_was_scheduled() -> None:
+def test_a_pod_preempted_during_binding_counts_as_scheduled() -> None:
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
     low = make_pod("p").req(cpu="100m").obj()
@@ -216,7 +214,7 @@ def test_a_pod_that_is_preempted_while_it_is_being_bound_was_scheduled() -> None
     assert found['scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}'] == 1
 
 
-def test_pods_without_a_node_are_counted_by_what_keeps_them() -> None:
+def test_pending_pods_are_counted_by_plugin_and_queue() -> None:
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
     run(scheduler, metrics, make_pod("large").req(cpu="9").obj())
@@ -229,7 +227,7 @@ def test_pods_without_a_node_are_counted_by_what_keeps_them() -> None:
     assert found['scheduler_pending_pods{queue="gated"}'] == 1
 
 
-def test_victims_are_counted_once_for_each_preemption() -> None:
+def test_preemption_attempts_and_victims_are_counted() -> None:
     scheduler = scheduler_with()
     metrics = SchedulerMetrics(lambda: None)
     vip, low = make_pod("vip").obj(), make_pod("low").obj()
@@ -241,7 +239,7 @@ def test_victims_are_counted_once_for_each_preemption() -> None:
 
 
 @pytest.mark.parametrize("leads", [True, False])
-def test_who_leads_is_told(leads: bool) -> None:
+def test_leader_election_status_is_reported(leads: bool) -> None:
     metrics = SchedulerMetrics(lambda: None)
     metrics.set_leading("kube-scheduler", leads=leads)
     found = samples(metrics)

@@ -9,7 +9,7 @@ from bayplan.testing import make_node, make_pod
 from bayplan.testing.object_builders import make_namespace
 
 
-def test_pods_come_last_and_those_with_a_node_before_those_that_wait() -> None:
+def test_objects_are_ordered_nodes_first_then_bound_then_pending_pods() -> None:
     mirror = ObjectMirror()
     waiting, bound = make_pod("waiting").obj(), make_pod("bound").node("n").obj()
     node, namespace = make_node("n").obj(), make_namespace("team")
@@ -19,7 +19,7 @@ def test_pods_come_last_and_those_with_a_node_before_those_that_wait() -> None:
     assert (len(mirror), mirror.pod("default/bound"), mirror.pod("default/nobody")) == (4, bound, None)
 
 
-def test_changes_are_followed() -> None:
+def test_the_mirror_applies_updates_and_deletions() -> None:
     mirror = ObjectMirror()
     old, new = make_pod("p").obj(), make_pod("p").node("n").obj()
     mirror.take(None, old)
@@ -31,7 +31,7 @@ def test_changes_are_followed() -> None:
 
 
 class TestQuarantine:
-    def test_a_pod_is_held_back_the_longer_the_more_often_it_broke_something(self) -> None:
+    def test_quarantine_time_doubles_up_to_a_maximum(self) -> None:
         mirror, quarantine = ObjectMirror(), Quarantine()
         pod = make_pod("p").obj()
         mirror.take(None, pod)
@@ -46,7 +46,7 @@ class TestQuarantine:
         assert waits[-1] == MAX_HOLD_NS
         assert not quarantine
 
-    def test_the_engine_does_not_hear_of_it_until_it_has_a_node_or_is_gone(self) -> None:
+    def test_changes_of_a_quarantined_pod_are_withheld_until_it_is_bound_or_deleted(self) -> None:
         quarantine = Quarantine()
         pod, labelled = make_pod("p").obj(), make_pod("p").label(app="web").obj()
         quarantine.put_pod(pod.key, 0)
@@ -58,7 +58,7 @@ class TestQuarantine:
         assert quarantine.holds_back(pod, None)
         assert not quarantine
 
-    def test_an_object_is_held_back_until_it_changes(self) -> None:
+    def test_an_object_is_quarantined_until_it_changes(self) -> None:
         quarantine = Quarantine()
         node, other = make_node("n").obj(), make_node("n").zone("a").obj()
         quarantine.put_object(node)

@@ -36,7 +36,7 @@ def point_of(at: str) -> str:
     ids=["an exception is reported with its line", "a sleep is cut off", "a loop is cut off"],
 )
 @pytest.mark.parametrize("at", [*CYCLE, *LATER])
-def test_a_failure_ends_its_own_cycle_with_an_error(at: str, how: str, want: str) -> None:
+def test_a_plugin_failure_ends_only_its_own_cycle_with_an_error(at: str, how: str, want: str) -> None:
     cluster = small_cluster(make_troublemaker(at, how), deadline_seconds=1.0)
     cluster.add(small_pod("bad"), small_pod("good"))
     cluster.run()
@@ -52,7 +52,7 @@ def test_a_failure_ends_its_own_cycle_with_an_error(at: str, how: str, want: str
 
 
 @pytest.mark.parametrize("at", [*CYCLE, *LATER])
-def test_the_pod_gets_its_node_once_the_plugin_behaves(at: str) -> None:
+def test_a_failed_pod_is_scheduled_once_the_plugin_works_again(at: str) -> None:
     plugin = make_troublemaker(at, "raise")
     cluster = small_cluster(plugin)
     cluster.add(small_pod("bad"), small_pod("good"))
@@ -76,7 +76,7 @@ def test_the_pod_gets_its_node_once_the_plugin_behaves(at: str) -> None:
         ("bind", "returned 42, wanted a Status"),
     ],
 )
-def test_an_answer_that_is_none_is_a_failure(at: str, want: str) -> None:
+def test_an_invalid_return_value_is_a_plugin_failure(at: str, want: str) -> None:
     cluster = small_cluster(make_troublemaker(at, "nonsense"))
     cluster.add(small_pod("bad"))
     cluster.run()
@@ -84,7 +84,7 @@ def test_an_answer_that_is_none_is_a_failure(at: str, want: str) -> None:
     cluster.check()
 
 
-def test_a_gate_that_fails_keeps_the_pod_out_until_something_happens() -> None:
+def test_a_failing_gate_keeps_the_pod_gated_until_the_next_event() -> None:
     plugin = make_troublemaker("pre_enqueue", "raise")
     cluster = small_cluster(plugin)
     cluster.add(small_pod("bad"), small_pod("good"))
@@ -98,7 +98,7 @@ def test_a_gate_that_fails_keeps_the_pod_out_until_something_happens() -> None:
 
 
 @pytest.mark.parametrize("at", ["unreserve", "post_bind", "post_filter", "stop_waiting"])
-def test_what_nobody_can_help_is_noted_and_passed_over(at: str) -> None:
+def test_exceptions_in_unreserve_post_bind_and_post_filter_do_not_block_pods(at: str) -> None:
     cluster = small_cluster(make_troublemaker(at, "raise"))
     cluster.refuses.add("default/bad")
     cluster.add(small_pod("bad"), small_pod("bad-and-big", cpu="100"), small_pod("good"))
@@ -113,7 +113,7 @@ def test_what_nobody_can_help_is_noted_and_passed_over(at: str) -> None:
     cluster.check()
 
 
-def test_reasons_that_can_not_be_told_end_the_cycle() -> None:
+def test_an_exception_in_reasons_ends_the_cycle() -> None:
     plugin = make_troublemaker("reasons", "raise")
     plugin.says = {"refuses": ("n0", "n1")}
     cluster = small_cluster(plugin)
@@ -123,7 +123,7 @@ def test_reasons_that_can_not_be_told_end_the_cycle() -> None:
     cluster.check()
 
 
-def test_a_plugin_whose_calls_never_end_is_not_called_any_more() -> None:
+def test_a_plugin_with_too_many_unfinished_calls_is_not_called() -> None:
     plugin = make_troublemaker("reserve", "sleep")
     cluster = small_cluster(plugin, deadline_seconds=0.05)
     cluster.add(*(small_pod(f"bad-{number}") for number in range(6)), small_pod("good"))

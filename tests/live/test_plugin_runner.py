@@ -28,14 +28,14 @@ def loops_for_ever() -> None:
         pass
 
 
-def test_what_is_returned_comes_back() -> None:
+def test_call_returns_the_plugin_result() -> None:
     runner = PluginRunner()
     assert runner.call("A", "Score", lambda left, right: left + right, 3, 4) == 7
     assert runner.failures == {}
     runner.close()
 
 
-def test_an_exception_is_told_with_its_line_and_kept_with_its_traceback() -> None:
+def test_an_exception_is_reported_with_its_line_and_traceback() -> None:
     runner = PluginRunner(now_ns=lambda: 77)
     assert fails(runner, raises).startswith("ValueError: no such zone (test_plugin_runner.py:")
     (incident,) = runner.incidents()
@@ -45,7 +45,7 @@ def test_an_exception_is_told_with_its_line_and_kept_with_its_traceback() -> Non
     assert runner.failures == {"A": 1}
 
 
-def test_a_call_that_takes_too_long_is_given_up_where_it_is() -> None:
+def test_a_call_is_cut_off_at_its_deadline() -> None:
     runner = PluginRunner(0.05)
     begin = time.monotonic()
     assert fails(runner, lambda: time.sleep(60)).startswith("cut off after 0.05s at <lambda>() (test_plugin_runner.py:")
@@ -54,7 +54,7 @@ def test_a_call_that_takes_too_long_is_given_up_where_it_is() -> None:
     assert runner.call("A", "Filter", lambda: "still works") == "still works"
 
 
-def test_a_loop_ends_after_it_was_given_up() -> None:
+def test_an_endless_loop_stops_after_its_deadline() -> None:
     runner = PluginRunner(0.05)
     assert "loops_for_ever()" in fails(runner, loops_for_ever)
     end = time.monotonic() + 5
@@ -77,7 +77,7 @@ def _is_looping(thread: threading.Thread) -> bool:
     return False
 
 
-def test_who_catches_the_end_of_its_time_is_interrupted_again_and_in_the_end_not_called() -> None:
+def test_a_plugin_that_catches_the_interrupt_is_not_called_until_its_calls_end() -> None:
     runner = PluginRunner(0.02)
     stop = threading.Event()
 
@@ -105,7 +105,7 @@ def test_who_catches_the_end_of_its_time_is_interrupted_again_and_in_the_end_not
         pytest.fail("the plugin is not called although its calls have ended")
 
 
-def test_a_plugin_that_calls_itself_stays_on_its_thread() -> None:
+def test_nested_plugin_calls_run_on_the_same_thread() -> None:
     runner = PluginRunner()
 
     def outer() -> tuple[int, int]:
@@ -116,7 +116,7 @@ def test_a_plugin_that_calls_itself_stays_on_its_thread() -> None:
     assert here == inner != threading.get_ident()
 
 
-def test_several_threads_may_call_at_once() -> None:
+def test_plugins_can_be_called_from_several_threads() -> None:
     runner, found = PluginRunner(), list[int]()
     both = threading.Barrier(2, timeout=5)
 
@@ -131,7 +131,7 @@ def test_several_threads_may_call_at_once() -> None:
     assert sorted(found) == [1, 2]
 
 
-def test_a_call_that_is_waited_for_is_shown() -> None:
+def test_a_blocking_plugin_call_is_reported_as_running() -> None:
     runner, release = PluginRunner(), threading.Event()
     thread = threading.Thread(target=runner.call, args=("A", "Permit", release.wait))
     thread.start()

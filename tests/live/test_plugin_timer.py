@@ -62,7 +62,7 @@ def spread(name: str) -> Pod:
 PODS = [small_pod("a"), small_pod("large", cpu="9"), small_pod("b", cpu="2"), small_pod("c")]
 
 
-def test_every_extension_point_of_a_cycle_is_told_once() -> None:
+def test_each_plugin_and_extension_point_is_timed_once_per_cycle() -> None:
     reported = Told()
     outcomes(scheduler_with(small_pod("a")), PluginTimer(reported, share=1.0))
     assert reported.plugins["NodeResourcesFit", "Filter"] == ["Success"]
@@ -74,7 +74,7 @@ def test_every_extension_point_of_a_cycle_is_told_once() -> None:
     assert reported.seconds > 0
 
 
-def test_a_pod_that_fits_nowhere_is_told_of_post_filter() -> None:
+def test_post_filter_is_timed_for_an_infeasible_pod() -> None:
     reported = Told()
     outcomes(scheduler_with(small_pod("large", cpu="9")), PluginTimer(reported, share=1.0))
     assert reported.plugins["DefaultPreemption", "PostFilter"] == ["Unschedulable"]
@@ -89,18 +89,18 @@ def test_a_pod_that_fits_nowhere_is_told_of_post_filter() -> None:
         pytest.param([0.5, 0.5, 0.5, 0.5], 0, id="none where chance wants none"),
     ],
 )
-def test_a_sample_of_cycles_is_looked_at(draws: list[float], want: int) -> None:
+def test_a_sample_of_cycles_is_timed(draws: list[float], want: int) -> None:
     reported = Told()
     outcomes(scheduler_with(*PODS), PluginTimer(reported, draw=iter(draws).__next__))
     assert len(reported.points.get("PreFilter", [])) == want
 
 
-def test_cycles_that_are_looked_at_decide_the_same() -> None:
+def test_timed_cycles_make_the_same_decisions() -> None:
     pods = [*PODS, *(spread(f"s{number}") for number in range(6))]
     assert outcomes(scheduler_with(*pods), PluginTimer(Told(), share=1.0)) == outcomes(scheduler_with(*pods), None)
 
 
-def test_plugins_are_as_they_were_afterwards_also_those_with_guards() -> None:
+def test_plugin_methods_are_restored_after_a_timed_cycle() -> None:
     runner = PluginRunner(1.0, now_ns=lambda: 0)
     scheduler = scheduler_with(*PODS)
     plugins: list[Plugin[Any]] = [plugin for each in scheduler.profiles.values() for plugin in each.plugins.values()]
@@ -120,7 +120,7 @@ def test_plugins_are_as_they_were_afterwards_also_those_with_guards() -> None:
     runner.close()
 
 
-def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
+def test_plugin_calls_on_other_threads_are_not_timed() -> None:
     reported = Told()
     scheduler = scheduler_with(small_pod("a"))
     plugins = scheduler.profiles["default-scheduler"].plugins

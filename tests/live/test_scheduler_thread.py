@@ -24,7 +24,7 @@ from bayplan.testing import make_node, make_pod
 from tests.live.hosts import SECOND, Cluster, make_troublemaker, small_cluster, small_pod
 
 
-def test_pods_are_scheduled_and_confirmed() -> None:
+def test_feasible_pods_are_bound_and_the_rest_is_unschedulable() -> None:
     cluster = small_cluster()
     cluster.add(*(small_pod(f"p{number}") for number in range(10)))
     cluster.run()
@@ -35,7 +35,7 @@ def test_pods_are_scheduled_and_confirmed() -> None:
     cluster.check()
 
 
-def test_nothing_is_scheduled_while_the_clock_stands_still() -> None:
+def test_pods_are_scheduled_only_by_steps_while_the_clock_is_paused() -> None:
     cluster = small_cluster()
     cluster.clock.jump(cluster.clock.now_ns() + 1)
     cluster.add(small_pod("a"), small_pod("b"))
@@ -50,7 +50,7 @@ def test_nothing_is_scheduled_while_the_clock_stands_still() -> None:
     assert cluster.host.step_decision().result(0) is False
 
 
-def test_who_asked_for_a_step_may_go_before_it_was_taken() -> None:
+def test_a_step_can_be_cancelled_before_it_runs() -> None:
     cluster = small_cluster()
     cluster.host.start()
     blocked, go_on = threading.Event(), threading.Event()
@@ -68,7 +68,7 @@ def test_who_asked_for_a_step_may_go_before_it_was_taken() -> None:
     assert not cluster.host.status().engine_failures
 
 
-def test_a_clock_that_goes_on_in_the_middle_of_a_turn_is_not_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clock_resumed_during_a_turn_wakes_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = small_cluster()
     host, turn = cluster.host, cluster.host.turn
     turned = threading.Event()
@@ -93,7 +93,7 @@ def test_a_clock_that_goes_on_in_the_middle_of_a_turn_is_not_overheard(monkeypat
     assert [action.pod.metadata.name for action in cluster.actions if isinstance(action, Bind)] == ["p"]
 
 
-def test_a_step_of_time_goes_to_the_next_timer() -> None:
+def test_a_time_step_advances_to_the_next_timer() -> None:
     cluster = small_cluster()
     cluster.refuses.add("default/p")
     cluster.add(small_pod("p"))
@@ -110,7 +110,7 @@ def test_a_step_of_time_goes_to_the_next_timer() -> None:
     assert cluster.host.status().binding_failures == 1
 
 
-def test_a_refused_binding_is_tried_again_after_its_backoff() -> None:
+def test_a_refused_binding_is_retried_after_backoff() -> None:
     cluster = small_cluster()
     cluster.refuses.add("default/p")
     cluster.add(small_pod("p"))
@@ -123,7 +123,7 @@ def test_a_refused_binding_is_tried_again_after_its_backoff() -> None:
     cluster.check()
 
 
-def test_a_refusal_of_an_earlier_generation_is_no_longer_of_interest() -> None:
+def test_a_refused_binding_of_another_generation_is_ignored() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("p"))
     cluster.host.at_this_instant()
@@ -140,7 +140,7 @@ def test_a_refusal_of_an_earlier_generation_is_no_longer_of_interest() -> None:
         pytest.param(7, 1, id="one of another generation is no longer of interest"),
     ],
 )
-def test_a_refused_eviction_is_the_business_of_the_scheduler_that_asked(generation: int | None, want: int) -> None:
+def test_a_refused_eviction_of_another_generation_is_ignored(generation: int | None, want: int) -> None:
     cluster = small_cluster()
     big = small_pod("big", cpu="100")
     cluster.add(big)
@@ -150,7 +150,7 @@ def test_a_refused_eviction_is_the_business_of_the_scheduler_that_asked(generati
     assert cluster.host.status().decisions == want
 
 
-def test_pods_of_other_schedulers_are_left_alone() -> None:
+def test_pods_of_other_schedulers_are_ignored() -> None:
     cluster = small_cluster()
     cluster.add(make_pod("theirs").scheduler("outside").req(cpu="1").obj(), small_pod("ours"))
     cluster.run()
@@ -174,7 +174,7 @@ def _schedulers_are_breakable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestReplacing:
-    def test_waiting_pods_are_tried_again_and_records_go_on(self) -> None:
+    def test_replace_retries_pending_pods_and_continues_records(self) -> None:
         cluster = small_cluster()
         cluster.add(small_pod("big", cpu="50"), small_pod("p"))
         cluster.run()
@@ -186,9 +186,7 @@ class TestReplacing:
         assert cluster.nodes_of() == {"big": "", "p": "n0"}
         cluster.check()
 
-    def test_what_the_one_before_wanted_is_handed_over_in_its_own_generation(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_replace_delivers_earlier_actions_in_the_old_generation(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster = small_cluster()
         host = cluster.host
         taken: list[tuple[str, int]] = []
@@ -208,7 +206,7 @@ class TestReplacing:
         assert host.generation == 1
         assert all(generation == 1 for name, generation in taken if name == "Bind")
 
-    def test_a_successor_that_breaks_once_has_taken_over_in_the_end(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_replacement_that_fails_on_one_object_succeeds_without_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster = small_cluster()
         cluster.add(small_pod("worst"), small_pod("p"))
         cluster.run()
@@ -225,7 +223,7 @@ class TestReplacing:
         assert cluster.host.ask(lambda scheduler: len(scheduler.pods)) == 1
 
     @pytest.mark.parametrize("threaded", [False, True], ids=["at once", "on a thread"])
-    def test_that_a_successor_breaks_again_and_again_is_told(
+    def test_a_replacement_that_keeps_failing_is_reported(
         self, monkeypatch: pytest.MonkeyPatch, threaded: bool
     ) -> None:
         cluster = small_cluster()
@@ -240,7 +238,7 @@ class TestReplacing:
             cluster.host.replace(cluster.make, timeout=30)
         cluster.host.stop()
 
-    def test_a_scheduler_that_can_not_be_made_changes_nothing(self) -> None:
+    def test_a_replacement_that_cannot_be_created_changes_nothing(self) -> None:
         cluster = small_cluster()
 
         def make() -> Scheduler:
@@ -273,7 +271,9 @@ class TestBugsOfOurs:
         monkeypatch.setattr(Breakable, method, fails)
         return cluster
 
-    def test_a_cycle_that_breaks_the_engine_is_told_and_the_rest_goes_on(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_engine_exception_in_one_cycle_is_reported_and_other_pods_are_scheduled(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         cluster = self.broken(monkeypatch, "worst")
         cluster.add(small_pod("a"), small_pod("worst"), small_pod("b"))
         cluster.run()
@@ -288,7 +288,7 @@ class TestBugsOfOurs:
         assert cluster.nodes_of()["worst"]
         cluster.check()
 
-    def test_an_object_that_breaks_the_engine_is_left_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_object_that_breaks_the_engine_is_quarantined(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("bayplan.live.engine_recovery.MIN_REST_SECONDS", 0.0)
         cluster = self.broken(monkeypatch, "worst", "handle")
         cluster.add(small_pod("a"), small_pod("worst"), small_pod("b"))
@@ -305,7 +305,7 @@ class TestBugsOfOurs:
         assert cluster.nodes_of()["worst"]
         cluster.check()
 
-    def test_bindings_that_nobody_takes_have_failed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_exception_in_on_actions_fails_the_bindings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster = small_cluster()
 
         def broken(actions: object) -> None:
@@ -320,7 +320,7 @@ class TestBugsOfOurs:
         assert cluster.nodes_of() == {"p": "n0"}
         cluster.check()
 
-    def test_without_a_way_to_make_another_it_stops_and_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_an_engine_without_a_factory_stops_on_an_internal_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
         cluster = self.broken(monkeypatch, "worst", "handle")
         host = SchedulerThread(cluster.make(), Clock(paused=True), lambda actions: None)
         host.post([ChangeEvent(ADDED, Pod, None, small_pod("worst"), 1)])
@@ -328,9 +328,7 @@ class TestBugsOfOurs:
         assert host.status().broken
         assert host.step_decision().result(0) is False
 
-    def test_each_failure_soon_after_another_is_followed_by_a_longer_rest(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_recovery_delays_double_after_repeated_failures(self, monkeypatch: pytest.MonkeyPatch) -> None:
         now = 100.0
         monkeypatch.setattr("bayplan.live.engine_recovery.time.monotonic", lambda: now)
         recovery, rests = EngineRecovery(), []
@@ -358,7 +356,7 @@ class TestThreads:
             assert time.monotonic() < end
             time.sleep(0.005)
 
-    def test_it_schedules_by_itself_and_ends(self) -> None:
+    def test_the_thread_schedules_posted_pods_and_stops(self) -> None:
         cluster = small_cluster()
         host = self.started(cluster)
         cluster.add(*(small_pod(f"p{number}") for number in range(6)))
@@ -367,7 +365,7 @@ class TestThreads:
         host.stop()
         assert not [thread for thread in threading.enumerate() if thread.name == "bayplan-engine"]
 
-    def test_a_question_that_gets_no_answer_in_time_says_why(self) -> None:
+    def test_a_timed_out_question_names_the_running_plugin(self) -> None:
         cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=3.0)
         host = self.started(cluster)
         cluster.add(small_pod("bad"))
@@ -379,7 +377,7 @@ class TestThreads:
         assert host.ask(lambda scheduler: 7, timeout=30) == 7
         host.stop()
 
-    def test_it_is_replaced_when_its_bindings_are_known(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_replace_waits_for_pending_bindings(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(scheduler_thread, "DRAIN_SECONDS", 30.0)
         cluster = small_cluster()
         host = self.started(cluster)
@@ -395,7 +393,7 @@ class TestThreads:
         assert host.ask(lambda scheduler: [*scheduler.state.pods]) == ["default/p"]
         host.stop()
 
-    def test_timers_run_in_the_time_of_the_clock(self) -> None:
+    def test_timers_run_in_clock_time(self) -> None:
         cluster = small_cluster()
         cluster.clock.set_speed(1000.0)
         host = self.started(cluster)

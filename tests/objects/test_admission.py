@@ -71,13 +71,13 @@ def test_pods_get_the_priority_of_their_class(
     assert (got.priority, got.preemption_policy, got.priority_class_name) == want
 
 
-def test_a_class_that_does_not_exist_is_refused() -> None:
+def test_a_missing_priority_class_is_refused() -> None:
     want = "Pod n/p $.spec.priorityClassName: expected the name of a PriorityClass, got 'nope'"
     with pytest.raises(InputError, match=f"^{re.escape(want)}$"):
         PriorityClasses([HIGH]).resolve(pod_of(priorityClassName="nope"))
 
 
-def test_classes_are_found_by_name() -> None:
+def test_priority_classes_are_found_by_name() -> None:
     classes = PriorityClasses([HIGH])
     assert classes.find("high") is HIGH
     assert classes.find("system-node-critical") is SYSTEM_PRIORITY_CLASSES[0]
@@ -106,7 +106,9 @@ UNREACHABLE = ("node.kubernetes.io/unreachable", "Exists", "NoExecute", 300)
         ),
     ],
 )
-def test_pods_stay_a_while_on_a_node_that_is_gone(tolerations: list[object], want: list[tuple[object, ...]]) -> None:
+def test_pods_get_default_tolerations_for_unreachable_nodes(
+    tolerations: list[object], want: list[tuple[object, ...]]
+) -> None:
     pod = pod_of(tolerations=tolerations)
     got = with_default_tolerations(pod)
     added = got.spec.tolerations[len(pod.spec.tolerations) :]
@@ -134,7 +136,7 @@ LABELS = {"app": "web", "team": "blue"}
 SAME_APP, OTHER_TEAM = expression("app", "In", "web"), expression("team", "NotIn", "blue")
 
 
-def test_label_keys_become_expressions_of_the_selector() -> None:
+def test_label_keys_are_merged_into_label_selectors() -> None:
     pod = with_label_keys(pod_of(LABELS, **terms(labelSelector={"matchLabels": {"a": "b"}})))
     spread = {"matchLabels": {"a": "b"}, "matchExpressions": [SAME_APP]}
     want = terms(labelSelector={"matchLabels": {"a": "b"}, "matchExpressions": [SAME_APP, OTHER_TEAM]})
@@ -142,14 +144,14 @@ def test_label_keys_become_expressions_of_the_selector() -> None:
     assert encode(pod)["spec"] == want
 
 
-def test_the_gate_of_spreading_leaves_its_selectors_alone() -> None:
+def test_topology_spread_selectors_are_unchanged_if_the_gate_is_off() -> None:
     pod = pod_of(LABELS, **terms(labelSelector={}))
     merged = with_label_keys(pod, topology_spread=False)
     assert merged.spec.topology_spread_constraints is pod.spec.topology_spread_constraints
     assert merged.spec.affinity != pod.spec.affinity
 
 
-def test_without_selector_labels_or_keys_nothing_is_done() -> None:
+def test_a_pod_without_selector_labels_or_keys_is_unchanged() -> None:
     for pod in (
         pod_of(LABELS, **terms()),
         pod_of(None, **terms(labelSelector={})),

@@ -37,7 +37,7 @@ def comparable(value: object) -> object:
     return value
 
 
-def test_pods_get_upstreams_defaults() -> None:
+def test_pod_defaults_match_upstream() -> None:
     """400 random pods."""
     lines = read_golden("defaults")
     assert len(lines) == 400
@@ -332,7 +332,7 @@ def test_objects_get_their_defaults(kind: str, fields: Json, want: Json) -> None
     assert default_object(item) is item
 
 
-def test_the_gate_of_pod_level_resources_leaves_them_as_they_are() -> None:
+def test_pod_level_resources_get_no_defaults_if_the_gate_is_off() -> None:
     pod = convert({"spec": {"resources": {"limits": {"cpu": "1"}}}}, Pod)
     resources = default_pod(pod, pod_level_resources=False).spec.resources
     assert resources is not None
@@ -347,7 +347,7 @@ def test_the_gate_of_pod_level_resources_leaves_them_as_they_are() -> None:
         pytest.param(["0.5Gi", "64Mi"], {"cpu": "1"}, False, id="no overhead with it, so that it does not matter"),
     ],
 )
-def test_requests_from_containers_stay_decimals_beside_overhead(
+def test_defaulted_pod_level_requests_keep_the_decimal_form_needed_for_overhead(
     amounts: list[str], overhead: dict[str, str], want: bool
 ) -> None:
     containers = [{"resources": {"requests": {"memory": amount}}} for amount in amounts]
@@ -358,7 +358,7 @@ def test_requests_from_containers_stay_decimals_beside_overhead(
     assert (quantity.value(), quantity.is_decimal) == (576 * 2**20, want)
 
 
-def test_an_object_is_left_alone() -> None:
+def test_defaulting_does_not_modify_the_original_object() -> None:
     pod = convert({"spec": {"containers": [{"resources": {"limits": {"cpu": "1"}}}]}}, Pod)
     before = msgspec.json.encode(pod)
     assert default_pod(pod) != pod
@@ -377,12 +377,12 @@ def test_an_object_is_left_alone() -> None:
         pytest.param("1e-7", "1e-3", id="exponents stay exponents"),
     ],
 )
-def test_amounts_are_rounded_up_to_thousandths(quantity: QuantityLike, want: QuantityLike) -> None:
+def test_quantities_are_rounded_up_to_milli_units(quantity: QuantityLike, want: QuantityLike) -> None:
     assert round_up_to_milli(quantity) == want
 
 
 @given(st.integers(-(10**12), 10**12))
-def test_rounding_goes_away_from_zero_to_the_next_thousandth(nanos: int) -> None:
+def test_rounding_goes_away_from_zero_to_the_next_milli_unit(nanos: int) -> None:
     rounded = nano_value(round_up_to_milli(f"{nanos}n"))
     assert rounded % 10**6 == 0
     assert 0 <= (abs(rounded) - abs(nanos)) < 10**6

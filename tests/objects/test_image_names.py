@@ -17,11 +17,11 @@ from tests.objects.test_requests import pod_of
         pytest.param("", ":latest", id="no name"),
     ],
 )
-def test_image_names_have_a_tag(name: str, want: str) -> None:
+def test_normalized_image_names_have_a_tag(name: str, want: str) -> None:
     assert normalized_image_name(name) == want
 
 
-def test_images_of_init_containers_and_volumes_count() -> None:
+def test_container_images_include_init_containers_and_image_volumes() -> None:
     pod = pod_of(
         {
             "containers": [{"image": "a"}, {"image": "a"}],

@@ -43,7 +43,7 @@ def pod_document(**spec: object) -> Json:
 # --- the table ---
 
 
-def test_every_kind_stands_in_the_table_once() -> None:
+def test_every_kind_is_in_the_table_once() -> None:
     names = [(version, row.kind) for row in KINDS for version in row.api_versions]
     assert len(names) == len(set(names))
     assert len({row.plural for row in KINDS}) == len(KINDS)
@@ -73,7 +73,7 @@ def test_every_kind_stands_in_the_table_once() -> None:
         pytest.param("v1", "pod", None, id="a kind in small letters"),
     ],
 )
-def test_versions_are_read_where_the_fields_are_the_same(api_version: str, kind: str, want: str | None) -> None:
+def test_api_versions_with_the_same_fields_are_accepted(api_version: str, kind: str, want: str | None) -> None:
     row = find_kind(api_version, kind)
     assert (row and row.api_version) == want
 
@@ -81,7 +81,7 @@ def test_versions_are_read_where_the_fields_are_the_same(api_version: str, kind:
 # --- decoding and encoding ---
 
 
-def test_a_document_becomes_the_struct_of_its_kind() -> None:
+def test_a_document_is_decoded_to_the_struct_of_its_kind() -> None:
     item = decode(
         {"apiVersion": "apps/v1beta2", "kind": "Deployment", "metadata": {"name": "d"}, "spec": {"replicas": 0}}
     )
@@ -95,11 +95,11 @@ def test_a_document_becomes_the_struct_of_its_kind() -> None:
     }
 
 
-def test_unknown_fields_are_passed_over() -> None:
+def test_unknown_fields_are_ignored() -> None:
     assert decode({**pod_document(unknown={"a": [None]}), "extra": 1}) == decode(pod_document())
 
 
-def test_irregular_names_are_those_of_the_api() -> None:
+def test_irregular_field_names_match_the_api() -> None:
     source = {"volumeID": "v", "fsType": "ext4"}
     pod = decode(pod_document(volumes=[{"name": "a", "awsElasticBlockStore": source}], hostPID=True))
     assert isinstance(pod, Pod)
@@ -110,7 +110,7 @@ def test_irregular_names_are_those_of_the_api() -> None:
     assert spec == {"volumes": [{"name": "a", "awsElasticBlockStore": source}], "hostPID": True}
 
 
-def test_json_is_decoded_as_documents_are() -> None:
+def test_json_decodes_like_a_document() -> None:
     documents = [pod_document(priority=5), pod_document(containers=None)]
     for document in documents:
         assert decode_json(json.dumps(document), Pod) == decode(document)
@@ -139,7 +139,7 @@ def test_json_is_decoded_as_documents_are() -> None:
         ),
     ],
 )
-def test_null_is_what_go_makes_of_it(document: Json, want: Json) -> None:
+def test_null_values_are_decoded_like_in_go(document: Json, want: Json) -> None:
     got, wanted = convert(document, Pod), convert(want, Pod)
     if "cpu" in str(want):
         amount = got.spec.containers[0].resources.requests["cpu"]
@@ -204,7 +204,7 @@ def changed_at(path: tuple[str | int, ...], *, remove: bool) -> Json:
     return document
 
 
-def test_a_null_field_is_an_absent_field_wherever_it_stands() -> None:
+def test_a_null_field_decodes_like_a_missing_field() -> None:
     paths = [path for path in struct_fields(RICH) if path[0] in ("metadata", "spec")]
     assert len(paths) > 30
     for path in paths:
@@ -325,7 +325,7 @@ def test_a_null_field_is_an_absent_field_wherever_it_stands() -> None:
         ),
     ],
 )
-def test_a_mistake_is_told_with_its_path(document: Json, want: str) -> None:
+def test_a_decoding_error_contains_the_path(document: Json, want: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(want)}$"):
         decode(document)
     with pytest.raises(InputError, match=f"^a.yaml:3 {re.escape(want)}$"):
@@ -340,18 +340,18 @@ def test_a_mistake_is_told_with_its_path(document: Json, want: str) -> None:
         pytest.param('{"spec":{"priority":"x"}}', "$.spec.priority: expected an integer, got 'x'", id="a wrong type"),
     ],
 )
-def test_a_mistake_in_json_is_told_with_its_path(text: str, want: str) -> None:
+def test_a_json_decoding_error_contains_the_path(text: str, want: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(want)}$"):
         decode_json(text, Pod)
 
 
-def test_long_values_are_cut_in_errors() -> None:
+def test_long_values_are_truncated_in_errors() -> None:
     with pytest.raises(InputError) as caught:
         decode(pod_document(priority="x" * 500))
     assert caught.value.got == "'" + "x" * 76 + "..."
 
 
-def test_objects_are_named_by_what_they_say() -> None:
+def test_describe_returns_kind_and_name() -> None:
     assert describe({"kind": "Node", "metadata": {"name": "n"}}) == "Node n"
     assert describe({"metadata": {"name": 5}}) == "object"
 
@@ -364,7 +364,7 @@ JSON_VALUES = st.recursive(
 
 
 @given(st.sampled_from(list(struct_fields(RICH))), JSON_VALUES)
-def test_any_value_anywhere_decodes_or_is_told(path: tuple[str | int, ...], value: object) -> None:
+def test_any_value_in_any_field_decodes_or_raises_input_error(path: tuple[str | int, ...], value: object) -> None:
     document = changed_at(path, remove=False)
     place: Any = document
     for step in path[:-1]:
@@ -406,7 +406,7 @@ def all_structs(base: type[ApiStruct] = ApiStruct) -> Iterator[type[ApiStruct]]:
         yield from all_structs(struct)
 
 
-def test_every_field_is_one_of_upstreams_and_nullable_where_it_has_a_pointer() -> None:
+def test_struct_fields_match_upstreams_names_and_pointers() -> None:
     upstream: dict[str, list[dict[str, str]]] = {}
     for line in read_golden("fields"):
         upstream.setdefault(line["type"].split(".")[-1], []).append(line["fields"])
@@ -443,7 +443,7 @@ FAMILIES += ["node_name_ports", "inter_pod_affinity", "image_locality", "nominat
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_object_of_the_recorded_cases_decodes(family: str) -> None:
+def test_every_recorded_object_round_trips(family: str) -> None:
     decoded = 0
     with gzip.open(shared_path("conformance", "cycles", f"{family}.jsonl.gz"), "rt") as lines:
         for line in lines:
@@ -454,7 +454,7 @@ def test_every_object_of_the_recorded_cases_decodes(family: str) -> None:
     assert decoded > 300
 
 
-def test_structs_are_shared_where_they_are_defaults() -> None:
+def test_default_structs_are_shared_but_maps_are_not() -> None:
     one, two = convert({}, Pod), convert({}, Pod)
     assert one.spec is two.spec
     assert one.metadata is two.metadata
@@ -462,6 +462,6 @@ def test_structs_are_shared_where_they_are_defaults() -> None:
     assert one_status.capacity is not two_status.capacity
 
 
-def test_the_structs_of_plain_kinds_have_their_defaults() -> None:
+def test_missing_specs_get_the_defaults_of_their_struct() -> None:
     assert convert({}, PodDisruptionBudget).spec.selector is None
     assert convert({}, ResourceSlice).spec.devices == ()

@@ -29,7 +29,7 @@ SECOND = 1_000_000_000
         pytest.param("2024-02-29T00:00:00Z", 1_709_164_800 * SECOND, id="a leap day"),
     ],
 )
-def test_timestamps_become_nanoseconds(text: str, want: int) -> None:
+def test_timestamps_are_parsed_to_nanoseconds(text: str, want: int) -> None:
     assert parse_time_ns(text) == want
 
 
@@ -48,7 +48,7 @@ def test_timestamps_become_nanoseconds(text: str, want: int) -> None:
         pytest.param("", id="nothing"),
     ],
 )
-def test_other_texts_are_refused(text: str) -> None:
+def test_invalid_timestamps_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="timestamp: expected"):
         parse_time_ns(text)
 
@@ -57,13 +57,13 @@ def test_other_texts_are_refused(text: str) -> None:
     st.datetimes(min_value=datetime(1, 1, 2), max_value=datetime(9999, 12, 30)),
     st.integers(-23 * 60, 23 * 60),
 )
-def test_the_standard_library_agrees(moment: datetime, offset_minutes: int) -> None:
+def test_parse_time_ns_matches_the_standard_library(moment: datetime, offset_minutes: int) -> None:
     zoned = moment.replace(tzinfo=timezone(timedelta(minutes=offset_minutes)))
     want = (zoned - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000
     assert parse_time_ns(zoned.isoformat()) == want
 
 
-def test_the_controller_is_the_first_owner_that_says_so() -> None:
+def test_the_controller_is_the_first_owner_marked_as_controller() -> None:
     owners = (
         OwnerReference(name="a"),
         OwnerReference(name="b", controller=False),
@@ -74,19 +74,19 @@ def test_the_controller_is_the_first_owner_that_says_so() -> None:
     assert ObjectMeta(owner_references=owners[:2]).controller() is None
 
 
-def test_keys_have_a_namespace_where_there_is_one() -> None:
+def test_keys_contain_the_namespace_if_present() -> None:
     assert Pod(metadata=ObjectMeta(name="p", namespace="n")).key == "n/p"
     assert Node(metadata=ObjectMeta(name="n")).key == "n"
 
 
-def test_nothing_changed_gives_the_same_object() -> None:
+def test_changed_returns_the_same_object_if_nothing_changes() -> None:
     meta = ObjectMeta(name="a", labels={"x": "1"})
     assert changed(meta, name="a", labels={"x": "1"}) is meta
     assert changed(meta, name="b").name == "b"
     assert meta.name == "a"
 
 
-def test_nothing_mapped_gives_the_same_tuple() -> None:
+def test_mapped_returns_the_same_tuple_if_nothing_changes() -> None:
     items = ("a", "b")
     assert mapped(lambda item: item, items) is items
     assert mapped(str.upper, items) == ("A", "B")

@@ -93,15 +93,15 @@ VALUE = (
         pytest.param(check_label_value, "v" * 64, ("must be no more than 63 bytes",), id="a long value"),
     ],
 )
-def test_names_are_judged_in_upstreams_words(check: Check, value: str, want: tuple[str, ...]) -> None:
+def test_invalid_names_give_upstreams_messages(check: Check, value: str, want: tuple[str, ...]) -> None:
     assert check(value) == want
 
 
 @given(st.text("aZ0-_.", max_size=6))
-def test_a_key_is_a_value_that_is_not_empty(text: str) -> None:
+def test_an_unprefixed_qualified_name_is_a_nonempty_label_value(text: str) -> None:
     assert bool(check_qualified_name(text)) == (not text or bool(check_label_value(text)))
 
 
 @given(st.text("aA1-.", max_size=6))
-def test_a_label_is_a_subdomain_without_dots(text: str) -> None:
+def test_a_dns_label_is_a_subdomain_without_dots(text: str) -> None:
     assert (not check_dns1123_label(text)) == (not check_dns1123_subdomain(text) and "." not in text)

@@ -31,7 +31,7 @@ def describe(quantity: Quantity) -> dict[str, object]:
     }
 
 
-def test_quantities_are_read_added_compared_and_printed_as_upstream_does() -> None:
+def test_quantities_are_parsed_computed_and_formatted_like_upstream() -> None:
     """4,000 random texts, in pairs."""
     lines = read_golden("quantities")
     assert len(lines) == 4000
@@ -74,7 +74,7 @@ def test_quantities_are_read_added_compared_and_printed_as_upstream_does() -> No
         pytest.param("1e4294967298", 100, 100000, id="an exponent wraps at 32 bits"),
     ],
 )
-def test_amounts_round_up_and_overflow_as_upstream_does(text: str, want_value: int, want_milli: int) -> None:
+def test_values_round_up_and_overflow_like_upstream(text: str, want_value: int, want_milli: int) -> None:
     quantity = Quantity.parse(text)
     assert (quantity.value(), quantity.milli_value()) == (want_value, want_milli)
     assert (value(text), milli_value(text)) == (want_value, want_milli)
@@ -96,7 +96,7 @@ def test_amounts_round_up_and_overflow_as_upstream_does(text: str, want_value: i
         pytest.param("0Ki", "0", id="zero has no suffix"),
     ],
 )
-def test_texts_are_canonical(text: str, want: str) -> None:
+def test_quantities_are_formatted_canonically(text: str, want: str) -> None:
     assert str(Quantity.parse(text)) == want
 
 
@@ -121,7 +121,7 @@ def test_texts_are_canonical(text: str, want: str) -> None:
         pytest.param("NaN", id="nan"),
     ],
 )
-def test_other_texts_are_refused(text: str) -> None:
+def test_invalid_quantities_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="expected a quantity"):
         Quantity.parse(text)
 
@@ -139,11 +139,11 @@ def test_other_texts_are_refused(text: str) -> None:
         pytest.param("\u00a02\n", 2000, id="any spaces around a text"),
     ],
 )
-def test_documents_may_hold_numbers_and_spaces(document: str | float, want: int) -> None:
+def test_documents_may_contain_numbers_and_surrounding_spaces(document: str | float, want: int) -> None:
     assert milli_value(document) == want
 
 
-def test_huge_exponents_are_not_computed() -> None:
+def test_huge_exponents_compare_but_cannot_be_added() -> None:
     huge = Quantity.parse("1e2000000000")
     assert huge > Quantity.parse("1E")
     assert -huge < Quantity.parse("0")
@@ -152,7 +152,7 @@ def test_huge_exponents_are_not_computed() -> None:
         huge + Quantity.parse("1")
 
 
-def test_zero_and_equal_amounts_compare_and_hash_alike() -> None:
+def test_equal_quantities_compare_and_hash_equal() -> None:
     assert Quantity.parse("0Ki") == Quantity.parse("0e5") == Quantity.parse("-0")
     assert len({Quantity.parse(text) for text in ("1000m", "1", "1e0", "0.001k")}) == 1
     assert Quantity.parse("1") != "1"
@@ -165,7 +165,7 @@ EXPONENTS = st.integers(-9, 12).map("e{}".format)
 
 
 @given(NUMBERS, SUFFIXES | EXPONENTS)
-def test_the_naive_oracle_agrees_inside_int64(number: str, suffix: str) -> None:
+def test_quantities_match_the_naive_oracle_within_int64(number: str, suffix: str) -> None:
     quantity = Quantity.parse(number + suffix)
     want = exact(number, suffix)
     assert nano_value(number + suffix) == want * 10**9
@@ -186,7 +186,7 @@ def test_sums_are_exact(parts: list[tuple[str, str]]) -> None:
 
 
 @given(st.text("0123456789.+-eEinumkKMGTP \u00a0\n", max_size=8))
-def test_the_pattern_of_documents_lets_through_what_the_parser_reads(text: str) -> None:
+def test_quantity_pattern_and_parser_accept_the_same_texts(text: str) -> None:
     try:
         parse_quantity(text)
     except InputError:
@@ -196,5 +196,5 @@ def test_the_pattern_of_documents_lets_through_what_the_parser_reads(text: str) 
 
 
 @given(st.integers(-(2**70), 2**70))
-def test_wrapping_is_that_of_int64(number: int) -> None:
+def test_wrap_int64_wraps_like_int64(number: int) -> None:
     assert wrap_int64(number) == int.from_bytes((number % 2**64).to_bytes(8, "little"), "little", signed=True)

@@ -38,7 +38,7 @@ def with_columns(amounts: Amounts) -> Amounts:
     return dict.fromkeys(COLUMNS, 0) | amounts
 
 
-def test_requests_are_upstreams_in_every_use() -> None:
+def test_requests_match_upstream_for_every_use() -> None:
     """800 random pods: sidecars, overhead, pod-level resources, resizes, negative and overflowing amounts."""
     lines = read_golden("requests")
     assert len(lines) == 800
@@ -143,18 +143,18 @@ def container(name: str = "c", *, sidecar: bool = False, **requests: Any) -> dic
         ),
     ],
 )
-def test_the_filter_compares_the_most_demanding_moment(spec: dict[str, object], want: Amounts) -> None:
+def test_fit_requests_is_the_maximum_over_the_pods_lifetime(spec: dict[str, object], want: Amounts) -> None:
     assert fit_requests(pod_of(spec)) == want
 
 
-def test_the_gate_of_pod_level_resources_leaves_them_out() -> None:
+def test_pod_level_resources_are_ignored_if_the_gate_is_off() -> None:
     pod = pod_of({"containers": [container(cpu="1")], "resources": {"requests": {"cpu": "3"}}})
     assert fit_requests(pod, RequestGates(pod_level_resources=False)) == {"cpu": 1000}
     assert balance_requests(pod, RequestGates(pod_level_resources=False)) == {"cpu": 1000}
     assert accounted_requests(pod, RequestGates(pod_level_resources=False)).requests == {"cpu": 1000}
 
 
-def test_the_score_counts_defaults_and_no_pod_level_resources() -> None:
+def test_fit_score_requests_uses_defaults_and_ignores_pod_level_resources() -> None:
     pod = pod_of(
         {
             "containers": [container(), container(cpu="0", memory="1Gi")],
@@ -165,12 +165,12 @@ def test_the_score_counts_defaults_and_no_pod_level_resources() -> None:
     assert balance_requests(pod) == {"cpu": 3000, "memory": 5 * 2**30}
 
 
-def test_a_best_effort_pod_counts_with_defaults_for_scores_only() -> None:
+def test_a_best_effort_pod_has_default_requests_only_for_scores() -> None:
     accounted = accounted_requests(pod_of({"containers": [container(), container()]}))
     assert accounted == ({}, 2 * DEFAULT_CPU_MILLI, 2 * DEFAULT_MEMORY_BYTES)
 
 
-def test_pod_level_requests_stand_for_the_defaults_of_their_resource_only() -> None:
+def test_pod_level_requests_replace_the_defaults_of_the_same_resource() -> None:
     pod = pod_of({"containers": [container()], "resources": {"requests": {"cpu": "1"}}})
     assert accounted_requests(pod) == ({"cpu": 1000}, 1000, DEFAULT_MEMORY_BYTES)
     pod = pod_of({"containers": [container()], "resources": {"requests": {"cpu": "1", "memory": "1"}}})
@@ -192,7 +192,7 @@ def resized(**condition: str) -> Pod:
         pytest.param(resized(reason="Infeasible"), 3000, id="an infeasible resize does not"),
     ],
 )
-def test_a_running_pod_counts_with_its_resize(pod: Pod, want: int) -> None:
+def test_accounted_requests_include_a_resize_of_a_running_pod(pod: Pod, want: int) -> None:
     assert accounted_requests(pod).requests == {"cpu": want}
     assert balance_requests(pod) == {"cpu": want}
     assert fit_requests(pod) == {"cpu": 4000}
@@ -200,13 +200,13 @@ def test_a_running_pod_counts_with_its_resize(pod: Pod, want: int) -> None:
     assert accounted_requests(pod, RequestGates(in_place_pod_vertical_scaling=False)).requests == {"cpu": 4000}
 
 
-def test_statuses_without_resources_say_nothing() -> None:
+def test_container_statuses_without_resources_are_ignored() -> None:
     status = {"name": "c", "allocatedResources": {"cpu": "3"}}
     pod = pod_of({"containers": [container(cpu="1")]}, containerStatuses=[status])
     assert accounted_requests(pod).requests == {"cpu": 1000}
 
 
-def test_init_containers_are_resized_only_as_sidecars() -> None:
+def test_only_sidecars_among_init_containers_count_with_a_resize() -> None:
     statuses = [{"name": name, "resources": {"requests": {"cpu": "5"}}} for name in ("i", "s")]
     init = [container("i", cpu="1"), container("s", cpu="1", sidecar=True)]
     pod = pod_of({"containers": [container()], "initContainers": init}, initContainerStatuses=statuses)
@@ -215,7 +215,7 @@ def test_init_containers_are_resized_only_as_sidecars() -> None:
     assert accounted_requests(pod).requests == {"cpu": 1000}
 
 
-def test_claims_of_node_resources_count_behind_their_gate() -> None:
+def test_node_resource_claims_count_only_if_the_gate_is_on() -> None:
     claims = [{"resourceClaimName": "a", "resources": {"cpu": "2"}}]
     pod = pod_of({"containers": [container(cpu="1")]}, nodeAllocatableResourceClaimStatuses=claims)
     assert accounted_requests(pod).requests == {"cpu": 1000}
@@ -224,7 +224,7 @@ def test_claims_of_node_resources_count_behind_their_gate() -> None:
     assert fit_requests(pod, gates) == {"cpu": 1000}
 
 
-def test_options_leave_parts_out() -> None:
+def test_request_options_exclude_parts_of_the_sum() -> None:
     pod = pod_of(
         {
             "containers": [container(cpu="1", memory="1Gi")],
@@ -240,7 +240,7 @@ def test_options_leave_parts_out() -> None:
     }
 
 
-def test_nodes_offer_what_is_counted() -> None:
+def test_node_amounts_excludes_uncounted_resources() -> None:
     offered: dict[str, QuantityLike] = {
         "cpu": "3920m",
         "memory": "1Gi",
@@ -276,7 +276,7 @@ def test_host_ports_come_from_sidecars_and_containers() -> None:
     )
 
 
-def test_a_pod_without_priority_has_zero() -> None:
+def test_a_pod_without_priority_has_priority_0() -> None:
     assert pod_priority(pod_of({})) == 0
     assert pod_priority(pod_of({"priority": -5})) == -5
 
@@ -306,14 +306,14 @@ MISSING: dict[str, QuantityLike] = {"cpu": "100m", "memory": DEFAULT_MEMORY_BYTE
 
 
 @given(PODS)
-def test_the_naive_oracle_agrees(pod: Pod) -> None:
+def test_pod_amounts_matches_the_naive_oracle(pod: Pod) -> None:
     for options, missing in ((RequestOptions(), {}), (RequestOptions(missing_requests=MISSING), MISSING)):
         for name, amount in pod_amounts(pod, options).items():
             assert amount == needs(pod, name, missing), name
 
 
 @given(PODS)
-def test_quantities_and_whole_numbers_agree(pod: Pod) -> None:
+def test_pod_requests_and_pod_amounts_agree(pod: Pod) -> None:
     quantities = pod_requests(pod, RequestOptions())
     want = {name: item.milli_value() if name == "cpu" else item.value() for name, item in quantities.items()}
     assert pod_amounts(pod, RequestOptions()) == want
@@ -340,7 +340,7 @@ GIBI = 2**30
         pytest.param(overhead_beside("1Gi", "2.5Gi"), [7, 7, 7], id="nor does a fraction in the overhead"),
     ],
 )
-def test_overhead_is_added_again_where_upstream_changes_the_pod(pod: Pod, want: list[int]) -> None:
+def test_overhead_is_added_repeatedly_like_upstream(pod: Pod, want: list[int]) -> None:
     halves = [amount * GIBI // 2 for amount in want]
     assert [balance_requests(pod, earlier_sums=sums)["memory"] for sums in range(3)] == halves
     accounted = accounted_requests(pod, earlier_sums=1)
@@ -349,6 +349,6 @@ def test_overhead_is_added_again_where_upstream_changes_the_pod(pod: Pod, want: 
     assert repeats_overhead(pod) is (want[0] != want[1])
 
 
-def test_what_a_resize_leaves_is_not_added_to() -> None:
+def test_overhead_is_not_added_again_to_resized_pod_level_requests() -> None:
     pod = overhead_beside("1.5Gi", "2Gi", resources={"requests": {"memory": "1.5Gi"}})
     assert balance_requests(pod, earlier_sums=3) == {"memory": 7 * GIBI // 2}

@@ -24,7 +24,7 @@ from bayplan.objects.resource_names import is_dra_extended, is_extended, is_pod_
         pytest.param(f"{'a' * 250}/x", "", id="a domain too long for quota"),
     ],
 )
-def test_resources_are_told_apart_by_name(name: str, want: str) -> None:
+def test_resource_names_are_classified(name: str, want: str) -> None:
     kinds: dict[str, Callable[[str], bool]] = {
         "extended": is_extended,
         "scalar": is_scalar,

@@ -20,14 +20,12 @@ from bayplan.testing.builders import make_pod
         ),
     ],
 )
-def test_a_pod_is_scaled_down_when_any_request_shrinks(
-    before: dict[str, str], after: dict[str, str], want: bool
-) -> None:
+def test_a_pod_is_scaled_down_if_any_request_shrinks(before: dict[str, str], after: dict[str, str], want: bool) -> None:
     old, new = (make_pod("p").req(requests).obj() for requests in (before, after))
     assert is_scaled_down(old, new) == want
 
 
-def test_a_resize_that_has_come_into_force_shrinks_a_request_of_the_same_spec() -> None:
+def test_a_completed_resize_scales_a_pod_down_with_an_unchanged_spec() -> None:
     pod = make_pod("p").req(cpu="1").obj()
     name = pod.spec.containers[0].name
 

@@ -44,7 +44,7 @@ from tests.oracle.selectors import matches_labels, matches_node, matches_require
 # --- Kubernetes' own answers ---
 
 
-def test_label_selectors_match_and_fail_as_upstreams() -> None:
+def test_label_selectors_match_and_fail_like_upstream() -> None:
     """1,000 random selectors, each with a random set of labels."""
     for line in read_golden("label_selectors"):
         question, want = line["question"], line["want"]
@@ -59,7 +59,7 @@ def test_label_selectors_match_and_fail_as_upstreams() -> None:
         assert got == want, question
 
 
-def test_node_affinity_matches_scores_and_fails_as_upstreams() -> None:
+def test_node_affinity_matches_scores_and_fails_like_upstream() -> None:
     """1,000 random pods, each with a random node."""
     for line in read_golden("node_affinity"):
         question, want = line["question"], line["want"]
@@ -82,7 +82,7 @@ def test_node_affinity_matches_scores_and_fails_as_upstreams() -> None:
         assert got == want, question
 
 
-def test_tolerations_tolerate_as_upstreams() -> None:
+def test_tolerations_match_upstream() -> None:
     """1,000 random tolerations, each with a random taint."""
     for line in read_golden("tolerations"):
         question, want = line["question"], line["want"]
@@ -112,7 +112,7 @@ def small_requirements() -> Iterator[tuple[str, str, tuple[str, ...]]]:
 SMALL_REQUIREMENTS = list(small_requirements())
 
 
-def test_every_small_label_selector_matches_as_the_naive_one() -> None:
+def test_small_label_selectors_match_the_naive_rules() -> None:
     expressions = [
         LabelSelectorRequirement(key=key, operator=operator, values=values)
         for key, operator, values in SMALL_REQUIREMENTS
@@ -126,7 +126,7 @@ def test_every_small_label_selector_matches_as_the_naive_one() -> None:
                 assert compiled.matches(labels) == matches_labels(selector, labels), (selector, labels)
 
 
-def test_every_small_node_selector_matches_as_the_naive_one() -> None:
+def test_small_node_selectors_match_the_naive_rules() -> None:
     expressions = [
         NodeSelectorRequirement(key=key, operator=op, values=values) for key, op, values in SMALL_REQUIREMENTS
     ]
@@ -145,7 +145,7 @@ def test_every_small_node_selector_matches_as_the_naive_one() -> None:
             assert compiled.matches(labels, name) == matches_node(selector, labels, name), (selector, labels, name)
 
 
-def test_a_requirement_answers_for_single_values_as_for_labels() -> None:
+def test_matches_and_matches_value_agree_with_the_naive_rules() -> None:
     for key, operator, values in SMALL_REQUIREMENTS:
         item = NodeSelectorRequirement(key=key, operator=operator, values=values)
         compiled = compile_node_selector(
@@ -174,13 +174,13 @@ def test_an_absent_selector_matches_nothing_and_an_empty_one_everything() -> Non
     assert NOTHING != EVERYTHING
 
 
-def test_a_plain_map_is_not_checked() -> None:
+def test_compile_label_map_does_not_validate() -> None:
     assert compile_label_map({"not a key!": "not a value!"}).matches({"not a key!": "not a value!"})
     assert compile_label_map({}) is EVERYTHING
     assert compile_label_map(None) is EVERYTHING
 
 
-def test_adding_requirements_to_nothing_gives_nothing() -> None:
+def test_adding_requirements_to_nothing_still_matches_nothing() -> None:
     extra = (Requirement("a", "Exists"),)
     assert NOTHING.adding(extra) is NOTHING
     assert EVERYTHING.adding(extra).matches({"a": ""})
@@ -203,7 +203,7 @@ def test_adding_requirements_to_nothing_gives_nothing() -> None:
         pytest.param([("a", "In", ("x",))], [], False, id="requirements matter"),
     ],
 )
-def test_keys_compare_by_meaning(
+def test_selectors_compare_by_meaning(
     one: list[tuple[str, str, tuple[str, ...]]], other: list[tuple[str, str, tuple[str, ...]]], want: bool
 ) -> None:
     first, second = (
@@ -221,7 +221,7 @@ def test_keys_compare_by_meaning(
     assert (hash(first) == hash(second)) >= want
 
 
-def test_match_labels_and_an_expression_of_one_value_mean_the_same() -> None:
+def test_match_labels_equals_a_single_value_in_expression() -> None:
     expression = LabelSelectorRequirement(key="a", operator="In", values=("x",))
     assert compile_label_selector(LabelSelector(match_labels={"a": "x"})) == compile_label_selector(
         LabelSelector(match_expressions=(expression,))
@@ -232,7 +232,7 @@ def node_term(key: str, operator: str, *values: str) -> NodeSelectorTerm:
     return NodeSelectorTerm(match_expressions=(NodeSelectorRequirement(key=key, operator=operator, values=values),))
 
 
-def test_a_term_with_a_mistake_matches_nothing_and_the_others_work() -> None:
+def test_an_invalid_term_matches_nothing_but_other_terms_still_match() -> None:
     compiled = compile_node_selector(
         NodeSelector(node_selector_terms=(node_term("a", "Gt", "many"), node_term("a", "Exists")))
     )
@@ -244,7 +244,7 @@ def test_a_term_with_a_mistake_matches_nothing_and_the_others_work() -> None:
     )
 
 
-def test_one_mistake_in_preferred_terms_leaves_none() -> None:
+def test_an_invalid_preferred_term_discards_all_preferred_terms() -> None:
     compiled = compile_preferred_terms(
         (
             PreferredSchedulingTerm(weight=5, preference=node_term("a", "Exists")),
@@ -258,7 +258,7 @@ def test_one_mistake_in_preferred_terms_leaves_none() -> None:
     assert compiled.terms == ()
 
 
-def test_a_preferred_term_of_weight_zero_is_not_even_parsed() -> None:
+def test_a_preferred_term_of_weight_0_is_not_parsed() -> None:
     compiled = compile_preferred_terms((PreferredSchedulingTerm(weight=0, preference=node_term("a", "Foo")),))
     assert (compiled.error, compiled.score({"a": "b"}, "n")) == ("", 0)
 
@@ -276,7 +276,7 @@ def test_equal_node_selectors_have_equal_keys() -> None:
     assert hash(one.key) == hash(two.key)
 
 
-def test_the_first_taint_that_matters_and_is_not_tolerated_is_found() -> None:
+def test_find_untolerated_taint_returns_the_first_relevant_untolerated_taint() -> None:
     taints = [
         Taint(key=key, effect=effect) for key, effect in (("a", "PreferNoSchedule"), ("b", "NoSchedule"), ("c", ""))
     ]
@@ -308,7 +308,7 @@ def test_the_first_taint_that_matters_and_is_not_tolerated_is_found() -> None:
         pytest.param("9" * 5000, None, None, id="a number too long to convert"),
     ],
 )
-def test_integers_are_read_as_go_reads_them(text: str, want: int | None, want_canonical: int | None) -> None:
+def test_integers_are_parsed_like_in_go(text: str, want: int | None, want_canonical: int | None) -> None:
     assert (parse_int64(text), parse_canonical_int64(text)) == (want, want_canonical)
 
 
@@ -321,7 +321,7 @@ def test_integers_are_read_as_go_reads_them(text: str, want: int | None, want_ca
         pytest.param("\u2028", '"\\u2028"', id="what can't be printed is escaped"),
     ],
 )
-def test_texts_are_quoted_as_go_quotes_them(text: str, want: str) -> None:
+def test_strings_are_quoted_like_in_go(text: str, want: str) -> None:
     assert quote(text) == want
 
 
@@ -346,16 +346,16 @@ SELECTORS = st.builds(
 
 
 @given(SELECTORS, st.lists(st.dictionaries(KEYS, VALUES), max_size=5))
-def test_selectors_match_as_the_naive_ones(selector: LabelSelector, label_sets: list[dict[str, str]]) -> None:
+def test_random_label_selectors_match_the_naive_rules(
+    selector: LabelSelector, label_sets: list[dict[str, str]]
+) -> None:
     compiled = compile_label_selector(selector)
     for labels in label_sets:
         assert compiled.matches(labels) == matches_labels(selector, labels)
 
 
 @given(SELECTORS, SELECTORS, st.dictionaries(KEYS, VALUES))
-def test_selectors_with_equal_keys_match_the_same(
-    one: LabelSelector, two: LabelSelector, labels: dict[str, str]
-) -> None:
+def test_equal_selectors_match_the_same_labels(one: LabelSelector, two: LabelSelector, labels: dict[str, str]) -> None:
     first, second = compile_label_selector(one), compile_label_selector(two)
     if first == second:
         assert first.matches(labels) == second.matches(labels)
@@ -373,7 +373,7 @@ def test_selectors_with_equal_keys_match_the_same(
         pytest.param("matchFields", "In", (), "[]: must have one element", id="an empty list of names"),
     ],
 )
-def test_mistakes_of_node_selectors_show_whether_a_list_was_written(
+def test_node_selector_errors_distinguish_missing_and_empty_value_lists(
     field: str, operator: str, values: tuple[str, ...] | None, want: str
 ) -> None:
     key = "metadata.name" if field == "matchFields" else "a"
@@ -386,7 +386,7 @@ def test_mistakes_of_node_selectors_show_whether_a_list_was_written(
     assert problem.startswith(f"here.{field}[0].values: Invalid value: {want}")
 
 
-def test_mistakes_of_label_selectors_show_no_list_either_way() -> None:
+def test_label_selector_errors_show_an_empty_value_list_as_null() -> None:
     expression = LabelSelectorRequirement(key="a", operator="In", values=())
     with pytest.raises(SelectorError, match="values: Invalid value: null: for 'in'"):
         compile_label_selector(LabelSelector(match_expressions=(expression,)))
@@ -403,5 +403,5 @@ def test_mistakes_of_label_selectors_show_no_list_either_way() -> None:
         pytest.param({"matchExpressions": [{"key": "a", "operator": "Near"}]}, {"a": ""}, False, id="no such operator"),
     ],
 )
-def test_selectors_of_documents(document: Document, labels: dict[str, str], want: bool) -> None:
+def test_selector_documents_match_labels(document: Document, labels: dict[str, str], want: bool) -> None:
     assert compile_selector_document(document).matches(labels) is want

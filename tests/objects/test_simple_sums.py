@@ -56,7 +56,7 @@ def pod_of(containers: list[dict[str, str]]) -> Pod:
 
 
 @given(containers=st.lists(REQUESTS, max_size=3))
-def test_they_are_those_in_full(containers: list[dict[str, str]]) -> None:
+def test_simple_sums_equal_full_sums(containers: list[dict[str, str]]) -> None:
     pod = pod_of(containers)
     simple = {name: ask(pod) for name, ask in SUMS.items()}
     with pytest.MonkeyPatch.context() as patch:
@@ -65,7 +65,7 @@ def test_they_are_those_in_full(containers: list[dict[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("name", ["fit", "fit score", "balance"])
-def test_who_changes_them_changes_only_his_own(name: str) -> None:
+def test_changing_a_returned_sum_does_not_affect_later_sums(name: str) -> None:
     pod, ask = pod_of([{"cpu": "1"}]), SUMS[name]
     found = ask(pod)
     assert isinstance(found, dict)

@@ -59,7 +59,7 @@ def offered(node: Node) -> dict[str, int]:
 
 @given(cluster=clusters(), pod=pods())
 @settings(max_examples=80, deadline=None)
-def test_filters_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
+def test_single_node_filters_match_the_naive_rules(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     passing: dict[type[Any], set[str]] = {}
     for kind in (NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts):
@@ -74,7 +74,7 @@ def test_filters_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
 
 @given(cluster=clusters(), pod=pods())
 @settings(max_examples=80, deadline=None)
-def test_scores_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
+def test_single_node_scores_match_the_naive_rules(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     nodes = [node for node in state.nodes.nodes if node is not None]
     nodes.sort(key=lambda node: node.metadata.name)  # The order in which they came.
@@ -88,7 +88,7 @@ def test_scores_that_look_at_one_node(cluster: Cluster, pod: Pod) -> None:
 
 @given(cluster=clusters(), pod=pods())
 @settings(max_examples=80, deadline=None)
-def test_room_on_nodes(cluster: Cluster, pod: Pod) -> None:
+def test_node_resources_fit_matches_the_naive_rules(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     found = filters(make_plugin(NodeResourcesFit, state), pod, state)
     for name, held in running.items():
@@ -104,7 +104,7 @@ SHAPES = st.dictionaries(st.integers(0, 100), st.integers(0, 10), min_size=1, ma
 
 @given(cluster=clusters(), pod=pods(), weights=WEIGHTS | st.just({"cpu": 1, "memory": 1}), shape=SHAPES)
 @settings(max_examples=80, deadline=None)
-def test_scoring_strategies(
+def test_scoring_strategies_match_the_naive_rules(
     cluster: Cluster, pod: Pod, weights: dict[str, int], shape: tuple[tuple[int, int], ...]
 ) -> None:
     state, running = cluster
@@ -132,7 +132,7 @@ def test_scoring_strategies(
     names=st.lists(st.sampled_from(RESOURCES), min_size=1, unique=True) | st.just(["cpu", "memory"]),
 )
 @settings(max_examples=80, deadline=None)
-def test_balanced_allocation(cluster: Cluster, pod: Pod, names: list[str]) -> None:
+def test_balanced_allocation_matches_the_naive_rules(cluster: Cluster, pod: Pod, names: list[str]) -> None:
     state, running = cluster
     arguments = NodeResourcesBalancedAllocationArgs(resources=tuple(ResourceSpec(name, 1) for name in names))
     found = scores(make_plugin(NodeResourcesBalancedAllocation, state, arguments), pod, state)

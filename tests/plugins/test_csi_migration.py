@@ -62,7 +62,7 @@ def term(*requirements: tuple[str, str]) -> Document:
         pytest.param({"portworxVolume": {"volumeID": "v"}}, "pxd.portworx.com v", id="Portworx"),
     ],
 )
-def test_inline_volumes(source: Document, want: str) -> None:
+def test_inline_volumes_are_translated_to_csi_handles(source: Document, want: str) -> None:
     inline = with_volumes(source).spec.volumes[0]
     assert is_migratable(inline)
     assert reported(inline) == want
@@ -91,7 +91,7 @@ def test_other_volumes_are_not_migratable() -> None:
         pytest.param({ZONE: "us-a-1__us-a-2"}, "regions/us-a", id="two zones of a region"),
     ],
 )
-def test_gce_volumes_are_named_after_their_zones(labels: dict[str, str], want: str) -> None:
+def test_gce_volume_handles_contain_the_zone(labels: dict[str, str], want: str) -> None:
     found = translate_volume(volume({"gcePersistentDisk": {"pdName": "d"}}, labels))
     assert found.handle == f"projects/UNSPECIFIED/{want}/disks/d"
 
@@ -107,7 +107,7 @@ def test_gce_volumes_are_named_after_their_zones(labels: dict[str, str], want: s
         ),
     ],
 )
-def test_gce_volumes_of_no_single_region(zones: str, want: str) -> None:
+def test_gce_volumes_without_a_single_region_are_refused(zones: str, want: str) -> None:
     with pytest.raises(TranslationError) as caught:
         translate_volume(volume({"gcePersistentDisk": {"pdName": "d"}}, {ZONE: zones}))
     assert str(caught.value) == f"failed to get region from zones: {want}"
@@ -144,7 +144,9 @@ CSI_ZONE = "topology.ebs.csi.aws.com/zone"
         ),
     ],
 )
-def test_zones_become_the_drivers(labels: dict[str, str], terms: list[Document], want: object) -> None:
+def test_zones_are_translated_to_the_drivers_topology_key(
+    labels: dict[str, str], terms: list[Document], want: object
+) -> None:
     affinity = translate_volume(volume(EBS, labels, *terms)).node_affinity
     if affinity is None:
         assert want is None

@@ -87,7 +87,9 @@ def reasons_of(found: Preemption) -> Sequence[str]:
         ),
     ],
 )
-def test_victims(objects: list[PodBuilder], pod: PodBuilder, want: tuple[str, ...] | None) -> None:
+def test_pods_of_lower_priority_are_victims(
+    objects: list[PodBuilder], pod: PodBuilder, want: tuple[str, ...] | None
+) -> None:
     found = preempt(scheduler_of([node(), *objects]), pod.obj())
     if want is None:
         assert found.candidates == {}
@@ -111,7 +113,7 @@ def test_victims(objects: list[PodBuilder], pod: PodBuilder, want: tuple[str, ..
         pytest.param({"app": "db"}, 0, {}, ("default/db",), 0, id="a pod without labels is protected by no budget"),
     ],
 )
-def test_rule_7_which_pods_a_budget_protects(
+def test_rule_7_a_budget_protects_the_selected_pods(
     selector: dict[str, str] | None, allowed: int, labels: dict[str, str], want: tuple[str, ...], violations: int
 ) -> None:
     # The pod "free" is the more important of the two, and goes only to spare one that is protected.
@@ -121,14 +123,14 @@ def test_rule_7_which_pods_a_budget_protects(
     assert [(each.victims, each.pdb_violations) for each in found.shortlist] == [(want, violations)]
 
 
-def test_a_budget_is_violated_where_there_is_no_other_way() -> None:
+def test_a_budget_is_violated_if_preemption_has_no_alternative() -> None:
     objects = [node(), running("db", "3", 1).label(app="db"), budget({"app": "db"}, 0)]
     found = preempt(scheduler_of(objects), preemptor().obj())
     assert found.found is not None
     assert [(each.victims, each.pdb_violations) for each in found.shortlist] == [(("default/db",), 1)]
 
 
-def test_pods_that_are_known_to_be_on_their_way_out_cost_no_budget() -> None:
+def test_disrupted_pods_do_not_count_against_the_budget() -> None:
     disrupted = budget({"app": "db"}, 0)
     disrupted["status"] = {"disruptionsAllowed": 0, "disruptedPods": {"db": "2026-01-01T00:00:00Z"}}
     objects = [node(), running("free", "2", 2), running("db", "2", 1).label(app="db"), disrupted]
@@ -161,7 +163,7 @@ def test_pods_that_are_known_to_be_on_their_way_out_cost_no_budget() -> None:
         ),
     ],
 )
-def test_rule_3_only_what_is_unschedulable_and_no_more_can_be_helped(
+def test_rule_3_only_unschedulable_nodes_are_candidates(
     objects: list[NodeBuilder | PodBuilder], pod: PodBuilder, want: dict[str, tuple[str, ...]]
 ) -> None:
     found = preempt(scheduler_of(objects), pod.obj())
@@ -204,7 +206,9 @@ def test_rule_3_only_what_is_unschedulable_and_no_more_can_be_helped(
         ),
     ],
 )
-def test_which_candidate_is_best(first: list[PodBuilder], second: list[PodBuilder], want: list[str]) -> None:
+def test_the_best_candidate_is_chosen_by_the_documented_criteria(
+    first: list[PodBuilder], second: list[PodBuilder], want: list[str]
+) -> None:
     objects = [node("n1"), node("n2"), *first, *second, budget({"app": "db"}, 0)]
     preemption = preempt(scheduler_of(objects), preemptor("4").obj())
     assert preemption.found is not None
@@ -215,7 +219,7 @@ def test_which_candidate_is_best(first: list[PodBuilder], second: list[PodBuilde
 # Eligible pods.
 
 
-def test_a_policy_of_never_keeps_a_pod_from_preempting() -> None:
+def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
     found = preempt(scheduler_of([node(), running("low", "3")]), preemptor().spec(preemptionPolicy="Never").obj())
     assert found.found is None
     assert reasons_of(found) == ["preemption: not eligible due to preemptionPolicy=Never."]
@@ -234,14 +238,14 @@ def test_a_policy_of_never_keeps_a_pod_from_preempting() -> None:
         pytest.param(running("low", "3"), True, id="nor one that is not leaving"),
     ],
 )
-def test_a_nominated_pod_waits_for_victims_that_are_leaving(victim: PodBuilder, eligible: bool) -> None:
+def test_a_nominated_pod_waits_for_terminating_victims(victim: PodBuilder, eligible: bool) -> None:
     scheduler = scheduler_of([node(), victim])
     found = preempt(scheduler, nominate(scheduler, preemptor(), "n1"))
     refused = ["preemption: not eligible due to a terminating pod on the nominated node."]
     assert (reasons_of(found) != refused) is eligible
 
 
-def test_a_nominated_node_that_will_never_do_is_not_waited_for() -> None:
+def test_a_pod_does_not_wait_for_victims_on_an_unresolvable_nominated_node() -> None:
     victim = terminating(running("leaving", "3"), by_preemption=True)
     scheduler = scheduler_of([node("n1").taint("t"), victim, node("n2"), running("low", "3", on="n2")])
     found = preempt(scheduler, nominate(scheduler, preemptor(), "n1"))
@@ -251,7 +255,7 @@ def test_a_nominated_node_that_will_never_do_is_not_waited_for() -> None:
 # The nomination.
 
 
-def test_rule_4_a_search_that_finds_nothing_clears_the_nomination() -> None:
+def test_rule_4_a_search_without_a_candidate_clears_the_nomination() -> None:
     scheduler = scheduler_of([node(), running("high", "3", 1000)])
     found = preempt(scheduler, nominate(scheduler, preemptor(), "n1")).found
     assert found is not None
@@ -265,7 +269,7 @@ def test_rule_4_a_search_that_finds_nothing_clears_the_nomination() -> None:
         pytest.param(terminating(running("low", "3"), by_preemption=True), None, id="so does one that waits"),
     ],
 )
-def test_rule_4_without_a_search_the_nomination_stays(victim: PodBuilder, policy: str | None) -> None:
+def test_rule_4_the_nomination_remains_if_no_search_runs(victim: PodBuilder, policy: str | None) -> None:
     scheduler = scheduler_of([node(), victim])
     pod = preemptor() if policy is None else preemptor().spec(preemptionPolicy=policy)
     assert preempt(scheduler, nominate(scheduler, pod, "n1")).found is None
@@ -287,7 +291,9 @@ def test_rule_4_without_a_search_the_nomination_stays(victim: PodBuilder, policy
         ),
     ],
 )
-def test_rule_5_which_nominations_end(victim: PodBuilder, asynchronous: bool, want: tuple[str, ...]) -> None:
+def test_rule_5_nominations_of_lower_priority_are_cleared(
+    victim: PodBuilder, asynchronous: bool, want: tuple[str, ...]
+) -> None:
     scheduler = scheduler_of([node(), victim], gates={"SchedulerAsyncPreemption": asynchronous})
     nominate(scheduler, preemptor("1", 50, "nominee"), "n1")
     nominate(scheduler, preemptor("1", 100, "peer"), "n1")
@@ -296,7 +302,7 @@ def test_rule_5_which_nominations_end(victim: PodBuilder, asynchronous: bool, wa
     assert found.nominations_to_clear == want
 
 
-def test_rule_6_nominated_pods_of_equal_priority_are_counted_in_by_dry_runs() -> None:
+def test_rule_6_dry_runs_count_nominated_pods_of_equal_priority() -> None:
     objects = [node(), running("a", "1", 1), running("b", "1", 2), running("c", "1", 3), running("d", "1", 4)]
     alone = preempt(scheduler_of(objects), preemptor("1").obj())
     assert alone.candidates == {"n1": ("default/a",)}
@@ -343,7 +349,7 @@ def _with_stub_before(scheduler: Scheduler, status: Status) -> Scheduler:
     return scheduler
 
 
-def test_rule_1_after_an_error_of_an_earlier_post_filter_nobody_preempts_and_the_nomination_stays() -> None:
+def test_rule_1_an_earlier_post_filter_error_stops_preemption_and_preserves_the_nomination() -> None:
     scheduler = _with_stub_before(scheduler_of([node(), running("low", "3")]), error("not found"))
     found = preempt(scheduler, nominate(scheduler, preemptor(), "n1"))
     assert found.found is None
@@ -352,7 +358,7 @@ def test_rule_1_after_an_error_of_an_earlier_post_filter_nobody_preempts_and_the
     assert found.message == "0/1 nodes are available: 1 Insufficient cpu. not found"
 
 
-def test_rule_2_texts_of_earlier_post_filters_come_first() -> None:
+def test_rule_2_messages_of_earlier_post_filters_come_first() -> None:
     scheduler = _with_stub_before(scheduler_of([node(), running("high", "3", 1000)]), unschedulable("still waiting"))
     assert preempt(scheduler, preemptor().obj()).message == (
         "0/1 nodes are available: 1 Insufficient cpu. still waiting, preemption: 0/1 nodes are available: "
@@ -363,7 +369,7 @@ def test_rule_2_texts_of_earlier_post_filters_come_first() -> None:
 # The gate.
 
 
-def test_a_pod_is_kept_out_until_the_last_victim_is_leaving() -> None:
+def test_pre_enqueue_rejects_a_preemptor_until_its_last_victim_is_terminating() -> None:
     scheduler = scheduler_of([node(), running("a", "2", 1), running("b", "2", 2)])
     pod = preemptor("4").obj()
     plugin = plugin_of(scheduler)
@@ -377,7 +383,7 @@ def test_a_pod_is_kept_out_until_the_last_victim_is_leaving() -> None:
     assert plugin.pre_enqueue(pod).ok
 
 
-def test_a_pod_whose_evictions_failed_is_let_go() -> None:
+def test_pre_enqueue_admits_a_preemptor_whose_evictions_failed() -> None:
     scheduler = scheduler_of([node(), running("low", "3")])
     pod = preemptor().obj()
     preempt(scheduler, pod)
@@ -386,7 +392,7 @@ def test_a_pod_whose_evictions_failed_is_let_go() -> None:
     assert plugin_of(scheduler).pre_enqueue(pod).ok
 
 
-def test_without_the_gate_nobody_is_kept_out_and_no_event_is_registered() -> None:
+def test_pre_enqueue_admits_a_preemptor_and_registers_no_event_without_the_gate() -> None:
     scheduler = scheduler_of([node(), running("low", "3")], gates={"SchedulerAsyncPreemption": False})
     pod = preemptor().obj()
     preempt(scheduler, pod)
@@ -394,7 +400,7 @@ def test_without_the_gate_nobody_is_kept_out_and_no_event_is_registered() -> Non
     assert plugin_of(scheduler).events_to_register() == ()
 
 
-def test_a_pod_that_is_gone_preempts_nobody() -> None:
+def test_a_deleted_pod_does_not_preempt() -> None:
     scheduler = scheduler_of([node(), running("low", "3")])
     pod = preemptor().obj()
     found = preempt(scheduler, pod)
@@ -415,7 +421,7 @@ def test_the_newest_version_of_the_pod_decides_whether_it_may_preempt() -> None:
     assert status.reasons == ("preemption: not eligible due to preemptionPolicy=Never.",)
 
 
-def test_nominating_by_hand_is_what_the_status_says() -> None:
+def test_an_explicit_nomination_is_stored_in_the_nominator() -> None:
     scheduler = scheduler_of([node()])
     pod = preemptor().obj()
     scheduler.pods[pod.key] = pod

@@ -39,7 +39,7 @@ def pod_group(name: str = "g", namespace: str = "default") -> PodGroup:
         ),
     ],
 )
-def test_pods_wait_for_their_group(pod: Pod, groups: list[PodGroup], want: Status) -> None:
+def test_pre_enqueue_rejects_a_pod_until_its_group_exists(pod: Pod, groups: list[PodGroup], want: Status) -> None:
     state = make_state([])
     for group in groups:
         state.catalog.put(group.key, group)
@@ -57,7 +57,7 @@ def test_pods_wait_for_their_group(pod: Pod, groups: list[PodGroup], want: Statu
         pytest.param(member(), None, HintAnswer.ERROR, id="nothing new"),
     ],
 )
-def test_a_pod_may_complete_the_gang(pod: Pod, new: object, want: HintAnswer) -> None:
+def test_pod_hint_queues_members_of_the_added_pods_group(pod: Pod, new: object, want: HintAnswer) -> None:
     (_, hint), _ = make_plugin(GangScheduling, make_state([]), **GATES).events_to_register()
     assert hint is not None
     assert hint(pod, None, new) is want
@@ -74,13 +74,13 @@ def test_a_pod_may_complete_the_gang(pod: Pod, new: object, want: HintAnswer) ->
         pytest.param(member(), None, HintAnswer.ERROR, id="nothing new either"),
     ],
 )
-def test_the_group_is_what_a_pod_waits_for(pod: Pod, new: object, want: HintAnswer) -> None:
+def test_pod_group_hint_queues_members_of_the_added_group(pod: Pod, new: object, want: HintAnswer) -> None:
     _, (_, hint) = make_plugin(GangScheduling, make_state([]), **GATES).events_to_register()
     assert hint is not None
     assert hint(pod, None, new) is want
 
 
-def test_nobody_waits_to_be_bound() -> None:
+def test_permit_never_waits() -> None:
     plugin = make_plugin(GangScheduling, make_state([]), **GATES)
     assert plugin.permit(CycleState(), member(), "n1") == (SUCCESS, 0)
 
@@ -94,7 +94,9 @@ def test_nobody_waits_to_be_bound() -> None:
         ),
     ],
 )
-def test_reports_say_that_gangs_are_not_held_together(gates: dict[str, bool], want: tuple[str, ...]) -> None:
+def test_missing_plugins_include_gang_scheduling_if_its_gate_is_on(
+    gates: dict[str, bool], want: tuple[str, ...]
+) -> None:
     feature_gates = FeatureGates.from_mapping(gates)
     scheduler = assemble_scheduler(
         default_configuration(feature_gates), in_tree_registry(), feature_gates=feature_gates

@@ -36,16 +36,16 @@ def score(pod: Pod, *nodes: Node) -> list[int]:
         pytest.param(2**63 - 1, 0, id="a size that leaves int64 as a float becomes negative"),
     ],
 )
-def test_thresholds(size: int, want: int) -> None:
+def test_the_score_rises_between_the_size_thresholds(size: int, want: int) -> None:
     assert score(make_pod(image="a"), holding("n1", size)) == [want]
 
 
-def test_an_image_counts_by_the_share_of_nodes_that_hold_it() -> None:
+def test_an_image_is_scaled_by_the_share_of_nodes_that_have_it() -> None:
     assert score(make_pod(image="a"), holding("n1", 1000 * MIB), make_node("n2")) == [48, 0]
     assert score(make_pod(image="a"), holding("n1", 1000 * MIB), holding("n2", 1000 * MIB)) == [100, 100]
 
 
-def test_an_image_has_the_size_that_the_first_node_told() -> None:
+def test_the_first_node_determines_the_size_of_an_image() -> None:
     assert score(make_pod(image="a"), holding("n1", 400 * MIB), holding("n2", 900 * MIB)) == [38, 38]
     assert score(make_pod(image="a"), holding("n2", 900 * MIB), holding("n1", 400 * MIB)) == [89, 89]
 
@@ -60,7 +60,7 @@ def test_an_image_has_the_size_that_the_first_node_told() -> None:
         pytest.param("a", "docker.io/library/a:latest", 0, id="registries are not guessed"),
     ],
 )
-def test_names(image: str, held: str, want: int) -> None:
+def test_image_names_are_normalized_before_matching(image: str, held: str, want: int) -> None:
     assert score(make_pod(image=image), holding("n1", 2000 * MIB, held)) == [want]
 
 
@@ -73,7 +73,7 @@ def test_each_container_raises_the_upper_threshold_and_counts_its_image() -> Non
     assert score(make_pod(containers=[other], initContainers=[container]), node) == [24]
 
 
-def test_image_volumes_count_and_raise_nothing() -> None:
+def test_image_volumes_count_without_raising_the_threshold() -> None:
     volume = {"name": "v", "image": {"reference": "a"}}
     assert score(make_pod(volumes=[volume]), holding("n1", 500 * MIB)) == [48]
 
@@ -88,7 +88,7 @@ def test_pods_with_the_same_images_share_results() -> None:
     assert plugin.compile(one, state).key == plugin.compile(other, state).key
 
 
-def test_scores_move_with_the_nodes() -> None:
+def test_scores_follow_added_and_changed_nodes() -> None:
     state = make_state([holding("n1", 1000 * MIB)])
     plugin = make_plugin(ImageLocality, state)
     spec = plugin.compile(make_pod(image="a"), state)

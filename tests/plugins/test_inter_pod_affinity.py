@@ -165,11 +165,13 @@ A = (pod("r", "a").obj(), "a1")
         ),
     ],
 )
-def test_filter(item: Pod, running: list[tuple[Pod, str]], want: dict[str, tuple[str, ...]]) -> None:
+def test_filter_rejects_nodes_that_violate_required_terms(
+    item: Pod, running: list[tuple[Pod, str]], want: dict[str, tuple[str, ...]]
+) -> None:
     assert refused(item, *running) == want
 
 
-def test_only_dislike_of_others_and_of_its_own_can_be_helped_by_preemption() -> None:
+def test_missing_affinity_is_unresolvable_even_if_anti_affinity_fails_too() -> None:
     where = scene(A, (wants(DISLIKES, term(HOST, app="x"), name="s"), "b1"))
     item = pod("p", "x").spec(affinity={LIKES: {REQUIRED: [term()]}}).obj()
     asked = Asked(InterPodAffinity, item, where.state)
@@ -213,7 +215,9 @@ UNKNOWN = (pod("r", "a", "unknown").obj(), "a1")
         ),
     ],
 )
-def test_namespaces_of_the_incoming_pod_s_terms(more: dict[str, Any], running: tuple[Pod, str], want: bool) -> None:
+def test_terms_of_the_incoming_pod_match_the_listed_and_selected_namespaces(
+    more: dict[str, Any], running: tuple[Pod, str], want: bool
+) -> None:
     assert ("a1" in refused(wants(DISLIKES, term(**more)), running)) is want
 
 
@@ -226,12 +230,14 @@ def test_namespaces_of_the_incoming_pod_s_terms(more: dict[str, Any], running: t
         pytest.param("red", {"matchLabels": {"team": "red"}}, True, id="and by labels"),
     ],
 )
-def test_namespaces_of_running_pods_terms(namespace: str, selector: dict[str, Any], want: bool) -> None:
+def test_namespace_selectors_of_running_pods_match_the_incoming_pods_namespace(
+    namespace: str, selector: dict[str, Any], want: bool
+) -> None:
     owner = wants(DISLIKES, term(app="x", namespaceSelector=selector), name="r")
     assert ("a1" in refused(pod("p", "x", namespace).obj(), (owner, "a1"))) is want
 
 
-def test_a_selector_that_can_not_be_read_rejects_the_pod() -> None:
+def test_an_invalid_label_selector_rejects_the_pod() -> None:
     broken = {"matchExpressions": [{"key": "app", "operator": "In", "values": []}]}
     where = scene(A)
     answer = Asked(
@@ -335,13 +341,13 @@ LIKED_BY = (prefers(LIKES, (5, term(app="x")), name="s"), "b1")
         ),
     ],
 )
-def test_scores(
+def test_scores_sum_preferred_terms_of_both_sides(
     item: Pod, running: list[tuple[Pod, str]], options: dict[str, Any], want: tuple[list[int], list[int]] | None
 ) -> None:
     assert raw_and_final(item, *running, **options) == want
 
 
-def test_weights_that_cancel_are_no_skip() -> None:
+def test_opposite_weights_do_not_skip_the_score() -> None:
     item = pod().spec(
         affinity={
             LIKES: {PREFERRED: [{"weight": 4, "podAffinityTerm": term()}]},
@@ -383,7 +389,7 @@ def check(asked: Asked, scene: Scene, hard_weight: int = 1, ignore_existing: boo
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_the_plugin_says_what_the_documentation_says_while_the_cluster_changes(data: st.DataObject) -> None:
+def test_filters_and_scores_match_the_naive_rules_while_the_cluster_changes(data: st.DataObject) -> None:
     scene = data.draw(scenes(affine_pods()))
     hard_weight, ignores = data.draw(st.sampled_from(((1, False), (0, False), (50, True))))
     arguments = InterPodAffinityArgs(
@@ -401,7 +407,7 @@ def test_the_plugin_says_what_the_documentation_says_while_the_cluster_changes(d
 
 @given(st.data())
 @settings(max_examples=80, deadline=None)
-def test_filters_follow_a_trial_and_forget_it(data: st.DataObject) -> None:
+def test_filters_follow_changes_in_a_trial_and_their_undo(data: st.DataObject) -> None:
     scene = data.draw(scenes(affine_pods()))
     asked = Asked(InterPodAffinity, data.draw(affine_pods()), scene.state, ARGUMENTS)
     answer = asked.pre_filter()
@@ -442,7 +448,7 @@ def variants(name: str) -> list[Pod]:
 
 
 @pytest.mark.parametrize("zones", [("z", "z"), ("z", "y"), ("z", "")], ids=["one zone", "two zones", "one in none"])
-def test_two_nodes_with_two_running_pods(zones: tuple[str, str]) -> None:
+def test_results_match_the_naive_rules_for_two_nodes_with_two_running_pods(zones: tuple[str, str]) -> None:
     where = Scene()
     where.set_namespace("default", {})
     where.set_namespace("red", {"team": "red"})

@@ -74,7 +74,7 @@ def preferring(*terms: tuple[int, Term]) -> Pod:
         pytest.param([names(named("n1", "n2"))], "", id="two names in one requirement are a mistake"),
     ],
 )
-def test_required_terms(terms: list[Term], want: str) -> None:
+def test_required_terms_select_nodes(terms: list[Term], want: str) -> None:
     state = make_state(NODES)
     found = filters(make_plugin(NodeAffinity, state), requiring(*terms), state)
     assert [name for name in ("n1", "n2", "n3") if name not in found] == want.split()
@@ -91,7 +91,7 @@ def test_required_terms(terms: list[Term], want: str) -> None:
         pytest.param({}, "n1 n2 n3", id="an empty selector allows all"),
     ],
 )
-def test_node_selector(selector: dict[str, str], want: str) -> None:
+def test_node_selector_requires_all_labels(selector: dict[str, str], want: str) -> None:
     state = make_state(NODES)
     plugin = make_plugin(NodeAffinity, state)
     pod = make_pod(nodeSelector=selector)
@@ -125,7 +125,7 @@ def test_node_selector(selector: dict[str, str], want: str) -> None:
         pytest.param(requiring(), PROCEED, id="no terms"),
     ],
 )
-def test_pre_filter_narrows_to_names(pod: Pod, want: PreFilterResult | Status) -> None:
+def test_pre_filter_returns_the_names_that_terms_require(pod: Pod, want: PreFilterResult | Status) -> None:
     state = make_state(NODES)
     assert pre_filter(make_plugin(NodeAffinity, state), pod, state) == want
 
@@ -152,7 +152,9 @@ def test_pre_filter_narrows_to_names(pod: Pod, want: PreFilterResult | Status) -
         ),
     ],
 )
-def test_preferred_terms(terms: list[tuple[int, Term]], want: list[int], want_normalized: list[int]) -> None:
+def test_preferred_terms_add_up_and_are_normalized(
+    terms: list[tuple[int, Term]], want: list[int], want_normalized: list[int]
+) -> None:
     state = make_state(NODES)
     plugin = make_plugin(NodeAffinity, state)
     assert list(scores(plugin, preferring(*terms), state).values()) == want
@@ -168,12 +170,12 @@ def test_preferred_terms(terms: list[tuple[int, Term]], want: list[int], want_no
         pytest.param(preferring((1, labels(expression("zone", "Exists")))), False, id="a preferred term"),
     ],
 )
-def test_score_is_skipped_where_nothing_is_preferred(pod: Pod, want: bool) -> None:
+def test_the_score_is_skipped_without_preferred_terms(pod: Pod, want: bool) -> None:
     state = make_state(NODES)
     assert skips_score(make_plugin(NodeAffinity, state), pod, state) is want
 
 
-def test_a_mistake_in_a_preferred_term_ends_the_cycle() -> None:
+def test_an_invalid_preferred_term_ends_the_cycle() -> None:
     state = make_state(NODES)
     plugin = make_plugin(NodeAffinity, state)
     spec = plugin.compile(preferring((1, labels(expression("zone", "Exists"))), (1, names(named("a", "b")))), state)
@@ -194,7 +196,7 @@ def arguments(required: list[Term], preferred: list[tuple[int, Term]]) -> NodeAf
     return NodeAffinityArgs(added_affinity=pod.spec.affinity.node_affinity)
 
 
-def test_added_affinity_holds_for_all_pods_and_is_told_first() -> None:
+def test_added_affinity_applies_to_all_pods_and_is_reported_first() -> None:
     state = make_state(NODES)
     plugin = make_plugin(NodeAffinity, state, arguments([labels(expression("zone", "Exists"))], []))
     assert pre_filter(plugin, make_pod(), state) == PROCEED
@@ -231,7 +233,7 @@ def test_added_preferred_terms_add_to_the_pods_own() -> None:
         ),
     ],
 )
-def test_a_mistake_in_added_affinity_is_refused(
+def test_an_invalid_added_affinity_is_refused(
     required: list[Term], preferred: list[tuple[int, Term]], want: str
 ) -> None:
     with pytest.raises(ConfigurationError) as raised:
@@ -239,7 +241,7 @@ def test_a_mistake_in_added_affinity_is_refused(
     assert str(raised.value).startswith(want)
 
 
-def test_pods_that_mean_the_same_share_results() -> None:
+def test_pods_with_equivalent_terms_share_results() -> None:
     state = make_state(NODES)
     plugin = make_plugin(NodeAffinity, state)
     one = requiring(labels(expression("zone", "In", "a", "b"), expression("size", "Exists")))
@@ -267,13 +269,13 @@ BROKEN = requiring(labels(expression("zone", "Is")))
         pytest.param(IN_A, None, make_pod(), HintAnswer.ERROR, id="not a node"),
     ],
 )
-def test_node_hint(pod: Pod, old: object, new: object, want: HintAnswer) -> None:
+def test_node_hint_queues_if_the_node_matches_now(pod: Pod, old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeAffinity, make_state([])).events_to_register()[0][1]
     assert hint is not None
     assert hint(pod, old, new) is want
 
 
-def test_node_hint_looks_at_added_affinity_too() -> None:
+def test_node_hint_considers_added_affinity() -> None:
     plugin = make_plugin(NodeAffinity, make_state([]), arguments([labels(expression("disk", "Exists"))], []))
     hint = plugin.events_to_register()[0][1]
     assert hint is not None

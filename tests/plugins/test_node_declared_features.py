@@ -49,7 +49,7 @@ def restarting(action: str, *, where: str = "containers") -> Pod:
         pytest.param(restarting("Restart"), set(), id="a rule that restarts one"),
     ],
 )
-def test_needed_features(pod: Pod, want: set[str]) -> None:
+def test_needed_features_follow_from_the_pod_spec(pod: Pod, want: set[str]) -> None:
     assert needed_features(pod) == want
 
 
@@ -65,26 +65,26 @@ def test_needed_features(pod: Pod, want: set[str]) -> None:
         pytest.param(("Z", USER_NAMESPACES_HOST_NETWORK), False, id="features out of order are not found, as upstream"),
     ],
 )
-def test_filter(declared: tuple[str, ...], want: bool) -> None:
+def test_filter_rejects_nodes_that_do_not_declare_a_needed_feature(declared: tuple[str, ...], want: bool) -> None:
     state = make_state([make_node("n1", features=declared)])
     found = filters(make_plugin(NodeDeclaredFeatures, state), ISOLATED, state)
     assert found == ({} if want else {"n1": ("UnschedulableAndUnresolvable", (REASON,))})
 
 
-def test_pods_that_need_nothing_skip_the_filter() -> None:
+def test_pods_without_needed_features_skip_the_filter() -> None:
     state = make_state([])
     plugin = make_plugin(NodeDeclaredFeatures, state)
     assert pre_filter(plugin, make_pod(), state) == SKIP
     assert pre_filter(plugin, ISOLATED, state) == PROCEED
 
 
-def test_without_pre_filter_every_node_is_an_error() -> None:
+def test_filter_without_pre_filter_is_an_error_on_every_node() -> None:
     state = make_state([make_node("n1")])
     found = filters(make_plugin(NodeDeclaredFeatures, state), make_pod(), state, None)
     assert found == {"n1": ("Error", (NO_PRE_FILTER,))}
 
 
-def test_it_does_nothing_while_its_gate_is_off() -> None:
+def test_the_plugin_does_nothing_if_its_gate_is_off() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(NodeDeclaredFeatures, state, **OFF)
     assert pre_filter(plugin, ISOLATED, state) == SKIP
@@ -101,7 +101,7 @@ def test_it_does_nothing_while_its_gate_is_off() -> None:
         pytest.param(None, make_pod(), HintAnswer.ERROR, id="not a node"),
     ],
 )
-def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
+def test_node_hint_queues_if_the_declared_features_changed(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeDeclaredFeatures, make_state([])).events_to_register()[0][1]
     assert hint is not None
     assert hint(ISOLATED, old, new) is want
@@ -118,7 +118,7 @@ def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
         pytest.param(ISOLATED, None, HintAnswer.ERROR, id="nothing new"),
     ],
 )
-def test_pod_hint(old: object, new: object, want: HintAnswer) -> None:
+def test_pod_hint_queues_if_the_needed_features_changed(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeDeclaredFeatures, make_state([])).events_to_register()[1][1]
     assert hint is not None
     assert hint(make_pod(), old, new) is want

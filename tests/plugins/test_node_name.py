@@ -17,12 +17,12 @@ REJECTED = ("UnschedulableAndUnresolvable", (REASON,))
         pytest.param("n4", dict.fromkeys(("n1", "n2", "n3"), REJECTED), id="a node that does not exist rejects all"),
     ],
 )
-def test_filter(node_name: str, want: dict[str, object]) -> None:
+def test_filter_rejects_all_nodes_but_the_named_one(node_name: str, want: dict[str, object]) -> None:
     state = make_state([make_node("n1"), make_node("n2"), make_node("n3")])
     assert filters(make_plugin(NodeName, state), make_pod(nodeName=node_name), state) == want
 
 
-def test_a_freed_row_is_not_taken_for_the_node_that_had_it() -> None:
+def test_a_freed_row_is_not_confused_with_its_deleted_node() -> None:
     state = make_state([make_node("n1"), make_node("n2")])
     state.remove_node("n1")
     state.add_node(make_node("n3"))

@@ -34,13 +34,15 @@ def holder(*ports: dict[str, object], name: str = "holder", node_name: str = "")
         pytest.param(port(80, ""), port(80), True, id="no protocol is TCP"),
     ],
 )
-def test_ports_collide(wanted: dict[str, object], held: dict[str, object], want: bool) -> None:
+def test_filter_rejects_nodes_with_a_conflicting_host_port(
+    wanted: dict[str, object], held: dict[str, object], want: bool
+) -> None:
     state = make_state([make_node("n1"), make_node("n2")], [(holder(held), "n1")])
     found = filters(make_plugin(NodePorts, state), make_pod(ports=[wanted]), state)
     assert found == ({"n1": ("Unschedulable", (REASON,))} if want else {})
 
 
-def test_one_taken_port_of_several_is_enough() -> None:
+def test_one_conflicting_port_of_several_rejects_the_node() -> None:
     state = make_state(
         [make_node("n1"), make_node("n2")], [(holder(port(80)), "n1"), (holder(port(81), name="h"), "n2")]
     )
@@ -49,7 +51,7 @@ def test_one_taken_port_of_several_is_enough() -> None:
     assert filters(make_plugin(NodePorts, state), pod, state) == {"n1": rejected, "n2": rejected}
 
 
-def test_a_port_is_free_when_its_pod_has_left() -> None:
+def test_a_host_port_is_free_after_its_pod_has_left() -> None:
     state = make_state([make_node("n1")], [(holder(port(80)), "n1")])
     plugin = make_plugin(NodePorts, state)
     assert "n1" in filters(plugin, make_pod(ports=[port(80)]), state)
@@ -64,7 +66,7 @@ def test_pods_without_host_ports_skip_the_filter() -> None:
     assert pre_filter(plugin, make_pod(ports=[port(1)]), state) == PROCEED
 
 
-def test_without_pre_filter_every_node_is_an_error() -> None:
+def test_filter_without_pre_filter_is_an_error_on_every_node() -> None:
     state = make_state([make_node("n1")])
     found = filters(make_plugin(NodePorts, state), make_pod(), state, None)
     assert found == {"n1": ("Error", (NO_PRE_FILTER,))}
@@ -84,7 +86,7 @@ def test_without_pre_filter_every_node_is_an_error() -> None:
         pytest.param(None, HintAnswer.ERROR, id="nothing"),
     ],
 )
-def test_pod_deleted_hint(old: object, want: HintAnswer) -> None:
+def test_pod_deleted_hint_queues_if_a_wanted_port_became_free(old: object, want: HintAnswer) -> None:
     hint = make_plugin(NodePorts, make_state([])).events_to_register()[0][1]
     assert hint is not None
     assert hint(make_pod("p", ports=[port(80, ip="10.0.0.1")]), old, None) is want

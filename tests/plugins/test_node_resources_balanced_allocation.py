@@ -26,7 +26,7 @@ def arguments(*names: str) -> NodeResourcesBalancedAllocationArgs:
         pytest.param({"cpu": "3", "memory": "7Gi"}, {"memory": "1Gi"}, 72, id="a step away from even"),
     ],
 )
-def test_cpu_and_memory(used: dict[str, str], wanted: dict[str, str], want: int) -> None:
+def test_cpu_and_memory_are_scored_by_their_balance(used: dict[str, str], wanted: dict[str, str], want: int) -> None:
     state = make_state([make_node("n1")], [(make_pod("r", used), "n1")])
     plugin = make_plugin(NodeResourcesBalancedAllocation, state)
     assert scores(plugin, make_pod(requests=wanted), state) == {"n1": want}
@@ -67,7 +67,9 @@ def test_cpu_and_memory(used: dict[str, str], wanted: dict[str, str], want: int)
         ),
     ],
 )
-def test_other_resources(offered: dict[str, str], names: tuple[str, ...], wanted: dict[str, str], want: int) -> None:
+def test_configured_resources_are_scored_by_their_balance(
+    offered: dict[str, str], names: tuple[str, ...], wanted: dict[str, str], want: int
+) -> None:
     state = make_state([make_node("n1", offered)])
     plugin = make_plugin(NodeResourcesBalancedAllocation, state, arguments(*names))
     assert scores(plugin, make_pod(requests=wanted), state) == {"n1": want}
@@ -102,14 +104,14 @@ def test_best_effort_pods_skip_the_score(pod: Pod, names: tuple[str, ...], want:
     assert skips_score(plugin, pod, state) is want
 
 
-def test_without_pre_score_best_effort_pods_score_0() -> None:
+def test_best_effort_pods_score_0_without_pre_score() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(NodeResourcesBalancedAllocation, state)
     assert scores(plugin, make_pod(), state, None) == {"n1": 0}
     assert scores(plugin, make_pod(requests={"cpu": "4"}), state, None) == {"n1": 50}
 
 
-def test_without_resources_there_is_no_score() -> None:
+def test_scoring_without_resources_is_an_error() -> None:
     state = make_state([])
     plugin = make_plugin(NodeResourcesBalancedAllocation, state, arguments())
     assert plugin.score_error(plugin.compile(make_pod(), state), ()) == "resources not found"
@@ -123,14 +125,14 @@ def test_without_resources_there_is_no_score() -> None:
         pytest.param("63Ti", "1", -3328743, id="halves are cut towards zero there"),
     ],
 )
-def test_large_amounts(memory: str, used: str, want: int) -> None:
+def test_large_amounts_overflow_like_upstream(memory: str, used: str, want: int) -> None:
     node = make_node("n1", {"cpu": "4", "memory": memory, "pods": "9"})
     state = make_state([node], [(make_pod("r", {"cpu": "0", "memory": used}), "n1")])
     pod = make_pod(requests={"cpu": "1", "memory": "8Ei"})
     assert scores(make_plugin(NodeResourcesBalancedAllocation, state), pod, state) == {"n1": want}
 
 
-def test_a_resize_in_progress_counts_and_is_part_of_the_signature() -> None:
+def test_an_in_progress_resize_counts_and_changes_the_signature() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(NodeResourcesBalancedAllocation, state)
     container_status = {"name": "c", "resources": {"requests": {"cpu": "4"}}}
@@ -140,7 +142,7 @@ def test_a_resize_in_progress_counts_and_is_part_of_the_signature() -> None:
     assert plugin.sign_pod(make_pod(requests={"cpu": "1"})) is None
 
 
-def test_what_is_kept_between_full_passes_follows_the_state() -> None:
+def test_cached_values_follow_the_state() -> None:
     state = make_state([make_node(f"n{number}", {"cpu": "4", "memory": "8Gi", "pods": "9"}) for number in range(30)])
     kept = make_plugin(NodeResourcesBalancedAllocation, state)
     pod = make_pod(requests={"cpu": "1", "memory": "1Gi"})

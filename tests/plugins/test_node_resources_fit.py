@@ -64,7 +64,9 @@ SHORT, TOO_SMALL = "Unschedulable", "UnschedulableAndUnresolvable"
         pytest.param({"cpu": "-1"}, {"cpu": "9"}, {}, id="a negative request counts as 0"),
     ],
 )
-def test_filter(wanted: dict[str, str], used: dict[str, str], want: dict[str, object]) -> None:
+def test_filter_reports_insufficient_resources(
+    wanted: dict[str, str], used: dict[str, str], want: dict[str, object]
+) -> None:
     state = make_state([make_node("n1")], [(make_pod("used", used), "n1")])
     assert filters(make_plugin(NodeResourcesFit, state), make_pod(requests=wanted), state) == want
 
@@ -84,13 +86,15 @@ def test_filter(wanted: dict[str, str], used: dict[str, str], want: dict[str, ob
         ),
     ],
 )
-def test_pod_count(allowed: str, running: int, wanted: dict[str, str], want: dict[str, object]) -> None:
+def test_filter_reports_too_many_pods(
+    allowed: str, running: int, wanted: dict[str, str], want: dict[str, object]
+) -> None:
     node = make_node("n1", {"cpu": "4", "memory": "8Gi", "pods": allowed})
     state = make_state([node], [(make_pod(f"r{number}"), "n1") for number in range(running)])
     assert filters(make_plugin(NodeResourcesFit, state), make_pod(requests=wanted), state) == want
 
 
-def test_a_node_without_allocatable_holds_no_pod() -> None:
+def test_a_node_without_allocatable_pods_fits_no_pod() -> None:
     state = make_state([make_node("n1", {"cpu": "1"})])
     assert filters(make_plugin(NodeResourcesFit, state), make_pod(), state) == verdict(SHORT, "Too many pods")
 
@@ -113,12 +117,12 @@ def test_a_node_without_allocatable_holds_no_pod() -> None:
         ),
     ],
 )
-def test_pod_level_resources_and_overhead(pod: Pod, want: dict[str, object]) -> None:
+def test_pod_level_resources_and_overhead_count(pod: Pod, want: dict[str, object]) -> None:
     state = make_state([make_node("n1")])
     assert filters(make_plugin(NodeResourcesFit, state), pod, state) == want
 
 
-def test_pod_level_resources_do_not_count_without_their_gate() -> None:
+def test_pod_level_resources_are_ignored_if_the_gate_is_off() -> None:
     state = ClusterState(RequestGates(pod_level_resources=False))
     state.add_node(make_node("n1"))
     pod = make_pod(requests={"cpu": "1"}, resources={"requests": {"cpu": "5"}})
@@ -139,7 +143,9 @@ def test_pod_level_resources_do_not_count_without_their_gate() -> None:
         pytest.param(("cpu",), (), "cpu", False, id="nor CPU"),
     ],
 )
-def test_ignored_resources(resources: tuple[str, ...], groups: tuple[str, ...], name: str, want: bool) -> None:
+def test_ignored_resources_match_by_name_or_group(
+    resources: tuple[str, ...], groups: tuple[str, ...], name: str, want: bool
+) -> None:
     state = make_state([make_node("n1")])
     arguments = NodeResourcesFitArgs(
         ignored_resources=resources, ignored_resource_groups=groups, scoring_strategy=strategy("LeastAllocated")
@@ -164,7 +170,7 @@ def device_class(name: str, claimed: str | None = None) -> DeviceClass:
     return found
 
 
-def test_devices_may_stand_for_an_extended_resource_on_nodes_that_have_none_of_it() -> None:
+def test_devices_can_provide_an_extended_resource_on_nodes_without_it() -> None:
     nodes = [
         make_node("n1"),
         make_node("n2", {"cpu": "4", "memory": "1Gi", "pods": "9", "example.com/gpu": "1"}),
@@ -188,14 +194,14 @@ def test_devices_may_stand_for_an_extended_resource_on_nodes_that_have_none_of_i
     assert pre_filter(without, pod, state) == PROCEED
 
 
-def test_only_pods_with_scalar_resources_look_at_device_classes() -> None:
+def test_only_pods_with_scalar_resources_read_device_classes() -> None:
     state = make_state([])
     plugin = make_plugin(NodeResourcesFit, state)
     assert plugin.pre_filter_reads(plugin.compile(make_pod(requests={"cpu": "1"}), state)) is Reads.NOTHING
     assert plugin.pre_filter_reads(plugin.compile(make_pod(requests={"example.com/gpu": "1"}), state)) is Reads.OBJECTS
 
 
-def test_more_resources_than_a_verdict_has_bits() -> None:
+def test_a_verdict_covers_more_resources_than_it_has_bits() -> None:
     names = [f"example.com/r{number:02}" for number in range(20)]
     node = make_node("n1", {"pods": "1", "cpu": "1", **dict.fromkeys(names[:10], "2")})
     state = make_state([node, make_node("n2")], [(make_pod("r", {names[3]: "2"}), "n1")])
@@ -210,12 +216,12 @@ def test_more_resources_than_a_verdict_has_bits() -> None:
     assert filters(plugin, resolvable, state)["n1"] == (SHORT, ("Too many pods", short[3]))
 
 
-def test_without_pre_filter_every_node_is_an_error() -> None:
+def test_filter_without_pre_filter_is_an_error_on_every_node() -> None:
     state = make_state([make_node("n1")])
     assert filters(make_plugin(NodeResourcesFit, state), make_pod(), state, None) == verdict("Error", NO_PRE_FILTER)
 
 
-def test_without_pre_score_it_scores_all_the_same() -> None:
+def test_scores_are_equal_without_pre_score() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(NodeResourcesFit, state)
     assert scores(plugin, make_pod(), state, None) == scores(plugin, make_pod(), state, ()) == {"n1": 97}
@@ -232,7 +238,7 @@ def test_without_pre_score_it_scores_all_the_same() -> None:
         pytest.param("RequestedToCapacityRatio", ((0, 10), (50, 0)), 50, id="what the shape makes 0 does not count"),
     ],
 )
-def test_strategies(kind: str, shape: tuple[tuple[int, int], ...], want: int) -> None:
+def test_each_strategy_scores_by_its_formula(kind: str, shape: tuple[tuple[int, int], ...], want: int) -> None:
     state = make_state([make_node("n1")], [(make_pod("r", {"cpu": "1", "memory": "1Gi"}), "n1")])
     plugin = make_plugin(NodeResourcesFit, state, NodeResourcesFitArgs(scoring_strategy=strategy(kind, *shape)))
     assert scores(plugin, make_pod(requests={"cpu": "1", "memory": "1Gi"}), state) == {"n1": want}
@@ -243,7 +249,7 @@ def test_an_unknown_strategy_is_refused() -> None:
         make_plugin(NodeResourcesFit, make_state([]), NodeResourcesFitArgs(scoring_strategy=strategy("Best")))
 
 
-def test_a_strategy_without_resources_can_not_score() -> None:
+def test_a_strategy_without_resources_is_a_score_error() -> None:
     state = make_state([])
     arguments = NodeResourcesFitArgs(scoring_strategy=strategy("LeastAllocated", resources=()))
     plugin = make_plugin(NodeResourcesFit, state, arguments)
@@ -260,14 +266,14 @@ def test_a_strategy_without_resources_can_not_score() -> None:
         pytest.param("63Ti", "1", "8Ei", 87, id="even if the node is almost too large"),
     ],
 )
-def test_large_amounts(memory: str, used: str, wanted: str, want: int) -> None:
+def test_large_amounts_overflow_like_upstream(memory: str, used: str, wanted: str, want: int) -> None:
     node = make_node("n1", {"cpu": "4", "memory": memory, "pods": "9"})
     state = make_state([node], [(make_pod("r", {"cpu": "0", "memory": used}), "n1")])
     pod = make_pod(requests={"cpu": "1", "memory": wanted})
     assert scores(make_plugin(NodeResourcesFit, state), pod, state) == {"n1": want}
 
 
-def test_pods_that_ask_for_the_same_share_results() -> None:
+def test_pods_with_equal_requests_share_results() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(NodeResourcesFit, state)
     one = plugin.compile(make_pod(requests={"cpu": "1000m", "memory": "1024Mi"}, image="a"), state)
@@ -278,7 +284,7 @@ def test_pods_that_ask_for_the_same_share_results() -> None:
     assert third.key != one.key  # The container that asks for nothing counts in the score.
 
 
-def test_freed_rows_do_no_harm() -> None:
+def test_scores_of_freed_rows_are_finite() -> None:
     state = make_state([make_node("n1"), make_node("n2")])
     state.remove_node("n1")
     plugin = make_plugin(NodeResourcesFit, state)

@@ -44,11 +44,11 @@ def hints(*classes: DeviceClass, gates: RequestGates | None = None) -> FitHints:
         pytest.param(make_node(), None, ERROR, id="not a pod"),
     ],
 )
-def test_pod_events(old: object, new: object, want: HintAnswer) -> None:
+def test_pod_hint_queues_if_resources_became_free(old: object, new: object, want: HintAnswer) -> None:
     assert hints().is_schedulable_after_pod_event(WAITING, old, new) is want
 
 
-def test_resizes_free_nothing_without_their_gate() -> None:
+def test_pod_hint_ignores_resizes_if_the_gate_is_off() -> None:
     off = RequestGates(in_place_pod_vertical_scaling=False)
     answer = hints(gates=off).is_schedulable_after_pod_event(WAITING, running(cpu="2"), running(cpu="1"))
     assert answer is SKIP
@@ -73,17 +73,19 @@ BIG, SMALL = {"cpu": "4", GPU: "1", "pods": "9"}, {"cpu": "2", GPU: "1", "pods":
         pytest.param({**BIG, GPU: "0"}, BIG, QUEUE, id="it got a device"),
     ],
 )
-def test_node_events(old: dict[str, str] | None, new: dict[str, str], want: HintAnswer) -> None:
+def test_node_hint_queues_if_the_pod_fits_now(
+    old: dict[str, str] | None, new: dict[str, str], want: HintAnswer
+) -> None:
     before = None if old is None else make_node("n", old)
     assert hints().is_schedulable_after_node_change(WAITING, before, make_node("n", new)) is want
 
 
-def test_node_events_with_wrong_objects() -> None:
+def test_node_hint_handles_unexpected_objects() -> None:
     assert hints().is_schedulable_after_node_change(WAITING, None, make_pod()) is ERROR
     assert hints().is_schedulable_after_node_change(WAITING, make_node(), None) is SKIP
 
 
-def test_devices_may_stand_for_what_a_node_lacks() -> None:
+def test_node_hint_queues_if_devices_can_provide_the_missing_resource() -> None:
     without = make_node("n", {"cpu": "4", "pods": "9"})
     assert hints().is_schedulable_after_node_change(WAITING, None, without) is SKIP
     backed = hints(device_class("gpus", "example.com/gpu"))
@@ -106,6 +108,8 @@ def test_devices_may_stand_for_what_a_node_lacks() -> None:
         pytest.param(None, make_node(), ERROR, id="not a class"),
     ],
 )
-def test_device_class_events(old: object, new: object, want: HintAnswer) -> None:
+def test_device_class_hint_queues_if_a_class_provides_a_requested_resource(
+    old: object, new: object, want: HintAnswer
+) -> None:
     pod = make_pod(requests={"example.com/gpu": "1", "deviceclass.resource.kubernetes.io/own": "1"})
     assert hints().is_schedulable_after_device_class_event(pod, old, new) is want

@@ -25,7 +25,9 @@ REJECTED = {"n2": ("UnschedulableAndUnresolvable", (REASON,))}
         pytest.param({"key": KEY, "operator": "Gt", "value": "0"}, True, REJECTED, id="which is no number"),
     ],
 )
-def test_filter(toleration: dict[str, str], gate: bool, want: dict[str, object]) -> None:
+def test_filter_rejects_cordoned_nodes_unless_tolerated(
+    toleration: dict[str, str], gate: bool, want: dict[str, object]
+) -> None:
     state = make_state([make_node("n1"), make_node("n2", unschedulable=True)])
     plugin = make_plugin(NodeUnschedulable, state, TaintTolerationComparisonOperators=gate)
     assert filters(plugin, make_pod(tolerations=[toleration]), state) == want
@@ -45,7 +47,7 @@ OPEN, CLOSED = make_node("n"), make_node("n", unschedulable=True)
         pytest.param(None, make_pod(), HintAnswer.ERROR, id="not a node"),
     ],
 )
-def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
+def test_node_hint_queues_if_the_node_is_schedulable_now(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeUnschedulable, make_state([])).events_to_register()[0][1]
     assert hint is not None
     assert hint(make_pod(), old, new) is want
@@ -61,7 +63,7 @@ def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
         pytest.param(make_pod("q", tolerations=[{"operator": "Exists"}]), HintAnswer.SKIP, id="another pod does"),
     ],
 )
-def test_toleration_hint(new: object, want: HintAnswer) -> None:
+def test_pod_hint_queues_if_the_pod_tolerates_cordons_now(new: object, want: HintAnswer) -> None:
     hint = make_plugin(NodeUnschedulable, make_state([])).events_to_register()[1][1]
     assert hint is not None
     assert hint(make_pod("p"), make_pod("p"), new) is want

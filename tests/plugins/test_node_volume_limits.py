@@ -158,13 +158,13 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
         ),
     ],
 )
-def test_limits(
+def test_filter_rejects_nodes_whose_volume_limit_is_exceeded(
     limit: int | None, objects: list[KubernetesObject], running: tuple[Pod, ...], pod: Pod, want: bool
 ) -> None:
     assert ask(cluster(limit, *objects, on_n1=running), pod) == ({"n1": EXCEEDED} if want else {})
 
 
-def test_pods_whose_volumes_are_not_attached_skip() -> None:
+def test_pods_without_attachable_volumes_skip_the_filter() -> None:
     state = cluster(0)
     plugin = make_plugin(NodeVolumeLimits, state)
     assert pre_filter(plugin, with_volumes({"emptyDir": {}}, {"iscsi": {"iqn": "i"}}), state) == SKIP
@@ -176,7 +176,7 @@ def test_a_missing_claim_rejects_every_node() -> None:
     assert ask(cluster(1), using("a")) == {"n1": rejected, "n2": rejected}
 
 
-def test_a_volume_that_makes_no_sense_is_an_error_where_its_driver_counts() -> None:
+def test_an_untranslatable_volume_is_an_error_where_its_driver_has_a_limit() -> None:
     shared: Document = {"azureDisk": {"diskName": "d", "diskURI": "u"}}
     text = "converting volume(v0) from inline to csi: kind(Shared) is not supported in csi migration"
     assert ask(cluster(1), with_volumes(shared)) == {"n1": ("Error", (text,))}
@@ -192,7 +192,7 @@ def ephemeral(name: str, uid: str) -> Pod:
     return make_pod(name, uid=uid, volumes=[{"name": "v", "ephemeral": {"volumeClaimTemplate": template}}])
 
 
-def test_claims_of_ephemeral_volumes_belong_to_their_pod() -> None:
+def test_claims_of_ephemeral_volumes_must_be_owned_by_their_pod() -> None:
     owners = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "mine", "controller": True}]
     claim = make_claim("p-v", storage_class="x", meta={"ownerReferences": owners})
     state = cluster(0, claim, make_class("x", "csi.a"))
@@ -212,7 +212,7 @@ def test_claims_of_ephemeral_volumes_belong_to_their_pod() -> None:
         pytest.param(False, True, False, id="gate off"),
     ],
 )
-def test_nodes_without_the_driver(gate: bool, opts_in: bool, want: bool) -> None:
+def test_nodes_without_the_driver_are_rejected_if_it_opts_in(gate: bool, opts_in: bool, want: bool) -> None:
     driver = make("CSIDriver", "csi.a", {"spec": {"preventPodSchedulingIfMissing": opts_in}})
     missing = {"n2": ("Unschedulable", ("csi.a CSI driver is not installed on the node",))}
     found = ask(cluster(None, driver, *csi("a", "1")), using("a"), VolumeLimitScaling=gate)
@@ -228,7 +228,9 @@ def test_nodes_without_the_driver(gate: bool, opts_in: bool, want: bool) -> None
         pytest.param({}, {"a": 1}, HintAnswer.QUEUE, id="a driver was added"),
     ],
 )
-def test_hint_on_csi_nodes(before: dict[str, int | None], after: dict[str, int | None], want: HintAnswer) -> None:
+def test_csi_node_hint_queues_if_a_limit_grew(
+    before: dict[str, int | None], after: dict[str, int | None], want: HintAnswer
+) -> None:
     csi_nodes = make_csi_node("n", before), make_csi_node("n", after)
     assert LimitHints().is_schedulable_after_csi_node_updated(using("c"), *csi_nodes) == want
 
@@ -242,6 +244,6 @@ def test_hint_on_csi_nodes(before: dict[str, int | None], after: dict[str, int |
         pytest.param(using("c"), "", HintAnswer.SKIP, id="it was on no node"),
     ],
 )
-def test_hint_on_pods_that_left(left: Pod, node_name: str, want: HintAnswer) -> None:
+def test_pod_deleted_hint_queues_if_the_pod_had_limited_volumes(left: Pod, node_name: str, want: HintAnswer) -> None:
     gone = replace(left, spec=replace(left.spec, node_name=node_name))
     assert LimitHints().is_schedulable_after_pod_deleted(using("c"), gone, None) == want

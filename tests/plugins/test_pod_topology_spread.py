@@ -89,11 +89,13 @@ IN_A = {"a1": UNEVEN, "a2": UNEVEN, **NO}
         pytest.param(spreading(constraint(key="rack")), "", dict.fromkeys(NAMES, LABEL), id="no node has the key"),
     ],
 )
-def test_filter(item: PodBuilder, counts: str, want: dict[str, tuple[str, ...]]) -> None:
+def test_filter_rejects_nodes_that_would_exceed_the_skew(
+    item: PodBuilder, counts: str, want: dict[str, tuple[str, ...]]
+) -> None:
     assert refused(item.obj(), scene(counts)) == want
 
 
-def test_only_unevenness_can_be_helped_by_preemption() -> None:
+def test_only_skew_can_be_resolved_by_preemption() -> None:
     where = scene("a1")
     asked = Asked(PodTopologySpread, spreading(constraint()).obj(), where.state)
     answer = asked.pre_filter()
@@ -106,7 +108,7 @@ def test_only_unevenness_can_be_helped_by_preemption() -> None:
     )
 
 
-def test_pods_of_other_namespaces_and_terminating_ones_do_not_count() -> None:
+def test_pods_of_other_namespaces_and_terminating_pods_do_not_count() -> None:
     where = scene("a1")
     assert refused(spreading(constraint()).obj(), where) == IN_A
     other, _ = where.world.pods["default/r0"]
@@ -127,7 +129,9 @@ POLICIES = ("nodeAffinityPolicy", "nodeTaintsPolicy")
         pytest.param({POLICIES[0]: "Ignore"}, "a1", IN_A, id="they count if the selector is ignored"),
     ],
 )
-def test_the_policy_for_node_affinity(policies: dict[str, Any], counts: str, want: dict[str, tuple[str, ...]]) -> None:
+def test_node_affinity_policy_selects_the_counted_nodes(
+    policies: dict[str, Any], counts: str, want: dict[str, tuple[str, ...]]
+) -> None:
     item = spreading(constraint(**policies)).node_selector(disk="ssd")
     assert refused(item.obj(), scene(counts)) == want
 
@@ -141,14 +145,16 @@ def test_the_policy_for_node_affinity(policies: dict[str, Any], counts: str, wan
         pytest.param({POLICIES[1]: "Honor"}, True, IN_A, id="unless the pod tolerates them"),
     ],
 )
-def test_the_policy_for_taints(policies: dict[str, Any], tolerates: bool, want: dict[str, tuple[str, ...]]) -> None:
+def test_node_taints_policy_selects_the_counted_nodes(
+    policies: dict[str, Any], tolerates: bool, want: dict[str, tuple[str, ...]]
+) -> None:
     item = spreading(constraint(**policies))
     if tolerates:
         item.toleration("k")
     assert refused(item.obj(), scene("a1", taint="b1")) == want
 
 
-def test_match_label_keys_without_their_gate_are_not_read() -> None:
+def test_match_label_keys_are_ignored_if_the_gates_are_off() -> None:
     item = spreading(constraint(matchLabelKeys=["version"])).label(version="2").obj()
     where = scene("a1")
     gates = {f"MatchLabelKeysInPodTopologySpread{suffix}": False for suffix in ("", "SelectorMerge")}
@@ -157,7 +163,7 @@ def test_match_label_keys_without_their_gate_are_not_read() -> None:
     assert refused(item, where) == NO
 
 
-def test_a_selector_that_can_not_be_read_fails_the_cycle() -> None:
+def test_an_invalid_label_selector_fails_the_cycle() -> None:
     broken = {"matchExpressions": [{"key": "app", "operator": "In", "values": []}]}
     item = spreading(constraint(labelSelector=broken)).obj()
     answer = Asked(PodTopologySpread, item, scene().state).pre_filter()
@@ -226,7 +232,9 @@ def scores(item: Pod, where: Scene, feasible: tuple[str, ...] = NAMES, arguments
         pytest.param(spreading(constraint(when=SOFT)), "a1", ("no",), ([0], [0]), id="no feasible node has the key"),
     ],
 )
-def test_score(item: PodBuilder, counts: str, feasible: tuple[str, ...], want: Any) -> None:
+def test_score_prefers_nodes_with_fewer_matching_pods(
+    item: PodBuilder, counts: str, feasible: tuple[str, ...], want: Any
+) -> None:
     where = scene(counts)
     assert scores(item.obj(), where, feasible) == want
     check(Asked(PodTopologySpread, item.obj(), where.state), where)
@@ -263,7 +271,7 @@ def member(kind: str) -> Pod:
 
 
 @pytest.mark.parametrize("document", GROUPS, ids=[f"its {item['kind']}" for item in GROUPS])
-def test_the_system_spreads_pods_that_belong_together(document: dict[str, Any]) -> None:
+def test_system_defaults_spread_pods_of_one_group(document: dict[str, Any]) -> None:
     where = scene("a1")
     item = member(document["kind"])
     asked = Asked(PodTopologySpread, item, where.state)
@@ -281,13 +289,13 @@ def test_the_system_spreads_pods_that_belong_together(document: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("document", OTHERS, ids=["of other labels", "without selector", "elsewhere", "an empty one"])
-def test_groups_that_a_pod_does_not_belong_to(document: dict[str, Any]) -> None:
+def test_system_defaults_ignore_groups_that_do_not_select_the_pod(document: dict[str, Any]) -> None:
     where = scene("a1")
     add(where, document)
     assert Asked(PodTopologySpread, member(document["kind"]), where.state).scores(list(NAMES)) is None
 
 
-def test_listed_defaults_can_be_hard_and_want_all_keys() -> None:
+def test_listed_defaults_can_be_hard_and_require_all_keys() -> None:
     where = scene("a1")
     add(where, GROUPS[0])
     defaults = tuple(
@@ -301,7 +309,7 @@ def test_listed_defaults_can_be_hard_and_want_all_keys() -> None:
     assert Asked(PodTopologySpread, own, where.state, arguments).reasons() == dict.fromkeys(NAMES[:3]) | NO
 
 
-def test_an_empty_list_of_defaults_spreads_nothing() -> None:
+def test_an_empty_default_list_disables_spreading() -> None:
     where = scene("a1")
     add(where, GROUPS[0])
     asked = Asked(PodTopologySpread, member("Service"), where.state, PodTopologySpreadArgs(defaulting_type="List"))
@@ -329,7 +337,7 @@ def check(asked: Asked, where: Scene, feasible: list[str] | None = None) -> None
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_the_plugin_says_what_the_documentation_says_while_the_cluster_changes(data: st.DataObject) -> None:
+def test_filters_and_scores_match_the_naive_rules_while_the_cluster_changes(data: st.DataObject) -> None:
     where = data.draw(scenes(spread_pods()))
     asked = [Asked(PodTopologySpread, data.draw(spread_pods()), where.state) for _ in range(2)]
     for step in range(data.draw(st.integers(1, 4))):
@@ -345,7 +353,7 @@ def test_the_plugin_says_what_the_documentation_says_while_the_cluster_changes(d
 
 @given(st.data())
 @settings(max_examples=60, deadline=None)
-def test_the_system_s_defaults_are_soft_constraints_that_want_no_keys(data: st.DataObject) -> None:
+def test_system_defaults_are_soft_constraints_that_do_not_require_all_keys(data: st.DataObject) -> None:
     where = data.draw(scenes(spread_pods()))
     add(where, GROUPS[0])
     item = member("Service")
@@ -370,7 +378,7 @@ def test_the_system_s_defaults_are_soft_constraints_that_want_no_keys(data: st.D
 
 
 @pytest.mark.parametrize("zones", [("z", "z"), ("z", "y"), ("z", "")], ids=["one zone", "two zones", "one in none"])
-def test_two_nodes_with_two_running_pods(zones: tuple[str, str]) -> None:
+def test_results_match_the_naive_rules_for_two_nodes_with_two_running_pods(zones: tuple[str, str]) -> None:
     where = Scene()
     for name, zone in zip(("n0", "n1"), zones, strict=True):
         where.set_node((make_node(name).zone(zone) if zone else make_node(name)).obj())

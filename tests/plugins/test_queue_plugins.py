@@ -37,7 +37,7 @@ def test_pods_are_sorted_by_priority_then_time(queued: list[tuple[str, int | Non
         ),
     ],
 )
-def test_gates_keep_a_pod_out_of_the_queue(gates: list[str], want: Status) -> None:
+def test_pre_enqueue_rejects_pods_with_scheduling_gates(gates: list[str], want: Status) -> None:
     pod = make_pod(schedulingGates=[{"name": gate} for gate in gates])
     assert make_plugin(SchedulingGates, make_state([])).pre_enqueue(pod) == want
 
@@ -51,12 +51,12 @@ def test_gates_keep_a_pod_out_of_the_queue(gates: list[str], want: Status) -> No
         pytest.param(None, HintAnswer.ERROR, id="nothing new"),
     ],
 )
-def test_gates_hint(new: object, want: HintAnswer) -> None:
+def test_gates_hint_queues_only_the_pod_without_its_gates(new: object, want: HintAnswer) -> None:
     ((_, hint),) = make_plugin(SchedulingGates, make_state([])).events_to_register()
     assert hint is not None
     assert hint(make_pod("p"), make_pod("p"), new) is want
 
 
-def test_every_pod_is_bound() -> None:
+def test_default_binder_binds_every_pod() -> None:
     pod: Pod = make_pod()
     assert make_plugin(DefaultBinder, make_state([])).bind(CycleState(), pod, "n1") == SUCCESS

@@ -36,7 +36,7 @@ def snake_case(point: str) -> str:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_extension_points_are_those_of_the_release(kind: type[Plugin[Any]]) -> None:
+def test_extension_points_match_the_release(kind: type[Plugin[Any]]) -> None:
     facts = facts_of(kind)
     want = {snake_case(point) for point in facts["extensionPoints"] if point not in LATER}
     assert set(kind.extension_points()) == want
@@ -52,7 +52,7 @@ def written(actions: ActionType) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_events_are_those_of_the_release(kind: type[Plugin[Any]]) -> None:
+def test_events_match_the_release(kind: type[Plugin[Any]]) -> None:
     plugin = make_plugin(kind, make_state([]))
     found = [
         {"resource": str(event.resource), "actions": written(event.actions), "hint": hint is not None}
@@ -61,7 +61,7 @@ def test_events_are_those_of_the_release(kind: type[Plugin[Any]]) -> None:
     assert found == facts_of(kind).get("events", [])
 
 
-def test_the_registry_holds_each_plugin_under_its_name() -> None:
+def test_registry_keys_match_plugin_names() -> None:
     registry = in_tree_registry()
     assert {name: registry.plugins[name].name for name in registry} == {kind.name: kind.name for kind in IN_TREE}
 
@@ -104,7 +104,7 @@ def answers(case: dict[str, Any], event: ClusterEvent) -> list[HintAnswer]:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_hints_answer_as_recorded(kind: type[Plugin[Any]]) -> None:
+def test_hints_match_the_recorded_answers(kind: type[Plugin[Any]]) -> None:
     differences = []
     with gzip.open(shared_path("conformance", "hints", "tables.jsonl.gz"), "rt") as lines:
         for line in lines:

@@ -166,24 +166,24 @@ ON_N1: dict[str, object] = {"nodeName": "n1"}
         ),
     ],
 )
-def test_devices_count_where_a_node_has_none_of_the_resource(
+def test_devices_count_on_nodes_without_the_extended_resource(
     objects: Sequence[KubernetesObject], want: dict[str, int]
 ) -> None:
     assert most_allocated_gpu(two_nodes(*objects)) == want
     assert most_allocated_gpu(two_nodes(*objects), without_pre_score=True) == want
 
 
-def test_what_the_node_itself_offers_goes_before_devices() -> None:
+def test_a_nodes_own_extended_resource_takes_precedence_over_devices() -> None:
     state = two_nodes(device_class(), resource_slice("s", ["x", "y"], allNodes=True), offers={GPU: "4"})
     assert most_allocated_gpu(state) == {"n1": 25, "n2": 50}
 
 
-def test_devices_count_only_with_the_gate() -> None:
+def test_devices_count_only_if_the_gate_is_on() -> None:
     state = two_nodes(device_class(), resource_slice("s", ["x", "y"], allNodes=True))
     assert most_allocated_gpu(state, DRAExtendedResource=False) == {"n1": 0, "n2": 0}
 
 
-def test_a_tally_follows_the_cluster() -> None:
+def test_the_device_count_follows_claim_changes() -> None:
     state = two_nodes(device_class(), resource_slice("s", ["x", "y"], allNodes=True))
     strategy = ScoringStrategy(type=MOST_ALLOCATED, resources=(ResourceSpec(GPU, 1),))
     plugin = make_plugin(NodeResourcesFit, state, NodeResourcesFitArgs(scoring_strategy=strategy))
@@ -198,7 +198,7 @@ def test_a_tally_follows_the_cluster() -> None:
     assert scores(plugin, ONE_GPU, state, after) == {"n1": 100, "n2": 100}
 
 
-def test_balance_counts_devices_too() -> None:
+def test_balanced_allocation_counts_devices_too() -> None:
     state = two_nodes(device_class(), resource_slice("s", ["x", "y"], nodeName="n1"))
     given = NodeResourcesBalancedAllocationArgs(resources=(ResourceSpec("cpu", 1), ResourceSpec(GPU, 1)))
     plugin = make_plugin(NodeResourcesBalancedAllocation, state, given)

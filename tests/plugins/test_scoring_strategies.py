@@ -28,7 +28,7 @@ DEVICES = ScoredDevices(Handle(STATE, FeatureGates.from_mapping({})), ())
         pytest.param(((10, 70), (30, 10), (31, 90), (80, 90)), id="up and down"),
     ],
 )
-def test_broken_linear_functions(shape: tuple[tuple[int, int], ...]) -> None:
+def test_requested_to_capacity_ratio_interpolates_the_shape(shape: tuple[tuple[int, int], ...]) -> None:
     state = make_state([make_node("n1", {"cpu": "100m", "pods": "1"})])
     found = []
     for percent in range(101):
@@ -38,7 +38,7 @@ def test_broken_linear_functions(shape: tuple[tuple[int, int], ...]) -> None:
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_the_score_of_a_node_without_the_resources_is_0(strategy: str) -> None:
+def test_a_node_without_the_resources_scores_0(strategy: str) -> None:
     state = make_state([make_node("n1", {"pods": "1"})])
     scored = (ScoredResource(CPU, 1, 5), ScoredResource(MEMORY, 1, 5))
     rule = STRATEGIES[strategy](scored, ((0, 10), (100, 0)), DEVICES, state)

@@ -64,7 +64,9 @@ def everything() -> tuple[ClusterState, dict[str, Situation]]:
 
 
 @pytest.mark.parametrize("shape", [*product(SIZES, SIZES)], ids=lambda shape: f"{shape[0]} CPU and {shape[1]} memory")
-def test_every_node_for_a_pod(everything: tuple[ClusterState, dict[str, Situation]], shape: tuple[int, int]) -> None:
+def test_every_small_node_matches_the_naive_rules(
+    everything: tuple[ClusterState, dict[str, Situation]], shape: tuple[int, int]
+) -> None:
     state, names = everything
     pod = pod_of("p", *shape)
     request = amounts(*shape)
@@ -80,7 +82,7 @@ def test_every_node_for_a_pod(everything: tuple[ClusterState, dict[str, Situatio
         assert balance[name] == resource_rules.balanced_allocation(("cpu", "memory"), request, used, offered)
 
 
-def test_nodes_do_not_influence_one_another(everything: tuple[ClusterState, dict[str, Situation]]) -> None:
+def test_results_of_a_node_do_not_depend_on_other_nodes(everything: tuple[ClusterState, dict[str, Situation]]) -> None:
     state, names = everything
     pod = pod_of("p", 1, 2)
     together = (

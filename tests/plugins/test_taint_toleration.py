@@ -28,7 +28,9 @@ REJECTED = ("UnschedulableAndUnresolvable", (REASON,))
         pytest.param(HARD, {"key": "k", "operator": "Bogus", "value": "v"}, "rejected", id="an unknown operator"),
     ],
 )
-def test_filter(taint: dict[str, str], toleration: dict[str, str], want: str) -> None:
+def test_filter_rejects_nodes_with_untolerated_taints(
+    taint: dict[str, str], toleration: dict[str, str], want: str
+) -> None:
     state = make_state([make_node("n1", taints=[taint])])
     found = filters(make_plugin(TaintToleration, state), make_pod(tolerations=[toleration]), state)
     assert found == ({"n1": REJECTED} if want == "rejected" else {})
@@ -49,14 +51,16 @@ def test_filter(taint: dict[str, str], toleration: dict[str, str], want: str) ->
         pytest.param("Lt", "9", "", True, "rejected", id="nor is an empty value"),
     ],
 )
-def test_numeric_operators(operator: str, tolerated: str, value: str, gate: bool, want: str) -> None:
+def test_numeric_operators_compare_taint_values_if_the_gate_is_on(
+    operator: str, tolerated: str, value: str, gate: bool, want: str
+) -> None:
     state = make_state([make_node("n1", taints=[{"key": "k", "value": value, "effect": "NoSchedule"}])])
     plugin = make_plugin(TaintToleration, state, TaintTolerationComparisonOperators=gate)
     pod = make_pod(tolerations=[{"key": "k", "operator": operator, "value": tolerated}])
     assert filters(plugin, pod, state) == ({"n1": REJECTED} if want == "rejected" else {})
 
 
-def test_scores_count_soft_taints_that_are_not_tolerated() -> None:
+def test_scores_count_untolerated_soft_taints() -> None:
     other = {"key": "o", "effect": "PreferNoSchedule"}
     nodes = [make_node("n1"), make_node("n2", taints=[SOFT, HARD]), make_node("n3", taints=[SOFT, other, other])]
     state = make_state(nodes)
@@ -67,12 +71,12 @@ def test_scores_count_soft_taints_that_are_not_tolerated() -> None:
     assert scores(plugin, tolerant, state) == {"n1": 0, "n2": 1, "n3": 1}
 
 
-def test_all_nodes_get_100_where_none_has_a_soft_taint() -> None:
+def test_all_nodes_score_100_without_soft_taints() -> None:
     state = make_state([make_node("n1"), make_node("n2", taints=[HARD])])
     assert normalized(make_plugin(TaintToleration, state), make_pod(), state) == {"n1": 100, "n2": 100}
 
 
-def test_tables_grow_with_the_taint_sets_and_follow_a_fork() -> None:
+def test_taint_tables_grow_with_new_taint_sets_and_are_separate_in_forks() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(TaintToleration, state)
     pod = make_pod()
@@ -85,7 +89,7 @@ def test_tables_grow_with_the_taint_sets_and_follow_a_fork() -> None:
     assert scores(plugin, pod, fork) == {"n1": 0, "n2": 1}
 
 
-def test_tolerations_that_differ_in_seconds_share_results() -> None:
+def test_tolerations_with_different_seconds_share_results() -> None:
     state = make_state([])
     plugin = make_plugin(TaintToleration, state)
     long, short = (
@@ -95,7 +99,7 @@ def test_tolerations_that_differ_in_seconds_share_results() -> None:
     assert plugin.compile(long, state).key == plugin.compile(short, state).key
 
 
-def test_without_pre_score_there_is_no_score() -> None:
+def test_score_without_pre_score_is_an_error() -> None:
     state = make_state([make_node("n1")])
     plugin = make_plugin(TaintToleration, state)
     spec = plugin.compile(make_pod(), state)
@@ -116,7 +120,7 @@ def test_without_pre_score_there_is_no_score() -> None:
         pytest.param(make_pod(), make_pod(), HintAnswer.ERROR, id="not nodes"),
     ],
 )
-def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
+def test_node_hint_queues_if_the_pod_tolerates_the_node_now(old: object, new: object, want: HintAnswer) -> None:
     hint = make_plugin(TaintToleration, make_state([])).events_to_register()[0][1]
     assert hint is not None
     assert hint(make_pod(), old, new) is want
@@ -130,7 +134,7 @@ def test_node_hint(old: object, new: object, want: HintAnswer) -> None:
         pytest.param(make_node("p"), HintAnswer.ERROR, id="not a pod"),
     ],
 )
-def test_toleration_hint(new: object, want: HintAnswer) -> None:
+def test_pod_hint_queues_if_the_pods_own_tolerations_changed(new: object, want: HintAnswer) -> None:
     hint = make_plugin(TaintToleration, make_state([])).events_to_register()[1][1]
     assert hint is not None
     assert hint(make_pod("p"), make_pod("p") if not isinstance(new, type(make_node())) else None, new) is want

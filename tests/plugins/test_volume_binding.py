@@ -109,7 +109,9 @@ def ephemeral() -> Pod:
         ),
     ],
 )
-def test_pre_filter_rejects(pod: Pod, objects: list[KubernetesObject], want: Status) -> None:
+def test_pre_filter_rejects_pods_with_missing_or_unbound_claims(
+    pod: Pod, objects: list[KubernetesObject], want: Status
+) -> None:
     state = cluster(*objects)
     assert pre_filter(make_plugin(VolumeBinding, state), pod, state) == want
 
@@ -149,7 +151,9 @@ SELECTOR: Document = {"selector": {"matchLabels": {"tier": "a"}}}
         pytest.param({"spec": SELECTOR}, {"labels": {"tier": "b"}}, "n1 n2", id="not selected"),
     ],
 )
-def test_a_volume_that_exists(claim: dict[str, object], volume: dict[str, object], want: str) -> None:
+def test_filter_requires_a_matching_reachable_volume(
+    claim: dict[str, object], volume: dict[str, object], want: str
+) -> None:
     mine = make_claim(**{"storage_class": "static", **claim})  # type: ignore[arg-type]
     state = cluster(mine, make_volume("pv", **{"storage_class": "static", **volume}))  # type: ignore[arg-type]
     assert ask(make_plugin(VolumeBinding, state), using("c")) == dict.fromkeys(
@@ -157,14 +161,14 @@ def test_a_volume_that_exists(claim: dict[str, object], volume: dict[str, object
     )
 
 
-def test_the_smallest_volume_is_taken_and_the_first_by_name_of_equal_ones() -> None:
+def test_the_smallest_matching_volume_is_chosen_then_the_first_by_name() -> None:
     sizes = {"b": "2Gi", "a": "2048Mi", "large": "3Gi", "small": "1Mi"}
     volumes = [make_volume(name, size, storage_class="static") for name, size in sizes.items()]
     plugin = make_plugin(VolumeBinding, cluster(make_claim(storage_class="static"), *volumes))
     assert plugin.reserved(reserve(plugin, using("c"), "n1")) == {"volumes": {"default/c": "a"}, "provision": []}
 
 
-def test_the_smaller_claim_chooses_first() -> None:
+def test_the_smallest_claim_chooses_first() -> None:
     claims = [make_claim("big", "5Gi", storage_class="static"), make_claim("small", "1Gi", storage_class="static")]
     volumes = [make_volume("v5", "5Gi", storage_class="static"), make_volume("v8", "8Gi", storage_class="static")]
     plugin = make_plugin(VolumeBinding, cluster(*claims, *volumes))
@@ -196,7 +200,9 @@ def test_the_smaller_claim_chooses_first() -> None:
         pytest.param([make_claim(storage_class="later")], "c", {}, id="provisioned on the node"),
     ],
 )
-def test_reasons(objects: list[KubernetesObject], claims: str, want: dict[str, list[str]]) -> None:
+def test_filter_reports_all_reasons_per_node(
+    objects: list[KubernetesObject], claims: str, want: dict[str, list[str]]
+) -> None:
     plugin = make_plugin(VolumeBinding, cluster(*objects))
     expected = {name: (UNRESOLVABLE, tuple(reasons)) for name, reasons in want.items()}
     assert ask(plugin, using(*claims.split())) == expected
@@ -213,7 +219,7 @@ def test_reasons(objects: list[KubernetesObject], claims: str, want: dict[str, l
         pytest.param([{ZONE: []}], "n1 n2", id="no value is a mistake"),
     ],
 )
-def test_allowed_topologies(terms: list[dict[str, list[str]]], want: str) -> None:
+def test_allowed_topologies_limit_provisioning_to_their_nodes(terms: list[dict[str, list[str]]], want: str) -> None:
     topologies: list[Document] = [
         {"matchLabelExpressions": [{"key": key, "values": values} for key, values in term.items()]} for term in terms
     ]
@@ -244,7 +250,7 @@ TRACKS = make("CSIDriver", "csi.a", {"spec": {"storageCapacity": True}})
         pytest.param([TRACKS, make_capacity("k", "later", {})], "n1 n2", id="no amount"),
     ],
 )
-def test_capacity(objects: list[KubernetesObject], want: str) -> None:
+def test_filter_rejects_nodes_without_enough_storage_capacity(objects: list[KubernetesObject], want: str) -> None:
     plugin = make_plugin(VolumeBinding, cluster(make_claim(storage_class="later"), *objects))
     assert ask(plugin, using("c")) == dict.fromkeys(want.split(), (UNRESOLVABLE, (NOT_ENOUGH_SPACE,)))
 
@@ -256,14 +262,14 @@ def test_capacity(objects: list[KubernetesObject], want: str) -> None:
         pytest.param("kubernetes.io/gce-pd", {}, id="another plugin is migrated"),
     ],
 )
-def test_in_tree_volumes_on_nodes_with_their_driver(migrated: str, want: dict[str, Verdict]) -> None:
+def test_migrated_in_tree_volumes_use_the_zones_of_their_csi_driver(migrated: str, want: dict[str, Verdict]) -> None:
     ebs: Document = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
     volume = make_volume("pv", labels={ZONE: "a"}, spec=ebs)
     state = cluster(make_claim(volume="pv"), volume, make_csi_node("n1", {}, migrated=migrated))
     assert ask(make_plugin(VolumeBinding, state), using("c")) == want
 
 
-def test_a_volume_that_can_not_be_translated_is_an_error() -> None:
+def test_an_untranslatable_volume_is_an_error() -> None:
     disk: Document = {"azureDisk": {"diskName": "d", "diskURI": "u"}}
     objects = [make_claim(volume="pv"), make_volume("pv", spec=disk)]
     state = cluster(*objects, make_csi_node("n1", {}, migrated="kubernetes.io/azure-disk"))
@@ -271,7 +277,7 @@ def test_a_volume_that_can_not_be_translated_is_an_error() -> None:
     assert ask(make_plugin(VolumeBinding, state), using("c")) == {"n1": ("Error", (text,))}
 
 
-def test_without_pre_filter_everything_is_an_error() -> None:
+def test_missing_pre_filter_state_is_an_error_at_every_extension_point() -> None:
     state = cluster(make_claim())
     plugin = make_plugin(VolumeBinding, state, StorageCapacityScoring=True)
     assert filters(plugin, using("c"), state, None)["n1"] == ("Error", ("not found",))
@@ -283,7 +289,7 @@ def test_without_pre_filter_everything_is_an_error() -> None:
 # Reserve.
 
 
-def test_later_pods_see_what_was_reserved_until_it_is_given_back() -> None:
+def test_reserved_volumes_are_unavailable_to_later_pods_until_unreserved() -> None:
     claims = [make_claim(name, storage_class="static") for name in ("c", "d")]
     plugin = make_plugin(VolumeBinding, cluster(*claims, make_volume("pv", storage_class="static")))
     rejected = dict.fromkeys(["n1", "n2"], (UNRESOLVABLE, (BIND_CONFLICT,)))
@@ -295,14 +301,14 @@ def test_later_pods_see_what_was_reserved_until_it_is_given_back() -> None:
     assert ask(plugin, using("d")) == {}
 
 
-def test_a_claim_to_be_made_ties_later_pods_to_the_node() -> None:
+def test_a_claim_reserved_for_provisioning_restricts_later_pods_to_its_node() -> None:
     plugin = make_plugin(VolumeBinding, cluster(make_claim(storage_class="later")))
     cycle_state = reserve(plugin, using("c"), "n1")
     assert plugin.reserved(cycle_state) == {"volumes": {}, "provision": ["default/c"]}
     assert ask(plugin, using("c", name="second")) == {"n2": (UNRESOLVABLE, (BIND_CONFLICT,))}
 
 
-def test_what_was_assumed_ends_with_a_newer_version() -> None:
+def test_an_assumed_claim_is_dropped_when_a_newer_version_arrives() -> None:
     claim = make_claim(storage_class="later", meta={"resourceVersion": "1"})
     assert isinstance(claim, PersistentVolumeClaim)
     plugin = make_plugin(VolumeBinding, cluster(claim))
@@ -314,7 +320,7 @@ def test_what_was_assumed_ends_with_a_newer_version() -> None:
     assert ask(plugin, using("c")) == {}
 
 
-def test_the_host_writes_volumes_and_claims() -> None:
+def test_updates_bind_volumes_and_annotate_claims_with_the_selected_node() -> None:
     claims = [make_claim("c", storage_class="static"), make_claim("d", storage_class="later")]
     plugin = make_plugin(VolumeBinding, cluster(*claims, make_volume("pv", storage_class="static")))
     cycle_state = reserve(plugin, using("c", "d"), "n1")
@@ -328,7 +334,7 @@ def test_the_host_writes_volumes_and_claims() -> None:
     assert claim.metadata.annotations[SELECTED_NODE] == "n1"
 
 
-def test_bound_pods_need_no_writes() -> None:
+def test_pods_with_bound_claims_need_no_updates() -> None:
     plugin = make_plugin(VolumeBinding, cluster(make_claim(volume="pv"), make_volume("pv")))
     cycle_state = reserve(plugin, using("c"), "n1")
     assert plugin.updates(cycle_state) == ()
@@ -340,7 +346,7 @@ def test_bound_pods_need_no_writes() -> None:
 SHAPE = VolumeBindingArgs(shape=(UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10)))
 
 
-def test_without_the_gate_nothing_is_scored() -> None:
+def test_the_score_is_skipped_if_the_gate_is_off() -> None:
     state = cluster(make_claim(storage_class="later"))
     assert skips_score(make_plugin(VolumeBinding, state, SHAPE), using("c"), state)
 
@@ -387,7 +393,7 @@ def test_without_the_gate_nothing_is_scored() -> None:
         pytest.param([make_claim("a", volume="pv"), make_volume("pv")], "a", 0, id="bound claims don't count"),
     ],
 )
-def test_capacity_scores(objects: list[KubernetesObject], claims: str, want: int) -> None:
+def test_capacity_scores_follow_the_configured_shape(objects: list[KubernetesObject], claims: str, want: int) -> None:
     state = cluster(*objects)
     plugin = make_plugin(VolumeBinding, state, SHAPE, StorageCapacityScoring=True)
     pod = using(*claims.split())

@@ -52,7 +52,7 @@ def rbd(*monitors: str, image: str = "i", pool: str = "", reads: bool = False) -
         pytest.param(gce(), ebs(), False, id="kinds don't mix"),
     ],
 )
-def test_disks_collide(wanted: Document, mounted: Document, want: bool) -> None:
+def test_filter_rejects_nodes_with_a_conflicting_disk(wanted: Document, mounted: Document, want: bool) -> None:
     state = make_state(NODES, [(with_volumes(mounted, name="q"), "n1")])
     plugin = make_plugin(VolumeRestrictions, state)
     pod = with_volumes(wanted)
@@ -71,20 +71,20 @@ def test_disks_collide(wanted: Document, mounted: Document, want: bool) -> None:
         pytest.param(using("mine"), PreFilterResult((1, 1, ("mine",))), id="an exclusive claim in use"),
     ],
 )
-def test_pre_filter(pod: Pod, want: PreFilterResult | Status) -> None:
+def test_pre_filter_skips_pods_without_restricted_volumes(pod: Pod, want: PreFilterResult | Status) -> None:
     claims = [make_claim(name, modes=["ReadWriteOncePod"]) for name in ("mine", "free")]
     state = put(make_state(NODES, [(using("mine", "shared", name="q"), "n1")]), make_claim("shared"), *claims)
     assert pre_filter(make_plugin(VolumeRestrictions, state), pod, state) == want
 
 
-def test_pods_without_claims_are_asked_once() -> None:
+def test_pre_filter_reads_nothing_for_pods_without_claims() -> None:
     state = make_state(NODES)
     plugin = make_plugin(VolumeRestrictions, state)
     assert plugin.pre_filter_reads(plugin.compile(with_volumes(), state)) is Reads.NOTHING
     assert plugin.pre_filter_reads(plugin.compile(using("c"), state)) is Reads.OBJECTS
 
 
-def test_an_exclusive_claim_in_use_rejects_every_node_until_its_pod_is_gone() -> None:
+def test_an_exclusive_claim_in_use_rejects_every_node_until_its_pod_is_removed() -> None:
     state = put(make_state(NODES, [(using("c", name="q"), "n1")]), make_claim("c", modes=["ReadWriteOncePod"]))
     plugin = make_plugin(VolumeRestrictions, state)
     pod = using("c")
@@ -100,7 +100,7 @@ def test_an_exclusive_claim_in_use_rejects_every_node_until_its_pod_is_gone() ->
     assert filters(plugin, pod, state, again) == {"n1": rejected, "n2": rejected}
 
 
-def test_a_claim_of_that_name_in_another_namespace_counts_where_its_pod_is_placed_on_trial() -> None:
+def test_a_pod_placed_in_a_trial_counts_for_claims_of_the_same_name_in_any_namespace() -> None:
     # So does upstream: the count that PreFilter made is by namespace, what is added to it is not.
     other = using("c", name="q")
     other = replace(other, metadata=replace(other.metadata, namespace="other"))
@@ -115,7 +115,7 @@ def test_a_claim_of_that_name_in_another_namespace_counts_where_its_pod_is_place
         assert plugin.params_after_changes(spec, answer.params, state) == (2, 1, ("c",))
 
 
-def test_without_pre_filter_disks_are_compared_and_everything_else_is_an_error() -> None:
+def test_filter_without_pre_filter_compares_disks_and_is_otherwise_an_error() -> None:
     state = make_state(NODES, [(with_volumes(gce(), name="q"), "n1")])
     found = filters(make_plugin(VolumeRestrictions, state), with_volumes(gce()), state, None)
     assert found == {
@@ -133,7 +133,7 @@ def test_without_pre_filter_disks_are_compared_and_everything_else_is_an_error()
         pytest.param(using("c"), using("b"), HintAnswer.SKIP, id="it used another claim"),
     ],
 )
-def test_hint_on_pods_that_left(pod: Pod, left: Pod, want: HintAnswer) -> None:
+def test_pod_deleted_hint_queues_if_the_pod_used_the_same_disk_or_claim(pod: Pod, left: Pod, want: HintAnswer) -> None:
     plugin = make_plugin(VolumeRestrictions, make_state(NODES))
     assert plugin.is_schedulable_after_pod_deleted(pod, left, None) == want
     elsewhere = replace(left, metadata=replace(left.metadata, namespace="other"))

@@ -37,7 +37,7 @@ NODES = [
         pytest.param({ZONE: "c"}, "a b old region", id="a zone that no node has"),
     ],
 )
-def test_labels_of_volumes(labels: dict[str, str], want: str) -> None:
+def test_filter_rejects_nodes_outside_the_zones_of_the_volume(labels: dict[str, str], want: str) -> None:
     state = put(make_state(NODES), make_claim(volume="pv"), make_volume("pv", labels=labels))
     plugin = make_plugin(VolumeZone, state)
     answer = pre_filter(plugin, using("c"), state)
@@ -74,7 +74,9 @@ def test_labels_of_volumes(labels: dict[str, str], want: str) -> None:
         pytest.param([make_claim(volume="pv"), make_volume("pv")], SKIP, id="a volume without zones"),
     ],
 )
-def test_pre_filter(objects: list[KubernetesObject], want: Status) -> None:
+def test_pre_filter_and_filter_reject_unresolvable_claims_with_the_same_reason(
+    objects: list[KubernetesObject], want: Status
+) -> None:
     state = put(make_state(NODES), *objects)
     plugin = make_plugin(VolumeZone, state)
     assert pre_filter(plugin, using("c"), state) == want
@@ -98,6 +100,8 @@ def test_pre_filter(objects: list[KubernetesObject], want: Status) -> None:
         pytest.param(make_claim(), make_volume("pv"), HintAnswer.ERROR, id="not two volumes"),
     ],
 )
-def test_hint_on_volumes(before: KubernetesObject | None, after: KubernetesObject, want: HintAnswer) -> None:
+def test_volume_hint_queues_if_the_zones_of_a_volume_changed(
+    before: KubernetesObject | None, after: KubernetesObject, want: HintAnswer
+) -> None:
     plugin = make_plugin(VolumeZone, make_state(NODES))
     assert plugin.is_schedulable_after_persistent_volume_change(using("c"), before, after) == want

@@ -58,7 +58,7 @@ def reported(world: World, rule: Any, code: str) -> dict[str, Verdict]:
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
-def test_volume_restrictions(world: World) -> None:
+def test_volume_restrictions_matches_the_naive_rules(world: World) -> None:
     state = state_of(world)
     want = reported(world, oracle.disk_conflict, "Unschedulable")
     if oracle.exclusive_claims_in_use(world):
@@ -69,7 +69,7 @@ def test_volume_restrictions(world: World) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(worlds())
-def test_volume_zone(world: World) -> None:
+def test_volume_zone_matches_the_naive_rules(world: World) -> None:
     state = state_of(world)
     found = verdicts(make_plugin(VolumeZone, state), world.pod, state)
     if missing_volume(world):
@@ -80,7 +80,7 @@ def test_volume_zone(world: World) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(worlds())
-def test_node_volume_limits(world: World) -> None:
+def test_node_volume_limits_matches_the_naive_rules(world: World) -> None:
     state = state_of(world)
     plugin = make_plugin(NodeVolumeLimits, state)
     want = reported(world, oracle.too_many_volumes, "Unschedulable")
@@ -96,7 +96,7 @@ def test_node_volume_limits(world: World) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(worlds())
-def test_volume_binding(world: World) -> None:
+def test_volume_binding_matches_the_naive_rules(world: World) -> None:
     check_volume_binding(world)
 
 
@@ -127,7 +127,7 @@ def check_volume_binding(world: World) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(worlds())
-def test_kept_columns_follow_what_is_written(world: World) -> None:
+def test_cached_volume_columns_follow_catalog_writes(world: World) -> None:
     """Plugins that saw the cluster grow object by object agree with new ones."""
     state = state_of(World(world.nodes, (), (), world.pod))
     grown = [make_plugin(kind, state) for kind in (NodeVolumeLimits, VolumeBinding, VolumeZone, VolumeRestrictions)]
@@ -150,7 +150,9 @@ NODES = [make_node(name, labels={"host": name}) for name in ("n0", "n1")]
 
 
 @pytest.mark.parametrize("first", [None, *SMALL_VOLUMES], ids=str)
-def test_every_two_volumes_and_two_claims(first: tuple[str, tuple[str, ...]] | None) -> None:
+def test_volume_binding_matches_the_naive_rules_for_all_pairs_of_volumes_and_claims(
+    first: tuple[str, tuple[str, ...]] | None,
+) -> None:
     for second, claims in product((None, *SMALL_VOLUMES), (*product(SMALL_CLAIMS), *product(SMALL_CLAIMS, repeat=2))):
         volumes = [
             make_volume(f"pv{number}", size, storage_class="local", nodes=nodes)

@@ -21,18 +21,18 @@ def real_program() -> Path:
 
 @pytest.mark.parametrize("sampled", [False, True], ids=["all nodes scored", "sampled"])
 @pytest.mark.parametrize("kind", KINDS)
-def test_our_side_places_every_pod_and_takes_time(kind: str, sampled: bool) -> None:
+def test_bayplan_places_every_benchmark_pod(kind: str, sampled: bool) -> None:
     run = run_ours(kind, 20, 30, sampled=sampled)
     assert run.failed == 0
     assert run.wall_s > 0
 
 
-def test_names_are_unique_and_anti_affinity_has_ten_groups() -> None:
+def test_node_names_are_unique_and_anti_affinity_pods_have_ten_groups() -> None:
     assert len({node.metadata.name for node in real_nodes(30)}) == 30
     assert {pod.metadata.labels["group"] for pod in real_pods("antiaffinity", 30)} == {f"g{n}" for n in range(10)}
 
 
-def test_an_unknown_kind_is_named() -> None:
+def test_an_unknown_pod_kind_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown kind of pods 'other'; expected one of basic, spread"):
         pod_document("other", 0)
 
@@ -52,15 +52,15 @@ def test_an_unknown_kind_is_named() -> None:
         ),
     ],
 )
-def test_the_table_has_rates_cores_and_ratios(rounds: list[Round], want: str) -> None:
+def test_the_table_shows_rates_cores_and_ratios(rounds: list[Round], want: str) -> None:
     assert table([Measured("basic", False, 5_000, 1_000, rounds)]).splitlines()[-1] == want
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_both_sides_have_the_same_nodes_and_pods(kind: str) -> None:
+def test_both_sides_use_the_same_nodes_and_pods(kind: str) -> None:
     check_same_objects(real_program(), kind)
 
 
-def test_both_sides_are_measured_in_turn() -> None:
+def test_all_variants_are_measured_in_every_round() -> None:
     found = list(measure(real_program(), ["basic"], 20, 10, 2))
     assert [(one.kind, one.sampled, len(one.rounds)) for one in found] == [("basic", False, 2), ("basic", True, 2)]

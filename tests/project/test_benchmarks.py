@@ -9,7 +9,7 @@ RECORDED = {row.partition("/")[0] for row in load_baseline()["rows"]["small"]}
 
 
 @pytest.mark.parametrize("name", benchmark_names())
-def test_a_small_benchmark_gives_figures_and_the_same_decisions_twice(name: str) -> None:
+def test_a_small_benchmark_has_figures_and_reproducible_decisions(name: str) -> None:
     first = list(figures(name, "small"))
     assert first
     assert all(figure.value > 0 and figure.unit for figure in first)

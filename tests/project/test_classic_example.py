@@ -15,12 +15,12 @@ PAGE = (ROOT / "docs" / "classic.md").read_text(encoding="utf-8")
 SHOWN = re.findall(r"```sh\nbayplan ([^\n]*)\n```\n\n```text\n(.*?)```", PAGE, re.DOTALL)
 
 
-def test_there_are_examples() -> None:
+def test_the_page_has_two_examples() -> None:
     assert len(SHOWN) == 2
 
 
 @pytest.mark.parametrize(("command", "want"), SHOWN, ids=["provider", "policy"])
-def test_the_page_shows_what_the_command_prints(
+def test_commands_print_the_output_in_classic_md(
     command: str, want: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)

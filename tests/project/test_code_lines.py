@@ -78,7 +78,7 @@ def modules_of(folder: Path, files: Mapping[str, str]) -> dict[str, Module]:
     return read_modules(folder)
 
 
-def test_modules_are_reached_by_imports_that_are_not_for_type_checking(tmp_path: Path) -> None:
+def test_modules_are_reached_through_runtime_imports(tmp_path: Path) -> None:
     assert reachable_modules(modules_of(tmp_path, FILES)) == {
         "bayplan",
         "bayplan.engine",
@@ -89,7 +89,7 @@ def test_modules_are_reached_by_imports_that_are_not_for_type_checking(tmp_path:
     }
 
 
-def test_functions_are_reached_by_the_names_that_are_mentioned(tmp_path: Path) -> None:
+def test_functions_are_reached_through_mentioned_names(tmp_path: Path) -> None:
     modules = modules_of(tmp_path, FILES)
     found = {(it.owner, it.name) for it in reachable_functions(modules, reachable_modules(modules))}
     assert found == {
@@ -104,14 +104,14 @@ def test_functions_are_reached_by_the_names_that_are_mentioned(tmp_path: Path) -
     }
 
 
-def test_packages_are_counted_without_blank_lines_comments_and_docstrings(tmp_path: Path) -> None:
+def test_line_counts_exclude_blank_lines_comments_and_docstrings(tmp_path: Path) -> None:
     counts = count(modules_of(tmp_path, FILES))
     assert counts["engine"] == Counts(lines=15 + 25 + 2, module_code=6 + 16 + 2, reachable_code=3 + 11 + 2)
     assert counts["engine (classic)"] == Counts(1, 0, 0)
     assert counts["state"] == Counts(1, 0, 0)
 
 
-def test_a_line_in_another_file_has_moved_and_others_are_deleted_or_new(tmp_path: Path) -> None:
+def test_changes_distinguish_moved_deleted_and_new_lines(tmp_path: Path) -> None:
     before = modules_of(tmp_path / "before", FILES)
     moved = {
         **FILES,
@@ -124,14 +124,14 @@ def test_a_line_in_another_file_has_moved_and_others_are_deleted_or_new(tmp_path
     assert changes(before, modules_of(tmp_path / "after", moved)) == {"engine": Changes(deleted=1, moved=1, new=2)}
 
 
-def test_this_package_is_counted() -> None:
+def test_line_counts_of_this_package_are_plausible() -> None:
     counts = count(read_modules(ROOT / "src"))
     assert all(counts[name].reachable_code > 500 for name in ("engine", "state", "framework", "plugins"))
     assert all(one.lines >= one.module_code >= one.reachable_code for one in counts.values())
     assert "cli" not in {name for name, one in counts.items() if one.module_code}
 
 
-def test_files_and_folders_named_classic_are_counted_apart() -> None:
+def test_classic_files_and_folders_are_counted_separately() -> None:
     assert package_of("bayplan.engine.classic.cycle") == "engine (classic)"
     assert package_of("bayplan.plugins.classic") == "plugins (classic)"
     assert package_of("bayplan.classic.cycle") == "classic"

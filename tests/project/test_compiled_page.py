@@ -18,7 +18,7 @@ DECLARATIONS = re.search(r"^`rule.pxd`:\n\n```cython\n(.*?)^```$", PAGE, re.MULT
 SOURCE = re.search(r"^`rule.py`:\n\n```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 
 
-def test_cython_translates_the_module(tmp_path: Path) -> None:
+def test_cython_compiles_the_module_of_the_page(tmp_path: Path) -> None:
     assert DECLARATIONS is not None
     assert SOURCE is not None
     (tmp_path / "rule.pxd").write_text(DECLARATIONS[1], encoding="utf-8")
@@ -32,7 +32,7 @@ def test_cython_translates_the_module(tmp_path: Path) -> None:
     assert "__pyx_f_4rule_8FreePods_filter" in (tmp_path / "rule.c").read_text(encoding="utf-8")
 
 
-def test_the_source_runs_uncompiled() -> None:
+def test_the_module_of_the_page_runs_uncompiled() -> None:
     assert SOURCE is not None
     names: dict[str, object] = {}
     exec(SOURCE[1], names)  # The page's own code.

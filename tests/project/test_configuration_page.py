@@ -16,7 +16,7 @@ def block(language: str, number: int = 0) -> str:
     return PAGE.split(f"```{language}\n")[number + 1].partition("```")[0]
 
 
-def test_the_page_shows_what_the_check_prints(
+def test_config_check_prints_the_output_shown_on_the_page(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

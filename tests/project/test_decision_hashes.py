@@ -10,14 +10,14 @@ ROWS = {row.name: row for row in hash_rows() if "small" in row.sizes}
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_a_row_decides_at_size_small_as_it_was_recorded(name: str) -> None:
+def test_a_row_reproduces_its_recorded_hashes_at_size_small(name: str) -> None:
     wanted = recorded(load_baseline(), "small", name)
     assert wanted is not None, f"run: python -m benchmarks.hashes record --rows '{name}'"
     assert difference(wanted, ROWS[name].run("small")) == ""
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_row_is_recorded_or_left_out_with_a_reason(size: str) -> None:
+def test_each_row_is_recorded_or_omitted_with_a_reason(size: str) -> None:
     baseline = load_baseline()
     names = {row.name for row in selected("*", size)}
     kept, left_out = baseline["rows"][size], baseline["left_out"].get(size, {})
@@ -34,12 +34,12 @@ def test_every_row_is_recorded_or_left_out_with_a_reason(size: str) -> None:
         pytest.param(Hashes("a", "b"), Hashes("a", "c"), "RECORDS DIFFER", id="same nodes, another message"),
     ],
 )
-def test_a_difference_is_named(wanted: Hashes, found: Hashes, want: str) -> None:
+def test_a_hash_difference_is_described(wanted: Hashes, found: Hashes, want: str) -> None:
     assert difference(wanted, found).startswith(want)
     assert bool(want) is bool(difference(wanted, found))
 
 
-def test_names_of_rows_are_unique_and_the_file_is_there() -> None:
+def test_row_names_are_unique_and_the_baseline_exists() -> None:
     rows: list[Row] = list(hash_rows())
     assert len({row.name for row in rows}) == len(rows)
     assert BASELINE.is_file()
@@ -56,6 +56,6 @@ def run_for_ever() -> None:
         pass
 
 
-def test_a_row_that_takes_too_long_is_left_out_with_the_reason() -> None:
+def test_a_row_over_the_time_limit_raises_timeout_error() -> None:
     with time_limit(1), pytest.raises(TimeoutError, match="took longer than 1 s of processor time"):
         run_for_ever()

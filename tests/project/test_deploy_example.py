@@ -25,7 +25,7 @@ def of_kind(kind: str) -> list[dict[str, Any]]:
     return [each for each in manifests() if each["kind"] == kind]
 
 
-def test_the_api_takes_them_without_a_complaint() -> None:
+def test_the_api_accepts_the_manifests_with_strict_validation() -> None:
     plurals = {
         "Namespace": "/api/v1/namespaces",
         "ServiceAccount": "/api/v1/namespaces/bayplan/serviceaccounts",
@@ -42,7 +42,7 @@ def test_the_api_takes_them_without_a_complaint() -> None:
             assert status == 201, body
 
 
-def test_the_account_has_the_roles_of_a_scheduler_and_its_lease() -> None:
+def test_the_service_account_has_all_roles_of_a_scheduler() -> None:
     [account] = of_kind("ServiceAccount")
     subject = {"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "bayplan"}
     assert all(binding["subjects"] == [subject] for binding in of_kind("ClusterRoleBinding") + of_kind("RoleBinding"))
@@ -51,7 +51,7 @@ def test_the_account_has_the_roles_of_a_scheduler_and_its_lease() -> None:
     assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == subject["name"]
 
 
-def test_the_configuration_is_one_and_its_lease_is_where_the_role_allows_it() -> None:
+def test_the_configuration_is_valid_and_its_lease_namespace_matches_the_role() -> None:
     [config] = of_kind("ConfigMap")
     found = load_configuration(config["data"]["config.yaml"])
     assert [profile.scheduler_name for profile in found.profiles] == ["bayplan"]
@@ -60,7 +60,7 @@ def test_the_configuration_is_one_and_its_lease_is_where_the_role_allows_it() ->
     assert found.declared.leader_election.resource_namespace == role["metadata"]["namespace"]
 
 
-def test_the_command_is_one_that_the_program_knows() -> None:
+def test_the_deployment_uses_valid_options_and_the_declared_port() -> None:
     [deployment] = of_kind("Deployment")
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     program, verb, *options = container["command"]
@@ -73,7 +73,7 @@ def test_the_command_is_one_that_the_program_knows() -> None:
 
 
 @pytest.mark.parametrize("probe", ["livenessProbe", "readinessProbe"])
-def test_probes_ask_what_is_answered(probe: str) -> None:
+def test_probes_use_served_paths(probe: str) -> None:
     [deployment] = of_kind("Deployment")
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert container[probe]["httpGet"]["path"] in ("/livez", "/readyz")

@@ -23,7 +23,7 @@ def targets() -> set[str]:
     return set(re.findall(r"^([a-z-]+):(?!=)", (ROOT / "Makefile").read_text(), re.MULTILINE))
 
 
-def test_continuous_integration_is_exactly_make_test() -> None:
+def test_continuous_integration_runs_exactly_make_test() -> None:
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     commands = [line for line in script.read_text().splitlines() if line and not line.startswith("#")]
@@ -31,7 +31,7 @@ def test_continuous_integration_is_exactly_make_test() -> None:
     assert commands == ["set -eu", 'cd "$(dirname "$0")/.."', browser, "exec make test"]
 
 
-def test_make_test_formats_checks_types_layers_and_runs_the_tests() -> None:
+def test_make_test_runs_format_lint_type_and_layer_checks_before_pytest() -> None:
     plan = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", "test"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
@@ -40,7 +40,7 @@ def test_make_test_formats_checks_types_layers_and_runs_the_tests() -> None:
     assert places == sorted(places)
 
 
-def test_every_target_is_listed_with_what_it_does() -> None:
+def test_make_help_lists_every_target() -> None:
     listed = subprocess.run(
         ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout
@@ -53,7 +53,7 @@ def _of_extras(project: dict[str, Any]) -> list[str]:
     return [need for need in needs if not need.startswith(f"{project['name']}[")]
 
 
-def test_every_dependency_is_pinned_to_one_version() -> None:
+def test_each_dependency_is_pinned_to_one_version() -> None:
     pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if not line.startswith("#")]
     assert [line for line in pins if not re.fullmatch(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.+]*", line)] == []
     pinned = {line.partition("==")[0].lower().replace("_", "-") for line in pins}
@@ -64,7 +64,7 @@ def test_every_dependency_is_pinned_to_one_version() -> None:
     assert names - pinned == set()
 
 
-def test_every_dependency_has_a_reason() -> None:
+def test_each_dependency_has_a_reason() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     needs = [*project["project"]["dependencies"], *_of_extras(project["project"])]
     text = (ROOT / "docs" / "dependencies.md").read_text()
@@ -80,7 +80,7 @@ def commands(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", documents(), ids=name_of)
-def test_documents_name_targets_and_commands_that_exist(path: Path) -> None:
+def test_documents_use_existing_targets_and_commands(path: Path) -> None:
     known = {command.name for command in COMMANDS}
     wrong = []
     for command in commands(path):
@@ -94,7 +94,7 @@ def test_documents_name_targets_and_commands_that_exist(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", documents(), ids=name_of)
-def test_documents_name_options_that_exist(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_use_existing_options(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     wrong = []
     for command in commands(path):
         program, *words = command.split()
@@ -107,7 +107,7 @@ def test_documents_name_options_that_exist(path: Path, capsys: pytest.CaptureFix
 
 
 @pytest.mark.parametrize("path", documents(), ids=name_of)
-def test_links_lead_somewhere(path: Path) -> None:
+def test_links_in_documents_are_valid(path: Path) -> None:
     broken = []
     for link in LINK.findall(FENCE.sub("", path.read_text())):
         target, _, anchor = link.partition("#")
@@ -140,6 +140,6 @@ def python_blocks() -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("block", [block for _, block in python_blocks()], ids=[name for name, _ in python_blocks()])
-def test_python_in_documents_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_blocks_in_documents_run(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     exec(compile(block, "document", "exec"), {"__name__": "document"})

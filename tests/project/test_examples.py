@@ -36,14 +36,14 @@ def pod_specs() -> dict[str, dict[str, Any]]:
     return specs | {each["metadata"]["name"]: pod_template(each)["spec"] for each in templated}
 
 
-def test_the_cluster_has_three_zones_and_three_pools() -> None:
+def test_the_example_has_three_zones_with_three_pools() -> None:
     nodes = [each["metadata"]["labels"] for each in of_kind("Node")]
     pools = Counter((each["topology.kubernetes.io/zone"][-1], each["example.com/pool"]) for each in nodes)
     assert pools == {(zone, pool): 1 if pool == "gpu" else 2 for zone in "abc" for pool in ("general", "memory", "gpu")}
     assert [each["kubernetes.io/hostname"] for each in nodes] == [each["metadata"]["name"] for each in of_kind("Node")]
 
 
-def test_nodes_keep_something_for_themselves_and_only_gpu_nodes_are_tainted() -> None:
+def test_nodes_reserve_cpu_and_only_gpu_nodes_are_tainted() -> None:
     for node in of_kind("Node"):
         gpu = node["metadata"]["labels"]["example.com/pool"] == "gpu"
         assert node["status"]["allocatable"]["cpu"] != node["status"]["capacity"]["cpu"]
@@ -53,12 +53,12 @@ def test_nodes_keep_something_for_themselves_and_only_gpu_nodes_are_tainted() ->
     assert cordoned == ["general-c2"]
 
 
-def test_every_kind_of_workload_is_there() -> None:
+def test_the_example_has_every_workload_kind() -> None:
     kinds = {each["kind"] for each in manifests()}
     assert kinds == {*TEMPLATED, "Node", "Pod", "PriorityClass", "Namespace"}
 
 
-def test_names_are_unique_and_namespaces_and_priorities_exist() -> None:
+def test_names_are_unique_and_referenced_namespaces_and_priorities_exist() -> None:
     keys = Counter((each["kind"], each["metadata"].get("namespace"), each["metadata"]["name"]) for each in manifests())
     assert [key for key, number in keys.items() if number > 1] == []
     namespaces = {each["metadata"]["name"] for each in of_kind("Namespace")}
@@ -67,7 +67,7 @@ def test_names_are_unique_and_namespaces_and_priorities_exist() -> None:
     assert {spec["priorityClassName"] for spec in pod_specs().values() if "priorityClassName" in spec} <= classes
 
 
-def test_selectors_match_their_templates_and_batch_work_says_how_long_it_runs() -> None:
+def test_selectors_match_templates_and_batch_pods_have_run_times() -> None:
     for kind in ("Deployment", "DaemonSet", "StatefulSet"):
         for each in of_kind(kind):
             assert each["spec"]["selector"]["matchLabels"].items() <= pod_template(each)["metadata"]["labels"].items()
@@ -78,13 +78,13 @@ def test_selectors_match_their_templates_and_batch_work_says_how_long_it_runs() 
     assert render["spec"]["completions"] > render["spec"]["parallelism"]
 
 
-def test_everything_asks_for_something() -> None:
+def test_all_containers_have_requests_or_limits() -> None:
     for spec in pod_specs().values():
         for container in spec["containers"]:
             assert container["resources"].get("requests") or container["resources"].get("limits")
 
 
-def test_two_workloads_can_not_fit_for_two_reasons() -> None:
+def test_two_workloads_are_unschedulable_for_different_reasons() -> None:
     specs = pod_specs()
     archs = {each["metadata"]["labels"]["kubernetes.io/arch"] for each in of_kind("Node")}
     assert specs["firmware-build"]["nodeSelector"]["kubernetes.io/arch"] not in archs
@@ -93,7 +93,7 @@ def test_two_workloads_can_not_fit_for_two_reasons() -> None:
     assert {each["status"]["allocatable"]["memory"] for each in untainted} == {"14660Mi", "61370Mi"}
 
 
-def test_the_example_is_found_and_copied(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_command_prints_and_copies_the_example(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["example"]) == 0
     assert capsys.readouterr().out == f"{example_path()}\n"
     assert main(["example", "--copy", str(tmp_path / "mine")]) == 0
@@ -104,7 +104,7 @@ def test_the_example_is_found_and_copied(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["example", "nothing"]) == 2
 
 
-def test_an_unknown_example_is_refused_with_the_names_of_all() -> None:
+def test_an_unknown_example_is_refused_with_the_available_names() -> None:
     assert example_names() == ["three-zones"]
     with pytest.raises(InputError, match="expected one of three-zones, got 'x'"):
         example_path("x")

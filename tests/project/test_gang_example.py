@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_page_shows_what_the_command_prints_both_outcomes_in_one_report() -> None:
+def test_compare_prints_the_output_in_gang_md() -> None:
     done = subprocess.run(
         [sys.executable, "examples/gang/compare.py"], cwd=ROOT, capture_output=True, check=True, text=True
     )

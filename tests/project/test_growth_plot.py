@@ -19,7 +19,7 @@ LINE = {"100": 20_000.0, "1000": 10_000.0}
         ),
     ],
 )
-def test_a_plot_has_what_its_data_has_and_is_repeatable(
+def test_a_plot_shows_its_series_and_is_reproducible(
     series: dict[str, dict[str, dict[str, float]]], want: list[str], tmp_path: Path
 ) -> None:
     for name in ("one.svg", "two.svg"):
@@ -29,7 +29,7 @@ def test_a_plot_has_what_its_data_has_and_is_repeatable(
     assert [word for word in want if f">{word}</text>" not in text] == []
 
 
-def test_measuring_writes_one_series_and_keeps_the_others(tmp_path: Path) -> None:
+def test_measure_replaces_one_series_and_preserves_the_rest(tmp_path: Path) -> None:
     path = tmp_path / "growth.json"
     measure(path, "before", (5,), 3)
     before = load(path)["before"]
@@ -39,7 +39,7 @@ def test_measuring_writes_one_series_and_keeps_the_others(tmp_path: Path) -> Non
     assert all(line.keys() == {"5", "8"} for line in load(path)["now"].values())
 
 
-def test_the_documentations_plot_has_every_series_of_the_stored_figures() -> None:
+def test_the_documented_plot_shows_every_stored_series() -> None:
     text = IMAGE.read_text()
     labels = load(DATA)
     assert labels

@@ -22,7 +22,9 @@ from tests.project.tree import ROOT
         ),
     ],
 )
-def test_an_installation(arguments: list[str], code: int, want: str, tmp_path: object) -> None:
+def test_install_returns_the_exit_code_of_pip_and_prints_its_errors(
+    arguments: list[str], code: int, want: str, tmp_path: object
+) -> None:
     words = [each.format(folder=tmp_path) for each in arguments]
     command = [sys.executable, str(ROOT / "scripts" / "install.py"), *words]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
@@ -31,7 +33,7 @@ def test_an_installation(arguments: list[str], code: int, want: str, tmp_path: o
     assert bool(want) == bool(done.stderr)
 
 
-def test_a_package_is_shown_while_it_is_installed(tmp_path: object) -> None:
+def test_install_reports_progress(tmp_path: object) -> None:
     command = [sys.executable, str(ROOT / "scripts" / "install.py"), "--no-deps", "--no-index", "--no-build-isolation"]
     done = subprocess.run([*command, "--target", str(tmp_path), str(ROOT)], capture_output=True, text=True, timeout=120)
     # A slow machine sees more: a line again, or what is being collected, as no log is silent for long.

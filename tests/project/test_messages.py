@@ -17,13 +17,13 @@ CASES = re.findall(r"^### (.*?)$.*?^```text\n\$ bayplan (.*?)\n(.*?)^```$", PAGE
 LEFT_OUT = "…\n"
 
 
-def test_forty_wrong_uses_are_shown() -> None:
+def test_the_page_shows_at_least_forty_messages() -> None:
     assert len(CASES) == PAGE.count("\n### ") >= 40
     assert len({name for name, _ in FILES}) == len(FILES)
 
 
 @pytest.mark.parametrize(("command", "want"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-def test_a_wrong_use_is_answered_as_the_page_shows(
+def test_errors_match_the_messages_on_the_page(
     command: str, want: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, text in FILES:

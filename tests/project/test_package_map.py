@@ -8,11 +8,11 @@ import sys
 from tests.project.tree import ROOT
 
 
-def test_the_picture_of_the_packages_is_current() -> None:
+def test_the_package_map_is_current() -> None:
     command = [sys.executable, str(ROOT / "scripts" / "package_map.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_packages_in_the_picture_import_one_another_in_no_circle() -> None:
+def test_packages_have_no_import_cycles() -> None:
     assert 'class="cycle"' not in (ROOT / "docs" / "images" / "package-map.svg").read_text(encoding="utf-8")

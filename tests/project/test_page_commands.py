@@ -118,7 +118,7 @@ COMMANDS = local_commands()
 
 
 @pytest.mark.parametrize(("page", "command"), [pytest.param(*each, id=" ".join(each)[:90]) for each in COMMANDS])
-def test_a_command_of_a_page_runs(
+def test_commands_in_documentation_pages_run(
     page: str, command: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(folder)
@@ -139,7 +139,7 @@ def test_a_command_of_a_page_runs(
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/unblock.md"])
-def test_a_dump_has_all_kinds_that_are_read_except_those_that_a_cluster_may_lack(page: str) -> None:
+def test_documented_dump_command_lists_all_required_kinds(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8").replace("\\\n", "")
     (kinds,) = re.findall(r"^kubectl get -A -o yaml (\S+) > dump.yaml$", text, re.MULTILINE)
     read = {kind_of(struct) for struct in LISTED_KINDS}
@@ -147,7 +147,7 @@ def test_a_dump_has_all_kinds_that_are_read_except_those_that_a_cluster_may_lack
     assert set(kinds.split(",")) == {kind.plural for kind in read} - optional
 
 
-def test_pages_have_commands_and_the_other_ones_have_tests() -> None:
+def test_pages_have_commands_and_referenced_tests_exist() -> None:
     assert len(COMMANDS) > 25
     assert {page for page, _ in COMMANDS} >= {"README.md", "docs/index.md", "docs/results.md", "docs/unblock.md"}
     named = [*OWN_TESTS.values(), *(reason.rpartition(" ")[2] for reason in ELSEWHERE.values())]

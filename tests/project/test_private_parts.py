@@ -172,7 +172,7 @@ def _is_there(found: object, name: str) -> bool:
 
 
 @pytest.mark.parametrize("part", PARTS, ids=lambda part: f"{part.place} in {part.ours}")
-def test_what_we_use_is_still_there(part: PrivatePart) -> None:
+def test_private_names_in_use_exist(part: PrivatePart) -> None:
     module, _, name = part.place.partition(":")
     found = getattr(importlib.import_module(module), name, None)
     assert found is not None, _todo(part)
@@ -196,7 +196,7 @@ def _upper_bounds() -> dict[str, tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("package", sorted({part.package for part in PARTS} - {"asyncio"}))
-def test_a_version_that_nobody_has_looked_at_is_not_installed(package: str) -> None:
+def test_packages_with_private_names_in_use_have_an_upper_bound(package: str) -> None:
     bounds = _upper_bounds()
     assert package in bounds, f"pyproject.toml: {package} needs an upper bound, as private parts of it are used"
     installed = tuple(int(digits) for digits in re.findall(r"\d+", version(package))[:3])

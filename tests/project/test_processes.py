@@ -9,7 +9,7 @@ import pytest
 from benchmarks.processes import digest_in, peak_of, run_process
 
 
-def test_a_process_has_output_processor_time_and_its_own_peak() -> None:
+def test_run_process_measures_output_cpu_time_and_peak_memory() -> None:
     code = "import time; block = b'x' * 200_000_000; time.sleep(0.3); print('done')"
     run = run_process([sys.executable, "-c", code])
     assert run.stdout == "done\n"
@@ -18,19 +18,19 @@ def test_a_process_has_output_processor_time_and_its_own_peak() -> None:
     assert not peak_of() or 200_000_000 < run.peak_bytes < 300_000_000
 
 
-def test_a_small_process_does_not_inherit_the_peak_of_a_large_one() -> None:
+def test_peak_memory_is_not_inherited_from_the_parent() -> None:
     block = b"x" * 200_000_000
     run = run_process([sys.executable, "-c", "import time; time.sleep(0.2)"])
     assert block
     assert run.peak_bytes < 100_000_000
 
 
-def test_a_process_that_fails_is_an_error() -> None:
+def test_a_failed_process_raises() -> None:
     with pytest.raises(subprocess.CalledProcessError):
         run_process([sys.executable, "-c", "raise SystemExit(3)"])
 
 
-def test_a_report_without_a_digest_is_named() -> None:
+def test_a_missing_digest_raises() -> None:
     assert digest_in("ran to the end, digest 0123456789abcdef\n") == "0123456789abcdef"
     with pytest.raises(ValueError, match="expected a digest of decisions"):
         digest_in("nothing")

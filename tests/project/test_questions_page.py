@@ -31,7 +31,7 @@ def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("words", "shown"), [pytest.param(*run, id=run[0][:50]) for run in RUN.findall(PAGE)])
-def test_a_command_prints_what_the_page_shows(
+def test_commands_print_the_output_in_questions_md(
     words: str, shown: str, dump: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(dump.parent)
@@ -44,12 +44,12 @@ def test_a_command_prints_what_the_page_shows(
         assert printed == shown
 
 
-def test_there_are_twelve_questions_with_a_command_each() -> None:
+def test_the_page_has_twelve_questions_with_one_command_each() -> None:
     assert re.findall(r"^## (\d+)\.", PAGE, re.MULTILINE) == [str(number) for number in range(1, 13)]
     assert len(RUN.findall(PAGE)) == 12
 
 
-def test_the_cluster_is_as_the_page_describes_it(dump: Path) -> None:
+def test_the_cluster_matches_its_description_on_the_page(dump: Path) -> None:
     items: list[dict[str, Any]] = json.loads(dump.read_text())["items"]
     kinds = Counter(item["kind"] for item in items)
     assert (kinds["Node"], kinds["Pod"]) == (60, 700)

@@ -15,14 +15,14 @@ PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
 LEFT_OUT = "\n…\n"
 
 
-def test_it_begins_with_the_question_and_two_commands() -> None:
+def test_readme_starts_with_the_question_and_two_commands() -> None:
     assert PAGE.splitlines()[2] == "**Why is my pod Pending, and what would fix it?**"
     first = PAGE.partition("```sh\n")[2].partition("```")[0].splitlines()
     assert [line.partition("#")[0].split()[:2] for line in first] == [["git", "clone"], ["make", "run"]]
     assert PAGE.index("```sh") < PAGE.index("docs/images/pod.png") < PAGE.index("$ bayplan explain")
 
 
-def test_the_sample_is_what_the_program_prints(
+def test_the_sample_matches_the_program_output(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -38,7 +38,7 @@ def test_the_sample_is_what_the_program_prints(
         place = printed.index(part, place) + len(part)
 
 
-def test_the_figures_of_agreement_are_current() -> None:
+def test_the_agreement_figures_are_current() -> None:
     cases, agreed = re.findall(
         r"^\| all \| ([\d,]+) \| ([\d,]+) \|", (ROOT / "docs" / "fidelity.md").read_text(), re.M
     )[0]

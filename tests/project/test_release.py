@@ -31,29 +31,31 @@ def checkout(folder: Path, *, version: str, changelog: str) -> Path:
         pytest.param("v1.2.0", "1.2.0 (not yet released)", "expected the heading", id="a section without a date"),
     ],
 )
-def test_a_release_is_checked(tag: str, heading: str, want: str, tmp_path: Path) -> None:
+def test_a_release_requires_matching_tag_version_and_changelog(
+    tag: str, heading: str, want: str, tmp_path: Path
+) -> None:
     root = checkout(tmp_path, version="1.2.0", changelog=f"# Changelog\n\n## {heading}\n\n- A fix.\n")
     found = problems(root, tag)
     assert want in "".join(found)
     assert bool(found) is bool(want)
 
 
-def test_the_notes_are_the_section_of_the_version(tmp_path: Path) -> None:
+def test_release_notes_are_the_changelog_section_of_the_version(tmp_path: Path) -> None:
     text = "# Changelog\n\n## 1.2.0 (2026-01-31)\n\n- New.\n\n## 1.1.0 (2026-01-01)\n\n- Old.\n"
     assert section(checkout(tmp_path, version="1.2.0", changelog=text), "1.2.0") == ("1.2.0 (2026-01-31)", "- New.")
 
 
-def test_the_changelog_has_the_current_version_with_a_date() -> None:
+def test_the_changelog_contains_the_current_version_with_a_date() -> None:
     assert version_of(ROOT) == __version__
     assert problems(ROOT, f"v{__version__}") == []
 
 
-def test_wrong_arguments_print_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_print_the_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["publish"]) == 2
     assert "scripts/release.py check" in capsys.readouterr().err
 
 
-def test_the_release_page_names_each_step_of_the_workflow() -> None:
+def test_the_release_page_names_each_job_of_the_workflow() -> None:
     page = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
     jobs = re.findall(r"^  (\w+):$", (ROOT / ".github" / "workflows" / "release.yml").read_text("utf-8"), re.MULTILINE)
     assert [job for job in jobs if f"`{job}`" not in page and job != "push"] == []

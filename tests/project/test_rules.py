@@ -89,31 +89,31 @@ def too_long(lengths: dict[str, int], limit: int, allowed: dict[str, int]) -> li
     return over + done
 
 
-def test_files_are_short() -> None:
+def test_files_stay_below_the_line_limit() -> None:
     lengths = {name_of(path): len(path.read_bytes().splitlines()) for path in python_files()}
     assert too_long(lengths, MAX_FILE_LINES, LONG_FILES) == []
 
 
-def test_functions_are_short() -> None:
+def test_functions_stay_below_the_line_limit() -> None:
     lengths = {name: lines for path in python_files() for name, lines in source(path).lengths.items()}
     assert too_long(lengths, MAX_FUNCTION_LINES, LONG_FUNCTIONS) == []
 
 
-def test_every_module_says_what_it_is_for() -> None:
+def test_each_module_has_a_docstring() -> None:
     files = python_files("src", "benchmarks", "scripts", "tests")
     assert [name_of(path) for path in files if path.stat().st_size and not source(path).docstring] == []
 
 
-def test_first_sentences_of_modules_end() -> None:
+def test_first_sentences_of_module_docstrings_end_with_punctuation() -> None:
     first_sentences = {name_of(path): source(path).docstring.partition("\n\n")[0] for path in python_files("src")}
     assert [name for name, first in first_sentences.items() if not re.search(r"[.:]$", first)] == []
 
 
-def test_modules_are_named_after_the_noun_they_own() -> None:
+def test_no_module_has_a_generic_name() -> None:
     assert [name_of(path) for path in python_files() if path.stem in FORBIDDEN_MODULES] == []
 
 
-def test_nobody_inside_imports_the_facade() -> None:
+def test_source_modules_do_not_import_the_facade() -> None:
     assert [place for path in python_files("src") for place in source(path).facade_imports] == []
 
 
@@ -126,7 +126,7 @@ def test_imports_are_absolute() -> None:
     [UNFINISHED, MACHINE_PATHS, REGISTRIES],
     ids=["nothing is left for later", "no path of a machine", "no address of a package index"],
 )
-def test_no_file_holds(pattern: re.Pattern[str]) -> None:
+def test_no_text_file_matches_a_forbidden_pattern(pattern: re.Pattern[str]) -> None:
     found = []
     for path in text_files():
         if path == Path(__file__):
@@ -137,7 +137,7 @@ def test_no_file_holds(pattern: re.Pattern[str]) -> None:
     assert found == []
 
 
-def test_text_files_end_with_one_newline_and_have_no_trailing_blanks() -> None:
+def test_text_files_end_with_one_newline_and_have_no_trailing_whitespace() -> None:
     untidy = []
     for path in text_files():
         text = path.read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ PART = re.compile(
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_commands_of_a_page_print_what_it_shows(
+def test_commands_print_the_output_of_their_page(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -56,7 +56,7 @@ def in_all(batch: Batch) -> tuple[str, int]:
 
 
 @pytest.mark.parametrize("label", sorted(BY_NAME))
-def test_a_case_has_the_counts_and_the_threshold_of_its_workload(label: str) -> None:
+def test_a_case_has_the_counts_and_threshold_of_its_workload(label: str) -> None:
     case: Case = BY_NAME[label]
     known = workloads().get(label)
     if known is None:
@@ -73,7 +73,7 @@ def test_a_case_has_the_counts_and_the_threshold_of_its_workload(label: str) -> 
 
 
 @pytest.mark.parametrize("name", sorted(set(TEMPLATES) - OURS - set(PODDELETE)))
-def test_a_template_asks_for_what_upstreams_asks_for(name: str) -> None:
+def test_pod_templates_match_upstream(name: str) -> None:
     upstream = yaml.safe_load(shared_path("data", "scheduler_perf", "templates", f"{name}.yaml").read_text())
     ours: Any = TEMPLATES[name]
     assert ours.get("labels", {}) == upstream["metadata"].get("labels", {})
@@ -85,7 +85,7 @@ def test_a_template_asks_for_what_upstreams_asks_for(name: str) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.label for case in CASES])
-def test_the_small_size_is_small(case: Case) -> None:
+def test_small_cases_stay_within_limits(case: Case) -> None:
     small = case.small()
     assert small.nodes + small.tainted + small.named_node <= 160
     assert sum(batch.count * batch.namespaces for batch in (*small.before, small.measured)) <= 600

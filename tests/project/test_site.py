@@ -30,7 +30,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_each_page_of_docs_is_on_the_site(site: Path) -> None:
+def test_each_documentation_page_is_on_the_site(site: Path) -> None:
     pages = {path.relative_to(ROOT / "docs").with_suffix(".html") for path in (ROOT / "docs").rglob("*.md")}
     assert pages <= {path.relative_to(site) for path in site.rglob("*.html")}
 
@@ -41,7 +41,7 @@ def test_each_public_name_has_its_signature_and_description(site: Path) -> None:
     assert [name for name in names if not re.search(rf'id="bayplan\.[\w.]*\b{name}"', text)] == []
 
 
-def test_no_link_leaves_the_site_for_a_file_of_the_repository(site: Path) -> None:
+def test_links_stay_within_the_site(site: Path) -> None:
     outside = [
         f"{path.relative_to(site)}: {link}"
         for path in sorted(site.rglob("*.html"))
@@ -51,7 +51,7 @@ def test_no_link_leaves_the_site_for_a_file_of_the_repository(site: Path) -> Non
     assert outside == []
 
 
-def test_nothing_is_loaded_from_another_host(site: Path) -> None:
+def test_no_resources_are_loaded_from_another_host(site: Path) -> None:
     loaded = [
         f"{path.relative_to(site)}: {address}"
         for path in sorted(site.rglob("*.html"))
@@ -60,14 +60,14 @@ def test_nothing_is_loaded_from_another_host(site: Path) -> None:
     assert loaded == []
 
 
-def test_each_decision_is_listed_with_its_title() -> None:
+def test_each_architecture_decision_is_listed_with_its_title() -> None:
     folder = ROOT / "docs" / "adr"
     listed = dict(re.findall(r"\[(.+)\]\((\d{4}-[\w-]+\.md)\)", (folder / "index.md").read_text(encoding="utf-8")))
     titles = {path.read_text("utf-8").partition("\n")[0]: path.name for path in sorted(folder.glob("0*.md"))}
     assert {re.sub(r"^# (ADR )?\d+[:.]?\s*", "", title): name for title, name in titles.items()} == listed
 
 
-def test_a_link_named_after_a_file_has_the_title_of_its_page(site: Path) -> None:
+def test_links_named_after_a_file_get_the_page_title(site: Path) -> None:
     text = (site / "page.html").read_text(encoding="utf-8")
     assert re.search(r'<a href="plugins.html[^"]*">Write a plugin</a>', text)
     named = [
@@ -76,7 +76,7 @@ def test_a_link_named_after_a_file_has_the_title_of_its_page(site: Path) -> None
     assert named == []
 
 
-def test_pictures_lead_to_their_full_size(site: Path) -> None:
+def test_images_link_to_their_full_size(site: Path) -> None:
     text = (site / "page.html").read_text(encoding="utf-8")
     pictures = re.findall(r'<a href="([^"]+)"><img [^>]*src="([^"]+)"', text)
     assert pictures

@@ -82,13 +82,13 @@ def test_each_page_with_yaml_has_a_test() -> None:
 
 
 @pytest.mark.parametrize("parts", [1, 2], ids=["the rules of cluster-autoscaler", "and consolidation"])
-def test_an_autoscaler(parts: int, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_documented_autoscaler_files_run(parts: int, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "autoscaler.yaml").write_text("".join(blocks("autoscaling")[:parts]), encoding="utf-8")
     output = run(["simulate", "cluster.yaml", "--autoscaler", "autoscaler.yaml", "--strict"], capfd)
     assert "general" in output
 
 
-def test_a_descheduler_policy(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_descheduler_policy_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (policy,) = blocks("descheduling")
     (folder / "policy.yaml").write_text(policy, encoding="utf-8")
     output = run(["simulate", "cluster.yaml", "--descheduler", "policy.yaml", "--until", "1h", "--strict"], capfd)
@@ -96,13 +96,13 @@ def test_a_descheduler_policy(folder: Path, capfd: pytest.CaptureFixture[str]) -
     assert "(LowNodeUtilization)" in output
 
 
-def test_a_workload_shapes_a_trace(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_workload_runs_with_a_trace(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (workload,) = blocks("workloads")
     (folder / "workload.yaml").write_text(workload, encoding="utf-8")
     run(["simulate", str(TRACES / "philly" / "*"), "--workload", "workload.yaml"], capfd)
 
 
-def test_a_trace_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_trace_file_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     for path in (TRACES / "google-borg-2019").glob("*.json"):
         name = path.stem if "-" in path.stem else f"{path.stem}-000000000000"
         (folder / f"{name}.json.gz").write_bytes(gzip.compress(path.read_bytes()))
@@ -111,14 +111,14 @@ def test_a_trace_file(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run(["simulate", "trace.yaml"], capfd)
 
 
-def test_the_policies_of_gpu_sharing(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_gpu_sharing_command_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (command,) = lines("gpu-sharing", "bayplan simulate")
     for name in shlex.split(command)[2:4]:
         shutil.copy(TRACES / "openb" / ("nodes.csv" if "node" in name else "tasks.csv"), folder / name)
     run(shlex.split(command)[1:], capfd)
 
 
-def test_a_scenario(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_scenario_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     zones = {"topology.kubernetes.io/zone": "eu-1a"}, {"topology.kubernetes.io/zone": "eu-1b"}
     status = {"allocatable": {"cpu": "4", "memory": "8Gi", "pods": "110"}}
     nodes = [
@@ -147,19 +147,19 @@ def test_a_scenario(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("page", ["schedule", "simulator"])
-def test_a_configuration(page: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_documented_configurations_are_valid(page: str, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (text,) = blocks(page)
     (folder / "scheduler.yaml").write_text(text, encoding="utf-8")
     assert "KubeSchedulerConfiguration" in run(["config", "check", "scheduler.yaml"], capfd)
 
 
-def test_a_step_that_checks_manifests(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_documented_manifest_check_step_runs(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (steps,) = blocks("api")
     command = yaml.safe_load(steps)[1]["run"].partition(" > ")[0]
     assert json.loads(run(shlex.split(command)[1:], capfd)) is not None
 
 
-def test_the_role_that_reads_a_cluster_may_list_every_kind_that_is_read() -> None:
+def test_the_documented_role_can_list_every_required_kind() -> None:
     (role,) = blocks("unblock")
     rules = yaml.safe_load(role)["rules"]
     assert all(rule["verbs"] == ["list"] for rule in rules)
@@ -168,7 +168,7 @@ def test_the_role_that_reads_a_cluster_may_list_every_kind_that_is_read() -> Non
 
 
 @pytest.mark.slow
-def test_a_sweep_with_saved_runs_and_its_report(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_documented_sweep_and_report_commands_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (sweep,) = blocks("sweeps")
     (folder / "weights.yaml").write_text(sweep, encoding="utf-8")
     sweeps, reports = lines("sweeps", "bayplan sweep"), lines("sweeps", "bayplan report")
@@ -187,7 +187,7 @@ def test_a_sweep_with_saved_runs_and_its_report(folder: Path, capfd: pytest.Capt
 
 
 @pytest.mark.slow
-def test_reports_of_several_seeds(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_documented_report_commands_for_several_seeds_run(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     scoring = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
     configuration = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -19,7 +19,7 @@ def command() -> list[str]:
     return shlex.split(line)[1:]
 
 
-def test_the_page_shows_what_the_command_prints(
+def test_the_command_prints_the_timeline_in_queue_md(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
@@ -28,7 +28,7 @@ def test_the_page_shows_what_the_command_prints(
     assert f"```text\n{printed[printed.index('Timeline:') :]}```" in PAGE
 
 
-def test_the_table_has_the_same_moves(
+def test_the_timeline_table_contains_the_printed_moves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)

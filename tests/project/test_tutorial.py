@@ -142,7 +142,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
         opened.client.close()
 
 
-def test_every_step_can_be_taken_without_kubectl(session: Session) -> None:
+def test_tutorial_steps_run_without_kubectl(session: Session) -> None:
     commands = [command for block in blocks() for command, _ in steps(block)]
     assert len(commands) > 20
     for command in commands:

@@ -13,7 +13,7 @@ LEFT_OUT = ("heap", "in_flight", "log_reader", "nominated_pods", "nominator")
 MAX_FILES = 12
 
 
-def test_a_cycle_runs_through_the_files_of_the_walk_in_their_order() -> None:
+def test_a_cycle_passes_the_documented_files_in_order() -> None:
     text = (
         (ROOT / "docs" / "architecture.md")
         .read_text()
@@ -27,7 +27,7 @@ def test_a_cycle_runs_through_the_files_of_the_walk_in_their_order() -> None:
     assert [path for path in traced if path not in {f"engine/{name}.py" for name in LEFT_OUT}] == walk
 
 
-def test_a_write_runs_through_the_functions_of_the_walk_in_their_order() -> None:
+def test_a_write_calls_the_documented_functions_in_order() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text().split("## One write, from kubectl")[1].split("\n## ")[0]
     walk = [f"{path} {name}" for path, name in re.findall(r"^\| `([a-z_/]+\.py)` \| `(\w+)` \|", text, re.MULTILINE)]
     assert len(walk) > 15

@@ -12,7 +12,7 @@ from bayplan.cli.main import main
 TUTORIAL = Path(__file__).resolve().parents[2] / "docs" / "tutorial-weights.md"
 
 
-def test_the_sweep_finds_the_packing_configuration(
+def test_the_tutorial_sweep_finds_the_packing_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     files = re.findall(r"```yaml\n(.*?)```", TUTORIAL.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -45,12 +45,12 @@ def make_targets(workflow: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_a_workflow_makes_targets_that_exist(path: Path) -> None:
+def test_workflows_use_existing_make_targets(path: Path) -> None:
     assert [target for target in make_targets(load(path)) if target not in targets()] == []
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_a_workflow_runs_scripts_and_uses_workflows_that_exist(path: Path) -> None:
+def test_workflows_use_existing_scripts_and_workflows(path: Path) -> None:
     workflow = load(path)
     named = [script for step in steps(workflow) for script in SCRIPT.findall(step.get("run", ""))]
     named += [job["uses"] for job in workflow["jobs"].values() if job.get("uses", "").startswith("./")]
@@ -58,7 +58,7 @@ def test_a_workflow_runs_scripts_and_uses_workflows_that_exist(path: Path) -> No
 
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_a_workflow_says_what_is_untested_and_has_few_permissions(path: Path) -> None:
+def test_workflows_state_what_is_untested_and_limit_permissions_and_time(path: Path) -> None:
     comment = "".join(line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("#"))
     assert "ntested" in comment
     workflow = load(path)
@@ -66,7 +66,7 @@ def test_a_workflow_says_what_is_untested_and_has_few_permissions(path: Path) ->
     assert [name for name, job in workflow["jobs"].items() if "steps" in job and "timeout-minutes" not in job] == []
 
 
-def test_all_supported_versions_of_python_are_tested() -> None:
+def test_workflows_cover_all_supported_python_versions() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     supported = [each.rpartition(" ")[2] for each in project["classifiers"] if re.search(r":: 3\.\d+$", each)]
     assert matrix_values(load(FOLDER / "test.yml"), "python") == supported
@@ -76,13 +76,13 @@ def test_all_supported_versions_of_python_are_tested() -> None:
     assert built == [" ".join(f"cp{version.replace('.', '')}-*" for version in supported)]
 
 
-def test_the_nightly_run_has_every_kind_of_random_case() -> None:
+def test_the_nightly_workflow_runs_every_fuzz_program() -> None:
     from fuzz.__main__ import PROGRAMS
 
     assert sorted(matrix_values(load(FOLDER / "nightly.yml"), "kind")) == sorted(PROGRAMS)
 
 
-def test_hooks_before_a_commit_run_programs_that_exist() -> None:
+def test_pre_commit_hooks_run_existing_programs() -> None:
     developers = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     tools = " ".join(developers["optional-dependencies"]["dev"])
     for hook in [hook for repo in load(ROOT / ".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]:
@@ -92,7 +92,7 @@ def test_hooks_before_a_commit_run_programs_that_exist() -> None:
         assert [word for word in words if "/" in word and not (ROOT / word).exists()] == []
 
 
-def test_the_image_copies_files_that_exist_and_are_not_ignored() -> None:
+def test_the_image_copies_existing_files_that_are_not_ignored() -> None:
     text = (ROOT / "Containerfile").read_text(encoding="utf-8")
     copied = [words.split()[:-1] for words in re.findall(r"^COPY (?!--)(.*)$", text, re.MULTILINE)]
     files = [file for words in copied for file in words]

@@ -10,7 +10,7 @@ from tests.readers.reader import contradiction_in_matrix, contradiction_in_nodes
 PODS = 1_000
 
 
-def test_every_answer_is_true_of_one_moment(tmp_path: Path) -> None:
+def test_responses_during_scheduling_are_consistent(tmp_path: Path) -> None:
     with server(tmp_path, PODS) as address:
         answers, _ = read_while_scheduling(address, PODS, 3, seed=1)
         assert placed_pods(address) == PODS
@@ -18,7 +18,7 @@ def test_every_answer_is_true_of_one_moment(tmp_path: Path) -> None:
     assert {answer.question for answer in answers} >= {"overview", "nodes", "decisions"}
 
 
-def test_contradictions_are_noticed() -> None:
+def test_contradictions_are_detected() -> None:
     counts = {"pods": 3, "placed": 2, "waiting": 1, "gated": 0, "terminating": 0, "finished": 0}
     rows = [{"resource": "cpu", "zone": "", "requested": 300}, {"resource": "memory", "zone": "", "requested": 0}]
     assert "2 placed pods request" in contradiction_in_overview({"counts": counts, "utilisation": rows})

@@ -40,12 +40,12 @@ def figures(page: Path) -> dict[str, dict[str, object]]:
     return {name: json.loads(text) for name, text in found}
 
 
-def test_folders_with_one_label_are_runs_of_different_seeds(results: Path) -> None:
+def test_directories_with_one_label_are_seeds_of_one_run(results: Path) -> None:
     runs = read_runs([f"a={results / 'seed1'}", f"a={results / 'seed2'}", str(results / "seed2")])
     assert {label: [run.facts.seed for run in group] for label, group in runs.items()} == {"a": [1, 2], "seed2": [2]}
 
 
-def test_a_folder_that_is_no_result_is_refused(tmp_path: Path) -> None:
+def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="result directory"):
         read_runs([str(tmp_path)])
 
@@ -57,7 +57,7 @@ def test_every_chart_is_a_valid_figure(page: Path) -> None:
         Figure(figure)  # Raises an exception for an unknown property or a wrong value.
 
 
-def test_the_page_shows_what_was_asked_for(page: Path) -> None:
+def test_the_page_contains_all_charts(page: Path) -> None:
     names = set(figures(page))
     assert {"utilisation-0", "queue", "waits", "waits-priority", "waits-workload", "fragmentation-0"} <= names
     assert {"rejections", "nodes-0", "nodes-1", "gantt"} <= names
@@ -76,7 +76,7 @@ def test_names_are_escaped(page: Path) -> None:
     assert "other </b>" not in re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
 
 
-def test_a_browser_draws_all_charts_without_the_network(page: Path) -> None:
+def test_a_browser_draws_all_charts_without_network_access(page: Path) -> None:
     problems: list[str] = []
     with chromium() as browser:
         tab = browser.new_page(viewport={"width": 1100, "height": 800})
@@ -101,7 +101,7 @@ def test_a_browser_draws_all_charts_without_the_network(page: Path) -> None:
     assert problems == []
 
 
-def test_without_plotly_the_message_names_the_command_to_install_it(
+def test_a_missing_plotly_error_names_the_command_to_install_it(
     results: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "plotly", None)

@@ -50,27 +50,27 @@ def test_utilisation_follows_the_pods_on_the_nodes(run: RunData) -> None:
     assert run.utilisation(minutes(1, 61), resource="cpu").tolist() == [75, 50]
 
 
-def test_the_queue_holds_the_pods_without_a_node(run: RunData) -> None:
+def test_queue_length_counts_pods_without_a_node(run: RunData) -> None:
     assert run.queue_length(minutes(1, 61)).tolist() == [1, 0]
 
 
-def test_waiting_times_are_by_pod_and_by_priority(run: RunData) -> None:
+def test_waiting_times_are_grouped_by_priority(run: RunData) -> None:
     assert sorted(round(each) for each in run.waits_s()) == [0, 3600]
     found = run.waits_by([str(each) for each in run.pods.priorities.tolist()])
     assert {name: [round(each) for each in values] for name, values in found.items()} == {"5": [0], "0": [3600]}
 
 
-def test_idle_amounts_too_small_for_typical_pods_are_fragments(run: RunData) -> None:
+def test_idle_amounts_too_small_for_typical_pods_count_as_fragmentation(run: RunData) -> None:
     # One CPU is idle: no kind of pod fits. Later two are: one of the two kinds does.
     assert run.fragmentation(minutes(1, 61), resource="cpu").tolist() == [100, 50]
 
 
-def test_cost_is_hours_times_the_price_of_nodes(run: RunData) -> None:
+def test_cost_is_node_hours_times_the_price(run: RunData) -> None:
     assert run.node_hours() == pytest.approx(2, rel=0.01)
     assert run.cost() == pytest.approx(4, rel=0.01)
 
 
-def test_rejections_are_of_the_plugin_with_the_reason(run: RunData) -> None:
+def test_rejections_are_counted_by_plugin(run: RunData) -> None:
     assert set(run.rejections) == {"NodeResourcesFit"}
 
 
@@ -84,16 +84,16 @@ def test_rejections_are_of_the_plugin_with_the_reason(run: RunData) -> None:
         ("node(s) were too loud", OTHER),
     ],
 )
-def test_a_reason_belongs_to_a_plugin(reason: str, want: str) -> None:
+def test_plugin_of_returns_the_plugin_of_a_reason(reason: str, want: str) -> None:
     assert plugin_of(reason) == want
 
 
-def test_rejections_count_nodes() -> None:
+def test_rejections_by_plugin_counts_nodes() -> None:
     message = "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) were unschedulable."
     assert rejections_by_plugin([message]) == {"NodeResourcesFit": 2, "NodeUnschedulable": 3}
 
 
-def test_a_level_counts_what_has_started_and_not_ended() -> None:
+def test_level_counts_intervals_that_have_started_and_not_ended() -> None:
     starts, ends = np.array([0, 10, 5]), np.array([10, 20, 5])
     assert level(starts, ends, np.array([1, 2, 4]), np.array([0, 5, 10, 20])).tolist() == [1, 1, 2, 0]
 
@@ -109,11 +109,11 @@ def test_a_level_counts_what_has_started_and_not_ended() -> None:
         ([], ("", [])),
     ],
 )
-def test_names_are_shown_without_their_common_beginning(names: list[str], want: tuple[str, list[str]]) -> None:
+def test_shortened_strips_the_common_prefix(names: list[str], want: tuple[str, list[str]]) -> None:
     assert shortened(names) == want
 
 
-def test_short_waiting_times_are_one_point_of_the_distribution(run: RunData) -> None:
+def test_waits_below_a_second_are_one_point_of_the_distribution(run: RunData) -> None:
     data: Any = wait_distribution({"run": [run]})["data"]
     (curve,) = data
     assert curve["x"][0] == 1
@@ -121,17 +121,17 @@ def test_short_waiting_times_are_one_point_of_the_distribution(run: RunData) -> 
     assert curve["y"] == [50, 100]
 
 
-def test_waits_by_a_name_that_all_pods_share_are_left_out(run: RunData) -> None:
+def test_waits_by_is_omitted_if_all_pods_share_the_name(run: RunData) -> None:
     assert waits_by({"run": [run]}, "workload", lambda run: ["same"] * len(run.pods.names)) is None
 
 
-def test_the_interval_of_two_runs_is_students() -> None:
+def test_the_margin_of_two_runs_uses_students_t_distribution() -> None:
     mean, margin = mean_and_margin(np.array([[1.0], [3.0]]))
     assert mean.tolist() == [2.0]
     # Half the width: t(0.975, 1) * standard deviation / sqrt(2) = 12.706 * 1.414 / 1.414.
     assert margin.tolist() == pytest.approx([12.706])
 
 
-def test_a_single_run_has_no_interval() -> None:
+def test_the_margin_of_a_single_run_is_zero() -> None:
     mean, margin = mean_and_margin(np.array([[1.0, 2.0]]))
     assert (mean.tolist(), margin.tolist()) == ([1.0, 2.0], [0.0, 0.0])

@@ -69,7 +69,7 @@ def run(folder: Path) -> RunData:
     return RunData(open_result(folder / "both"), "both")
 
 
-def test_a_result_keeps_what_the_autoscaler_did(folder: Path) -> None:
+def test_a_result_stores_autoscaler_events(folder: Path) -> None:
     events = open_result(folder / "both").table("scaling").to_pylist()
     assert [(each["kind"], each["group"], each["nodes"]) for each in events] == [
         ("scale-up", "small", ["small-1"]),
@@ -78,19 +78,19 @@ def test_a_result_keeps_what_the_autoscaler_did(folder: Path) -> None:
     assert events[0]["pods"] == ["default/p"]
 
 
-def test_a_result_keeps_what_the_descheduler_evicted(folder: Path) -> None:
+def test_a_result_stores_descheduler_evictions(folder: Path) -> None:
     (row,) = open_result(folder / "both").table("descheduled").to_pylist()
     assert (row["pod"], row["node"], row["plugin"]) == ("default/old", "fixed", "PodLifeTime")
 
 
-def test_a_result_without_them_has_neither_table_and_says_which_option_writes_it(folder: Path) -> None:
+def test_missing_tables_are_refused_with_the_option_that_writes_them(folder: Path) -> None:
     result = open_result(folder / "neither")
     assert not result.has_table("scaling")
     with pytest.raises(InputError, match="--autoscaler FILE --out"):
         result.table("scaling")
 
 
-def test_the_amounts_and_price_of_removed_nodes_are_known(run: RunData) -> None:
+def test_amounts_and_prices_of_removed_nodes_are_stored(run: RunData) -> None:
     assert run.nodes.names == ["fixed", "small-1"]
     assert run.nodes.groups == ["", "small"]
     assert run.nodes.prices.tolist() == [1, 3]
@@ -106,7 +106,7 @@ def test_nodes_are_counted_by_group(run: RunData) -> None:
     assert run.node_count(times, group="small").tolist() == [0, 1, 0]
 
 
-def test_the_report_shows_groups_events_and_evictions(folder: Path) -> None:
+def test_the_report_shows_node_groups_scaling_events_and_evictions(folder: Path) -> None:
     text = report_page(read_runs([f"a={folder / 'both'}", f"b={folder / 'neither'}"]))
     costs, events, pods = (
         re.findall(rf'<table id="{name}">(.*?)</table>', text, flags=re.DOTALL)
@@ -120,7 +120,7 @@ def test_the_report_shows_groups_events_and_evictions(folder: Path) -> None:
     assert [bar["y"] for bar in json.loads(figure)["data"]] == [[1.0], [0.0]]
 
 
-def test_a_report_without_them_has_no_such_sections(folder: Path) -> None:
+def test_a_report_without_autoscaler_and_descheduler_omits_their_sections(folder: Path) -> None:
     text = report_page(read_runs([str(folder / "neither")]))
     for name in ("group-costs", "scaling-events", "descheduled"):
         assert f'id="{name}"' not in text

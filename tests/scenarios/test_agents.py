@@ -32,7 +32,7 @@ def outcomes(path: Path) -> list[tuple[Outcome, list[str]]]:
     return [(step.outcome, [each.result.got for each in step.failed]) for step in result.steps]
 
 
-def test_groups_grow_in_a_scenario_and_their_cost_is_checked(tmp_path: Path) -> None:
+def test_scenarios_scale_node_groups_and_check_cost(tmp_path: Path) -> None:
     steps = """
     - scale: {target: deployment/web, replicas: 14}
     - assert: [{waiting: {count: 2}}]
@@ -46,12 +46,12 @@ def test_groups_grow_in_a_scenario_and_their_cost_is_checked(tmp_path: Path) -> 
     assert last == (Outcome.FAILED, ["6.00", "no autoscaler with this node group"])
 
 
-def test_pods_are_evicted_at_the_interval_of_a_scenario(tmp_path: Path) -> None:
+def test_the_descheduler_evicts_at_its_interval(tmp_path: Path) -> None:
     steps = "- at: 119s\n  assert: [{evictions: {count: 0}}]\n- at: 2m\n  assert: [{evictions: {count: 3}}, {placed: {count: 3}}]"
     assert outcomes(write(tmp_path, steps, head=EVICTS)) == [(Outcome.PASSED, []), (Outcome.PASSED, [])]
 
 
-def test_a_workload_needs_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_workload_shape_requires_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shape = "workload: {apiVersion: bayplan.io/v1alpha1, kind: Workload, sample: 0.5}\nsteps:"
     path = write(tmp_path, "- cordon: n1", head=HEAD.replace("steps:", shape))
     with pytest.raises(InputError) as caught:

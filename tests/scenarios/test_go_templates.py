@@ -22,7 +22,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("template", "want"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-def test_a_template_is_rendered_as_go_does(template: str, want: str) -> None:
+def test_templates_render_like_in_go(template: str, want: str) -> None:
     assert render(template, VALUES, name="t") == want
 
 
@@ -54,7 +54,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("template", "message"), [pytest.param(*case[1:], id=case[0]) for case in WRONG])
-def test_another_template_is_refused(template: str, message: str) -> None:
+def test_invalid_templates_are_refused(template: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         render(template, VALUES, name="t")
     assert str(caught.value).startswith(message)

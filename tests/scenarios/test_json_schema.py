@@ -43,6 +43,6 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize("step", [pytest.param(case[1], id=case[0]) for case in WRONG])
-def test_the_schema_refuses(step: dict[str, Any]) -> None:
+def test_the_schema_rejects_invalid_steps(step: dict[str, Any]) -> None:
     scenario = {"apiVersion": "bayplan.io/v1alpha1", "kind": "Scenario", "steps": [step]}
     assert not jsonschema_rs.is_valid(scenario_schema(), scenario)

@@ -36,7 +36,7 @@ def create(step: int, item: str) -> str:
     return f"{{id: '{step}', step: {step}, createOperation: {{object: {item}}}}}"
 
 
-def test_operations_run_by_their_steps_and_each_step_settles(tmp_path: Path) -> None:
+def test_operations_run_in_step_order_and_each_step_settles(tmp_path: Path) -> None:
     result = run(
         tmp_path,
         create(3, POD % ("small", "1")),
@@ -52,14 +52,14 @@ def test_operations_run_by_their_steps_and_each_step_settles(tmp_path: Path) -> 
     assert result.decisions == 3, "the small pod waits until the big one is deleted"
 
 
-def test_a_patch_has_the_type_that_it_names(tmp_path: Path) -> None:
+def test_a_patch_is_applied_with_its_patch_type(tmp_path: Path) -> None:
     patch = '{"metadata": {"labels": {"a": "b"}}}'
     kind = "application/merge-patch+json"
     operation = f"{{id: p, step: 2, patchOperation: {{{TYPED}, patch: '{patch}', patchType: {kind}}}}}"
     assert run(tmp_path, create(1, POD % ("big", "2")), operation).passed
 
 
-def test_an_operation_that_cannot_be_done_fails_the_scenario(tmp_path: Path) -> None:
+def test_an_impossible_operation_fails_the_scenario(tmp_path: Path) -> None:
     result = run(tmp_path, f"{{id: d, step: 1, deleteOperation: {{{TYPED}}}}}")
     assert result.steps[0].outcome is Outcome.BROKEN
     assert result.steps[0].problem == "target: expected a Pod that exists, got 'pod/default/big'"
@@ -87,7 +87,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("operation", "message"), [pytest.param(*case[1:], id=case[0]) for case in MISTAKES])
-def test_a_mistake_is_refused_with_its_line(operation: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_operation_is_refused_with_its_line(operation: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         run(tmp_path, operation)
     assert str(caught.value) == f"{tmp_path}/kep.yaml:{message}"

@@ -104,7 +104,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("steps", "message"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-def test_a_mistake_is_refused_with_its_line(steps: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_step_is_refused_with_its_line(steps: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, steps)
     with pytest.raises(InputError) as caught:
         list(run_scenarios(ScenarioOptions(paths=[str(path)])))
@@ -127,21 +127,21 @@ HEADS = [
 
 
 @pytest.mark.parametrize(("head", "message"), [pytest.param(*case[1:], id=case[0]) for case in HEADS])
-def test_a_file_that_is_no_scenario_is_refused(head: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_scenario_header_is_refused(head: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path, "- cordon: n1", head=head)
     with pytest.raises(InputError) as caught:
         list(run_scenarios(ScenarioOptions(paths=[str(path)])))
     assert str(caught.value) == f"{path}:{message}"
 
 
-def test_a_mistake_in_a_configuration_is_found_before_the_first_scenario_runs(tmp_path: Path) -> None:
+def test_an_invalid_configuration_is_reported_before_any_scenario_runs(tmp_path: Path) -> None:
     configuration = "{apiVersion: kubescheduler.config.k8s.io/v1, kind: KubeSchedulerConfiguration, profils: []}"
     path = write(tmp_path, f"- wait: 1m\n- configure: {configuration}")
     with pytest.raises(InputError, match="profils"):
         next(run_scenarios(ScenarioOptions(paths=[str(path)])))
 
 
-def test_a_file_may_hold_several_scenarios(tmp_path: Path) -> None:
+def test_a_file_can_contain_several_scenarios(tmp_path: Path) -> None:
     path = write(tmp_path, "- assert: [{nodes: {count: 3}}]")
     path.write_text(
         f"{path.read_text(encoding='utf-8')}---{HEAD.replace('test', 'other')}- cordon: n1\n", encoding="utf-8"

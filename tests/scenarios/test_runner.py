@@ -140,7 +140,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("steps", [pytest.param(case[1], id=case[0]) for case in PASSING])
-def test_a_step_does_what_it_says(steps: str, tmp_path: Path) -> None:
+def test_steps_with_true_assertions_pass(steps: str, tmp_path: Path) -> None:
     result = run(tmp_path, steps, files=FILES)
     assert [step for step in result.steps if step.outcome is not Outcome.PASSED] == []
 
@@ -205,7 +205,7 @@ FALSE = [
 
 
 @pytest.mark.parametrize(("steps", "wanted", "got"), [pytest.param(*case[1:], id=case[0]) for case in FALSE])
-def test_a_false_check_says_what_was_wanted_and_found(steps: str, wanted: str, got: str, tmp_path: Path) -> None:
+def test_a_failed_assertion_reports_wanted_and_actual_values(steps: str, wanted: str, got: str, tmp_path: Path) -> None:
     result = run(tmp_path, steps, files=FILES)
     assert result.steps[-1].outcome is Outcome.FAILED
     (failed,) = result.steps[-1].failed
@@ -290,7 +290,7 @@ spec:
 
 
 @pytest.mark.parametrize(("steps", "problem"), [pytest.param(*case[1:], id=case[0]) for case in BROKEN])
-def test_a_step_that_cannot_be_done_ends_the_scenario(steps: str, problem: str, tmp_path: Path) -> None:
+def test_an_impossible_step_ends_the_scenario(steps: str, problem: str, tmp_path: Path) -> None:
     result = run(tmp_path, f"{steps}\n- assert: [{{nodes: {{count: 3}}}}]", files={"budget": BUDGET, "cron": CRON})
     *_, broken, last = result.steps
     assert broken.outcome is Outcome.BROKEN
@@ -299,13 +299,13 @@ def test_a_step_that_cannot_be_done_ends_the_scenario(steps: str, problem: str, 
     assert not result.passed
 
 
-def test_a_false_check_does_not_end_the_scenario(tmp_path: Path) -> None:
+def test_a_failed_assertion_does_not_end_the_scenario(tmp_path: Path) -> None:
     result = run(tmp_path, "- assert: [{nodes: {count: 9}}, {nodes: {count: 8}}]\n- assert: [{nodes: {count: 3}}]")
     assert [step.outcome for step in result.steps] == [Outcome.FAILED, Outcome.PASSED]
     assert len(result.steps[0].failed) == 2
 
 
-def test_waiting_pods_are_explained_once_for_each_workload(tmp_path: Path) -> None:
+def test_pending_pods_are_explained_once_per_workload(tmp_path: Path) -> None:
     result = run(tmp_path, "- scale: {target: deployment/web, replicas: 15}\n- assert: [{placed: {}}]")
     (explained,) = result.steps[-1].failed[0].explained
     assert explained.others == 2
@@ -319,7 +319,7 @@ def test_the_same_seed_gives_the_same_decisions(tmp_path: Path) -> None:
     assert first != other
 
 
-def test_a_scenario_without_steps_decides_as_simulate_does(tmp_path: Path) -> None:
+def test_a_scenario_without_steps_has_the_digest_of_simulate(tmp_path: Path) -> None:
     result = run(tmp_path, "- after: 0s")
     files = [str(tmp_path / "nodes.yaml"), str(tmp_path / "web.yaml")]
     assert result.digest == simulate(SimulationOptions(paths=files)).digest

@@ -155,7 +155,7 @@ PASSING = [
 
 
 @pytest.mark.parametrize(("operations", "decisions"), [pytest.param(*case[1:], id=case[0]) for case in PASSING])
-def test_an_operation_does_what_upstreams_does(operations: list[str], decisions: int, tmp_path: Path) -> None:
+def test_supported_operations_pass(operations: list[str], decisions: int, tmp_path: Path) -> None:
     result = run(tmp_path, *operations)
     assert [step.problem for step in result.steps if step.outcome is not Outcome.PASSED] == []
     assert result.name == "Case/Small"
@@ -207,7 +207,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("operations", "problem"), [pytest.param(*case[1:], id=case[0]) for case in FAILING])
-def test_a_workload_fails_with_the_reason(operations: list[str], problem: str, tmp_path: Path) -> None:
+def test_a_failing_operation_reports_its_problem(operations: list[str], problem: str, tmp_path: Path) -> None:
     result = run(tmp_path, *operations)
     (broken,) = [step for step in result.steps if step.outcome is Outcome.BROKEN]
     wanted = problem.replace("{where}", str(tmp_path / "performance-config.yaml")).replace("{folder}", str(tmp_path))
@@ -218,7 +218,7 @@ UPSTREAM = ("affinity", "default_preemption", "misc", "podgroup/gangscheduling",
 
 
 @pytest.mark.parametrize("file", UPSTREAM)
-def test_upstreams_smallest_workloads_pass(file: str) -> None:
+def test_the_smallest_upstream_workloads_pass(file: str) -> None:
     path = shared_path("data", "scheduler_perf", file, "performance-config.yaml")
     only = "10Nodes_" if "gang" in file else "5Nodes"
     results = list(run_scenarios(ScenarioOptions(paths=[str(path)], only=only, label="integration-test")))

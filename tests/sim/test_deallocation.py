@@ -16,7 +16,7 @@ ALLOCATION = {
 }
 
 
-def test_a_pod_takes_its_claim_to_another_node() -> None:
+def test_an_unused_claim_allocation_moves_to_a_node_with_room() -> None:
     claim = decode(
         {
             "apiVersion": API,

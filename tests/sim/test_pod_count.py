@@ -75,7 +75,7 @@ OWNED = {"ownerReferences": [{"kind": "Deployment", "name": "w", "uid": "d", "co
         pytest.param([workload("Deployment", {})], "", id="one replica by default"),
     ],
 )
-def test_how_many_pods_workloads_ask_for(documents: list[dict[str, Any]], want: str) -> None:
+def test_too_many_workload_pods_are_refused(documents: list[dict[str, Any]], want: str) -> None:
     objects = [decode(document) for document in documents]
     if not want:
         check_pod_count(objects, 1000)
@@ -87,7 +87,7 @@ def test_how_many_pods_workloads_ask_for(documents: list[dict[str, Any]], want: 
     assert refused.value.hint == "--max-pods 1001"
 
 
-def test_a_simulation_of_two_billion_pods_is_refused_before_it_begins(tmp_path: Path) -> None:
+def test_a_simulation_of_two_billion_pods_is_refused_before_it_starts(tmp_path: Path) -> None:
     manifest = tmp_path / "web.yaml"
     selector = "selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}}"
     manifest.write_text(

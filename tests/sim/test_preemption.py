@@ -19,7 +19,7 @@ def reported(result: SimulationResult) -> list[tuple[str, str, str]]:
     ]
 
 
-def test_the_preemptor_is_bound_when_its_victim_is_gone() -> None:
+def test_a_preemptor_is_bound_when_its_victim_terminates() -> None:
     low = make_pod("low").req(cpu="3").priority(0).spec(terminationGracePeriodSeconds=30).obj()
     result = simulate((0, node("n")), (0, Apply(low)), (MINUTE, pod("vip", "2", priority=10)), termination_scale=1.0)
     assert story(result) == [
@@ -33,7 +33,7 @@ def test_the_preemptor_is_bound_when_its_victim_is_gone() -> None:
     assert [each.attempts for each in result.pods] == [1, 2]
 
 
-def test_room_that_was_made_is_kept_from_pods_of_lower_priority() -> None:
+def test_freed_resources_are_reserved_for_the_nominated_pod() -> None:
     low = make_pod("low").req(cpu="4").priority(0).spec(terminationGracePeriodSeconds=30).obj()
     result = simulate(
         (0, node("n")),
@@ -45,7 +45,7 @@ def test_room_that_was_made_is_kept_from_pods_of_lower_priority() -> None:
     assert [line[0] for line in story(result) if line[1]] == ["low", "vip"]
 
 
-def test_a_nominated_pod_goes_elsewhere_when_that_is_possible_sooner() -> None:
+def test_a_nominated_pod_is_bound_to_another_node_that_fits_earlier() -> None:
     low = make_pod("low").req(cpu="3").priority(0).spec(terminationGracePeriodSeconds=600).obj()
     result = simulate(
         (0, node("n")),
@@ -57,7 +57,7 @@ def test_a_nominated_pod_goes_elsewhere_when_that_is_possible_sooner() -> None:
     assert [line[:4] for line in story(result)] == [("low", "n", 0, 0), ("vip", "other", MINUTE, 2 * MINUTE)]
 
 
-def test_a_preemptor_of_higher_priority_takes_the_place_of_another() -> None:
+def test_a_higher_priority_pod_takes_over_a_nominated_node() -> None:
     low = make_pod("low").req(cpu="4").priority(0).spec(terminationGracePeriodSeconds=30).obj()
     result = simulate(
         (0, node("n")),

@@ -112,9 +112,7 @@ def conditions_of(pod: Pod) -> list[dict[str, str]]:
 
 @pytest.mark.parametrize("queue_type", [SchedulingQueue, EventDrivenQueue])
 @pytest.mark.parametrize("name", RUNS)
-def test_events_conditions_and_nodes_are_those_of_the_real_scheduler(
-    name: str, queue_type: type[SchedulingQueue]
-) -> None:
+def test_recorded_runs_yield_the_same_events_conditions_and_nodes(name: str, queue_type: type[SchedulingQueue]) -> None:
     recorded = json.loads(shared_path("conformance", "e2e", f"{name}.json").read_text())
     made = replay(recorded, queue_type)
     observed = recorded["observed"]

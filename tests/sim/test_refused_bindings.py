@@ -34,7 +34,7 @@ from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
         ),
     ],
 )
-def test_why_a_binding_is_refused(change: str, want: str) -> None:
+def test_binding_refusal_explains_why_a_pod_cannot_be_bound(change: str, want: str) -> None:
     store = ObjectStore(RandomStreams(0).stream("uids"))
     made = make_pod("p").obj()
     match change:
@@ -49,7 +49,7 @@ def test_why_a_binding_is_refused(change: str, want: str) -> None:
     assert binding_refusal(store, "default/p") == want
 
 
-def test_why_an_update_is_refused() -> None:
+def test_an_update_of_a_missing_object_is_refused() -> None:
     store = ObjectStore(RandomStreams(0).stream("uids"))
     volume = PersistentVolume(metadata=ObjectMeta(name="pv"))
     claim = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="default"))
@@ -59,7 +59,7 @@ def test_why_an_update_is_refused() -> None:
     assert update_refusal(store, volume) == ""
 
 
-def test_a_pod_whose_binding_was_refused_comes_back_after_its_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pod_with_a_refused_binding_is_retried_after_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
     made = simulator((0, node("n")), (0, pod("p", "3")), (500_000_000, pod("q", "3")))
     bind, refused = made.cluster.bind, list[str]()
 

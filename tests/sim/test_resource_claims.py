@@ -59,7 +59,7 @@ def bound_s(made: Simulator) -> list[float | None]:
     return sorted((None if time is None else (time - made.start_ns) / SECOND for time in times), key=str)
 
 
-def test_pods_of_a_template_take_turns_on_the_devices_and_no_claim_is_left() -> None:
+def test_pods_share_devices_in_turn_and_their_claims_are_deleted() -> None:
     made = simulator(
         *CLUSTER,
         (0, Apply(CLAIM_TEMPLATE)),
@@ -89,7 +89,7 @@ def test_a_claim_is_allocated_and_reserved_while_its_pod_runs() -> None:
     assert len(claims(made)) == 3
 
 
-def test_a_claim_that_pods_share_keeps_its_device_until_the_last_of_them_ends() -> None:
+def test_a_shared_claim_is_deallocated_when_its_last_pod_ends() -> None:
     made = simulator(
         *CLUSTER,
         (0, Apply(SHARED_CLAIM)),
@@ -105,7 +105,7 @@ def test_a_claim_that_pods_share_keeps_its_device_until_the_last_of_them_ends() 
     assert (claim.status.allocation, claim.status.reserved_for, claim.metadata.finalizers) == (None, (), ())
 
 
-def test_the_device_of_a_deleted_pod_goes_to_the_next() -> None:
+def test_a_device_of_a_deleted_pod_is_allocated_to_the_next_pod() -> None:
     operations: list[tuple[int, Operation]] = [
         (0, node("n")),
         (0, devices("n", 1)),
@@ -125,7 +125,7 @@ def test_the_device_of_a_deleted_pod_goes_to_the_next() -> None:
     assert claim.metadata.name.startswith("b-gpu-")
 
 
-def test_a_pod_waits_for_its_template_and_the_report_says_so() -> None:
+def test_a_pod_is_gated_and_reported_until_its_claim_template_exists() -> None:
     job = workload("train", {"resourceClaimTemplateName": "one-gpu"}, pods=1)
     result = simulate(*CLUSTER, (0, Apply(SHARED_CLAIM)), (0, Apply(job)))
     assert [line.fate for line in result.pods] == ["gated"]
@@ -137,7 +137,7 @@ def test_a_pod_waits_for_its_template_and_the_report_says_so() -> None:
 
 
 @pytest.mark.parametrize("pods", [5])
-def test_devices_behind_an_extended_resource_come_free_too(pods: int) -> None:
+def test_devices_of_an_extended_resource_are_freed_when_pods_end(pods: int) -> None:
     made_template = template("1", runs="10s", restartPolicy="Never")
     container = made_template["spec"]["containers"][0]  # type: ignore[index]
     container["resources"] = {"requests": {"cpu": "1", "example.com/gpu": "1"}, "limits": {"example.com/gpu": "1"}}

@@ -99,11 +99,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("operations", "want"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_pods_through_time(operations: list[tuple[int, Operation]], want: list[tuple[object, ...]]) -> None:
+def test_pods_arrive_bind_and_end_at_the_expected_times(
+    operations: list[tuple[int, Operation]], want: list[tuple[object, ...]]
+) -> None:
     assert story(simulate(*operations)) == want
 
 
-def test_a_pod_that_nothing_can_help_does_not_keep_the_run_going() -> None:
+def test_a_hopeless_pod_does_not_extend_the_run() -> None:
     result = simulate((0, node("n")), (7, pod("huge", "100")), (9 * SECOND, pod("small")))
     # It is retried when nothing else happens, at the next flush of unschedulable pods.
     assert result.end_ns - START == 330 * SECOND
@@ -113,14 +115,14 @@ def test_a_pod_that_nothing_can_help_does_not_keep_the_run_going() -> None:
     assert result.stopped == ""
 
 
-def test_a_run_ends_at_the_instant_asked_for() -> None:
+def test_a_run_stops_at_until_ns() -> None:
     result = simulate((0, node("n")), (0, pod("p", runs="1h")), (2 * MINUTE, pod("late")), until_ns=MINUTE)
     assert story(result) == [("p", "n", 0, 0, None)]
     assert result.duration_ns == MINUTE
     assert result.stopped == "the time that was asked for is over"
 
 
-def test_what_happens_at_the_instant_asked_for_still_happens() -> None:
+def test_operations_at_until_ns_are_executed() -> None:
     result = simulate((0, node("n")), (MINUTE, pod("p")), until_ns=MINUTE)
     assert story(result) == [("p", "n", MINUTE, MINUTE, None)]
     assert result.stopped == ""
@@ -134,27 +136,27 @@ def test_a_run_can_be_continued() -> None:
     assert story(made.result()) == [("p", "n", 0, 0, 60 * MINUTE), ("late", "n", 2 * MINUTE, 2 * MINUTE, None)]
 
 
-def test_two_runs_have_nothing_in_common() -> None:
+def test_runs_do_not_share_state() -> None:
     operations = [(0, node("n")), (0, pod("p"))]
     made = simulator(*operations)
     assert story(simulate(*operations)) == [("p", "n", 0, 0, None)]
     assert made.result().pods == []
 
 
-def test_pods_start_after_a_delay() -> None:
+def test_pods_start_after_the_start_delay() -> None:
     result = simulate((0, node("n")), (0, pod("p", runs="10s")), start_delay_ns=3 * SECOND)
     (only,) = result.pods
     assert only.started_ns == START + 3 * SECOND
     assert story(result) == [("p", "n", 0, 0, 13 * SECOND)]
 
 
-def test_the_host_says_how_long_pods_run() -> None:
+def test_run_of_sets_run_time_and_exit_code() -> None:
     result = simulate((0, node("n")), (0, pod("p")), run_of=lambda _: PodRun(5, exit_code=1))
     assert story(result) == [("p", "n", 0, 0, 5)]
     assert result.pods[0].fate is PodFate.FAILED
 
 
-def test_a_job_runs_its_pods_one_after_the_other_until_it_is_complete() -> None:
+def test_a_job_runs_its_completions_one_after_another() -> None:
     spec = {"completions": 3, "parallelism": 1, "template": template(runs="10s", restartPolicy="Never")}
     result = simulate((0, node("n")), (0, Apply(document("batch/v1", "Job", "work", spec))))
     tens = [0, 10 * SECOND, 20 * SECOND]
@@ -165,7 +167,7 @@ def test_a_job_runs_its_pods_one_after_the_other_until_it_is_complete() -> None:
     assert {each.workload for each in result.pods} == {"Job default/work"}
 
 
-def test_a_daemon_set_follows_the_nodes() -> None:
+def test_a_daemon_set_adds_and_removes_pods_with_nodes() -> None:
     agent = document(
         "apps/v1", "DaemonSet", "agent", {"selector": _app("agent"), "template": template("1", app="agent")}
     )
@@ -180,7 +182,7 @@ def test_a_daemon_set_follows_the_nodes() -> None:
     ]
 
 
-def test_the_pods_of_a_lost_node_are_made_anew_elsewhere() -> None:
+def test_pods_of_a_deleted_node_are_recreated_on_another_node() -> None:
     web = document(
         "apps/v1", "Deployment", "web", {"replicas": 2, "selector": _app("web"), "template": template("3", app="web")}
     )
@@ -193,7 +195,7 @@ def test_the_pods_of_a_lost_node_are_made_anew_elsewhere() -> None:
     assert {each.workload for each in result.pods} == {"Deployment default/web"}
 
 
-def test_a_workload_that_never_ends_is_stopped_a_day_after_the_last_operation() -> None:
+def test_an_endless_workload_is_stopped_one_day_after_the_last_operation() -> None:
     beat = {"schedule": "0 * * * *", "jobTemplate": {"spec": {"template": template(runs="1m", restartPolicy="Never")}}}
     result = simulate((0, node("n")), (MINUTE, Apply(document("batch/v1", "CronJob", "beat", beat))))
     assert result.stopped == "CronJob default/beat would run forever"
@@ -201,13 +203,13 @@ def test_a_workload_that_never_ends_is_stopped_a_day_after_the_last_operation() 
     assert len(result.pods) == 24
 
 
-def test_a_workload_that_ends_at_once_for_ever_is_refused() -> None:
+def test_a_workload_whose_pods_end_immediately_is_refused() -> None:
     flash = {"replicas": 1, "selector": _app("app"), "template": template(runs="0s")}
     with pytest.raises(InputError, match="keeps changing"):
         simulate((0, node("n")), (0, Apply(document("apps/v1", "ReplicaSet", "flash", flash))), check=False)
 
 
-def test_an_object_that_the_cluster_refuses_is_noted() -> None:
+def test_an_object_refused_by_the_cluster_is_reported() -> None:
     refused = Apply(make_pod("p").spec(priorityClassName="nowhere").uid("").obj())
     result = simulate((0, node("n")), (0, refused), (0, pod("q")))
     assert story(result) == [("q", "n", 0, 0, None)]
@@ -215,7 +217,7 @@ def test_an_object_that_the_cluster_refuses_is_noted() -> None:
     assert "nowhere" in result.failures["Pod default/p"]
 
 
-def test_pods_of_other_schedulers_are_left_alone_and_gated_pods_wait() -> None:
+def test_pods_of_other_schedulers_are_unattended_and_gated_pods_stay_gated() -> None:
     other, gated = make_pod("other").scheduler("theirs").obj(), make_pod("gated").gate("example.com/ready").obj()
     result = simulate((0, node("n")), (0, Apply(other)), (0, Apply(gated)), (0, pod("ours")))
     assert {each.key: each.fate for each in result.pods} == {
@@ -225,14 +227,14 @@ def test_pods_of_other_schedulers_are_left_alone_and_gated_pods_wait() -> None:
     }
 
 
-def test_a_pod_that_brings_its_node_is_imported() -> None:
+def test_a_pod_created_with_a_node_is_imported() -> None:
     result = simulate((0, node("n")), (5, Apply(make_pod("p").node("n").obj())))
     (only,) = result.pods
     assert (only.imported, only.node, only.bound_ns, only.wait_ns) == (True, "n", START + 5, None)
     assert result.counters.decisions == 0
 
 
-def test_events_of_pods_that_wait_are_counted() -> None:
+def test_each_failed_attempt_of_a_pending_pod_emits_an_event() -> None:
     result = simulate((0, node("n", "1")), (0, pod("p", "2")), (3 * SECOND, node("o", "1")))
     assert [(each.pod, each.type, each.reason, each.action) for each in result.events] == [
         ("default/p", "Warning", "FailedScheduling", "Scheduling"),
@@ -242,7 +244,7 @@ def test_events_of_pods_that_wait_are_counted() -> None:
     assert result.events[1].note.startswith("0/2 nodes are available: 2 Insufficient cpu.")
 
 
-def test_counters_and_the_condition_of_a_pod_that_waits() -> None:
+def test_counters_and_the_condition_of_a_pending_pod_are_set() -> None:
     result = simulate((0, node("n")), (0, pod("p", runs="1s")), (0, pod("huge", "9")))
     counters = result.counters
     assert (counters.decisions, counters.scheduled, counters.unschedulable) == (3, 1, 2)
@@ -259,7 +261,7 @@ class Lucky(PerNodePlugin):
         return None if "lucky" in node.node.metadata.name else "node(s) had no luck"
 
 
-def test_a_pod_that_a_custom_plugin_rejected_is_woken_by_any_event() -> None:
+def test_a_pod_rejected_by_a_custom_plugin_is_retried_on_any_event() -> None:
     result = simulate((0, node("n")), (0, pod("p")), (5, node("lucky")), plugins=[Lucky])
     assert story(result) == [("p", "lucky", 0, 5, None)]
 
@@ -273,7 +275,7 @@ class Broken(PerNodePlugin):
         return error("no idea")
 
 
-def test_a_pod_that_errors_keep_back_does_not_keep_the_run_going() -> None:
+def test_a_pod_with_plugin_errors_does_not_extend_the_run() -> None:
     result = simulate((0, node("n")), (0, pod("p")), plugins=[Broken])
     assert result.pods[0].fate is PodFate.PENDING
     assert result.counters.errors == 1
@@ -290,7 +292,7 @@ WAITING: list[tuple[int, Operation]] = [
 @pytest.mark.parametrize(
     "look", [lambda result: story(result), lambda result: result.usage], ids=["the story", "usage"]
 )
-def test_attempts_that_could_not_help_make_no_difference(look: Callable[[SimulationResult], object]) -> None:
+def test_skipping_hopeless_attempts_does_not_change_the_result(look: Callable[[SimulationResult], object]) -> None:
     upstream = simulate(*WAITING, queue_type=SchedulingQueue)
     ours = simulate(*WAITING)
     assert look(ours) == look(upstream)
@@ -301,20 +303,20 @@ def _app(name: str) -> dict[str, object]:
     return {"matchLabels": {"app": name}}
 
 
-def test_time_advances_also_if_nothing_happens() -> None:
+def test_advance_moves_time_without_events() -> None:
     made = simulator((0, node("n")), (0, pod("p")))
     assert not made.advance(START + MINUTE)
     assert made.now_ns == START + MINUTE
     assert [each.node for each in made.pods] == ["n"]
 
 
-def test_an_advance_stops_at_the_first_instant_that_is_asked_for() -> None:
+def test_advance_stops_when_its_condition_becomes_true() -> None:
     made = simulator((0, node("n")), (0, pod("p", runs="10s")), (20 * SECOND, pod("q")))
     assert made.advance(START + MINUTE, stop=lambda: any(each.ended_ns for each in made.pods))
     assert made.now_ns == START + 10 * SECOND
 
 
-def test_a_cluster_settles_once_nothing_can_change_any_more() -> None:
+def test_settle_returns_true_once_nothing_can_change() -> None:
     made = simulator((0, node("n")), (0, pod("p", runs="10s")), (0, pod("large", "9")))
     assert not made.settle(START + 5 * SECOND)
     assert made.now_ns == START + 5 * SECOND
@@ -322,7 +324,7 @@ def test_a_cluster_settles_once_nothing_can_change_any_more() -> None:
     assert [each.fate for each in made.pods] == [PodFate.SUCCEEDED, PodFate.PENDING]
 
 
-def test_an_operation_is_performed_with_everything_that_follows_at_that_instant() -> None:
+def test_perform_executes_an_operation_and_its_immediate_consequences() -> None:
     made = simulator((0, node("n")), (0, pod("old", "4")), (0, pod("new", "4")))
     made.advance(START + MINUTE)
     made.perform(Evict("default/old"))
@@ -332,12 +334,12 @@ def test_an_operation_is_performed_with_everything_that_follows_at_that_instant(
     ]
 
 
-def test_a_preempted_pod_tells_why_it_went() -> None:
+def test_a_preempted_pod_records_its_disruption_reason() -> None:
     result = simulate((0, node("n")), (0, pod("running", "4")), (3, pod("high", "3", priority=1)))
     assert [each.disruption for each in result.pods] == ["PreemptionByScheduler", ""]
 
 
-def test_another_scheduler_takes_the_waiting_pods_over() -> None:
+def test_a_replaced_scheduler_retries_pending_pods() -> None:
     made = simulator((0, node("n")), (0, Cordon("n")), (0, pod("p")), (0, pod("q", "9")))
     made.advance(START + MINUTE)
     assert [each.node for each in made.pods] == ["", ""]

@@ -33,7 +33,9 @@ def counts(world: World) -> tuple[int, int, int]:
         pytest.param(Propagation.ORPHAN, (0, 1, 3), id="orphan: what was owned stays"),
     ],
 )
-def test_what_was_owned_follows(propagation: Propagation, want: tuple[int, int, int]) -> None:
+def test_propagation_policy_determines_which_dependents_are_deleted(
+    propagation: Propagation, want: tuple[int, int, int]
+) -> None:
     world = world_with_deployment()
     world.delete(Deployment, "default/d", propagation=propagation)
     world.settle()
@@ -52,14 +54,14 @@ def kinds_deleted(world: World) -> list[str]:
         pytest.param(Propagation.FOREGROUND, ["Pod", "ReplicaSet", "Deployment"], id="foreground: dependents first"),
     ],
 )
-def test_the_order_in_which_they_go(propagation: Propagation, want: list[str]) -> None:
+def test_propagation_policy_determines_the_deletion_order(propagation: Propagation, want: list[str]) -> None:
     world = world_with_deployment()
     world.delete(Deployment, "default/d", propagation=propagation)
     world.settle()
     assert list(dict.fromkeys(kinds_deleted(world))) == want
 
 
-def test_orphans_lose_their_owner() -> None:
+def test_orphaned_dependents_lose_their_owner_reference() -> None:
     world = world_with_deployment()
     world.delete(Deployment, "default/d", propagation=Propagation.ORPHAN)
     world.settle()
@@ -68,7 +70,7 @@ def test_orphans_lose_their_owner() -> None:
     assert all(item.metadata.owner_references for item in world.pods())
 
 
-def test_foreground_deletion_waits_for_pods_that_linger() -> None:
+def test_foreground_deletion_waits_for_terminating_pods() -> None:
     world = World(nodes=1, termination_scale=1.0)
     world.apply(workload("ReplicaSet", "rs", replicas=2))
     world.settle()
@@ -81,7 +83,7 @@ def test_foreground_deletion_waits_for_pods_that_linger() -> None:
     assert (len(world.store.all(ReplicaSet)), world.names()) == (0, [])
 
 
-def test_an_object_with_a_finalizer_waits_until_it_is_gone() -> None:
+def test_an_object_with_a_finalizer_is_marked_as_terminating_once() -> None:
     world = World()
     document = node("n")
     document["metadata"]["finalizers"] = ["example.com/hold"]
@@ -94,7 +96,7 @@ def test_an_object_with_a_finalizer_waits_until_it_is_gone() -> None:
     assert len(world.events) == before
 
 
-def test_protection_finalizers_of_volumes_hold_nothing_back() -> None:
+def test_volume_protection_finalizers_do_not_delay_deletion() -> None:
     world = World()
     claim: Json = {
         "apiVersion": "v1",
@@ -106,7 +108,7 @@ def test_protection_finalizers_of_volumes_hold_nothing_back() -> None:
     assert len(world.store.all(PersistentVolumeClaim)) == 0
 
 
-def test_an_object_with_two_owners_goes_with_the_last() -> None:
+def test_an_object_with_two_owners_is_deleted_with_the_last_owner() -> None:
     world = World()
     for name in ("one", "two"):
         world.apply(workload("ReplicaSet", name, replicas=0))
@@ -125,7 +127,7 @@ def test_an_object_with_two_owners_goes_with_the_last() -> None:
     assert world.names() == []
 
 
-def test_two_owners_that_go_together_take_it_along() -> None:
+def test_an_object_is_deleted_if_both_owners_are_deleted_together() -> None:
     world = World()
     for name in ("one", "two"):
         world.apply(workload("ReplicaSet", name, replicas=0))
@@ -142,7 +144,7 @@ def test_two_owners_that_go_together_take_it_along() -> None:
     assert world.names() == []
 
 
-def test_a_pod_whose_owner_never_came_is_left_alone() -> None:
+def test_a_pod_with_an_unknown_owner_is_not_deleted() -> None:
     world = World(nodes=1)
     document = pod("p", uid="u")
     document["metadata"]["ownerReferences"] = [
@@ -153,7 +155,7 @@ def test_a_pod_whose_owner_never_came_is_left_alone() -> None:
     assert world.phases() == {"Running": 1}
 
 
-def test_deleting_a_cron_job_takes_jobs_and_pods_along() -> None:
+def test_deleting_a_cron_job_deletes_its_jobs_and_pods() -> None:
     world = World(nodes=1)
     world.apply(workload("CronJob", "tick", schedule="* * * * *", jobTemplate={"spec": {"template": template()}}))
     world.run_until(60)
@@ -163,7 +165,7 @@ def test_deleting_a_cron_job_takes_jobs_and_pods_along() -> None:
     assert (len(world.store.all(Job)), world.names()) == (0, [])
 
 
-def test_pods_of_a_deleted_job_lose_their_finalizer() -> None:
+def test_pods_of_a_deleted_job_are_deleted_despite_their_finalizer() -> None:
     world = World(nodes=1)
     world.apply(job("calc", parallelism=2))
     world.settle()
@@ -173,7 +175,7 @@ def test_pods_of_a_deleted_job_lose_their_finalizer() -> None:
     assert world.names() == []
 
 
-def test_orphaned_pods_of_a_job_are_free_to_go() -> None:
+def test_orphaned_pods_of_a_job_lose_their_finalizer() -> None:
     world = World(nodes=1)
     world.apply(job("calc", parallelism=2))
     world.settle()
@@ -185,7 +187,7 @@ def test_orphaned_pods_of_a_job_are_free_to_go() -> None:
     assert len(world.names()) == 1
 
 
-def test_deleting_what_is_not_there_does_nothing() -> None:
+def test_deleting_a_missing_object_does_nothing() -> None:
     world = World()
     kind: type[KubernetesObject] = type(decode(pod("p")))
     assert world.cluster.delete(kind, "default/p", 0) == []

@@ -31,7 +31,7 @@ def tainted(name: str) -> Apply:
     return Apply(make_node(name).capacity(cpu="8", memory="8Gi").taint("team", "red").obj())
 
 
-def test_a_pod_that_fits_goes_straight_through() -> None:
+def test_a_feasible_pod_moves_from_active_to_bound() -> None:
     result = simulate((0, node("n")), (5, pod("p", "1")), queue_type=TracedQueue)
     assert ways(result, "p") == [
         (5, "", "active", "UnschedulablePodAdd"),
@@ -40,7 +40,7 @@ def test_a_pod_that_fits_goes_straight_through() -> None:
     ]
 
 
-def test_events_and_timers_stand_at_the_instant_at_which_they_came() -> None:
+def test_event_and_timer_moves_have_exact_times() -> None:
     result = simulate(
         (0, node("n", "1")),
         (0, pod("p", "4")),
@@ -67,7 +67,7 @@ def test_events_and_timers_stand_at_the_instant_at_which_they_came() -> None:
     assert failure.note.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
-def test_a_pod_that_backs_off_is_popped_when_nothing_else_waits() -> None:
+def test_a_pod_in_backoff_is_popped_when_the_active_queue_is_empty() -> None:
     result = simulate(
         (0, node("n", "1")), (0, pod("p", "4")), (250_000_000, tainted("t")), until_ns=SECOND, queue_type=TracedQueue
     )
@@ -79,7 +79,7 @@ def test_a_pod_that_backs_off_is_popped_when_nothing_else_waits() -> None:
     assert result.moves[3].backoff_end_ns == START + SECOND
 
 
-def test_gated_and_deleted_pods() -> None:
+def test_gated_and_deleted_pods_are_traced() -> None:
     gated = make_pod("g").req(cpu="1").spec(schedulingGates=[{"name": "x"}]).obj()
     free = make_pod("g").req(cpu="1").obj()
     result = simulate(
@@ -110,7 +110,7 @@ class Waits(PermitPlugin[None], ReservePlugin[None]):
         return Status(Code.WAIT), 10 * SECOND
 
 
-def test_a_wait_for_a_permit_shows_with_its_node_and_its_end() -> None:
+def test_a_permit_wait_is_traced_with_its_node_and_timeout() -> None:
     result = simulate((0, node("n")), (0, pod("p", "1")), until_ns=10 * SECOND, queue_type=TracedQueue, plugins=[Waits])
     assert [way[:3] for way in ways(result, "p")][2:4] == [
         (0, "in flight", "permit"),
@@ -123,7 +123,7 @@ def test_a_wait_for_a_permit_shows_with_its_node_and_its_end() -> None:
     ]
 
 
-def test_the_same_pods_get_the_same_nodes_as_in_an_ordinary_run() -> None:
+def test_a_traced_run_has_the_digest_of_an_ordinary_run() -> None:
     operations = (
         (0, node("n", "2")),
         *[(number * SECOND, pod(f"p{number}", "1", runs="30s")) for number in range(6)],
@@ -139,11 +139,11 @@ def test_the_same_pods_get_the_same_nodes_as_in_an_ordinary_run() -> None:
     ("time_ns", "want"),
     [(0, "0.000000000"), (1, "0.000000001"), (1_500_000_000, "1.500000000"), (400_123_456_789, "400.123456789")],
 )
-def test_times_have_nine_digits(time_ns: int, want: str) -> None:
+def test_times_have_nine_decimal_digits(time_ns: int, want: str) -> None:
     assert seconds(time_ns) == want
 
 
-def test_lines_stand_in_columns_and_long_messages_are_cut() -> None:
+def test_timeline_lines_are_aligned_and_long_messages_truncated() -> None:
     moves = [
         QueueMove(0, "default/p", "u", "", "active", 0, "UnschedulablePodAdd"),
         QueueMove(SECOND, "default/p", "u", "active", "error backoff", 1, "X", (), 2 * SECOND, "no. " + "y" * 200),

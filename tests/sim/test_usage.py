@@ -18,7 +18,7 @@ def usage(result: SimulationResult, resource: str, zone: str | None = None) -> R
     return found
 
 
-def test_shares_peaks_and_means_of_a_small_story() -> None:
+def test_usage_reports_shares_peaks_and_means() -> None:
     result = simulate(
         (0, node("a", "4", zone="x")),
         (10 * SECOND, pod("p", "3", runs="10s")),
@@ -40,12 +40,12 @@ def _in_zone(whole: ResourceUsage, zone: str) -> ResourceUsage:
     return ResourceUsage(**{**fields, "zone": zone})
 
 
-def test_what_passes_within_an_instant_is_no_peak() -> None:
+def test_changes_within_one_instant_do_not_count_as_a_peak() -> None:
     result = simulate((0, node("a")), (5, pod("p", "4", runs="0s")), (5, pod("q", "4", runs="0s")))
     assert usage(result, "cpu").peak_requested == 0
 
 
-def test_a_node_that_changes_its_zone_takes_its_pods_along() -> None:
+def test_a_zone_change_of_a_node_moves_the_usage_of_its_pods() -> None:
     moved = Apply(make_node("a").capacity(cpu="4", memory="8Gi").zone("y").obj())
     result = simulate((0, node("a", zone="x")), (0, pod("p")), (6, moved), (10, pod("q")))
     assert [(each.zone, each.requested, each.requested_ns) for each in result.usage if each.resource == "cpu"] == [
@@ -55,7 +55,7 @@ def test_a_node_that_changes_its_zone_takes_its_pods_along() -> None:
     ]
 
 
-def test_a_resource_that_comes_late_is_counted_from_then_on() -> None:
+def test_a_resource_added_later_is_counted_from_that_time() -> None:
     gpu = Apply(make_node("g").capacity({"example.com/gpu": "2"}, cpu="1").obj())
     result = simulate((0, node("a")), (30, gpu), (40, pod("p")))
     found = usage(result, "example.com/gpu")
@@ -75,7 +75,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_integrals_are_those_of_the_time_lines(steps: list[tuple[int, str, int, int]]) -> None:
+def test_usage_integrals_match_the_time_lines(steps: list[tuple[int, str, int, int]]) -> None:
     operations: list[tuple[int, Operation]] = []
     for number, (time, what, which, size) in enumerate(steps):
         operation: Operation

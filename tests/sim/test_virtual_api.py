@@ -28,14 +28,14 @@ def test_a_new_pod_is_defaulted_admitted_and_pending() -> None:
     assert len(got.metadata.uid) == 36
 
 
-def test_a_pod_that_brings_a_uid_was_admitted_elsewhere() -> None:
+def test_a_pod_with_a_uid_skips_admission() -> None:
     world = World(binds=False)
     world.apply(pod("p", uid="from-elsewhere", priority=5))
     [got] = world.pods()
     assert (got.metadata.uid, got.spec.tolerations, got.spec.priority) == ("from-elsewhere", (), 5)
 
 
-def test_a_gated_pod_says_so() -> None:
+def test_a_gated_pod_has_a_scheduling_gated_condition() -> None:
     world = World(binds=False)
     world.apply(pod("p", schedulingGates=[{"name": "wait"}]))
     assert [(item.type, item.status, item.reason) for item in world.pods()[0].status.conditions] == [
@@ -43,7 +43,7 @@ def test_a_gated_pod_says_so() -> None:
     ]
 
 
-def test_pods_of_one_spec_keep_sharing_it() -> None:
+def test_pods_with_an_equal_spec_share_it() -> None:
     world = World(binds=False)
     one = decode(pod("a"))
     assert isinstance(one, Pod)
@@ -51,7 +51,7 @@ def test_pods_of_one_spec_keep_sharing_it() -> None:
     assert len({id(item.spec) for item in world.pods()}) == 1
 
 
-def test_a_name_is_made_from_its_prefix() -> None:
+def test_generate_name_appends_a_random_suffix() -> None:
     world = World(binds=False)
     for _ in range(2):
         document = pod("")
@@ -62,7 +62,7 @@ def test_a_name_is_made_from_its_prefix() -> None:
     assert all(len(name) == 9 for name in names)
 
 
-def test_an_unknown_priority_class_is_refused_and_nothing_is_stored() -> None:
+def test_a_pod_with_an_unknown_priority_class_is_refused_and_not_stored() -> None:
     world = World(binds=False)
     with pytest.raises(InputError, match="PriorityClass"):
         world.apply(pod("p", priorityClassName="none"))
@@ -78,7 +78,7 @@ def test_an_unknown_priority_class_is_refused_and_nothing_is_stored() -> None:
         pytest.param(job("j"), Job, id="a job"),
     ],
 )
-def test_the_same_again_changes_nothing(document: dict[str, Any], kind: type[Any]) -> None:
+def test_applying_the_same_object_again_changes_nothing(document: dict[str, Any], kind: type[Any]) -> None:
     world = World(nodes=1)
     world.apply(document)
     world.settle()
@@ -89,7 +89,7 @@ def test_the_same_again_changes_nothing(document: dict[str, Any], kind: type[Any
     assert world.events[before:] == []
 
 
-def test_a_change_keeps_what_the_server_owns() -> None:
+def test_apply_preserves_uid_creation_time_and_status() -> None:
     world = World(nodes=1)
     world.apply(workload("Deployment", "d", replicas=1))
     world.settle()
@@ -106,7 +106,7 @@ def test_a_change_keeps_what_the_server_owns() -> None:
     assert after.metadata.annotations == {"deployment.kubernetes.io/revision": "1"}
 
 
-def test_a_change_of_labels_alone_is_no_new_generation() -> None:
+def test_a_label_change_does_not_increment_the_generation() -> None:
     world = World()
     world.apply(workload("Deployment", "d"))
     document = workload("Deployment", "d")
@@ -120,7 +120,7 @@ def test_a_change_of_labels_alone_is_no_new_generation() -> None:
     assert after.spec is before.spec
 
 
-def test_a_pod_that_is_applied_again_stays_where_it_is() -> None:
+def test_reapplying_a_running_pod_preserves_its_node_and_phase() -> None:
     world = World(nodes=1)
     world.apply(pod("p"))
     world.settle()
@@ -129,13 +129,13 @@ def test_a_pod_that_is_applied_again_stays_where_it_is() -> None:
     assert (got.spec.node_name, got.status.phase, got.metadata.labels) == ("node-0", "Running", {"new": "label"})
 
 
-def test_a_pod_can_be_applied_onto_a_node() -> None:
+def test_applying_a_node_name_binds_a_pending_pod() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod("p"), pod("p", nodeName="node-0"))
     assert world.phases() == {"Running": 1}
 
 
-def test_a_node_takes_its_new_status_and_keeps_the_old_where_there_is_none() -> None:
+def test_apply_replaces_the_node_status_only_if_one_is_given() -> None:
     world = World()
     world.apply(node("n"))
     document = node("n", labels={"zone": "a"})
@@ -149,7 +149,7 @@ def test_a_node_takes_its_new_status_and_keeps_the_old_where_there_is_none() -> 
     assert (got.status.allocatable, got.metadata.labels) == ({"cpu": "16"}, {"zone": "b"})
 
 
-def test_owners_and_finalizers_that_are_not_mentioned_stay() -> None:
+def test_apply_preserves_owner_references_that_are_not_given() -> None:
     world = World(nodes=1)
     world.apply(workload("ReplicaSet", "rs", replicas=1))
     world.settle()
@@ -159,7 +159,7 @@ def test_owners_and_finalizers_that_are_not_mentioned_stay() -> None:
     assert as_pod(world.pods()[0]).metadata.owner_references == owned.metadata.owner_references
 
 
-def test_a_job_gets_selector_and_labels_from_its_uid_once() -> None:
+def test_job_selector_and_labels_are_generated_once_from_the_uid() -> None:
     world = World(binds=False)
     world.apply(job("calc"))
     world.apply(job("calc", parallelism=2))
@@ -178,7 +178,7 @@ def test_a_job_gets_selector_and_labels_from_its_uid_once() -> None:
     assert stored.spec.parallelism == 2
 
 
-def test_a_job_with_a_selector_of_its_own_keeps_its_labels() -> None:
+def test_a_job_with_a_manual_selector_gets_no_generated_labels() -> None:
     world = World(binds=False)
     world.apply(job("calc", manualSelector=True, selector={"matchLabels": {"app": "x"}}))
     stored = world.store.get(Job, "default/calc")
@@ -190,7 +190,7 @@ def put(world: World, item: Any) -> list[str]:
     return [event.type for event in world.cluster.put(item, world.now_ns)]
 
 
-def test_a_version_can_be_stored_as_it_is() -> None:
+def test_put_stores_a_version_without_defaulting() -> None:
     world = World(nodes=1, binds=False)
     plain = as_pod(decode(pod("p")))
     assert put(world, plain) == ["ADDED"]
@@ -204,7 +204,7 @@ def test_a_version_can_be_stored_as_it_is() -> None:
     assert world.phases() == {"Running": 1}
 
 
-def test_the_last_finalizer_lets_an_object_go() -> None:
+def test_removing_the_last_finalizer_deletes_a_terminating_object() -> None:
     world = World(nodes=1)
     world.apply(pod("p", finalizers=["example.com/hold"]))
     world.settle()
@@ -213,7 +213,7 @@ def test_the_last_finalizer_lets_an_object_go() -> None:
     assert put(world, replace(held, metadata=replace(held.metadata, finalizers=()))) == ["DELETED"]
 
 
-def test_a_new_pod_can_be_stored_on_its_node() -> None:
+def test_put_runs_a_new_pod_once_its_node_exists() -> None:
     world = World(nodes=1, binds=False)
     assert put(world, decode(pod("p", nodeName="node-0"))) == ["ADDED"]
     assert world.phases() == {"Running": 1}

@@ -12,7 +12,7 @@ from bayplan.sim.virtual_cluster import VirtualCluster
 from tests.cluster.world import SECOND, Json, World, as_pod, node, pod, workload
 
 
-def test_a_call_returns_its_own_write_and_time_brings_the_rest() -> None:
+def test_apply_returns_its_own_write_and_advance_returns_controller_writes() -> None:
     cluster = VirtualCluster(RandomStreams(1))
     assert cluster.next_wakeup() is None
     events = cluster.apply(decode(workload("Deployment", "d", replicas=2)), 5)
@@ -24,13 +24,13 @@ def test_a_call_returns_its_own_write_and_time_brings_the_rest() -> None:
     assert cluster.next_wakeup() is None
 
 
-def test_plain_pods_and_nodes_make_no_work() -> None:
+def test_a_plain_pod_schedules_no_wake_up() -> None:
     cluster = VirtualCluster(RandomStreams(1))
     cluster.apply(decode(pod("p")), 0)
     assert cluster.next_wakeup() is None
 
 
-def test_versions_of_events_rise_one_by_one() -> None:
+def test_resource_versions_of_events_are_consecutive() -> None:
     world = World(nodes=2)
     world.apply(workload("Deployment", "d", replicas=3), workload("StatefulSet", "s", replicas=2))
     world.settle()
@@ -41,7 +41,7 @@ def test_versions_of_events_rise_one_by_one() -> None:
     )
 
 
-def test_events_chain_old_to_new() -> None:
+def test_the_old_object_of_an_event_is_the_new_one_of_the_previous_event() -> None:
     world = World(nodes=2)
     world.apply(workload("Deployment", "d", replicas=3))
     world.settle()
@@ -64,7 +64,7 @@ def test_events_chain_old_to_new() -> None:
         pytest.param("deleting", [], id="a pod that is being deleted"),
     ],
 )
-def test_binding(before: str, want: list[str]) -> None:
+def test_only_a_pending_pod_can_be_bound(before: str, want: list[str]) -> None:
     world = World(nodes=2, binds=False)
     fields: dict[str, Json] = {
         "finished": {"status": {"phase": "Failed"}},
@@ -78,7 +78,7 @@ def test_binding(before: str, want: list[str]) -> None:
     assert [event.type for event in world.cluster.bind("default/p", "node-0", 0)] == want
 
 
-def test_binding_clears_the_nomination_and_keeps_the_rest_of_the_spec() -> None:
+def test_binding_clears_the_nomination_and_preserves_spec_and_labels() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod("p"))
     [before] = world.pods()
@@ -92,7 +92,7 @@ def test_binding_clears_the_nomination_and_keeps_the_rest_of_the_spec() -> None:
     assert bound.metadata.labels is before.metadata.labels
 
 
-def test_a_pod_bound_to_a_node_that_does_not_exist_is_collected() -> None:
+def test_pods_on_missing_nodes_are_garbage_collected() -> None:
     world = World(nodes=1, binds=False)
     world.apply(pod("p"))
     world.events += world.cluster.bind("default/p", "nowhere", 0)
@@ -101,7 +101,7 @@ def test_a_pod_bound_to_a_node_that_does_not_exist_is_collected() -> None:
     assert world.names() == []
 
 
-def test_an_unschedulable_pod_says_why_once() -> None:
+def test_set_unschedulable_writes_only_changed_conditions() -> None:
     world = World(binds=False)
     world.apply(pod("p"))
     set_ = world.cluster.set_unschedulable
@@ -121,7 +121,7 @@ def test_an_unschedulable_pod_says_why_once() -> None:
         pytest.param(1.0, ["MODIFIED", "MODIFIED"], id="with a grace period"),
     ],
 )
-def test_a_victim_of_preemption_says_so_and_goes(scale: float, want: list[str]) -> None:
+def test_a_preemption_victim_gets_a_disruption_target_condition(scale: float, want: list[str]) -> None:
     world = World(nodes=1, termination_scale=scale)
     world.apply(pod("victim"))
     world.settle()
@@ -134,14 +134,14 @@ def test_a_victim_of_preemption_says_so_and_goes(scale: float, want: list[str]) 
     assert world.cluster.evict("default/gone", 0) == []
 
 
-def test_an_eviction_without_a_preemptor_is_a_deletion() -> None:
+def test_eviction_without_a_preemptor_deletes_the_pod() -> None:
     world = World(nodes=1)
     world.apply(pod("p"))
     world.settle()
     assert [event.type for event in world.cluster.evict("default/p", 0)] == ["DELETED"]
 
 
-def test_cordoning_taints_a_node_and_uncordoning_takes_the_taint_away() -> None:
+def test_cordon_adds_a_taint_and_uncordon_removes_it() -> None:
     world = World(nodes=1)
     assert [event.type for event in world.cluster.cordon("node-0", 0)] == ["MODIFIED"]
     world.settle()
@@ -157,7 +157,7 @@ def test_cordoning_taints_a_node_and_uncordoning_takes_the_taint_away() -> None:
     assert world.cluster.cordon("nowhere", 0) == []
 
 
-def test_controllers_may_take_a_while_to_notice() -> None:
+def test_controllers_sync_after_the_configured_delay() -> None:
     world = World(sync_delay_ns=3 * SECOND)
     world.apply(workload("ReplicaSet", "rs", replicas=2))
     assert world.cluster.next_wakeup() == 3 * SECOND
@@ -167,7 +167,7 @@ def test_controllers_may_take_a_while_to_notice() -> None:
     assert len(world.names()) == 2
 
 
-def test_a_late_advance_does_each_thing_at_its_own_time() -> None:
+def test_a_late_advance_executes_each_action_at_its_due_time() -> None:
     world = World(nodes=1)
     for name, seconds in (("a", 10), ("b", 20)):
         world.apply(pod(name, annotations={"bayplan.io/run-time": f"{seconds}s"}))
@@ -182,7 +182,7 @@ def test_a_late_advance_does_each_thing_at_its_own_time() -> None:
     assert times == {"a": "1970-01-01T00:00:10Z", "b": "1970-01-01T00:00:20Z"}
 
 
-def test_a_workload_that_can_not_have_its_pods_is_reported_and_tried_again() -> None:
+def test_a_workload_with_refused_pods_is_reported_and_retried() -> None:
     world = World(nodes=1)
     template = workload("ReplicaSet", "rs")["spec"]["template"]
     template["spec"]["priorityClassName"] = "high"
@@ -198,7 +198,7 @@ def test_a_workload_that_can_not_have_its_pods_is_reported_and_tried_again() -> 
     assert world.cluster.failures() == {}
 
 
-def test_a_node_that_goes_takes_its_pods_and_they_are_made_anew() -> None:
+def test_pods_of_a_deleted_node_are_deleted_and_recreated() -> None:
     world = World(nodes=2)
     world.apply(workload("ReplicaSet", "rs", replicas=4), pod("plain", nodeName="node-0"))
     world.settle()
@@ -211,7 +211,7 @@ def test_a_node_that_goes_takes_its_pods_and_they_are_made_anew() -> None:
     assert world.names("plain") == []
 
 
-def test_nodes_that_come_back_take_no_dead_pods() -> None:
+def test_pods_survive_if_their_node_is_recreated_before_garbage_collection() -> None:
     world = World(nodes=1)
     world.apply(pod("p", nodeName="node-0"))
     world.delete(type(world.store.nodes["node-0"]), "node-0")

@@ -10,7 +10,7 @@ from tests.sim.worlds import document, node, simulate, template
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
-def test_the_pods_of_a_stateful_set_get_volumes_and_nodes(mode: str) -> None:
+def test_pods_of_a_stateful_set_get_volumes_and_nodes(mode: str) -> None:
     storage_class = {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

@@ -91,14 +91,14 @@ def compare(operations: Sequence[tuple[int, Operation]]) -> tuple[SimulationResu
 )
 # One of two that are alike is nominated for a node; the other is older, and fails because of that.
 @example(7001563, 50, 300_000_000, 3, False)
-def test_pods_get_the_same_nodes_at_the_same_times(
+def test_pods_get_the_same_nodes_at_the_same_times_as_upstream(
     seed: int, pods: int, step_ns: int, priorities: int, affinities: bool
 ) -> None:
     operations = overloaded(Random(seed), pods, step_ns=step_ns, priorities=priorities, affinities=affinities)
     compare(operations)
 
 
-def test_many_pods_that_are_alike_are_tried_a_few_times_each() -> None:
+def test_equal_pending_pods_need_far_fewer_attempts_than_upstream() -> None:
     """Forty pods wait for one place that comes free every ten seconds."""
     operations: list[tuple[int, Operation]] = [(0, node("n", "1"))]
     operations += [(number, pod(f"p{number}", runs="10s")) for number in range(40)]
@@ -110,7 +110,7 @@ def test_many_pods_that_are_alike_are_tried_a_few_times_each() -> None:
     assert attempts == {each.pod: each.attempt for each in upstream.records}
 
 
-def test_a_pod_that_time_alone_would_try_again_keeps_its_place_in_the_queue() -> None:
+def test_a_pod_retried_only_by_timeout_keeps_its_queue_position() -> None:
     # Both fail for the last time before the place comes free: the first at 330 s and 660 s, the second at 420 s.
     operations = [
         (0, node("n", "1")),
@@ -126,7 +126,7 @@ def test_a_pod_that_time_alone_would_try_again_keeps_its_place_in_the_queue() ->
     ]
 
 
-def test_a_pod_that_waits_while_no_node_is_there_comes_back_like_one_that_met_an_error() -> None:
+def test_a_pod_pending_without_any_node_is_retried_with_error_backoff() -> None:
     """Time finds it without nodes, so it is tried every eleven seconds from then on, not when the next node comes."""
     tainted = make_node("n").capacity(cpu="4", memory="8Gi").taint("dedicated", "gpu").obj()
     operations: list[tuple[int, Operation]] = [
@@ -140,7 +140,7 @@ def test_a_pod_that_waits_while_no_node_is_there_comes_back_like_one_that_met_an
     assert [(name, bound) for name, _, _, bound, _ in story(ours)] == [("p", 807 * SECOND)]
 
 
-def test_a_pod_whose_reasons_change_is_woken_by_what_helps_against_the_new_ones() -> None:
+def test_a_pod_with_changed_rejection_reasons_is_retried_when_they_are_resolved() -> None:
     """Room comes free on a node that is tainted: only its taint keeps the pods away after that."""
     tainted = make_node("n").capacity(cpu="2", memory="8Gi").taint("dedicated", "gpu")
     clean = make_node("n").capacity(cpu="2", memory="8Gi")
@@ -161,7 +161,7 @@ def test_a_pod_whose_reasons_change_is_woken_by_what_helps_against_the_new_ones(
 
 
 @pytest.mark.parametrize("until_s", [30, 301, 3000])
-def test_a_run_that_is_stopped_tells_why_pods_wait_now(until_s: int) -> None:
+def test_a_stopped_run_reports_current_pending_reasons(until_s: int) -> None:
     operations: list[tuple[int, Operation]] = [(0, node("n", "1")), (0, pod("huge", "9"))]
     operations += [(number * SECOND, pod(f"p{number}", runs="10s")) for number in range(20)]
     operations += [(60 * SECOND, node("m", "1"))]
@@ -171,7 +171,7 @@ def test_a_run_that_is_stopped_tells_why_pods_wait_now(until_s: int) -> None:
     assert huge.message.startswith(f"0/{nodes} nodes are available: {nodes} Insufficient cpu.")
 
 
-def test_waiting_pods_are_told_apart_from_those_that_wait_for_a_gate() -> None:
+def test_unschedulable_and_gated_pods_are_counted_separately() -> None:
     made = simulator(
         (0, node("n", "1")), (0, Apply(make_pod("gated").gate("example.com/later").obj())), (0, pod("p", "2"))
     )

@@ -33,7 +33,7 @@ OBJECTS = [
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))), ids=str)
-def test_a_pod_belongs_to_its_deployment_in_any_order_of_the_input(order: tuple[int, ...]) -> None:
+def test_a_pod_belongs_to_its_deployment_in_any_input_order(order: tuple[int, ...]) -> None:
     made: list[KubernetesObject] = [decode(OBJECTS[place], where="test") for place in order]
     result = run(make_node("n").capacity(cpu="4").obj(), *made)
     workload = next(each.workload for each in result.pods if each.key == "default/web-1-x")

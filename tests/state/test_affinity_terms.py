@@ -29,7 +29,7 @@ def on_node(name: str) -> Pod:
         pytest.param(on_node("b"), 0, id="node affinity is no part of the terms"),
     ],
 )
-def test_terms_are_compiled_once(other: Pod, want: int) -> None:
+def test_equal_affinity_terms_are_compiled_once(other: Pod, want: int) -> None:
     affinity_terms._pod_terms.cache_clear()
     known = pod_terms(near("a"))
     found = pod_terms(other)

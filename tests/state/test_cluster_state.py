@@ -86,7 +86,7 @@ def through_a_pickle(state: ClusterState) -> ClusterState:
 
 @given(st.integers(min_value=0, max_value=10_000))
 @settings(max_examples=60, deadline=None)
-def test_a_trial_leaves_no_trace(seed: int) -> None:
+def test_a_trial_restores_the_state(seed: int) -> None:
     random = Random(seed)
     state = ClusterState()
     for number in range(25):
@@ -123,7 +123,7 @@ def test_a_copy_is_equal_and_independent(copy: Callable[[ClusterState], ClusterS
 
 @given(st.integers(min_value=0, max_value=10_000))
 @settings(max_examples=30, deadline=None)
-def test_rebuilding_from_the_objects_gives_the_same_columns(seed: int) -> None:
+def test_a_state_rebuilt_from_its_objects_has_the_same_columns(seed: int) -> None:
     random = Random(seed)
     state = ClusterState()
     for number in range(60):
@@ -141,7 +141,7 @@ def test_rebuilding_from_the_objects_gives_the_same_columns(seed: int) -> None:
     assert mine == theirs
 
 
-def test_a_freed_row_is_given_to_the_next_node_and_holds_nothing_of_the_old_one() -> None:
+def test_a_reused_row_contains_nothing_of_the_deleted_node() -> None:
     state = ClusterState()
     state.nodes.label_column("disk")
     row = state.add_node(make_node("a").capacity(cpu="4", memory="8Gi").label(disk="ssd").taint("k").obj())
@@ -156,7 +156,7 @@ def test_a_freed_row_is_given_to_the_next_node_and_holds_nothing_of_the_old_one(
     state.check_invariants()
 
 
-def test_columns_grow_beyond_their_first_capacity() -> None:
+def test_columns_grow_beyond_their_initial_capacity() -> None:
     state = ClusterState()
     for number in range(200):
         state.add_node(make_node(f"n{number}").capacity({f"example.com/r{number % 9}": "3"}, cpu="1").obj())
@@ -177,7 +177,7 @@ def test_columns_grow_beyond_their_first_capacity() -> None:
         pytest.param("64Gi", ["100Ti"], False, id="one request beyond 2^46 is not"),
     ],
 )
-def test_small_says_whether_plain_numbers_behave_like_int64(memory: str, requests: list[str], want: bool) -> None:
+def test_small_is_false_if_amounts_could_overflow_int64(memory: str, requests: list[str], want: bool) -> None:
     state = ClusterState()
     row = state.add_node(make_node("n").capacity(cpu="4", memory=memory).obj())
     for number, amount in enumerate(requests):
@@ -185,7 +185,7 @@ def test_small_says_whether_plain_numbers_behave_like_int64(memory: str, request
     assert state.small is want
 
 
-def test_many_small_pods_on_many_nodes_stay_small_although_their_total_does_not() -> None:
+def test_small_depends_on_amounts_per_node_instead_of_the_total() -> None:
     state = ClusterState()
     rows = [state.add_node(make_node(f"n{number}").capacity(memory="1Ti").obj()) for number in range(100)]
     for number in range(300):
@@ -193,7 +193,7 @@ def test_many_small_pods_on_many_nodes_stay_small_although_their_total_does_not(
     assert state.small
 
 
-def test_broken_columns_are_found() -> None:
+def test_check_invariants_detects_wrong_usage() -> None:
     state = ClusterState()
     row = state.add_node(make_node("n").capacity(cpu="4").obj())
     state.place(state.pod_info(make_pod("p").req(cpu="1").obj()), row)
@@ -202,7 +202,7 @@ def test_broken_columns_are_found() -> None:
         state.check_invariants()
 
 
-def test_an_update_that_scheduling_cannot_see_is_not_logged() -> None:
+def test_an_update_irrelevant_to_scheduling_is_not_logged() -> None:
     state = ClusterState()
     node = make_node("n").capacity(cpu="4").uid("1")
     state.add_node(node.obj())

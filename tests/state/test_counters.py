@@ -69,7 +69,7 @@ def counted(state: ClusterState, matches: Matches, mask: Bools | None = None) ->
     return found
 
 
-def test_a_counter_counts_per_row_what_it_matches() -> None:
+def test_a_counter_counts_matching_pods_per_row() -> None:
     state = ClusterState()
     for name, zone in (("n0", "x"), ("n1", "y")):
         add_node(state, name, zone)
@@ -82,7 +82,7 @@ def test_a_counter_counts_per_row_what_it_matches() -> None:
     assert counter.values[:2].tolist() == [1, 0]
 
 
-def test_a_counter_that_comes_late_is_filled_and_one_key_is_one_counter() -> None:
+def test_a_new_counter_counts_existing_pods_and_is_shared_by_key() -> None:
     state = ClusterState()
     add_node(state, "n0", "x")
     place(state, "p", "n0")
@@ -94,7 +94,7 @@ def test_a_counter_that_comes_late_is_filled_and_one_key_is_one_counter() -> Non
     assert counter.values[0] == 3
 
 
-def test_an_owned_counter_counts_those_who_wrote_the_term() -> None:
+def test_an_owned_counter_counts_pods_that_declare_the_term() -> None:
     state = ClusterState()
     add_node(state, "n0", "x")
     term = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"app": "z"}}}
@@ -110,7 +110,7 @@ def test_an_owned_counter_counts_those_who_wrote_the_term() -> None:
     assert state.counters.owned_count() == 1
 
 
-def test_a_domain_table_leaves_out_nodes_without_the_key_and_those_that_are_not_eligible() -> None:
+def test_a_domain_table_excludes_nodes_that_lack_the_key_or_are_ineligible() -> None:
     state = ClusterState()
     for name, zone, disk in (("n0", "x", "ssd"), ("n1", "x", ""), ("n2", "", "ssd"), ("n3", "y", "ssd")):
         add_node(state, name, zone, disk)
@@ -130,7 +130,7 @@ def test_a_domain_table_leaves_out_nodes_without_the_key_and_those_that_are_not_
 
 
 @pytest.mark.parametrize("many", [1, FIRST_CHANGES, FIRST_CHANGES + 1, 5 * FIRST_CHANGES])
-def test_any_number_of_changes_between_two_looks(many: int) -> None:
+def test_a_table_applies_any_number_of_missed_changes(many: int) -> None:
     state = ClusterState()
     add_node(state, "n0", "x", "ssd")
     add_node(state, "n1", "y")
@@ -143,7 +143,7 @@ def test_any_number_of_changes_between_two_looks(many: int) -> None:
     assert by_zone(state, table) == {"x": many}
 
 
-def test_a_table_that_missed_changes_which_the_counter_forgot_sums_up_again() -> None:
+def test_a_table_recomputes_its_sums_if_changes_were_dropped_from_the_log() -> None:
     state = ClusterState()
     add_node(state, "n0", "x")
     counter = state.matching_counter("a", is_a)
@@ -158,7 +158,7 @@ def test_a_table_that_missed_changes_which_the_counter_forgot_sums_up_again() ->
     assert by_zone(state, table) == {"x": 2}
 
 
-def test_sums_do_not_change_under_the_hands_of_a_trial() -> None:
+def test_sums_follow_a_trial_and_its_undo() -> None:
     state = ClusterState()
     add_node(state, "n0", "x")
     table = state.domain_table(ZONE, state.matching_counter("a", is_a))
@@ -172,7 +172,7 @@ def test_sums_do_not_change_under_the_hands_of_a_trial() -> None:
     assert by_zone(state, table) == {"x": 1}
 
 
-def test_counters_grow_with_the_table_of_nodes() -> None:
+def test_counters_grow_with_the_node_table() -> None:
     state = ClusterState()
     add_node(state, "first", "x")
     counter = state.matching_counter("a", is_a)
@@ -187,7 +187,7 @@ def test_counters_grow_with_the_table_of_nodes() -> None:
     state.check_invariants()
 
 
-def test_a_mask_is_made_anew_only_where_nodes_changed() -> None:
+def test_an_eligibility_mask_is_recomputed_only_after_node_changes() -> None:
     made = []
 
     def make() -> Bools:
@@ -201,7 +201,7 @@ def test_a_mask_is_made_anew_only_where_nodes_changed() -> None:
     assert len(made) == 2
 
 
-def test_a_counter_that_lies_is_found() -> None:
+def test_check_invariants_detects_a_wrong_counter() -> None:
     state = ClusterState()
     add_node(state, "n0", "x")
     counter: Counter = state.matching_counter("a", is_a)
@@ -231,7 +231,7 @@ def act(draw: Callable[..., int], state: ClusterState, number: int) -> None:
 
 @given(st.data())
 @settings(max_examples=150, deadline=None)
-def test_domain_tables_are_what_counting_anew_gives(data: st.DataObject) -> None:
+def test_domain_tables_equal_a_full_count(data: st.DataObject) -> None:
     state = ClusterState()
     add_node(state, "n0", "x", "ssd")
     add_node(state, "n1", "x")

@@ -51,14 +51,16 @@ def name_of(found: DeviceClass | None) -> str | None:
         ),
     ],
 )
-def test_resolving(classes: list[DeviceClass], resource: str, want: str | None) -> None:
+def test_resolver_finds_the_class_of_an_extended_resource(
+    classes: list[DeviceClass], resource: str, want: str | None
+) -> None:
     catalog = ObjectCatalog()
     for item in classes:
         catalog.put(item.metadata.name, item)
     assert name_of(DeviceClassResolver(catalog).get(resource)) == want
 
 
-def test_it_follows_the_catalog() -> None:
+def test_resolver_follows_catalog_changes() -> None:
     catalog = ObjectCatalog()
     resolver = DeviceClassResolver(catalog)
     assert resolver.get(GPU) is None

@@ -25,7 +25,7 @@ STABLE = "topology.kubernetes.io"
         pytest.param({f"{STABLE}/zone": "a", f"{BETA}/zone": ""}, "", id="even if it is empty"),
     ],
 )
-def test_zone_key(labels: dict[str, str], want: str) -> None:
+def test_zone_key_combines_region_and_zone(labels: dict[str, str], want: str) -> None:
     assert zone_key(make_node("n").label(labels).obj()) == want
 
 
@@ -69,7 +69,7 @@ def test_nodes_are_visited_round_robin_by_zone(steps: list[tuple[str, int, str]]
     assert _order(state.fork()) == _naive(zones)
 
 
-def test_a_removal_that_is_undone_gives_the_place_back() -> None:
+def test_undoing_a_removal_restores_the_node_order() -> None:
     state = ClusterState()
     for name in ("a", "b", "c"):
         state.add_node(make_node(name).obj())

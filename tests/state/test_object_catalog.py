@@ -4,7 +4,7 @@ from bayplan.objects.storage import CSIDriver, PersistentVolume
 from bayplan.state.object_catalog import ObjectCatalog
 
 
-def test_writes_are_told_by_type_and_in_order() -> None:
+def test_written_returns_the_keys_of_one_type_in_order() -> None:
     catalog = ObjectCatalog()
     catalog.put("a", PersistentVolume())
     catalog.put("b", PersistentVolume())
@@ -17,7 +17,7 @@ def test_writes_are_told_by_type_and_in_order() -> None:
     assert catalog.copy().written(PersistentVolume, 1) == ["b", "a"]
 
 
-def test_writes_that_are_too_long_ago_are_not_told() -> None:
+def test_written_returns_none_for_versions_older_than_the_log() -> None:
     catalog = ObjectCatalog()
     for number in range(2 * catalog.REMEMBERED + 1):
         catalog.put(str(number % 7), PersistentVolume())

@@ -49,7 +49,7 @@ def decisions(state: ClusterState) -> list[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
-def test_a_process_decides_the_same_with_a_state_that_it_was_handed(method: str) -> None:
+def test_a_process_makes_the_same_decisions_with_a_pickled_state(method: str) -> None:
     states = [busy_state(seed) for seed in range(3)]
     expected = [decisions(state.fork()) for state in states]
     with multiprocessing.get_context(method).Pool(1) as pool:
@@ -58,7 +58,7 @@ def test_a_process_decides_the_same_with_a_state_that_it_was_handed(method: str)
     assert [decisions(state) for state in states] == expected, "handing a state to a process changed it"
 
 
-def test_a_state_in_the_middle_of_a_trial_is_handed_on_as_it_stands() -> None:
+def test_a_state_pickled_during_a_trial_contains_the_trials_changes() -> None:
     state = busy_state(1)
     with state.trial():
         state.remove_node("n5")

@@ -14,7 +14,7 @@ from bayplan.state.row_log import RowLog
         pytest.param([3, 1, 3], 3, [], id="a reader that is up to date gets nothing"),
     ],
 )
-def test_since(entries: list[int], position: int, want: list[int]) -> None:
+def test_since_returns_the_entries_after_a_position(entries: list[int], position: int, want: list[int]) -> None:
     log = RowLog()
     for row in entries:
         log.append(row)
@@ -22,7 +22,7 @@ def test_since(entries: list[int], position: int, want: list[int]) -> None:
     assert log.end == len(entries)
 
 
-def test_a_reader_that_fell_behind_the_cut_is_told_so() -> None:
+def test_since_returns_none_for_truncated_entries() -> None:
     log = RowLog(limit=10)
     for row in range(25):
         log.append(row)

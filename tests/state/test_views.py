@@ -40,14 +40,14 @@ def go_quotient(dividend: int, divisor: int) -> int:
 
 
 @given(dividend=INT64, divisor=INT64.filter(bool))
-def test_large_integers_are_divided_as_go_does(dividend: int, divisor: int) -> None:
+def test_large_integers_are_divided_like_in_go(dividend: int, divisor: int) -> None:
     rows = Rows(LARGE_STATE)
     found = rows.quotient(np.array([dividend], dtype=np.int64), np.array([divisor], dtype=np.int64))
     assert found.tolist() == [go_quotient(dividend, divisor)]
 
 
 @given(dividend=SMALL.map(lambda number: number * 100), divisor=SMALL.filter(bool))
-def test_small_integers_are_divided_as_go_does(dividend: int, divisor: int) -> None:
+def test_small_integers_are_divided_like_in_go(dividend: int, divisor: int) -> None:
     found = Rows(SMALL_STATE).quotient(np.array([dividend], dtype=np.int64), np.array([divisor], dtype=np.int64))
     assert found.tolist() == [go_quotient(dividend, divisor)]
 
@@ -63,7 +63,7 @@ def test_small_integers_are_divided_as_go_does(dividend: int, divisor: int) -> N
         pytest.param(float("nan"), -(2**63), id="and what is no number"),
     ],
 )
-def test_floats_become_integers_as_go_does(number: float, want: int) -> None:
+def test_floats_are_truncated_like_in_go(number: float, want: int) -> None:
     assert Rows(LARGE_STATE).trunc(np.array([number])).tolist() == [want]
 
 
@@ -76,13 +76,13 @@ def test_floats_become_integers_as_go_does(number: float, want: int) -> None:
         pytest.param(-1, False, id="a negative one"),
     ],
 )
-def test_admitting_a_request_that_could_make_sums_wrap_ends_being_small(amount: int, want: bool) -> None:
+def test_admitting_an_overflowing_request_clears_small(amount: int, want: bool) -> None:
     state = make_state("1Gi")
     state.admit(amount)
     assert state.small is want
 
 
-def test_images_of_rows_follow_the_nodes() -> None:
+def test_image_rows_follow_node_changes() -> None:
     state = make_state("1", "1")
 
     def holding(name: str, *images: str) -> Node:

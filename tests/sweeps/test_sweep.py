@@ -79,13 +79,13 @@ def test_packing_leaves_room_for_the_large_pod(plan: SweepPlan, folder: Path) ->
     assert best.score == 0
 
 
-def test_processes_find_the_same_as_one_process(plan: SweepPlan, folder: Path) -> None:
+def test_process_and_local_executors_give_equal_results(plan: SweepPlan, folder: Path) -> None:
     run_sweep(plan, folder / "one", lambda: LocalExecutor(plan))
     run_sweep(plan, folder / "two", lambda: ProcessExecutor(plan, 2))
     assert rows(folder / "one") == rows(folder / "two")
 
 
-def test_the_memory_of_each_trial_is_freed(plan: SweepPlan) -> None:
+def test_memory_is_freed_after_each_trial(plan: SweepPlan) -> None:
     def collections() -> int:
         return int(gc.get_stats()[2]["collections"])
 
@@ -109,7 +109,7 @@ class KilledExecutor(LocalExecutor):
             yield outcome
 
 
-def test_a_killed_sweep_goes_on_with_the_trials_that_are_left(plan: SweepPlan, folder: Path) -> None:
+def test_a_killed_sweep_resumes_with_the_remaining_trials(plan: SweepPlan, folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         run_sweep(plan, folder / "out", lambda: KilledExecutor(plan))
     with (folder / "out" / JOURNAL).open("ab") as journal:
@@ -127,7 +127,7 @@ def test_a_killed_sweep_goes_on_with_the_trials_that_are_left(plan: SweepPlan, f
     assert rows(folder / "out") == rows(folder / "whole")
 
 
-def test_a_finished_sweep_starts_nothing(plan: SweepPlan, folder: Path) -> None:
+def test_a_finished_sweep_starts_no_executor(plan: SweepPlan, folder: Path) -> None:
     first = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
 
     def refuse() -> Executor:
@@ -136,14 +136,14 @@ def test_a_finished_sweep_starts_nothing(plan: SweepPlan, folder: Path) -> None:
     assert run_sweep(plan, folder / "out", refuse) == first
 
 
-def test_a_folder_of_another_sweep_is_refused(plan: SweepPlan, folder: Path) -> None:
+def test_a_folder_of_a_different_sweep_is_refused(plan: SweepPlan, folder: Path) -> None:
     SweepFolder(folder / "out", plan)
     other = read_plan(folder / "sweep.yaml", objective="utilisation")
     with pytest.raises(InputError, match="holds another sweep"):
         SweepFolder(folder / "out", other)
 
 
-def test_the_table_has_a_column_for_each_parameter_and_figure(plan: SweepPlan, folder: Path) -> None:
+def test_the_results_table_has_a_column_per_parameter_and_figure(plan: SweepPlan, folder: Path) -> None:
     run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     found = rows(folder / "out")
     assert [row["trial"] for row in found] == list(range(8))
@@ -151,7 +151,7 @@ def test_the_table_has_a_column_for_each_parameter_and_figure(plan: SweepPlan, f
     assert all(row["objective"] == row["mean_wait_s"] and row["bound"] == 3 and row["digest"] for row in found)
 
 
-def test_a_configuration_that_can_not_be_used_is_an_outcome(plan: SweepPlan) -> None:
+def test_an_invalid_trial_configuration_is_an_error_outcome(plan: SweepPlan) -> None:
     trial = Trial(number=0, candidate=0, parameters={STRATEGY: "Nonsense"}, seed=0)
     outcome = run_trial(plan, read_shared_input(plan), trial)
     assert "scoringStrategy" in outcome.error
@@ -165,13 +165,15 @@ def test_a_configuration_that_can_not_be_used_is_an_outcome(plan: SweepPlan) -> 
         pytest.param({"weight.BestFit": 3}, {"BestFit": 3, "NodeResourcesFit": 1}, id="a plugin of no default profile"),
     ],
 )
-def test_weights_reach_the_scheduler(plan: SweepPlan, parameters: dict[str, int], want: dict[str, int | None]) -> None:
+def test_weight_parameters_set_scheduler_weights(
+    plan: SweepPlan, parameters: dict[str, int], want: dict[str, int | None]
+) -> None:
     (profile,) = trial_setup(plan, parameters).configuration.profiles
     weights = {entry.name: entry.weight for entry in profile.plugins["score"]}
     assert {name: weights.get(name) for name in want} == want
 
 
-def test_arguments_keep_what_the_base_says() -> None:
+def test_parameters_preserve_other_arguments_of_the_base_configuration() -> None:
     args = {"scoringStrategy": {"type": SPREAD, "resources": [{"name": "cpu", "weight": 2}]}}
     base = {"profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}]}
     found = trial_configuration(base, {STRATEGY: PACKED, "percentageOfNodesToScore": 40})
@@ -181,7 +183,7 @@ def test_arguments_keep_what_the_base_says() -> None:
     assert args["scoringStrategy"]["type"] == SPREAD
 
 
-def test_node_shapes_replace_the_nodes(folder: Path) -> None:
+def test_node_shapes_replace_input_nodes(folder: Path) -> None:
     text = """\
 paths: [cluster.yaml]
 objective: cost
@@ -209,13 +211,13 @@ parameters: {shape: [small, large], nodes: [1, 3]}
         pytest.param("[", "sweep", id="no YAML"),
     ],
 )
-def test_a_wrong_file_is_refused(tmp_path: Path, text: str, want: str) -> None:
+def test_an_invalid_sweep_file_is_refused(tmp_path: Path, text: str, want: str) -> None:
     (tmp_path / "sweep.yaml").write_text(text)
     with pytest.raises(InputError, match=want):
         read_plan(tmp_path / "sweep.yaml")
 
 
-def test_a_grid_has_all_combinations() -> None:
+def test_a_grid_contains_all_combinations() -> None:
     space = {"a": Choice((1, 2)), "b": Choice(("x", "y"))}
     want = [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
     assert list(grid(space)) == want
@@ -227,7 +229,7 @@ def test_a_grid_over_a_range_is_refused() -> None:
 
 
 @pytest.mark.parametrize("random", [0.0, 0.5, 0.999999])
-def test_draws_stay_in_their_range(random: float) -> None:
+def test_drawn_parameters_stay_in_range(random: float) -> None:
     space = read_space({"a": {"min": 1, "max": 3}, "b": {"min": 0.5, "max": 2.0, "log": True}, "c": ["x"]}, "")
     found = drawn(space, lambda: random)
     assert found["a"] in (1, 2, 3)
@@ -236,7 +238,7 @@ def test_draws_stay_in_their_range(random: float) -> None:
     assert found["c"] == "x"
 
 
-def test_a_random_search_draws_the_same_again(folder: Path) -> None:
+def test_random_search_is_reproducible(folder: Path) -> None:
     plan = read_plan(folder / "sweep.yaml", search="random", trials=3)
 
     def run(name: str) -> list[Candidate]:
@@ -247,7 +249,7 @@ def test_a_random_search_draws_the_same_again(folder: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_optuna_suggests_the_same_on_any_executor(folder: Path) -> None:
+def test_optuna_gives_equal_results_on_every_executor(folder: Path) -> None:
     plan = read_plan(folder / "sweep.yaml", search="optuna", trials=10)
     run_sweep(plan, folder / "one", lambda: LocalExecutor(plan))
     best = run_sweep(plan, folder / "two", lambda: ProcessExecutor(plan, 2))[0]
@@ -258,7 +260,7 @@ def test_optuna_suggests_the_same_on_any_executor(folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="needs ray, which make test-ray installs")
 @pytest.mark.filterwarnings("ignore")
-def test_ray_finds_the_same_when_a_node_is_killed(folder: Path) -> None:
+def test_ray_gives_equal_results_when_a_node_is_killed(folder: Path) -> None:
     from ray.cluster_utils import Cluster
 
     plan = read_plan(folder / "sweep.yaml")
@@ -303,7 +305,7 @@ profiles:
 """
 
 
-def test_an_autoscaler_and_a_descheduler_run_in_every_trial(folder: Path) -> None:
+def test_autoscaler_and_descheduler_run_in_each_trial(folder: Path) -> None:
     (folder / "scaling.yaml").write_text(AUTOSCALER)
     (folder / "policy.yaml").write_text(POLICY)
     text = CLUSTER.replace("metadata: {name: small-1,", "metadata: {name: small-1, ownerReferences: [OWNER],").replace(
@@ -319,7 +321,7 @@ def test_an_autoscaler_and_a_descheduler_run_in_every_trial(folder: Path) -> Non
     assert by_strategy[PACKED]["descheduled"] == 1
 
 
-def test_a_workload_shapes_the_trace_of_every_trial(folder: Path) -> None:
+def test_a_workload_shapes_the_trace_of_each_trial(folder: Path) -> None:
     tasks = "".join(f"p{number},1000,1000,0,0,,LS,Running,0,100,0\n" for number in range(8))
     columns = (
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time"
@@ -335,7 +337,7 @@ def test_a_workload_shapes_the_trace_of_every_trial(folder: Path) -> None:
     assert [row["pods"] for row in rows(folder / "out")] == [4]
 
 
-def test_the_best_sets_are_saved_for_a_report(folder: Path) -> None:
+def test_the_best_candidates_are_saved_for_a_report(folder: Path) -> None:
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--save", "2"]) == 0
     runs = read_runs([str(folder / "out")])
     want = {f"type={PACKED}, NodeResourcesFit={weight}": [1, 2] for weight in (1, 100)}
@@ -344,7 +346,7 @@ def test_the_best_sets_are_saved_for_a_report(folder: Path) -> None:
     assert {run.facts.digest for group in runs.values() for run in group} == digests
 
 
-def test_saved_results_must_be_those_of_the_sweep(plan: SweepPlan, folder: Path) -> None:
+def test_saving_results_with_a_different_digest_is_refused(plan: SweepPlan, folder: Path) -> None:
     best = run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     (folder / "cluster.yaml").write_text(CLUSTER.replace('requests: {cpu: "4"}', 'requests: {cpu: "2"}'))
     with pytest.raises(InputError, match="digest of trial"):
@@ -358,11 +360,11 @@ def test_saved_results_must_be_those_of_the_sweep(plan: SweepPlan, folder: Path)
         pytest.param({"weight.Fit": 1, "args.Fit": 2}, "weight.Fit=1, args.Fit=2", id="two with the same last part"),
     ],
 )
-def test_a_label_is_as_short_as_it_can_be(parameters: dict[str, Any], want: str) -> None:
+def test_labels_are_as_short_as_uniqueness_allows(parameters: dict[str, Any], want: str) -> None:
     assert label(parameters) == want
 
 
-def test_the_command_prints_the_best(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--executor", "local"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("waiting_time (mean time that pods waited")
@@ -373,7 +375,7 @@ def test_the_command_prints_the_best(folder: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("package", "options"), [("ray", ["--executor", "ray"]), ("optuna", ["--search", "optuna"])], ids=["ray", "optuna"]
 )
-def test_a_missing_package_is_named_with_the_command_to_install_it(
+def test_a_missing_package_is_reported_with_its_install_command(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, package: str, options: list[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)

@@ -110,7 +110,7 @@ def write_node(world: World, change: Change) -> None:
         ),
     ],
 )
-def test_what_was_changed_here_stays_until_the_source_changes_the_same(
+def test_local_changes_last_until_the_source_changes_the_same_field(
     here: Change, there: Change, want: Document, again: bool
 ) -> None:
     world = World()
@@ -133,7 +133,7 @@ def test_what_was_changed_here_stays_until_the_source_changes_the_same(
     assert shown(world.here.get("nodes", "n1")) == {**before, **want}, "begun anew, nothing changes"
 
 
-def test_a_field_that_was_changed_here_follows_when_it_changes_back_and_forth_there() -> None:
+def test_a_locally_changed_field_is_synced_after_it_changes_back_in_the_source() -> None:
     world = World()
     world.put("nodes", node("n1"))
     world.start()
@@ -146,7 +146,7 @@ def test_a_field_that_was_changed_here_follows_when_it_changes_back_and_forth_th
     assert shown(world.here.get("nodes", "n1"))["cordoned"] is False
 
 
-def test_what_was_changed_of_a_waiting_pod_stays_across_restarts() -> None:
+def test_local_changes_to_a_pending_pod_survive_restarts() -> None:
     world = World()
     world.put("pods", pod("web", labels={"there": "1"}))
     world.start()
@@ -165,7 +165,7 @@ def test_what_was_changed_of_a_waiting_pod_stays_across_restarts() -> None:
     assert part(part(found or {}, "metadata"), "labels") == {"there": "2"}
 
 
-def test_nothing_is_written_when_sync_is_begun_anew_and_nothing_has_changed() -> None:
+def test_a_sync_restart_without_changes_writes_nothing() -> None:
     world = World()
     world.put("nodes", node("n1", unschedulable=True))
     world.put("pods", pod("waits", labels={"a": "b"}))
@@ -178,7 +178,7 @@ def test_nothing_is_written_when_sync_is_begun_anew_and_nothing_has_changed() ->
     assert world.here.backend.store.revision == revision
 
 
-def test_a_status_that_was_never_written_comes_all_the_same() -> None:
+def test_a_lost_status_write_is_repeated() -> None:
     wanted = noted(NODES, node("n1"), node("n1"))
     metadata = {
         **part(wanted, "metadata"),
@@ -190,7 +190,7 @@ def test_a_status_that_was_never_written_comes_all_the_same() -> None:
     assert part(unless_changed_here(NODES, lost, node("n1"), before), "status") == node("n1")["status"]
 
 
-def test_notes_are_read_as_they_were_written_and_only_of_the_same_object() -> None:
+def test_applied_fields_round_trip_through_the_annotation_of_one_uid() -> None:
     fields = applied_fields(NODES, node("n1", unschedulable=True))
     assert sorted(fields) == ["spec.unschedulable", "status.allocatable", "status.capacity"]
     here: Document = {"metadata": {"annotations": {SOURCE_UID: "u", SOURCE_APPLIED: as_annotation(fields)}}}

@@ -82,7 +82,7 @@ def pods(here: LocalCluster) -> dict[str, tuple[object, object]]:
 ALL = {f"p{number}": ("n", "Running") for number in range(5)}
 
 
-def test_everything_is_made_by_batches_alone() -> None:
+def test_all_objects_are_created_by_batches() -> None:
     sender = Sender(LocalCluster())
     status = run_once(sender, *some())
     assert (status.created, status.problems) == (6, [])
@@ -102,7 +102,7 @@ def test_everything_is_made_by_batches_alone() -> None:
         pytest.param(ApiResponse(200, b'{"items": []}'), 0, id="the answer is one for something else"),
     ],
 )
-def test_nothing_is_lost_whatever_becomes_of_a_batch(answer: ApiResponse, want: int) -> None:
+def test_objects_are_created_despite_a_failed_batch(answer: ApiResponse, want: int) -> None:
     sender = Sender(LocalCluster(), answer)
     status = run_once(sender, *some())
     assert status.problems == []
@@ -112,7 +112,7 @@ def test_nothing_is_lost_whatever_becomes_of_a_batch(answer: ApiResponse, want: 
     assert sender.others.count("POST nodes") >= want
 
 
-def test_one_that_is_refused_has_its_own_problem_and_does_not_keep_the_others_back() -> None:
+def test_a_refused_object_does_not_block_the_rest_of_its_batch() -> None:
     sender = Sender(LocalCluster())
     bad = dumped(pod("bad", node_name="n", restartPolicy="Sometimes"), "bad")
     status = run_once(sender, *some(), bad)
@@ -121,7 +121,7 @@ def test_one_that_is_refused_has_its_own_problem_and_does_not_keep_the_others_ba
 
 
 @pytest.mark.parametrize("takes_batches", [True, False])
-def test_pods_that_a_nomination_brought_to_their_nodes_run_here_too(takes_batches: bool) -> None:
+def test_nominated_pods_with_a_node_run_in_the_target(takes_batches: bool) -> None:
     sender = Sender(LocalCluster())
     sender.here.takes_batches = takes_batches
     preemptor = dumped(pod("preemptor", node_name="n"), "preemptor")
@@ -132,7 +132,7 @@ def test_pods_that_a_nomination_brought_to_their_nodes_run_here_too(takes_batche
 
 
 @pytest.mark.parametrize("takes_batches", [True, False])
-def test_an_object_whose_status_alone_is_refused_is_made_without_it(
+def test_an_object_with_a_refused_status_is_created_without_it(
     takes_batches: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(self: PodStrategy, context: object, new: object, old: object) -> list[Cause]:
@@ -146,7 +146,7 @@ def test_an_object_whose_status_alone_is_refused_is_made_without_it(
     assert pods(sender.here) == dict.fromkeys(ALL, ("n", "Pending"))
 
 
-def test_large_batches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_batches_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batching, "MAX_BATCH_BYTES", 1200)
     sender = Sender(LocalCluster())
     run_once(sender, *some())
@@ -155,7 +155,7 @@ def test_large_batches_are_sent_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(sender.batches) > 2
 
 
-def test_what_a_batch_leaves_open_is_written_after_it() -> None:
+def test_fields_that_differ_after_a_batch_are_written_afterwards() -> None:
     sender = Sender(LocalCluster())
     # The API here shows fields of a node's status that this one does not have, so that it differs from the source's.
     status = run_once(sender, dumped(node("n"), "n"))
@@ -164,7 +164,7 @@ def test_what_a_batch_leaves_open_is_written_after_it() -> None:
 
 
 @pytest.mark.parametrize("takes_batches", [True, False])
-def test_what_somebody_else_has_made_is_waited_for_until_it_is_told(takes_batches: bool) -> None:
+def test_an_object_created_by_another_client_is_updated_after_its_event(takes_batches: bool) -> None:
     sender = Sender(LocalCluster())
     sender.here.takes_batches = takes_batches
 
@@ -188,7 +188,7 @@ def test_what_somebody_else_has_made_is_waited_for_until_it_is_told(takes_batche
     assert part(sender.here.get("nodes", "n") or {}, "spec")["unschedulable"] is True
 
 
-def test_deletions_go_in_batches() -> None:
+def test_deletions_are_batched() -> None:
     sender = Sender(LocalCluster())
     run_once(sender, *some())
     sender.batches.clear()
@@ -198,7 +198,7 @@ def test_deletions_go_in_batches() -> None:
     assert not [each for each in sender.others if each.startswith("DELETE")]
 
 
-def test_a_cluster_that_takes_no_batches_is_not_sent_any() -> None:
+def test_a_target_without_batch_support_gets_no_batches() -> None:
     sender = Sender(LocalCluster())
     sender.here.takes_batches = False
     run_once(sender, *some())
@@ -206,7 +206,7 @@ def test_a_cluster_that_takes_no_batches_is_not_sent_any() -> None:
     assert sender.batches == []
 
 
-def test_single_requests_beside_batches_are_not_more_at_once_than_without() -> None:
+def test_single_requests_next_to_batches_respect_the_concurrency_limit() -> None:
     class CrowdedSender(Sender):
         under_way = most = 0
 
@@ -232,7 +232,7 @@ def test_single_requests_beside_batches_are_not_more_at_once_than_without() -> N
 
 
 @pytest.mark.parametrize("status", [500, 503, 504])
-def test_a_cluster_that_never_answers_batches_gets_single_requests_and_that_is_said_once(
+def test_targets_without_batch_support_get_single_requests_and_one_log_line(
     status: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class ProxySender(Sender):
@@ -262,9 +262,7 @@ def test_a_cluster_that_never_answers_batches_gets_single_requests_and_that_is_s
         pytest.param([(404, 1)], False, id="it is no Bayplan"),
     ],
 )
-def test_whether_batches_are_taken_is_asked_with_patience_but_not_for_ever(
-    answers: list[tuple[int, int]], want: bool
-) -> None:
+def test_batch_support_is_probed_with_a_limited_number_of_retries(answers: list[tuple[int, int]], want: bool) -> None:
     exchange = batching.takes_batches()
     reported = [ApiResponse(status, b"") for status, times in answers for _ in range(times)]
     reported.append(ApiResponse(200, b'{"items": []}'))

@@ -85,7 +85,7 @@ def begin_writes(world: World, verb: Verb) -> list[SyncWrite]:
     return writes
 
 
-def test_what_changes_while_a_pod_is_being_made_is_written_after_it() -> None:
+def test_a_change_during_creation_is_written_after_it() -> None:
     world = World()
     world.start()
     world.put("pods", pod("web"))
@@ -100,7 +100,7 @@ def test_what_changes_while_a_pod_is_being_made_is_written_after_it() -> None:
     assert part(part(found, "metadata"), "labels") == {"new": "label"}
 
 
-def test_a_deletion_is_asked_for_once_however_late_its_event_comes() -> None:
+def test_a_deletion_is_requested_only_once() -> None:
     world = World()
     world.put("pods", pod("web"))
     world.start()
@@ -116,7 +116,7 @@ def test_a_deletion_is_asked_for_once_however_late_its_event_comes() -> None:
     assert world.here.get("pods", "web") is not None, "a new pod of that name comes when the name is free"
 
 
-def test_the_late_deletion_of_a_predecessor_does_not_take_its_successor_away() -> None:
+def test_a_late_deletion_event_does_not_delete_the_successor() -> None:
     world = World()
     world.put("pods", pod("web"))
     world.start()
@@ -130,7 +130,7 @@ def test_the_late_deletion_of_a_predecessor_does_not_take_its_successor_away() -
     assert world.here.get("pods", "web") is not None
 
 
-def test_an_end_that_the_api_refuses_is_told_and_not_tried_again_and_again() -> None:
+def test_a_refused_status_is_reported_once() -> None:
     world = World()
     world.put("pods", pod("job", node_name="n1"))
     world.start()
@@ -141,7 +141,7 @@ def test_an_end_that_the_api_refuses_is_told_and_not_tried_again_and_again() -> 
     assert len(world.follower.problems) == 1
 
 
-def test_a_volume_whose_claim_is_gone_stays_and_belongs_to_no_later_claim_of_that_name() -> None:
+def test_a_released_volume_is_not_bound_to_a_later_claim_of_the_same_name() -> None:
     world = World(VOLUME_KINDS)
     claim = world.put("persistentvolumeclaims", volume_claim("data", volume="pv"))
     world.put("persistentvolumes", volume("pv", claim_uid=uid_of(claim), phase="Bound"))
@@ -165,7 +165,7 @@ def test_a_volume_whose_claim_is_gone_stays_and_belongs_to_no_later_claim_of_tha
     assert claim_uid_of(world, "pv") != uid_of(made)
 
 
-def test_a_volume_that_is_told_before_its_new_claim_gets_the_uid_of_that() -> None:
+def test_a_volume_event_before_its_new_claim_still_gets_the_new_claim_uid() -> None:
     world = World(VOLUME_KINDS)
     world.put("persistentvolumeclaims", volume_claim("data", volume="old"))
     world.start()
@@ -180,7 +180,7 @@ def test_a_volume_that_is_told_before_its_new_claim_gets_the_uid_of_that() -> No
     assert claim_uid_of(world, "pv") == uid_of(world.here.get("persistentvolumeclaims", "data"))
 
 
-def test_a_claim_of_a_pod_made_anew_belongs_to_the_new_pod() -> None:
+def test_a_claim_of_a_recreated_pod_is_owned_by_the_new_pod() -> None:
     world = World(VOLUME_KINDS)
     first = world.put("pods", pod("web"))
     world.put("persistentvolumeclaims", volume_claim("web-scratch", owner=str(uid_of(first))))
@@ -199,7 +199,7 @@ def test_a_claim_of_a_pod_made_anew_belongs_to_the_new_pod() -> None:
     assert [owner["uid"] for owner in owners] == [uid_of(world.here.get("pods", "web"))]
 
 
-def test_a_pod_survives_the_replacement_of_its_namespace_that_is_told_after_it() -> None:
+def test_a_pod_survives_a_late_replacement_event_of_its_namespace() -> None:
     world = World(("namespaces", "pods"))
     world.put("namespaces", namespace("team"))
     world.start()
@@ -215,7 +215,7 @@ def test_a_pod_survives_the_replacement_of_its_namespace_that_is_told_after_it()
     assert world.here.get("pods", "web", "team") is not None
 
 
-def test_what_is_told_before_its_namespace_comes_with_it() -> None:
+def test_an_object_that_precedes_its_namespace_is_created_with_it() -> None:
     world = World(("namespaces", "services"))
     world.start()
     service: Document = {
@@ -251,7 +251,7 @@ def allocation(device: str, pod_uid: object) -> Document:
     return {"allocation": {"devices": {"results": [result]}}, "reservedFor": users}
 
 
-def test_an_allocation_that_was_decided_here_stays_when_the_source_allocates_too() -> None:
+def test_a_local_allocation_survives_a_source_allocation() -> None:
     world = World(CLAIM_KINDS)
     world.put("nodes", node("n1"))
     there = world.put("pods", pod("web"))
@@ -272,7 +272,7 @@ def test_an_allocation_that_was_decided_here_stays_when_the_source_allocates_too
     assert part(claim, "status") == decided
 
 
-def test_the_source_s_allocation_comes_with_a_pod_that_keeps_its_node() -> None:
+def test_a_source_allocation_is_copied_for_a_pod_that_keeps_its_node() -> None:
     world = World(CLAIM_KINDS)
     world.put("nodes", node("n1"))
     there = world.put("pods", pod("web", node_name="n1"))
@@ -287,7 +287,7 @@ def test_the_source_s_allocation_comes_with_a_pod_that_keeps_its_node() -> None:
     )
 
 
-def test_an_empty_cluster_at_the_same_address_is_filled_as_in_the_beginning() -> None:
+def test_an_empty_cluster_at_the_same_address_is_filled_again() -> None:
     world = World(("namespaces", "nodes", "pods"))
     world.put("nodes", node("n1"))
     world.put("pods", pod("runs", node_name="n1"))
@@ -307,7 +307,7 @@ def test_an_empty_cluster_at_the_same_address_is_filled_as_in_the_beginning() ->
     assert world.here.get("pods", "runs") is None, "what came since is remembered in the new cluster"
 
 
-def test_a_gate_that_was_opened_here_stays_open() -> None:
+def test_a_locally_removed_gate_stays_removed() -> None:
     world = World()
     world.start()
     world.put("pods", pod("web", gates=("example.com/a", "example.com/b")))
@@ -325,7 +325,7 @@ def test_a_gate_that_was_opened_here_stays_open() -> None:
     assert world.follower.problems == {}
 
 
-def test_results_that_stand_in_annotations_here_stay_when_a_waiting_pod_changes() -> None:
+def test_local_result_annotations_survive_source_changes_of_a_pending_pod() -> None:
     world = World()
     world.put("pods", pod("web"))
     world.start()
@@ -343,7 +343,7 @@ def test_results_that_stand_in_annotations_here_stay_when_a_waiting_pod_changes(
     assert part(part(found, "metadata"), "labels") == {"new": "label"}
 
 
-def test_the_memory_of_a_source_that_follows_another_one_is_not_copied() -> None:
+def test_the_sync_status_namespace_of_a_source_is_not_copied() -> None:
     world = World(("namespaces", "pods"))
     world.put("namespaces", namespace("bayplan-sync"))
     world.put("pods", pod("web"))
@@ -358,7 +358,7 @@ def test_the_memory_of_a_source_that_follows_another_one_is_not_copied() -> None
     assert world.here.get("pods", "web") is None
 
 
-def test_a_pod_follows_one_of_its_name_that_came_and_went_here_unseen() -> None:
+def test_a_recreated_pod_is_synced_although_its_predecessor_was_deleted_unseen() -> None:
     world = World()
     world.start()
     world.put("pods", pod("web"))
@@ -373,7 +373,7 @@ def test_a_pod_follows_one_of_its_name_that_came_and_went_here_unseen() -> None:
     assert world.here.get("pods", "web") is not None
 
 
-def test_a_pod_that_came_and_went_here_while_the_watch_was_away_was_deleted_here() -> None:
+def test_a_pod_deleted_locally_during_a_watch_outage_is_not_recreated() -> None:
     world = World()
     world.start()
     world.put("pods", pod("web"))
@@ -390,7 +390,7 @@ def test_a_pod_that_came_and_went_here_while_the_watch_was_away_was_deleted_here
     assert world.here.get("pods", "web") is None
 
 
-def test_the_answer_to_a_creation_may_come_after_it_is_known_that_the_pod_has_gone() -> None:
+def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     world = World()
     world.start()
     world.put("pods", pod("web"))
@@ -420,7 +420,7 @@ def step(steps: Exchange[None], answer: ApiResponse | None) -> ApiRequest | None
     return request
 
 
-def test_a_pod_cidr_that_is_set_here_between_reading_and_writing_a_node_stays() -> None:
+def test_a_pod_cidr_set_between_read_and_write_survives() -> None:
     world = World()
     world.put("nodes", node("n1"))
     world.start()

@@ -28,7 +28,7 @@ SAMPLE = 60
 pytestmark = pytest.mark.usefixtures("way")
 
 
-def test_a_follower_spreads_as_its_source_does() -> None:
+def test_a_follower_spreads_pods_like_its_source() -> None:
     owners_matter = 0
     for seed in range(SAMPLE):
         cluster = Cluster(seed)
@@ -63,7 +63,7 @@ def three_replicas() -> World:
     return world
 
 
-def test_no_controller_acts_on_the_copies() -> None:
+def test_controllers_ignore_copied_workloads() -> None:
     world = three_replicas()
     options = BridgeOptions(pods=KubeletOptions(container_statuses=True))
     bridge = Bridge(world.here.backend, seed=1, options=options)
@@ -86,7 +86,7 @@ def test_no_controller_acts_on_the_copies() -> None:
     assert sorted(pod.metadata.name for pod in bridge.store.pods.values()) == ["loose", "web-0", "web-1", "web-2"]
 
 
-def test_a_workload_that_goes_takes_no_pods_along() -> None:
+def test_deleting_a_copied_workload_does_not_delete_its_pods() -> None:
     world = three_replicas()
     bridge = Bridge(world.here.backend, seed=1, options=BridgeOptions())
     world.remove("replicasets", "web-7d9f")
@@ -97,7 +97,7 @@ def test_a_workload_that_goes_takes_no_pods_along() -> None:
     assert len(bridge.store.pods) == 3
 
 
-def test_a_fork_of_a_follower_spreads_as_the_source_does() -> None:
+def test_a_fork_of_a_follower_spreads_pods_like_the_source() -> None:
     world = three_replicas()
     bridge = Bridge(world.here.backend, seed=1)
     gates, start_ns = FeatureGates.from_text("", where="test"), bridge.now_ns()
@@ -152,7 +152,7 @@ def test_a_fork_of_a_follower_spreads_as_the_source_does() -> None:
         ),
     ],
 )
-def test_which_owners_pods_keep(owner: dict[str, Any], want: bool) -> None:
+def test_only_owners_used_by_default_spreading_are_copied(owner: dict[str, Any], want: bool) -> None:
     metadata = {"name": "p", "namespace": NS, "uid": "p", "ownerReferences": [{"name": "o", **owner}]}
     source = {"metadata": metadata, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     found: Any = translate(BY_PLURAL["pods"], source, Nothing())
@@ -160,7 +160,7 @@ def test_which_owners_pods_keep(owner: dict[str, Any], want: bool) -> None:
     assert [each["name"] for each in kept] == (["o"] if want else [])
 
 
-def test_recordings_hold_of_a_workload_what_default_spreading_reads() -> None:
+def test_recordings_contain_only_workload_fields_used_by_default_spreading() -> None:
     container = {"name": "c", "image": "i", "env": [{"name": "PASSWORD", "value": "secret"}], "command": ["secret"]}
     template = {
         "metadata": {"labels": {"app": "x"}, "annotations": {"a": "secret"}},

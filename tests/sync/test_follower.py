@@ -37,18 +37,18 @@ def labels_of(document: Document | None) -> Document:
     return part(part(document, "metadata"), "labels")
 
 
-def test_a_pod_that_ran_at_the_beginning_keeps_its_node_and_a_waiting_one_waits() -> None:
+def test_initial_pods_are_copied_with_their_node_or_as_pending() -> None:
     world = started(runs="n1", waits="")
     assert node_of(world, "runs") == "n1"
     assert node_of(world, "waits") == ""
 
 
-def test_running_pods_are_placed_anew_where_that_is_asked_for() -> None:
+def test_running_pods_are_copied_without_a_node_if_keep_nodes_is_off() -> None:
     world = started(policy=SyncPolicy(keep_nodes=False), runs="n1")
     assert node_of(world, "runs") == ""
 
 
-def test_a_pod_that_is_first_seen_with_a_node_later_comes_without() -> None:
+def test_a_pod_first_seen_after_the_start_is_copied_without_its_node() -> None:
     world = started()
     world.put("pods", pod("late"))
     world.put("pods", pod("late", node_name="n1"))
@@ -56,7 +56,7 @@ def test_a_pod_that_is_first_seen_with_a_node_later_comes_without() -> None:
     assert node_of(world, "late") == ""
 
 
-def test_a_binding_in_the_source_does_not_decide_here() -> None:
+def test_a_source_binding_does_not_override_the_local_node() -> None:
     world = started(waits="")
     world.here.bind("waits", "n2")
     world.put("pods", pod("waits", node_name="n1", labels={"new": "label"}))
@@ -65,14 +65,14 @@ def test_a_binding_in_the_source_does_not_decide_here() -> None:
     assert "new" not in labels_of(world.here.get("pods", "waits"))
 
 
-def test_changes_of_a_waiting_pod_are_applied() -> None:
+def test_changes_of_a_pending_pod_are_applied() -> None:
     world = started(waits="")
     world.put("pods", pod("waits", labels={"new": "label"}))
     world.follow()
     assert labels_of(world.here.get("pods", "waits"))["new"] == "label"
 
 
-def test_changes_of_scheduled_pods_are_applied_where_that_is_asked_for() -> None:
+def test_changes_of_scheduled_pods_are_applied_if_the_policy_allows_it() -> None:
     world = started(policy=SyncPolicy(update_scheduled_pods=True), runs="n1")
     world.put("pods", pod("runs", node_name="n1", labels={"new": "label"}))
     world.follow()
@@ -81,7 +81,7 @@ def test_changes_of_scheduled_pods_are_applied_where_that_is_asked_for() -> None
     assert node_of(world, "runs") == "n1"
 
 
-def test_gates_go_also_when_nobody_saw_them_go_before_the_binding() -> None:
+def test_removed_gates_are_synced_even_if_the_pod_is_bound_in_the_same_event() -> None:
     world = started()
     world.put("pods", pod("gated", gates=("example.com/quota",)))
     world.follow()
@@ -94,7 +94,7 @@ def test_gates_go_also_when_nobody_saw_them_go_before_the_binding() -> None:
     assert node_of(world, "gated") == ""
 
 
-def test_a_pod_deleted_here_stays_deleted_until_the_source_deletes_it() -> None:
+def test_a_locally_deleted_pod_stays_deleted_until_the_source_deletes_it() -> None:
     world = started(victim="n1")
     world.here.delete_pod("victim")
     world.work()
@@ -109,7 +109,7 @@ def test_a_pod_deleted_here_stays_deleted_until_the_source_deletes_it() -> None:
     assert node_of(world, "victim") == "", "a new pod of that name comes"
 
 
-def test_a_pod_deleted_here_stays_deleted_across_restarts_also_when_it_went_meanwhile() -> None:
+def test_local_deletions_survive_restarts_including_deletions_while_stopped() -> None:
     world = started(before="n1", meanwhile="n1")
     world.here.delete_pod("before")
     world.work()
@@ -120,7 +120,7 @@ def test_a_pod_deleted_here_stays_deleted_across_restarts_also_when_it_went_mean
     assert node_of(world, "meanwhile") is None
 
 
-def test_what_the_source_deleted_meanwhile_goes_after_a_restart() -> None:
+def test_pods_deleted_in_the_source_while_stopped_are_deleted_after_a_restart() -> None:
     world = started(gone="n1", stays="n1")
     world.remove("pods", "gone")
     world.start()
@@ -129,7 +129,7 @@ def test_what_the_source_deleted_meanwhile_goes_after_a_restart() -> None:
     assert node_of(world, "stays") == "n1"
 
 
-def test_an_import_that_ended_half_way_goes_on_with_what_ran_at_the_beginning() -> None:
+def test_an_interrupted_import_resumes_with_the_nodes_of_initial_pods() -> None:
     world = World()
     world.put("nodes", node("n1"))
     for number in range(5):
@@ -144,7 +144,7 @@ def test_an_import_that_ended_half_way_goes_on_with_what_ran_at_the_beginning() 
     assert node_of(world, "late") == ""
 
 
-def test_a_pod_made_anew_under_its_name_replaces_its_copy() -> None:
+def test_a_recreated_source_pod_replaces_its_copy() -> None:
     world = started(web="n1")
     world.remove("pods", "web")
     world.put("pods", pod("web", node_name="n2"))
@@ -152,7 +152,7 @@ def test_a_pod_made_anew_under_its_name_replaces_its_copy() -> None:
     assert node_of(world, "web") == ""
 
 
-def test_a_finished_pod_frees_its_node_and_one_that_is_first_seen_finished_is_left_out() -> None:
+def test_a_finished_pod_frees_its_node_and_an_initially_finished_pod_is_skipped() -> None:
     world = started(job="n1")
     world.put("pods", pod("job", node_name="n1", phase="Succeeded"))
     world.put("pods", pod("unseen", node_name="n1", phase="Failed"))
@@ -163,7 +163,7 @@ def test_a_finished_pod_frees_its_node_and_one_that_is_first_seen_finished_is_le
     assert node_of(world, "unseen") is None
 
 
-def test_nodes_follow_with_their_status_and_go_when_they_go() -> None:
+def test_nodes_are_updated_with_their_status_and_deleted_with_their_source() -> None:
     world = started()
     made = world.here.get("nodes", "n1")
     assert made is not None
@@ -178,7 +178,7 @@ def test_nodes_follow_with_their_status_and_go_when_they_go() -> None:
     assert world.here.get("nodes", "n2") is None
 
 
-def test_service_accounts_and_finalizers_stay_behind() -> None:
+def test_service_accounts_and_finalizers_are_not_copied() -> None:
     world = started(runs="n1")
     found = world.here.get("pods", "runs")
     assert found is not None
@@ -188,7 +188,7 @@ def test_service_accounts_and_finalizers_stay_behind() -> None:
     assert "serviceAccountName" not in part(found, "spec")
 
 
-def test_a_volume_has_the_uid_of_its_claim_here_whichever_comes_first() -> None:
+def test_a_copied_volume_gets_the_target_claim_uid_in_either_order() -> None:
     world = World(("persistentvolumeclaims", "persistentvolumes"))
     claim = {
         "apiVersion": "v1",
@@ -228,7 +228,7 @@ def test_a_volume_has_the_uid_of_its_claim_here_whichever_comes_first() -> None:
     assert part(made, "status")["phase"] == "Bound"
 
 
-def test_a_pod_of_that_name_made_here_by_somebody_else_is_left_alone_and_told() -> None:
+def test_a_local_pod_with_the_same_name_is_reported_and_not_overwritten() -> None:
     world = started()
     mine = {"metadata": {"name": "mine"}, "spec": {"containers": [{"name": "c", "image": "mine"}]}}
     world.here.ask("POST", "/api/v1/namespaces/default/pods", mine)
@@ -245,7 +245,7 @@ def test_a_pod_of_that_name_made_here_by_somebody_else_is_left_alone_and_told() 
     assert node_of(world, "mine") == "", "the name is free again"
 
 
-def test_what_the_api_refuses_is_told_and_tried_again_when_it_changes() -> None:
+def test_a_refused_object_is_reported_and_retried_after_a_change() -> None:
     world = started()
     world.put("pods", pod("bad", containers=[]))
     world.follow()

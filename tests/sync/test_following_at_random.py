@@ -128,7 +128,9 @@ def act(world: World, model: Model, what: str, name: str, number: int) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(beginning=st.lists(st.sampled_from(("", "waits", "there")), min_size=3, max_size=3), steps=STEPS)
-def test_any_history_told_in_any_way_ends_the_same(beginning: list[str], steps: list[tuple[str, str]]) -> None:
+def test_random_histories_and_deliveries_end_in_the_expected_state(
+    beginning: list[str], steps: list[tuple[str, str]]
+) -> None:
     world = World()
     world.put("nodes", node("there"))
     world.put("nodes", node("here"))

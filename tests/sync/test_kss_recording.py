@@ -32,7 +32,7 @@ def names(documents: list[Document]) -> list[str]:
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_what_was_there_is_told_as_lists_and_the_rest_at_its_times(zone: timezone, tmp_path: Path) -> None:
+def test_initial_objects_become_lists_and_later_events_have_their_times(zone: timezone, tmp_path: Path) -> None:
     write_morning(tmp_path / "record.jsonl", zone)
     found = open_recording(tmp_path / "record.jsonl")
     assert found.header.format == "kube-scheduler-simulator"
@@ -60,7 +60,7 @@ def test_what_was_there_is_told_as_lists_and_the_rest_at_its_times(zone: timezon
     ]
 
 
-def test_the_same_instants_mean_the_same_in_every_time_zone(tmp_path: Path) -> None:
+def test_recordings_are_independent_of_the_time_zone(tmp_path: Path) -> None:
     for name, zone in (("east", TOKYO), ("greenwich", UTC)):
         write_morning(tmp_path / name, zone)
     east, greenwich = open_recording(tmp_path / "east"), open_recording(tmp_path / "greenwich")
@@ -68,14 +68,14 @@ def test_the_same_instants_mean_the_same_in_every_time_zone(tmp_path: Path) -> N
     assert list(east.changes()) == list(greenwich.changes())
 
 
-def test_a_recording_that_was_cut_off_reads_up_to_there(tmp_path: Path) -> None:
+def test_a_truncated_recording_is_read_up_to_the_cut(tmp_path: Path) -> None:
     whole = "\n".join(morning())
     (tmp_path / "record.jsonl").write_text(whole[:-30])
     changes = [each for each in open_recording(tmp_path / "record.jsonl").changes() if isinstance(each.change, Changed)]
     assert len(changes) == 5
 
 
-def test_what_has_no_time_of_creation_was_there_when_nothing_else_has_happened_before(tmp_path: Path) -> None:
+def test_objects_without_a_creation_time_are_initial_if_no_other_event_precedes_them(tmp_path: Path) -> None:
     lines = [
         line(0.0, "Add", pod("before")),
         line(1.0, "Update", pod("before", labels={"new": "label"})),
@@ -89,7 +89,7 @@ def test_what_has_no_time_of_creation_was_there_when_nothing_else_has_happened_b
     assert len([each for each in changes if isinstance(each, Changed)]) == 2
 
 
-def test_kinds_that_are_not_followed_are_passed_over(tmp_path: Path) -> None:
+def test_unsupported_kinds_are_skipped(tmp_path: Path) -> None:
     secret: Document = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
     lines = [line(0.0, "Add", existing(secret, "s")), line(0.1, "Add", existing(node("n1"), "n"))]
     (tmp_path / "record.jsonl").write_text("\n".join(lines))
@@ -97,7 +97,7 @@ def test_kinds_that_are_not_followed_are_passed_over(tmp_path: Path) -> None:
     assert [names(list(each.documents)) for each in changes if isinstance(each, Listed) and each.documents] == [["n1"]]
 
 
-def test_it_is_replayed_with_its_times_by_the_policies_of_sync(tmp_path: Path) -> None:
+def test_a_recording_is_replayed_at_its_times_with_the_sync_policy(tmp_path: Path) -> None:
     write_morning(tmp_path / "record.jsonl")
     here = LocalCluster()
 

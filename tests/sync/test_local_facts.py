@@ -23,12 +23,12 @@ NAMES: Document = {"name": "x", "namespace": "", "uid": "u", "annotations": {}}
         pytest.param({"metadata": {"name": "p"}, "spec": 7, "status": {"phase": 7}}, (False, False), id="odd shapes"),
     ],
 )
-def test_gates_and_ends_are_seen(document: Document, want: tuple[bool, bool]) -> None:
+def test_gates_and_finished_phases_are_detected(document: Document, want: tuple[bool, bool]) -> None:
     found = read_local_facts(msgspec.json.encode(document))
     assert (is_gated(found), is_finished(found)) == want
 
 
-def test_names_uid_and_annotations_are_kept_and_nothing_else() -> None:
+def test_only_name_uid_and_annotations_are_read() -> None:
     document = node("x")
     metadata = {**NAMES, "annotations": {"bayplan.io/source-uid": "s"}, "labels": {"a": "b"}}
     found = read_local_facts(msgspec.json.encode({**document, "metadata": metadata}))

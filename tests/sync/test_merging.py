@@ -52,11 +52,13 @@ def merged(here: Document, wanted: Document, kind: str = "Node") -> Document | N
         ),
     ],
 )
-def test_status_of_a_node(here: Document, wanted: Document, want: Document | None) -> None:
+def test_node_status_from_the_source_preserves_local_additions(
+    here: Document, wanted: Document, want: Document | None
+) -> None:
     assert merged(here, wanted) == want
 
 
-def test_status_of_other_kinds_is_that_of_the_source() -> None:
+def test_the_status_of_other_kinds_is_replaced() -> None:
     assert merged({"phase": "Bound", "conditions": [{**READY, **TIMES}]}, {"conditions": [READY]}, "Namespace") == {
         "conditions": [READY]
     }

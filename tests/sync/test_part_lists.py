@@ -66,7 +66,7 @@ class Beginning(World):
         return {str(part(each, "metadata")["name"]): str(part(each, "spec").get("nodeName", "")) for each in found}
 
 
-def test_pods_are_made_while_the_list_of_them_comes_and_after_lower_kinds() -> None:
+def test_pods_are_created_while_their_list_arrives_and_after_nodes() -> None:
     world = Beginning()
     world.put("pods", pod("a", node_name="n"))
     world.put("pods", pod("b", node_name="n"))
@@ -83,7 +83,7 @@ def test_pods_are_made_while_the_list_of_them_comes_and_after_lower_kinds() -> N
     assert world.pods() == {"a": "n", "b": "n"}
 
 
-def test_what_has_gone_when_the_list_is_complete_goes_here_too() -> None:
+def test_pods_missing_in_the_complete_list_are_deleted() -> None:
     world = Beginning()
     world.list_all("nodes")
     for name in "ab":
@@ -96,7 +96,7 @@ def test_what_has_gone_when_the_list_is_complete_goes_here_too() -> None:
     assert world.pods() == {"b": "n"}
 
 
-def test_copies_are_not_deleted_before_everything_is_listed() -> None:
+def test_copies_are_not_deleted_before_all_lists_are_complete() -> None:
     world = Beginning()
     for name in "abc":
         world.put("pods", pod(name, node_name="n"))
@@ -113,7 +113,7 @@ def test_copies_are_not_deleted_before_everything_is_listed() -> None:
     assert set(world.pods()) == {"a", "b"}
 
 
-def test_a_beginning_that_was_cut_off_is_gone_on_with() -> None:
+def test_an_interrupted_initial_sync_resumes() -> None:
     world = Beginning()
     world.list_all("nodes")
     for name in "abcd":
@@ -142,7 +142,7 @@ STEPS = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
-def test_whatever_happens_before_the_list_is_complete_all_comes_to_what_the_source_has(
+def test_changes_during_the_initial_list_end_in_the_state_of_the_source(
     steps: list[tuple[str, str]],
 ) -> None:
     world = Beginning()
@@ -201,9 +201,7 @@ def short(change: FeedChange) -> str:
         pytest.param(False, ["x,y ()"], id="the whole list"),
     ],
 )
-def test_a_feed_tells_parts_where_they_are_wanted(
-    parts: bool, want: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_feed_reports_partial_lists_on_request(parts: bool, want: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
     first: list[Document | Exception] = [event("ADDED", service("x", 3)), ConnectionLost("away")]
     second: list[Document | Exception] = [

@@ -38,7 +38,7 @@ def record(path: Path, header: RecordingHeader = HEADER) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"], ids=["plain", "packed"])
-def test_a_recording_reads_as_it_was_written(tmp_path: Path, name: str) -> None:
+def test_a_recording_round_trips(tmp_path: Path, name: str) -> None:
     record(tmp_path / name)
     found = open_recording(tmp_path / name)
     assert found.header == HEADER
@@ -46,14 +46,14 @@ def test_a_recording_reads_as_it_was_written(tmp_path: Path, name: str) -> None:
     assert list(found.changes()) == list(found.changes()), "it can be read again"
 
 
-def test_two_recordings_of_the_same_are_the_same_bytes(tmp_path: Path) -> None:
+def test_equal_recordings_have_equal_bytes(tmp_path: Path) -> None:
     record(tmp_path / "a.gz")
     record(tmp_path / "b.gz")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.gz"], ids=["plain", "packed"])
-def test_a_recording_that_was_cut_off_reads_up_to_there(tmp_path: Path, name: str) -> None:
+def test_a_truncated_recording_is_read_up_to_the_cut(tmp_path: Path, name: str) -> None:
     record(tmp_path / name)
     data = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(data[:-20])
@@ -62,7 +62,7 @@ def test_a_recording_that_was_cut_off_reads_up_to_there(tmp_path: Path, name: st
     assert len(changes) >= 2
 
 
-def test_a_redacted_recording_holds_what_scheduling_reads_and_nothing_private(tmp_path: Path) -> None:
+def test_a_redacted_recording_contains_scheduling_fields_and_no_secrets(tmp_path: Path) -> None:
     secret: Document = {
         "name": "main",
         "image": "app:1",
@@ -100,7 +100,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("data", "want"), [row[1:] for row in BAD], ids=[row[0] for row in BAD])
-def test_what_is_no_recording_is_refused_with_what_was_found(tmp_path: Path, data: bytes, want: str) -> None:
+def test_an_invalid_recording_is_refused_with_the_reason(tmp_path: Path, data: bytes, want: str) -> None:
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(InputError, match=re.escape(want)):
         list(open_recording(tmp_path / "a").changes())
@@ -154,7 +154,7 @@ def packed(document: Document) -> bytes:
     [packed(trace()), msgspec.json.encode(trace()), gzip.compress(json.dumps(trace(), indent=2).encode())],
     ids=["MessagePack", "JSON", "JSON over many lines, packed"],
 )
-def test_a_trace_of_simkube_is_applied_with_its_times_and_run_times(tmp_path: Path, data: bytes) -> None:
+def test_a_simkube_trace_is_read_with_times_and_run_times(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "trace").write_bytes(data)
     found = open_recording(tmp_path / "trace")
     assert found.header.applies
@@ -172,7 +172,7 @@ def test_a_trace_of_simkube_is_applied_with_its_times_and_run_times(tmp_path: Pa
 
 
 @pytest.mark.parametrize("name", ["bare-pods", "cronjob", "dsb-scaling"])
-def test_real_traces_read_alike_in_both_forms(name: str) -> None:
+def test_real_simkube_traces_are_equal_in_both_formats(name: str) -> None:
     folder = shared_path("data", "simkube", "acrlabs+simkube", "examples", "traces")
     one, other = open_recording(folder / f"{name}.sktrace"), open_recording(folder / f"{name}.sktrace.json")
     assert list(one.changes()) == list(other.changes())

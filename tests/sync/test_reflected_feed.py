@@ -109,14 +109,14 @@ def reported(streams: Sequence[Sequence[Document | Exception]], policy: SyncPoli
         ),
     ],
 )
-def test_lists_and_changes(
+def test_a_feed_reports_the_first_list_and_then_differences(
     streams: Sequence[Sequence[Document | Exception]], want: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
     assert reported(streams) == want
 
 
-def test_only_the_namespaces_that_are_wanted_are_told() -> None:
+def test_only_selected_namespaces_are_reported() -> None:
     stream = [event("ADDED", service("x", 3)), event("ADDED", service("y", 3, "b")), end_of_list(5)]
     assert reported([[*stream, event("ADDED", service("z", 6, "b"))]], SyncPolicy(namespaces=("b",))) == [
         "=y at 5",
@@ -124,7 +124,7 @@ def test_only_the_namespaces_that_are_wanted_are_told() -> None:
     ]
 
 
-def test_a_feed_that_is_read_once_ends_with_its_list() -> None:
+def test_a_one_time_feed_ends_after_its_list() -> None:
     async def run() -> list[str]:
         script, found = Script([[event("ADDED", service("x", 3)), end_of_list(5)]]), list[str]()
         feed = ReflectedFeed(cast("ApiConnection", script), SyncPolicy(), kinds=("services",), once=True)

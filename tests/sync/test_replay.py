@@ -130,14 +130,14 @@ STEPS = [
 @pytest.mark.parametrize(
     ("steps", "speed", "start_ns", "want"), [row[1:] for row in STEPS], ids=[row[0] for row in STEPS]
 )
-def test_a_replay_goes_at_its_pace(
+def test_a_replay_follows_speed_pauses_and_seeks(
     steps: Sequence[Callable[[Clock, PlaybackClock], None]], speed: float, start_ns: int, want: str
 ) -> None:
     assert " ".join(replayed(steps, speed=speed, start_ns=start_ns)) == want
 
 
 @pytest.mark.parametrize("speed", [0.0, -1.0, float("nan")])
-def test_a_speed_is_above_zero(speed: float) -> None:
+def test_a_speed_must_be_positive(speed: float) -> None:
     async def make() -> None:
         PlaybackClock(lambda: 0, speed=speed)
 
@@ -159,7 +159,7 @@ def workload(replicas: int) -> Document:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
-def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> None:
+def test_replayed_workloads_are_applied_scaled_and_deleted_and_problems_reported() -> None:
     here = LocalCluster()
     seen: list[object] = []
 
@@ -194,7 +194,7 @@ def test_workloads_are_applied_scaled_and_deleted_and_problems_are_told() -> Non
 
 
 @pytest.mark.parametrize("name", ["bare-pods.sktrace", "cronjob.sktrace.json", "dsb-scaling.sktrace"])
-def test_a_real_trace_is_applied_at_its_times_and_nothing_of_it_is_refused(name: str) -> None:
+def test_a_simkube_trace_replays_at_recorded_times_without_refusals(name: str) -> None:
     traces = shared_path("data", "simkube", "acrlabs+simkube", "examples", "traces")
     recording = open_recording(traces / name)
     wanted = [(each.offset_ns, each.change.deleted) for each in recording.changes() if isinstance(each.change, Applied)]

@@ -106,7 +106,7 @@ def dumped(document: Document, uid: str) -> Document:
     return {**document, "metadata": {**part(document, "metadata"), "uid": uid}}
 
 
-def test_an_import_of_documents_makes_all_that_scheduling_reads_and_tells_what_it_left_out() -> None:
+def test_an_import_creates_scheduling_objects_and_lists_ignored_kinds() -> None:
     here = LocalCluster()
     documents: list[Document] = [
         dumped(pod("runs", node_name="n1"), "u1"),
@@ -130,7 +130,7 @@ def test_an_import_of_documents_makes_all_that_scheduling_reads_and_tells_what_i
         pytest.param(False, ("sync", "stopped"), id="a session that was cancelled"),
     ],
 )
-def test_a_session_writes_how_it_ended(once: bool, want: tuple[str, str]) -> None:
+def test_a_session_records_its_final_state(once: bool, want: tuple[str, str]) -> None:
     here = LocalCluster()
 
     async def run() -> None:
@@ -154,7 +154,7 @@ def test_a_session_writes_how_it_ended(once: bool, want: tuple[str, str]) -> Non
     assert (data["kind"], data["state"]) == want
 
 
-def test_the_same_import_again_changes_nothing() -> None:
+def test_a_repeated_import_changes_nothing() -> None:
     here = LocalCluster()
     documents = [dumped(node("n1"), "u1"), dumped(pod("runs", node_name="n1"), "u2")]
     run_once(here, DocumentFeed(documents))
@@ -164,7 +164,7 @@ def test_the_same_import_again_changes_nothing() -> None:
     assert [here.list(plural)[0] for plural in KINDS] == before
 
 
-def test_what_is_followed_and_how_far_it_is_can_be_seen_in_the_cluster_here() -> None:
+def test_source_and_problems_are_stored_in_the_target() -> None:
     here = LocalCluster()
     bad = pod("bad", containers=[])
     run_once(here, DocumentFeed([dumped(bad, "u1")]))
@@ -174,7 +174,7 @@ def test_what_is_followed_and_how_far_it_is_can_be_seen_in_the_cluster_here() ->
     assert data["problems"].startswith("pods default/bad: ")
 
 
-def test_a_session_follows_until_it_is_cancelled_and_goes_on_where_it_was() -> None:
+def test_a_cancelled_session_resumes_where_it_stopped() -> None:
     here = LocalCluster()
 
     async def follow(changes: list[FeedChange], until: Callable[[], bool]) -> None:
@@ -204,7 +204,7 @@ def test_a_session_follows_until_it_is_cancelled_and_goes_on_where_it_was() -> N
     assert not part(found, "spec").get("nodeName")
 
 
-def test_namespaces_that_a_dump_does_not_hold_are_made() -> None:
+def test_namespaces_missing_in_a_dump_are_created() -> None:
     here = LocalCluster()
     lonely: Document = {**pod("lonely"), "metadata": {"name": "lonely", "namespace": "team", "uid": "u"}}
     status = run_once(here, DocumentFeed([lonely]))
@@ -212,7 +212,7 @@ def test_namespaces_that_a_dump_does_not_hold_are_made() -> None:
     assert here.get("pods", "lonely", "team") is not None
 
 
-def test_manifests_without_uids_are_followed_by_their_names() -> None:
+def test_manifests_without_uids_are_identified_by_name() -> None:
     here = LocalCluster()
     documents: list[Document] = [node("n1"), pod("waits"), pod("runs", node_name="n1")]
     assert (first := run_once(here, DocumentFeed(documents))).problems == []
@@ -224,7 +224,7 @@ def test_manifests_without_uids_are_followed_by_their_names() -> None:
 
 
 @pytest.mark.parametrize("turns", range(5))
-def test_a_session_ends_when_it_is_told_to_whatever_comes_at_the_same_time(turns: int) -> None:
+def test_cancellation_ends_a_session_even_with_a_concurrent_event(turns: int) -> None:
     here = LocalCluster()
 
     async def end_it() -> None:

@@ -47,9 +47,7 @@ def volume(name: str, *sources: Document) -> Document:
         ),
     ],
 )
-def test_volumes_with_the_token_of_a_service_account_are_left_out_with_their_mounts(
-    volumes: list[Document], want: list[str]
-) -> None:
+def test_service_account_token_volumes_are_removed_with_their_mounts(volumes: list[Document], want: list[str]) -> None:
     mounts = [{"name": each["name"], "mountPath": f"/{each['name']}"} for each in volumes]
     containers = [{"name": "main", "image": "app:1", "volumeMounts": mounts}]
     source = pod("p", volumes=volumes, containers=containers, initContainers=containers)
@@ -69,9 +67,7 @@ def test_volumes_with_the_token_of_a_service_account_are_left_out_with_their_mou
         pytest.param("Always", {}, None, id="one that is always restarted has no default"),
     ],
 )
-def test_the_default_run_time_is_not_for_pods_of_the_source(
-    policy: str, annotations: dict[str, str], want: str | None
-) -> None:
+def test_source_pods_get_no_default_run_time(policy: str, annotations: dict[str, str], want: str | None) -> None:
     source = pod("p", restartPolicy=policy)
     part(source, "metadata")["annotations"] = annotations
     found = translate(BY_PLURAL["pods"], source, Nothing())
@@ -79,7 +75,7 @@ def test_the_default_run_time_is_not_for_pods_of_the_source(
     assert part(part(source, "metadata"), "annotations") == annotations
 
 
-def test_a_pod_network_that_was_set_here_stays() -> None:
+def test_a_local_pod_cidr_is_preserved() -> None:
     network: Document = {"podCIDR": "10.128.3.0/24", "podCIDRs": ["10.128.3.0/24"]}
     here: Document = {"metadata": {"name": "n"}, "spec": {**network, "unschedulable": True}}
     for theirs in ({}, {"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]}):

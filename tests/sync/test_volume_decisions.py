@@ -120,7 +120,7 @@ def outcome(world: World) -> tuple[object, object, list[str]]:
 
 
 @pytest.mark.parametrize("of", ["waits", "at-once"])
-def test_a_claim_that_was_bound_when_following_began_has_the_volume_of_the_source(of: str) -> None:
+def test_an_initially_bound_claim_uses_the_source_volume(of: str) -> None:
     world = made_world()
     bind_there(world, of=of)
     world.start()
@@ -135,7 +135,7 @@ def test_a_claim_that_was_bound_when_following_began_has_the_volume_of_the_sourc
 
 @pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 @pytest.mark.parametrize("order", ["here first", "there first", "first seen bound", "unbound at the beginning"])
-def test_a_claim_that_waits_for_its_first_consumer_is_bound_here_whoever_is_quicker(order: str, again: bool) -> None:
+def test_a_wait_for_first_consumer_claim_is_bound_locally_regardless_of_order(order: str, again: bool) -> None:
     world = made_world()
     if order == "unbound at the beginning":
         world.put("persistentvolumeclaims", claim())
@@ -158,7 +158,7 @@ def test_a_claim_that_waits_for_its_first_consumer_is_bound_here_whoever_is_quic
     assert outcome(world) == ("pvc-here", "Bound", [])
 
 
-def test_a_volume_that_was_there_before_can_be_chosen_here_while_it_is_chosen_there() -> None:
+def test_a_source_binding_of_an_existing_volume_is_not_copied() -> None:
     world = made_world()
     world.put("persistentvolumes", volume("disk", made=False))
     world.start()
@@ -177,7 +177,7 @@ def test_a_volume_that_was_there_before_can_be_chosen_here_while_it_is_chosen_th
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
-def test_what_controllers_here_noted_of_a_binding_outlives_other_annotations_of_the_source(again: bool) -> None:
+def test_local_binding_annotations_survive_source_annotation_changes(again: bool) -> None:
     world = started()
     world.put("persistentvolumeclaims", claim())
     world.put("persistentvolumes", volume("disk", made=False))
@@ -203,7 +203,7 @@ def test_what_controllers_here_noted_of_a_binding_outlives_other_annotations_of_
     assert outcome(world)[:2] == ("disk", "Bound")
 
 
-def test_a_volume_that_somebody_meant_for_a_claim_stays_meant_for_it() -> None:
+def test_a_preset_claim_ref_of_a_volume_is_copied() -> None:
     world = started()
     meant = volume("disk", made=False)
     meant["spec"] = {**part(meant, "spec"), "claimRef": {"namespace": NS, "name": "data"}}
@@ -214,7 +214,7 @@ def test_a_volume_that_somebody_meant_for_a_claim_stays_meant_for_it() -> None:
     assert part(part(found, "spec"), "claimRef") == {"namespace": NS, "name": "data"}
 
 
-def test_a_claim_that_asks_for_a_volume_by_name_has_that() -> None:
+def test_a_claim_with_a_volume_name_is_bound_to_that_volume() -> None:
     world = started()
     asking = world.put("persistentvolumeclaims", claim(volume="disk", annotations={}))
     world.put("persistentvolumes", volume("disk", claimed_by=asking, made=False))
@@ -222,7 +222,7 @@ def test_a_claim_that_asks_for_a_volume_by_name_has_that() -> None:
     assert outcome(world) == ("disk", "Bound", ["disk"])
 
 
-def test_a_claim_that_is_bound_without_a_consumer_is_left_to_the_source() -> None:
+def test_an_immediate_binding_claim_waits_for_the_source_binding() -> None:
     world = started()
     world.put("persistentvolumeclaims", claim(of="at-once"))
     world.follow()
@@ -235,7 +235,7 @@ def test_a_claim_that_is_bound_without_a_consumer_is_left_to_the_source() -> Non
 
 
 @pytest.mark.parametrize("of", ["waits", "at-once"])
-def test_an_import_leaves_all_claims_that_are_not_bound_to_those_here_and_so_does_sync_after_it(of: str) -> None:
+def test_unbound_claims_of_an_import_are_bound_locally_even_in_a_later_sync(of: str) -> None:
     world = made_world(SyncPolicy(follow=False))
     world.put("persistentvolumeclaims", claim(of=of))
     world.start()
@@ -250,7 +250,7 @@ def test_an_import_leaves_all_claims_that_are_not_bound_to_those_here_and_so_doe
     assert outcome(world) == ("pvc-here", "Bound", [])
 
 
-def test_with_the_source_s_volumes_a_claim_comes_when_it_is_bound_there() -> None:
+def test_with_source_volumes_a_claim_is_copied_once_it_is_bound() -> None:
     world = started(SyncPolicy(source_volumes=True))
     world.put("persistentvolumeclaims", claim())
     world.follow()
@@ -260,7 +260,7 @@ def test_with_the_source_s_volumes_a_claim_comes_when_it_is_bound_there() -> Non
     assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
 
 
-def test_a_claim_of_a_class_that_nobody_knows_is_left_to_the_source() -> None:
+def test_a_claim_with_an_unknown_storage_class_uses_the_source_volume() -> None:
     world = started()
     bind_there(world, of="manual")
     world.follow()

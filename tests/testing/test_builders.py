@@ -27,7 +27,7 @@ def spec_of(item: KubernetesObject) -> dict[str, object]:
     return spec
 
 
-def test_what_is_public_is_there() -> None:
+def test_public_names_exist() -> None:
     assert [name for name in testing.__all__ if getattr(testing, name, None) is None] == []
     assert callable(testing.check_plugin)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
@@ -122,11 +122,11 @@ def test_what_is_public_is_there() -> None:
         pytest.param(make_pod("p").host_network(), "hostNetwork", True, id="the node's network"),
     ],
 )
-def test_a_pod(pod: testing.PodBuilder, field: str, want: object) -> None:
+def test_pod_builder_sets_spec_fields(pod: testing.PodBuilder, field: str, want: object) -> None:
     assert spec_of(pod.obj())[field] == want
 
 
-def test_a_pod_that_runs_is_owned_and_on_its_way_out() -> None:
+def test_pod_builder_sets_owner_status_and_deletion() -> None:
     pod = make_pod("p").owner("ReplicaSet", "web").started("2026-01-01T00:00:00Z").terminating().node("n").obj()
     assert pod.metadata.owner_references[0].name == "web"
     assert (pod.status.phase, pod.status.start_time) == ("Running", "2026-01-01T00:00:00Z")
@@ -135,7 +135,7 @@ def test_a_pod_that_runs_is_owned_and_on_its_way_out() -> None:
     assert init.spec.init_containers[0].resources.requests == {"cpu": "2"}
 
 
-def test_a_node() -> None:
+def test_node_builder_sets_labels_conditions_and_features() -> None:
     node = (
         make_node("n").region("r").condition("Ready", "False").features("A", "B").created("2026-01-01T00:00:00Z").obj()
     )
@@ -144,7 +144,7 @@ def test_a_node() -> None:
     assert node.status.declared_features == ("A", "B")
 
 
-def test_volumes_and_claims_that_are_bound_to_one_another() -> None:
+def test_claim_and_volume_builders_bind_to_each_other() -> None:
     claim = make_claim("data").storage("2Gi").storage_class("fast").access("ReadWriteOncePod").bound("pv").obj()
     volume = make_volume("pv").storage("2Gi").storage_class("fast").csi("driver").zone("a").bound("data").obj()
     assert claim.spec.volume_name == volume.metadata.name
@@ -154,7 +154,7 @@ def test_volumes_and_claims_that_are_bound_to_one_another() -> None:
     assert make_volume("local").node_affinity("kubernetes.io/hostname", "n").obj().spec.node_affinity is not None
 
 
-def test_others() -> None:
+def test_builders_of_other_kinds_set_their_fields() -> None:
     assert make_storage_class("fast", wait=True).volume_binding_mode == "WaitForFirstConsumer"
     assert make_namespace("team", tier="front").metadata.labels["tier"] == "front"
     assert make_priority_class("high", 100).value == 100

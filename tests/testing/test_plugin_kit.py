@@ -47,11 +47,11 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "plugins"
 
 
 @pytest.mark.parametrize("name", REGISTRY.plugins)
-def test_every_plugin_in_the_tree_keeps_its_contract(name: str) -> None:
+def test_every_in_tree_plugin_passes_the_checks(name: str) -> None:
     check_plugin(REGISTRY.plugins[name], arguments=ARGUMENTS.get(name), clusters=25)
 
 
-def test_the_example_keeps_its_contract() -> None:
+def test_the_example_plugin_passes_the_checks() -> None:
     spec = importlib.util.spec_from_file_location("quiet_nodes", EXAMPLES / "quiet_nodes.py")
     assert spec is not None
     assert spec.loader is not None
@@ -99,7 +99,7 @@ class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
         return rows.quotient(100 * raw, most) if most else np.zeros(len(rows), dtype=np.int64)
 
 
-def test_a_plugin_that_is_right_passes() -> None:
+def test_a_correct_plugin_passes() -> None:
     check_plugin(Right)
 
 
@@ -348,13 +348,13 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("plugin", "want"), [pytest.param(*each, id=each[0].__name__) for each in BROKEN])
-def test_a_broken_plugin_is_caught_by_what_is_wrong_with_it(plugin: type[Plugin[Any]], want: str) -> None:
+def test_a_broken_plugin_is_reported_with_its_fault(plugin: type[Plugin[Any]], want: str) -> None:
     with pytest.raises(PluginFault) as raised:
         check_plugin(plugin, annotations={"example.com/likes": ("1", "2")}, clusters=60)
     assert want in str(raised.value)
 
 
-def test_the_smallest_cluster_is_told() -> None:
+def test_a_fault_is_reported_with_a_minimal_cluster() -> None:
     with pytest.raises(PluginFault) as raised:
         check_plugin(TooHigh)
     text = str(raised.value)
@@ -375,24 +375,24 @@ class Raising(PerNodePlugin):
         return node.labels["nowhere"]
 
 
-def test_a_plugin_that_raises_is_told_that_it_must_not() -> None:
+def test_an_exception_is_reported_as_a_contract_violation() -> None:
     with pytest.raises(PluginFault) as found:
         check_plugin(Raising)
     assert "KeyError in filter_node(), line " in str(found.value)
     assert "The contract: No call raises an exception." in str(found.value)
 
 
-def test_what_is_no_plugin_class_is_refused() -> None:
+def test_a_class_that_is_not_a_plugin_is_refused() -> None:
     with pytest.raises(PluginFault, match="<class 'int'> is not a plugin class: expected a subclass of"):
         check_plugin(int)  # type: ignore[type-var, arg-type, unused-ignore]
 
 
-def test_without_clusters_nothing_is_said_to_be_right() -> None:
+def test_checking_zero_clusters_is_refused() -> None:
     with pytest.raises(InputError, match=r"check_plugin\(\): expected at least one"):
         check_plugin(Raising, clusters=0)
 
 
-def test_names_of_earlier_versions_are_refused() -> None:
+def test_attributes_of_earlier_versions_are_refused() -> None:
     class Old(Right):
         scalar = True
 

@@ -94,11 +94,13 @@ PASSING = [
 
 
 @pytest.mark.parametrize("test", [pytest.param(case[1], id=case[0]) for case in PASSING])
-def test_a_test_passes(test: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fixtures_pass_for_correct_expectations(
+    test: str, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run(pytester, monkeypatch, test).assert_outcomes(passed=1)
 
 
-def test_the_cluster_of_the_settings_is_used_without_a_marker(
+def test_the_configured_cluster_is_used_without_a_marker(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     test = "def test(assert_schedulable):\n    assert_schedulable('four.yaml')\n"
@@ -134,7 +136,7 @@ FAILING = [
 
 
 @pytest.mark.parametrize(("call", "lines"), [pytest.param(*case[1:], id=case[0]) for case in FAILING])
-def test_a_failure_says_why(
+def test_a_failed_assertion_prints_the_reason(
     call: str, lines: list[str], pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     test = f"@pytest.mark.bayplan('nodes.yaml')\ndef test(assert_schedulable, assert_not_schedulable):\n{call}"
@@ -143,7 +145,7 @@ def test_a_failure_says_why(
     result.stdout.fnmatch_lines(lines)
 
 
-def test_a_misspelt_option_of_the_marker_is_an_error_with_the_likely_one(
+def test_an_unknown_marker_option_is_an_error_with_a_suggestion(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = run(
@@ -155,7 +157,7 @@ def test_a_misspelt_option_of_the_marker_is_an_error_with_the_likely_one(
     )
 
 
-def test_the_plugin_imports_nothing_until_a_fixture_is_used(
+def test_the_pytest_plugin_imports_nothing_before_a_fixture_is_used(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
@@ -166,7 +168,7 @@ def test_the_plugin_imports_nothing_until_a_fixture_is_used(
     result.assert_outcomes(passed=1)
 
 
-def test_the_cluster_works_without_pytest() -> None:
+def test_manifest_cluster_works_without_pytest() -> None:
     cluster = ManifestCluster(make_node("n").capacity(cpu="2", memory="4Gi"))
     found = cluster.outcome(make_pod("fits").req(cpu="2"), make_pod("waits").req(cpu="1"))
     assert found.nodes == {"default/fits": "n"}

@@ -55,7 +55,7 @@ class Parity(FilterPlugin[PodSpec]):
         return self.rule(cluster)
 
 
-def test_a_rule_that_looks_at_the_whole_cluster_passes() -> None:
+def test_a_rule_that_reads_the_whole_cluster_passes() -> None:
     check_plugin(Parity)
 
 
@@ -110,7 +110,7 @@ class CountsAgain(CountsOnce):
         return (len(cluster.pods) % 2,)
 
 
-def test_a_plugin_that_counts_again_in_trials_passes() -> None:
+def test_a_plugin_that_recounts_during_trials_passes() -> None:
     check_plugin(CountsAgain)
 
 
@@ -181,7 +181,7 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("plugin", "want"), [pytest.param(*each, id=each[0].__name__) for each in BROKEN])
-def test_a_broken_rule_is_caught_by_what_is_wrong_with_it(plugin: type[Plugin[Any]], want: str) -> None:
+def test_a_broken_rule_is_reported_with_its_fault(plugin: type[Plugin[Any]], want: str) -> None:
     with pytest.raises(PluginFault) as raised:
         check_plugin(plugin, clusters=60)
     assert want in str(raised.value)

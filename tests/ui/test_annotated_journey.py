@@ -59,7 +59,7 @@ def server(tmp_path: Path, scenario: Json) -> Iterator[Running]:
         yield found
 
 
-def test_what_a_scheduler_outside_thought_is_on_the_page(server: Running, scenario: Json, visit: Visit) -> None:
+def test_external_scheduling_results_are_shown_on_the_pod_page(server: Running, scenario: Json, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/pods/default/no-requests")
     node, annotations = scenario["nodeName"]["no-requests"], scenario["annotations"]["no-requests"]
@@ -83,7 +83,7 @@ def test_what_a_scheduler_outside_thought_is_on_the_page(server: Running, scenar
     visitor.shoot("annotated-cell")
 
 
-def test_why_a_pod_waits_and_its_attempts(server: Running, scenario: Json, visit: Visit) -> None:
+def test_an_external_pending_pod_shows_its_reason_and_attempts(server: Running, scenario: Json, visit: Visit) -> None:
     name = "gpu-too-many"
     annotations = scenario["annotations"][name]
     visitor = visit(server.url)

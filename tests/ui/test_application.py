@@ -49,16 +49,16 @@ def ask(path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, 
         pytest.param("/bayplan/v1/pods", "text/html", False, id="our own API"),
     ],
 )
-def test_the_page_answers_what_is_its(path: str, accept: str, want: bool) -> None:
+def test_the_application_answers_only_page_paths(path: str, accept: str, want: bool) -> None:
     assert PAGE.answers(scope(path, accept=accept)) is want
 
 
-def test_a_websocket_is_not_the_pages() -> None:
+def test_the_application_does_not_answer_websockets() -> None:
     assert not PAGE.answers({"type": "websocket", "path": "/ui", "headers": []})
 
 
 @pytest.mark.parametrize("path", ["/ui/", "/ui/pods/a/b", "/ui/objects/apps/v1/deployments"])
-def test_every_address_answers_with_the_shell(path: str) -> None:
+def test_each_page_address_returns_the_shell(path: str) -> None:
     status, headers, body = ask(path)
     assert status == 200
     assert headers["content-type"] == "text/html; charset=utf-8"
@@ -67,7 +67,7 @@ def test_every_address_answers_with_the_shell(path: str) -> None:
     assert f"/ui/static/{STATIC.digest}/main.js".encode() in body
 
 
-def test_the_root_leads_to_the_page() -> None:
+def test_the_root_redirects_to_the_page() -> None:
     assert ask("/")[0] == ask("/ui")[0] == 307
     assert ask("/")[1]["location"] == "ui/"
 
@@ -81,25 +81,25 @@ def test_the_root_leads_to_the_page() -> None:
         ("icon.svg", "image/svg+xml"),
     ],
 )
-def test_files_have_their_types_and_are_kept_for_ever(name: str, want: str) -> None:
+def test_static_files_have_content_types_and_immutable_caching(name: str, want: str) -> None:
     status, headers, body = ask(f"/ui/static/{STATIC.digest}/{name}")
     assert (status, headers["content-type"]) == (200, want)
     assert "immutable" in headers["cache-control"]
     assert len(body) == int(headers["content-length"])
 
 
-def test_a_tab_of_an_older_version_gets_todays_file_and_asks_again() -> None:
+def test_an_outdated_digest_returns_the_current_file_without_caching() -> None:
     assert ask("/ui/static/0123456789ab/main.js")[1]["cache-control"] == "no-cache"
 
 
-def test_an_unchanged_file_is_not_sent_again() -> None:
+def test_a_matching_etag_returns_304() -> None:
     path = f"/ui/static/{STATIC.digest}/main.js"
     etag = ask(path)[1]["etag"]
     assert ask(path, if_none_match=f'"other", W/{etag}')[0] == 304
     assert ask(path, if_none_match='"other"')[0] == 200
 
 
-def test_files_are_packed_for_who_takes_that() -> None:
+def test_static_files_are_compressed_if_the_client_accepts_it() -> None:
     path = f"/ui/static/{STATIC.digest}/page.css"
     plain, packed = ask(path), ask(path, accept_encoding="gzip, br")
     assert packed[1]["content-encoding"] == "gzip"
@@ -113,13 +113,13 @@ def test_a_head_request_has_no_body() -> None:
     assert int(headers["content-length"]) > 0
 
 
-def test_the_page_is_only_read() -> None:
+def test_post_requests_and_unknown_files_are_refused() -> None:
     assert ask("/ui/", "POST")[0] == 405
     assert ask(f"/ui/static/{STATIC.digest}/nothing.js")[0] == 404
     assert ask(f"/ui/static/{STATIC.digest}/../application.py")[0] == 404
 
 
-def test_nothing_may_be_loaded_from_elsewhere_nor_run_from_a_text() -> None:
+def test_content_security_policy_forbids_foreign_and_inline_code() -> None:
     assert re.match(r"default-src 'self';", POLICY)
     assert "unsafe" not in POLICY
     assert "require-trusted-types-for 'script'" in POLICY

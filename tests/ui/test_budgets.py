@@ -18,7 +18,7 @@ MAX_ELEMENTS = {"overview": 600, "nodes": 1000, "pods": 1200, "pod": 1500, "conf
 MAX_HEAP_MEGABYTES = 50
 
 
-def test_pages_keep_to_their_sizes(browser: Browser) -> None:
+def test_pages_stay_within_element_and_heap_limits(browser: Browser) -> None:
     cluster = FakeCluster(5_000, 50_000)
     pod = next(each for each in cluster.pods if each.status == "placed")
     with served(FakeService(cluster, changes=500)) as url:

@@ -47,7 +47,7 @@ def a_placed_pod(server: Running) -> str:
     return f"shop/{items[0]['name']}"
 
 
-def test_the_matrix_of_a_placed_pod_has_predicates_and_priorities(server: Running, visit: Visit) -> None:
+def test_the_matrix_shows_predicates_and_priorities(server: Running, visit: Visit) -> None:
     key = a_placed_pod(server)
     matrix = server.get(f"/pods/{key}/attempts/latest/matrix")
     scores = {each["name"]: each["weight"] for each in cast("list[dict[str, object]]", matrix["scorers"])}
@@ -73,7 +73,7 @@ def test_the_matrix_of_a_placed_pod_has_predicates_and_priorities(server: Runnin
     visitor.shoot("classic-pod-placed-390")
 
 
-def test_a_waiting_pod_has_the_words_of_1_16(server: Running, visit: Visit) -> None:
+def test_a_pending_pod_shows_the_1_16_message(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(WAITING)
     reported = server.get(WAITING.removeprefix("/ui"))
@@ -86,7 +86,7 @@ def test_a_waiting_pod_has_the_words_of_1_16(server: Running, visit: Visit) -> N
     visitor.shoot("classic-pod-waiting-390")
 
 
-def test_another_policy_decides_at_once(server: Running, visit: Visit) -> None:
+def test_a_new_policy_is_validated_and_applied(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/config")
     visitor.page.get_by_role("button", name="Load default", exact=True).click()

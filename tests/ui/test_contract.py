@@ -22,13 +22,13 @@ FOLDER = Path(__file__).resolve().parents[2]
 STATIC = FOLDER / "src" / "bayplan" / "ui" / "static"
 
 
-def test_the_declarations_of_the_page_and_the_document_are_those_of_the_structs() -> None:
+def test_generated_types_and_openapi_document_are_current() -> None:
     command = [sys.executable, str(FOLDER / "scripts" / "make_page_types.py"), "--check"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_lock_file_of_the_checkers_names_no_address_and_every_digest() -> None:
+def test_the_lock_file_has_digests_and_no_urls() -> None:
     lock = json.loads((FOLDER / "scripts" / "page" / "package-lock.json").read_text(encoding="utf-8"))
     assert "://" not in json.dumps(lock)
     packages = {name: facts for name, facts in lock["packages"].items() if name}
@@ -36,7 +36,7 @@ def test_the_lock_file_of_the_checkers_names_no_address_and_every_digest() -> No
     assert {"node_modules/typescript", "node_modules/eslint"} <= packages.keys()
 
 
-def test_the_types_hold_everything_that_the_page_asks_for() -> None:
+def test_the_page_only_requests_documented_operations() -> None:
     source = "".join(path.read_text(encoding="utf-8") for path in STATIC.rglob("*.js"))
     asked = {("GET", path) for path in re.findall(r'\b(?:get|apiAddress)\(\s*"(/[^"]*)"', source)}
     asked |= {(method, path) for method, path in re.findall(r'\bput\(\s*"([A-Z]+) (/[^"]*)"', source)}
@@ -70,7 +70,7 @@ NOT_MADE_UP = {
 
 
 @pytest.mark.parametrize("status", ["placed", "waiting", "gated"])
-def test_the_made_up_service_keeps_to_the_contract(status: str) -> None:
+def test_responses_of_the_fake_service_match_the_contract(status: str) -> None:
     cluster = FakeCluster(10, 60)
     pod = next(each for each in cluster.pods if each.status == status)
     names = {"namespace": pod.namespace, "attempt": "latest"}
@@ -101,7 +101,7 @@ def test_the_made_up_service_keeps_to_the_contract(status: str) -> None:
         pytest.param("/what-if", '{"changes": ["drain=a"]}', id="a what-if"),
     ],
 )
-def test_what_is_written_to_the_made_up_service_is_answered_by_the_contract(path: str, body: str) -> None:
+def test_responses_to_writes_of_the_fake_service_match_the_contract(path: str, body: str) -> None:
     async def test() -> None:
         transport = httpx.ASGITransport(app=FakeService(FakeCluster(10, 60)))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
@@ -110,7 +110,7 @@ def test_what_is_written_to_the_made_up_service_is_answered_by_the_contract(path
     asyncio.run(test())
 
 
-def test_its_stream_keeps_to_the_contract() -> None:
+def test_frames_of_the_fake_service_match_the_contract() -> None:
     service = FakeService(FakeCluster(10, 60), changes=10)
     for topic in TOPICS:
         name = topic.format(metric="cpu", namespace="default", name="a")

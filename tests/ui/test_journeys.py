@@ -22,7 +22,7 @@ def figure(text: str) -> int:
 
 
 @pytest.mark.parametrize("size", ["10", "5000"])
-def test_the_overview_says_what_the_service_says(size: str, fakes: Fakes, visit: Visit) -> None:
+def test_the_overview_shows_the_counts_of_the_service(size: str, fakes: Fakes, visit: Visit) -> None:
     service, url = fakes(size)
     visitor = visit(url)
     visitor.go("/")
@@ -34,7 +34,7 @@ def test_the_overview_says_what_the_service_says(size: str, fakes: Fakes, visit:
 
 
 @pytest.mark.parametrize("size", ["10", "5000"])
-def test_from_a_reason_to_a_node_and_back_twice(size: str, fakes: Fakes, visit: Visit) -> None:
+def test_a_reason_leads_to_pods_a_cell_and_a_node_and_back(size: str, fakes: Fakes, visit: Visit) -> None:
     _service, url = fakes(size)
     visitor = visit(url)
     visitor.go("/ui/")
@@ -67,7 +67,7 @@ def test_from_a_reason_to_a_node_and_back_twice(size: str, fakes: Fakes, visit: 
     expect(visitor.page.locator(".chip")).to_contain_text("Insufficient cpu")
 
 
-def test_searching_among_fifty_thousand_gives_an_address_to_share(fakes: Fakes, visit: Visit) -> None:
+def test_a_search_among_fifty_thousand_pods_has_a_shareable_url(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("5000")
     visitor = visit(url)
     visitor.go("/ui/pods")
@@ -87,7 +87,7 @@ def test_searching_among_fifty_thousand_gives_an_address_to_share(fakes: Fakes, 
     assert friend.test("search-pods").input_value() == "trainer"
 
 
-def test_the_table_is_a_window_on_all_rows(fakes: Fakes, visit: Visit) -> None:
+def test_the_pod_table_renders_only_visible_rows(fakes: Fakes, visit: Visit) -> None:
     _, url = fakes("5000")
     visitor = visit(url)
     visitor.go("/ui/pods")
@@ -107,7 +107,7 @@ def test_the_table_is_a_window_on_all_rows(fakes: Fakes, visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("size", ["10", "5000"])
-def test_the_matrix_of_a_placed_pod_is_that_of_the_service(size: str, fakes: Fakes, visit: Visit) -> None:
+def test_the_matrix_of_a_placed_pod_matches_the_service(size: str, fakes: Fakes, visit: Visit) -> None:
     service, url = fakes(size)
     pod = next(each for each in service.cluster.pods if each.status == "placed")
     visitor = visit(url)
@@ -130,7 +130,7 @@ def test_the_matrix_of_a_placed_pod_is_that_of_the_service(size: str, fakes: Fak
     expect(visitor.page.locator(".matrix-group").first).to_contain_text("1 of")
 
 
-def test_attempts_are_stepped_by_keys(fakes: Fakes, visit: Visit) -> None:
+def test_bracket_keys_switch_between_attempts(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("10")
     pod = max(service.cluster.pods, key=lambda each: each.attempts)
     visitor = visit(url)
@@ -143,7 +143,7 @@ def test_attempts_are_stepped_by_keys(fakes: Fakes, visit: Visit) -> None:
     assert "attempt=" not in visitor.place
 
 
-def test_preemption_names_victims_and_why_others_lost(fakes: Fakes, visit: Visit) -> None:
+def test_preemption_shows_victims_and_why_candidates_lost(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("10")
     pod = next(each for each in service.cluster.pods if each.status == "waiting")
     visitor = visit(url)
@@ -153,7 +153,7 @@ def test_preemption_names_victims_and_why_others_lost(fakes: Fakes, visit: Visit
     expect(visitor.test("candidate").first).to_contain_text("more violated budgets")
 
 
-def test_one_node_is_still_a_full_page(visit: Visit) -> None:
+def test_a_one_node_cluster_has_complete_pages(visit: Visit) -> None:
     with served(FakeService(FakeCluster(1, 3))) as url:
         visitor = visit(url)
         visitor.go("/ui/")
@@ -164,7 +164,7 @@ def test_one_node_is_still_a_full_page(visit: Visit) -> None:
         assert visitor.page.locator(".mrow:not([hidden])").count() == 1
 
 
-def test_a_wrong_configuration_is_marked_and_kept(fakes: Fakes, visit: Visit) -> None:
+def test_an_invalid_configuration_is_marked_and_survives_navigation(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/config")
     editor = visitor.test("editor")
@@ -185,7 +185,7 @@ def test_a_wrong_configuration_is_marked_and_kept(fakes: Fakes, visit: Visit) ->
     expect(visitor.test("apply")).to_be_enabled()
 
 
-def test_fifty_pods_from_a_template_and_a_refusal_that_keeps_the_text(fakes: Fakes, visit: Visit) -> None:
+def test_fifty_pods_are_created_and_a_refused_text_stays_in_the_editor(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/new?kind=Pod")
     visitor.test("count").fill("50")
@@ -199,7 +199,7 @@ def test_fifty_pods_from_a_template_and_a_refusal_that_keeps_the_text(fakes: Fak
     assert visitor.test("editor").input_value() == text
 
 
-def test_the_timeline_by_keys(fakes: Fakes, visit: Visit) -> None:
+def test_the_timeline_is_controlled_by_keys_and_dragging(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("5000")[1])
     visitor.go("/ui/timeline?at=1042")
     expect(visitor.test("decision-number")).to_contain_text("Decision 1,042 of")
@@ -220,7 +220,7 @@ def test_the_timeline_by_keys(fakes: Fakes, visit: Visit) -> None:
     assert visitor.place.startswith("/ui/pods/")
 
 
-def test_the_palette_finds_pods_nodes_and_pages(fakes: Fakes, visit: Visit) -> None:
+def test_the_palette_and_shortcuts_open_nodes_and_pages(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("5000")
     name = service.cluster.nodes[4321].name
     visitor = visit(url)
@@ -240,7 +240,7 @@ def test_the_palette_finds_pods_nodes_and_pages(fakes: Fakes, visit: Visit) -> N
     assert visitor.place == "/ui/keys"
 
 
-def test_the_heat_map_by_keys_and_pointer(fakes: Fakes, visit: Visit) -> None:
+def test_the_heat_map_is_operated_by_keyboard(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("5000")
     name = service.cluster.nodes[6].name
     visitor = visit(url)
@@ -259,7 +259,7 @@ def test_the_heat_map_by_keys_and_pointer(fakes: Fakes, visit: Visit) -> None:
     assert "in 3 groups" in str(visitor.test("cells").get_attribute("aria-label"))
 
 
-def test_names_of_any_kind_stay_text(visit: Visit) -> None:
+def test_hostile_names_are_rendered_as_text(visit: Visit) -> None:
     cluster = FakeCluster(10, 60, hostile=True)
     with served(FakeService(cluster)) as url:
         visitor = visit(url)
@@ -275,7 +275,7 @@ def test_names_of_any_kind_stay_text(visit: Visit) -> None:
         assert visitor.page.title() != "1"
 
 
-def test_a_server_that_comes_back_is_noticed(visit: Visit) -> None:
+def test_the_page_reconnects_to_a_restarted_server(visit: Visit) -> None:
     cluster = FakeCluster(10, 60)
     service = FakeService(cluster, changes=4)
     with served(service) as url:
@@ -294,7 +294,7 @@ def test_a_server_that_comes_back_is_noticed(visit: Visit) -> None:
         visitor.still()
 
 
-def test_eight_tabs_live_at_once(visit: Visit) -> None:
+def test_eight_tabs_receive_live_updates(visit: Visit) -> None:
     service = FakeService(FakeCluster(200, 2000), changes=40)
     with served(service) as url:
         visitor = visit(url)
@@ -306,7 +306,7 @@ def test_eight_tabs_live_at_once(visit: Visit) -> None:
             expect(tab.locator("h1")).to_contain_text("200 nodes")
 
 
-def test_an_error_says_what_and_offers_a_way_on(fakes: Fakes, visit: Visit) -> None:
+def test_an_error_page_links_to_all_pods(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1], expected=("404",))
     visitor.go("/ui/pods/no/such")
     expect(visitor.test("error")).to_be_visible()
@@ -316,7 +316,7 @@ def test_an_error_says_what_and_offers_a_way_on(fakes: Fakes, visit: Visit) -> N
     assert visitor.place == "/ui/pods"
 
 
-def test_nothing_is_asked_of_other_hosts_and_little_of_this_one(fakes: Fakes, visit: Visit) -> None:
+def test_a_page_sends_at_most_six_requests(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("5000")
     visitor = visit(url)
     for path in ("/ui/", "/ui/nodes", "/ui/pods", "/ui/queue"):
@@ -326,7 +326,7 @@ def test_nothing_is_asked_of_other_hosts_and_little_of_this_one(fakes: Fakes, vi
         assert len(asked) <= 6, asked
 
 
-def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes: Fakes, visit: Visit) -> None:
+def test_compared_matrices_scroll_together_with_aligned_rows(fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("5000")
     pod = next(each for each in service.cluster.pods if each.status == "placed")
     visitor = visit(url)
@@ -372,7 +372,7 @@ def test_two_matrices_share_one_scroll_and_have_the_same_node_in_each_row(fakes:
         pytest.param("/pods/{pod}?tab=events", ["/pods/{pod}"], id="a tab of a pod"),
     ],
 )
-def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
+def test_early_requests_are_used_by_the_page_without_duplicates(
     path: str, want: list[str], fakes: Fakes, visit: Visit
 ) -> None:
     service, url = fakes("5000")
@@ -386,7 +386,7 @@ def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
     assert visitor.page.evaluate("prefetched.size") == 0
 
 
-def test_an_early_answer_that_nobody_took_is_not_shown_on_another_page(fakes: Fakes, visit: Visit) -> None:
+def test_an_unused_early_response_is_discarded_on_navigation(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/")
     # So few nodes are not drawn as cells there.
@@ -405,7 +405,7 @@ def test_an_early_answer_that_nobody_took_is_not_shown_on_another_page(fakes: Fa
         pytest.param("http://other.example/packed/", "http://other.example/packed", id="another server behind a path"),
     ],
 )
-def test_a_pod_is_opened_in_the_run_that_it_is_compared_with(run: str, want: str, fakes: Fakes, visit: Visit) -> None:
+def test_compare_link_opens_the_pod_in_the_other_run(run: str, want: str, fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("10")
     pod = next(each for each in service.cluster.pods if each.status == "placed")
     visitor = visit(url)

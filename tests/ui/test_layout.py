@@ -57,7 +57,7 @@ def open_at(visit: Visit, cloud: Cloud, path: str, width: str = "wide") -> Visit
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_cell_panel_shows_its_values(width: str, cloud: Cloud, visit: Visit) -> None:
+def test_the_cell_panel_shows_its_values_without_overflow(width: str, cloud: Cloud, visit: Visit) -> None:
     matrix = cloud.server.get(f"/pods/{cloud.names.placed}/attempts/latest/matrix?form=columns")
     nodes = cast("dict[str, list[str]]", matrix["rows"])["node"]
     node = next(name for name in nodes if name.endswith(EKS_DOMAIN) and name != matrix["winner"])
@@ -93,19 +93,19 @@ def test_the_cell_panel_shows_its_values(width: str, cloud: Cloud, visit: Visit)
         "what-if-weight",
     ],
 )
-def test_a_name_is_cut_once_at_most(page: str, width: str, cloud: Cloud, visit: Visit) -> None:
+def test_names_are_shortened_at_most_once(page: str, width: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), width)
     assert visitor.page.locator(".name").count() > 1
     assert visitor.page.evaluate(OVERFLOWING) == []
 
 
-def test_names_are_whole_where_there_is_room(cloud: Cloud, visit: Visit) -> None:
+def test_names_are_shown_in_full_if_there_is_room(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, WAITING)
     expect(visitor.page.locator(".mrow:not([hidden])").first).to_be_visible()
     assert visitor.page.evaluate(SHORTENED) == 0
 
 
-def test_a_domain_that_all_nodes_have_stands_once(visit: Visit) -> None:
+def test_a_common_domain_is_shown_once_in_the_matrix_head(visit: Visit) -> None:
     with served(FakeService(FakeCluster(10, 60, name=eks_name))) as url:
         visitor = visit(url)
         visitor.page.set_viewport_size({"width": 1024, "height": 768})
@@ -142,7 +142,7 @@ def test_a_page_is_accessible_on_a_phone(page: str, cloud: Cloud, visit: Visit) 
     assert visitor.violations() == []
 
 
-def test_a_shortened_name_is_selected_and_copied_as_a_whole(cloud: Cloud, visit: Visit) -> None:
+def test_a_shortened_name_is_selected_and_copied_in_full(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods?status=placed")
     links = visitor.test("pod-table").locator(".grid-body a.name[href*='/nodes/']")
     link = links.filter(has=visitor.page.locator(".left-out")).first
@@ -156,14 +156,14 @@ def test_a_shortened_name_is_selected_and_copied_as_a_whole(cloud: Cloud, visit:
 
 
 @pytest.mark.parametrize(("width", "least"), [("wide", 5), ("phone", 1)])
-def test_a_matrix_keeps_its_scores_in_sight(width: str, least: int, cloud: Cloud, visit: Visit) -> None:
+def test_matrix_scores_are_visible(width: str, least: int, cloud: Cloud, visit: Visit) -> None:
     path = f"/ui/pods/{cloud.names.placed}" + (f"?cell={cloud.names.loser}.NodeResourcesFit" if width == "wide" else "")
     visitor = open_at(visit, cloud, path, width)
     expect(visitor.page.locator(".mrow.winner")).to_be_visible()
     assert visitor.page.evaluate(VISIBLE_SCORES) >= least
 
 
-def test_two_matrices_have_a_node_in_the_same_line(cloud: Cloud, visit: Visit) -> None:
+def test_the_first_rows_of_compared_matrices_are_aligned(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, f"/ui/compare/{cloud.names.moved}?a=now&b={cloud.names.fork}")
     rows = [visitor.page.get_by_role("grid", name=f"plugins in {side}").locator(".mrow").first for side in "AB"]
     a, b = (row.bounding_box() for row in rows)
@@ -173,7 +173,7 @@ def test_two_matrices_have_a_node_in_the_same_line(cloud: Cloud, visit: Visit) -
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_is_wider_than_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
+def test_pages_fit_the_width_of_a_phone(page: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui" + PAGES[page].format(**cloud.names._asdict()), "phone")
     assert visitor.page.evaluate("document.documentElement.scrollWidth") <= WIDTHS["phone"][0]
     outside = """() => [...document.querySelectorAll("main .panel, main .button, main h1")]
@@ -182,7 +182,7 @@ def test_no_page_is_wider_than_a_phone(page: str, cloud: Cloud, visit: Visit) ->
     assert visitor.page.evaluate(outside) == []
 
 
-def test_the_tables_of_a_timeline_fit_on_a_phone(cloud: Cloud, visit: Visit) -> None:
+def test_the_timeline_table_fits_on_a_phone(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/timeline", "phone")
     table = visitor.test("around")
     expect(table.locator("tbody tr").first).to_be_visible()
@@ -190,7 +190,7 @@ def test_the_tables_of_a_timeline_fit_on_a_phone(cloud: Cloud, visit: Visit) -> 
 
 
 @pytest.mark.parametrize("path", ["placed", "waiting"])
-def test_the_matrix_is_in_sight_on_a_phone(path: str, cloud: Cloud, visit: Visit) -> None:
+def test_six_matrix_rows_are_visible_on_a_phone(path: str, cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, WAITING if path == "waiting" else f"/ui/pods/{cloud.names.placed}", "phone")
     expect(visitor.page.locator(".mrow:not([hidden])").nth(7)).to_be_visible()
     bottoms = visitor.page.locator(".mrow:not([hidden])").evaluate_all(
@@ -199,7 +199,7 @@ def test_the_matrix_is_in_sight_on_a_phone(path: str, cloud: Cloud, visit: Visit
     assert sum(bottom <= WIDTHS["phone"][1] for bottom in bottoms) >= 6
 
 
-def test_the_heading_of_the_pods_counts_them_also_after_the_first_frame(cloud: Cloud, visit: Visit) -> None:
+def test_the_pod_heading_is_correct_after_the_first_frame(cloud: Cloud, visit: Visit) -> None:
     counts = cast("dict[str, int]", cloud.server.get("/overview")["counts"])
     visitor = open_at(visit, cloud, "/ui/pods")
     visitor.page.wait_for_function("() => performance.getEntriesByName('frame pods').length > 0")
@@ -207,7 +207,7 @@ def test_the_heading_of_the_pods_counts_them_also_after_the_first_frame(cloud: C
     assert visitor.verdict.startswith(f"{counts['pods']} pods: {counts['waiting']} are pending")
 
 
-def test_waiting_pods_come_first(cloud: Cloud, visit: Visit) -> None:
+def test_pending_pods_are_listed_first(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods")
     statuses = visitor.test("pod-table").locator(".grid-body .grid-row:not([hidden]) .badge").all_inner_texts()
     words = [re.sub(r"\W", "", text) for text in statuses]
@@ -222,14 +222,14 @@ def test_waiting_pods_come_first(cloud: Cloud, visit: Visit) -> None:
     expect(visitor.test("pod-table").locator(".grid-body .badge").first).to_contain_text("placed")
 
 
-def test_an_imported_pod_shows_how_it_would_be_scheduled(cloud: Cloud, visit: Visit) -> None:
+def test_an_imported_pod_shows_a_hypothetical_attempt(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods/legacy/legacy-billing-6f5d4c7b8-2xk9q")
     expect(visitor.test("hypothetical")).to_contain_text("This is how the pod would be scheduled now.")
     expect(visitor.page.locator(".mrow.winner")).to_have_count(1)
     expect(visitor.page.get_by_role("button", name="Retry now")).to_have_count(0)
 
 
-def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit) -> None:
+def test_a_pod_with_an_unconfigured_scheduler_shows_its_name(cloud: Cloud, visit: Visit) -> None:
     why = 'no scheduler named "volcano" is configured'
     visitor = open_at(visit, cloud, f"/ui/pods?reason={why}")
     rows = visitor.test("pod-table").locator(".grid-body .grid-row:not([hidden])")
@@ -242,7 +242,7 @@ def test_a_pod_of_an_unconfigured_scheduler_names_it(cloud: Cloud, visit: Visit)
     expect(visitor.page.get_by_role("button", name="Retry now")).to_have_count(0)
 
 
-def test_only_waiting_pods_of_a_selection_are_scheduled_again(cloud: Cloud, visit: Visit) -> None:
+def test_retry_is_enabled_only_for_pending_pods(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/pods?q=legacy-billing")
     again = visitor.test("action-bar").get_by_role("button", name="Retry now")
     visitor.page.get_by_role("checkbox").first.check()
@@ -253,7 +253,7 @@ def test_only_waiting_pods_of_a_selection_are_scheduled_again(cloud: Cloud, visi
     expect(visitor.test("notice-ok")).to_contain_text("Schedule 1 pod again: done.")
 
 
-def test_an_import_from_a_file_is_over_when_it_is_done(cloud: Cloud, visit: Visit) -> None:
+def test_a_finished_file_import_is_shown_as_done(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/sources")
     assert visitor.verdict == "Imported dump.yaml"
     expect(visitor.page.locator("section .badge")).to_have_text("✓done")
@@ -261,7 +261,7 @@ def test_an_import_from_a_file_is_over_when_it_is_done(cloud: Cloud, visit: Visi
     expect(visitor.page.get_by_role("link", name="Imported dump.yaml")).to_be_visible()
 
 
-def test_escape_closes_the_palette_and_leaves_no_hit(cloud: Cloud, visit: Visit) -> None:
+def test_escape_closes_the_palette_and_clears_its_results(cloud: Cloud, visit: Visit) -> None:
     visitor = open_at(visit, cloud, "/ui/settings")
     keyboard, entries = visitor.page.keyboard, visitor.page.locator(".palette-entry")
     keyboard.press("Control+k")

@@ -81,7 +81,7 @@ def address(path: str, cluster: FakeCluster) -> str:
 
 
 @pytest.mark.parametrize(("name", "size"), CASES)
-def test_a_page_stands(name: str, size: str, fakes: Fakes, visit: Visit) -> None:
+def test_a_page_renders_within_the_element_limit(name: str, size: str, fakes: Fakes, visit: Visit) -> None:
     service, url = fakes(size)
     visitor = visit(url)
     visitor.go(address(PAGES[name], service.cluster))
@@ -122,7 +122,7 @@ def test_a_page_is_accessible(name: str, theme: str, fakes: Fakes, visit: Visit)
 
 
 @pytest.mark.parametrize("name", ["overview", "nodes", "pods", "pod-placed", "queue", "timeline", "config"])
-def test_a_page_loses_nothing_on_a_narrow_screen(name: str, fakes: Fakes, visit: Visit) -> None:
+def test_a_page_fits_on_a_narrow_screen(name: str, fakes: Fakes, visit: Visit) -> None:
     service, url = fakes("10")
     visitor = visit(url)
     visitor.page.set_viewport_size({"width": 1024, "height": 768})
@@ -136,7 +136,7 @@ def test_a_page_loses_nothing_on_a_narrow_screen(name: str, fakes: Fakes, visit:
     assert visitor.page.locator("h1").is_visible()
 
 
-def test_the_theme_that_was_chosen_is_there_before_the_first_paint(fakes: Fakes, visit: Visit) -> None:
+def test_the_selected_theme_is_applied_before_the_first_paint(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/settings")
     visitor.page.click("[aria-label=Theme] [data-value=dark]")
@@ -148,7 +148,7 @@ def test_the_theme_that_was_chosen_is_there_before_the_first_paint(fakes: Fakes,
     assert visitor.page.evaluate(ground) == "rgb(15, 19, 24)"
 
 
-def test_the_theme_follows_the_system_until_one_is_chosen(fakes: Fakes, visit: Visit) -> None:
+def test_the_theme_follows_the_system_until_one_is_selected(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/timeline")
     page, ground = visitor.page, "getComputedStyle(document.documentElement).backgroundColor"
@@ -164,7 +164,7 @@ def test_the_theme_follows_the_system_until_one_is_chosen(fakes: Fakes, visit: V
     page.wait_for_function(f"() => {ground} === 'rgb(251, 251, 250)'")
 
 
-def test_a_browser_that_keeps_nothing_for_us_shows_everything_nevertheless(fakes: Fakes, visit: Visit) -> None:
+def test_the_page_works_without_browser_storage(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     page = visitor.page
     page.add_init_script("""for (const name of ["localStorage", "sessionStorage"])

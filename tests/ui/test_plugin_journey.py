@@ -50,7 +50,7 @@ def edit(file: Path, old: str, new: str) -> None:
     file.write_text(text.replace(old, new))
 
 
-def test_gang_is_developed_live(server: Running, file: Path, visit: Visit) -> None:
+def test_a_plugin_is_edited_and_reloaded_on_a_running_server(server: Running, file: Path, visit: Visit) -> None:
     visitor = visit(server.url, expected=("422", "400"))
     visitor.go("/ui/pods/default/blue-5")
     cells = visitor.page.locator(".mrow:not([hidden]) .mcell[data-column]")

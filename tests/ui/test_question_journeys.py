@@ -39,7 +39,7 @@ def fork_names(server: Running) -> list[str]:
     return [fork["name"] for fork in cast("list[dict[str, str]]", server.get("/forks")["items"])]
 
 
-def test_a_waiting_pod_is_unblocked_in_a_fork(server: Running, visit: Visit) -> None:
+def test_a_suggestion_for_a_pending_pod_is_tried_in_a_fork(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/pods/default/{WAITS}")
     visitor.test("tab-unblock").click()
@@ -56,7 +56,7 @@ def test_a_waiting_pod_is_unblocked_in_a_fork(server: Running, visit: Visit) -> 
     visitor.shoot("real-unblock-fork")
 
 
-def test_what_would_turn_a_node_is_one_click_from_its_cell(server: Running, visit: Visit) -> None:
+def test_a_matrix_cell_links_to_the_changes_for_its_node(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/pods/default/{WAITS}?cell={cloud_name(1)}.NodeAffinity")
     visitor.test("node-rules-of").click()
@@ -66,7 +66,7 @@ def test_what_would_turn_a_node_is_one_click_from_its_cell(server: Running, visi
     expect(visitor.test("cell-panel")).to_be_visible()
 
 
-def test_capacity_is_one_click_from_a_workload(server: Running, visit: Visit) -> None:
+def test_a_workload_links_to_its_capacity(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/workloads/deployment/default/front")
     visitor.test("capacity").click()
@@ -82,7 +82,7 @@ def test_capacity_is_one_click_from_a_workload(server: Running, visit: Visit) ->
     expect(visitor.page.locator("h1")).to_contain_text("more mixes of 2 deployment/default/front")
 
 
-def test_unblock_and_capacity_are_one_click_from_a_node(server: Running, visit: Visit) -> None:
+def test_a_node_links_to_unblock_and_capacity(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/nodes/{cloud_name(1)}")
     visitor.test("unblock").click()
@@ -95,7 +95,7 @@ def test_unblock_and_capacity_are_one_click_from_a_node(server: Running, visit: 
     expect(visitor.page.locator("h1")).to_contain_text("more copies of deployment/default/front")
 
 
-def test_the_difference_appears_is_kept_downloaded_and_discarded(server: Running, visit: Visit) -> None:
+def test_a_what_if_is_extended_stored_downloaded_and_discarded(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go(f"/ui/nodes/{cloud_name(1)}")
     visitor.test("what-if-menu").locator("summary").click()
@@ -132,7 +132,7 @@ def test_the_difference_appears_is_kept_downloaded_and_discarded(server: Running
     assert len(cast("list[object]", server.get("/nodes")["items"])) == 6, "nothing of it has happened"
 
 
-def test_another_weight_moves_pods_only_if_they_are_scheduled_again(server: Running, visit: Visit) -> None:
+def test_a_disabled_plugin_moves_pods_only_if_they_are_rescheduled(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/what-if?changes=disable%3DNodeResourcesFit")
     expect(visitor.page.locator("h1")).to_contain_text("o difference")
@@ -143,7 +143,7 @@ def test_another_weight_moves_pods_only_if_they_are_scheduled_again(server: Runn
     visitor.page.go_back()
 
 
-def test_an_edited_configuration_is_tried(server: Running, visit: Visit) -> None:
+def test_an_edited_configuration_opens_as_a_what_if(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/config")
     visitor.test("editor").fill(MOST_ALLOCATED)
@@ -157,7 +157,7 @@ def test_an_edited_configuration_is_tried(server: Running, visit: Visit) -> None
     expect(visitor.page.locator("h1")).to_contain_text("What if")
 
 
-def test_a_what_if_works_by_keyboard_alone(server: Running, visit: Visit) -> None:
+def test_a_what_if_is_operated_by_keyboard(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/")
     visitor.page.keyboard.press("g")
@@ -172,7 +172,7 @@ def test_a_what_if_works_by_keyboard_alone(server: Running, visit: Visit) -> Non
     expect(visitor.page.locator("h1")).to_contain_text("pods")
 
 
-def test_a_change_that_can_not_be_says_why(server: Running, visit: Visit) -> None:
+def test_an_invalid_change_shows_an_error_and_can_be_removed(server: Running, visit: Visit) -> None:
     visitor = visit(server.url, expected=("422",))
     visitor.go("/ui/what-if?changes=drain%3Dno-such-node")
     expect(visitor.test("error")).to_contain_text("no-such-node")
@@ -180,14 +180,14 @@ def test_a_change_that_can_not_be_says_why(server: Running, visit: Visit) -> Non
     expect(visitor.test("error")).to_have_count(0)
 
 
-def test_an_imported_pod_has_hypothetical_scores(server: Running, visit: Visit) -> None:
+def test_an_imported_pod_shows_a_hypothetical_matrix(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/pods/default/legacy-billing-6f5d4c7b8-2xk9q")
     expect(visitor.test("hypothetical")).to_contain_text("would be scheduled now")
     expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(6)
 
 
-def test_causes_lead_from_the_overview_to_a_pod(server: Running, visit: Visit) -> None:
+def test_causes_on_the_overview_link_to_a_pod(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/")
     expect(visitor.test("causes")).to_contain_text("no node has the label disktype=nvme")
@@ -197,7 +197,7 @@ def test_causes_lead_from_the_overview_to_a_pod(server: Running, visit: Visit) -
     assert visitor.place == f"/ui/pods/default/{WAITS}"
 
 
-def test_lanes_of_nodes_follow_the_axis_of_time(server: Running, visit: Visit) -> None:
+def test_node_lanes_are_shown_on_the_time_axis_only(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/timeline")
     lanes = visitor.test("node-lanes")
@@ -214,7 +214,7 @@ def test_lanes_of_nodes_follow_the_axis_of_time(server: Running, visit: Visit) -
     assert visitor.place.startswith("/ui/nodes/")
 
 
-def test_a_snapshot_brings_the_cluster_back(server: Running, visit: Visit) -> None:
+def test_snapshot_export_import_restore_and_reset_work(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/sources")
     visitor.test("snapshot-name").fill("before")

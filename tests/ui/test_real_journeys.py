@@ -51,7 +51,7 @@ def server(tmp_path: Path) -> Iterator[Running]:
         yield found
 
 
-def test_why_a_pod_waits_and_why_another_is_where_it_is(server: Running, visit: Visit) -> None:
+def test_pending_and_placed_pods_are_explained(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/")
     assert visitor.verdict == server.get("/waiting")["sentence"]
@@ -80,7 +80,7 @@ def test_why_a_pod_waits_and_why_another_is_where_it_is(server: Running, visit: 
     visitor.shoot("real-pod-placed-10")
 
 
-def test_a_valid_configuration_decides_at_once(server: Running, visit: Visit) -> None:
+def test_a_valid_configuration_is_applied_immediately(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/config")
     visitor.test("editor").fill(TOLERANT.replace("TaintToleration", "TaintTolerance").replace("disabled", "enabled"))
@@ -98,7 +98,7 @@ def test_a_valid_configuration_decides_at_once(server: Running, visit: Visit) ->
     expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
 
 
-def test_a_fork_with_another_configuration_is_compared(server: Running, visit: Visit) -> None:
+def test_a_fork_with_a_changed_configuration_is_compared(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/config")
     visitor.test("editor").fill(TOLERANT)
@@ -118,7 +118,7 @@ def test_a_fork_with_another_configuration_is_compared(server: Running, visit: V
     visitor.shoot("real-fork-matrices-10")
 
 
-def test_fifty_pods_are_created_and_a_refusal_keeps_the_text(server: Running, visit: Visit) -> None:
+def test_fifty_pods_are_created_and_a_refused_text_stays_in_the_editor(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/new?kind=Pod")
     visitor.test("count").fill("50")
@@ -152,7 +152,7 @@ def test_fifty_pods_are_created_and_a_refusal_keeps_the_text(server: Running, vi
         "gpu-node",
     ],
 )
-def test_the_server_takes_every_template(kind: str, real: Running, visit: Visit) -> None:
+def test_every_template_is_valid_for_the_server(kind: str, real: Running, visit: Visit) -> None:
     visitor = visit(real.url)
     query = f"kind={kind}" if kind[0].isupper() else f"template={kind}"
     visitor.go(f"/ui/new?{query}")
@@ -181,7 +181,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         "/settings",
     ],
 )
-def test_a_page_stands_on_the_real_service(path: str, real: Running, visit: Visit) -> None:
+def test_a_page_renders_on_the_real_service(path: str, real: Running, visit: Visit) -> None:
     visitor = visit(real.url)
     visitor.go(f"/ui{path}")
     assert visitor.verdict
@@ -197,7 +197,9 @@ def test_a_page_stands_on_the_real_service(path: str, real: Running, visit: Visi
         pytest.param("/compare/default/nobody", "default/nobody can't be compared", id="a pod in two runs"),
     ],
 )
-def test_what_is_not_there_is_said_first_with_a_way_on(path: str, want: str, real: Running, visit: Visit) -> None:
+def test_a_missing_object_is_named_in_the_heading_with_a_link(
+    path: str, want: str, real: Running, visit: Visit
+) -> None:
     visitor = visit(real.url, expected=("404",))
     visitor.go(f"/ui{path}")
     assert visitor.verdict == want
@@ -223,7 +225,7 @@ def test_a_node_is_cordoned_drained_and_deleted(server: Running, visit: Visit) -
     expect(visitor.page.locator("h1")).to_contain_text("9 nodes")
 
 
-def test_time_is_stopped_and_stepped(server: Running, visit: Visit) -> None:
+def test_the_clock_is_paused_and_stepped(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/ui/timeline")
     visitor.page.keyboard.press(" ")
@@ -244,7 +246,7 @@ def test_time_is_stopped_and_stepped(server: Running, visit: Visit) -> None:
     expect(visitor.test("pause")).to_have_attribute("aria-pressed", "false")
 
 
-def test_an_edit_that_comes_too_late_loses_nothing(server: Running, visit: Visit) -> None:
+def test_a_conflicting_edit_preserves_both_texts(server: Running, visit: Visit) -> None:
     visitor, other = visit(server.url, expected=("409",)), visit(server.url)
     for each in (visitor, other):
         each.go("/ui/objects/apps/v1/deployments/default/front?tab=edit")
@@ -260,7 +262,7 @@ def test_an_edit_that_comes_too_late_loses_nothing(server: Running, visit: Visit
     expect(visitor.page.locator(".badge.ok", has_text="saved")).to_be_visible()
 
 
-def test_preemption_is_told_with_its_victims(tmp_path: Path, visit: Visit) -> None:
+def test_preemption_shows_the_victim(tmp_path: Path, visit: Visit) -> None:
     with running(tmp_path, [node("only", "a", cpu="4"), pod("old", cpu="3")]) as server:
         visitor = visit(server.url)
         visitor.go("/ui/new?template=urgent")
@@ -272,7 +274,7 @@ def test_preemption_is_told_with_its_victims(tmp_path: Path, visit: Visit) -> No
         visitor.shoot("real-preemption-1")
 
 
-def test_a_plugin_is_reloaded_and_says_when_it_raises(tmp_path: Path, visit: Visit) -> None:
+def test_a_plugin_is_reloaded_and_its_exceptions_are_shown(tmp_path: Path, visit: Visit) -> None:
     file = tmp_path / "whim.py"
     file.write_text(PLUGIN.format(line="return 7"))
     with running(tmp_path, ten_nodes(), "--plugin", f"{file}:Whim") as server:
@@ -298,7 +300,7 @@ def test_a_plugin_is_reloaded_and_says_when_it_raises(tmp_path: Path, visit: Vis
         expect(visitor.test("column-Whim")).to_contain_text("raised")
 
 
-def test_a_killed_server_is_waited_for(tmp_path: Path, visit: Visit) -> None:
+def test_the_page_reconnects_to_a_killed_server(tmp_path: Path, visit: Visit) -> None:
     with running(tmp_path, ten_nodes()) as server:
         port = int(server.url.rpartition(":")[2])
         visitor = visit(server.url)
@@ -312,7 +314,7 @@ def test_a_killed_server_is_waited_for(tmp_path: Path, visit: Visit) -> None:
         assert visitor.place == "/ui/pods?q=front"
 
 
-def test_an_empty_cluster_says_what_to_do_next(tmp_path: Path, visit: Visit) -> None:
+def test_an_empty_cluster_shows_the_next_steps(tmp_path: Path, visit: Visit) -> None:
     with running(tmp_path, [], settled=False) as server:
         visitor = visit(server.url)
         for path, verdict in (
@@ -327,7 +329,7 @@ def test_an_empty_cluster_says_what_to_do_next(tmp_path: Path, visit: Visit) -> 
             visitor.shoot(f"real-empty-{path.strip('/') or 'overview'}")
 
 
-def test_a_server_with_a_token_asks_for_it_once(tmp_path: Path, visit: Visit) -> None:
+def test_the_token_is_requested_once(tmp_path: Path, visit: Visit) -> None:
     with running(tmp_path, [], "--token", "sesame", settled=False) as server:
         visitor = visit(server.url, expected=("401", "WebSocket"))
         visitor.page.goto(f"{server.url}/ui/pods")

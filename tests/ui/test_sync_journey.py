@@ -86,7 +86,7 @@ def wait_for(is_so: Callable[[], bool], what: str) -> None:
     raise AssertionError(f"not within {PATIENCE_SECONDS} s: {what}")
 
 
-def test_two_that_follow_one_source_are_compared(followed: Followed, visit: Visit) -> None:
+def test_two_simulators_that_sync_one_source_are_compared(followed: Followed, visit: Visit) -> None:
     source, spread, packed = followed
     create_pods(source, 0, PODS)
     for each in (spread, packed):

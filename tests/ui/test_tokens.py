@@ -63,7 +63,7 @@ def lab(colour: Colour) -> Colour:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_can_be_read_on_its_ground(theme: str) -> None:
+def test_text_has_sufficient_contrast(theme: str) -> None:
     colours = themes()[theme]
     found = {(text, ground): contrast(colours[text], colours[ground]) for text, ground in PAIRS}
     assert {pair: round(value, 2) for pair, value in found.items() if value < READABLE} == {}
@@ -71,7 +71,7 @@ def test_text_can_be_read_on_its_ground(theme: str) -> None:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("sight", ["everybody", *SIGHTS])
-def test_steps_of_the_heat_map_differ_and_full_differs_most(theme: str, sight: str) -> None:
+def test_heat_map_steps_are_distinguishable(theme: str, sight: str) -> None:
     colours = themes()[theme]
     seen = np.eye(3) if sight == "everybody" else np.array(SIGHTS[sight])
     steps = [lab(seen @ colours[f"heat{step}"]) for step in range(5)]

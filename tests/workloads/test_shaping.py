@@ -36,36 +36,36 @@ def names(pods: list[TimedPod]) -> list[str]:
     return [each.pod.metadata.name for each in pods]
 
 
-def test_a_sample_has_its_share_of_the_pods_in_their_order() -> None:
+def test_a_sample_has_its_share_of_pods_in_order() -> None:
     found = shaping.sampled(PODS, 0.4, draw())
     assert len(found) == 4
     assert names(found) == sorted(names(found))
     assert shaping.sampled([], 0.4, draw()) == []
 
 
-def test_the_name_of_a_copy_is_none_that_a_pod_of_the_trace_has() -> None:
+def test_names_of_copies_do_not_collide_with_trace_pods() -> None:
     pods = [TimedPod(pod=make_pod(name).req(cpu="1").obj(), arrival_ns=0) for name in ("web", "web-2", "web-2-2")]
     found = names(shaping.inflated(pods, NODES, "cpu", 0.75, draw()))
     assert len(set(found)) == len(found) == 15
 
 
-def test_a_trace_is_inflated_with_copies_that_have_names_of_their_own() -> None:
+def test_a_trace_is_inflated_with_uniquely_named_copies() -> None:
     found = shaping.inflated(PODS, NODES, "cpu", 0.75, draw())
     assert len(found) == 15
     assert found[:10] == PODS
     assert len(set(names(found))) == 15
 
 
-def test_a_trace_is_deflated_by_leaving_pods_out() -> None:
+def test_a_trace_is_deflated_by_removing_pods() -> None:
     assert len(shaping.inflated(PODS, NODES, "cpu", 0.2, draw())) == 4
 
 
-def test_a_load_of_a_resource_that_nothing_requests_is_refused() -> None:
+def test_a_load_for_an_unrequested_resource_is_refused() -> None:
     with pytest.raises(InputError, match="none requested"):
         shaping.inflated(PODS, NODES, "nvidia.com/gpu", 1.3, draw())
 
 
-def test_poisson_arrivals_have_the_mean_interval_and_its_variation() -> None:
+def test_poisson_arrivals_have_exponential_gaps() -> None:
     gaps = np.diff(shaping.poisson_arrivals(20_000, 5 * SECOND, draw()))
     assert gaps.min() >= 0
     assert gaps.mean() == pytest.approx(5 * SECOND, rel=0.05)
@@ -82,7 +82,7 @@ def test_diurnal_arrivals_are_densest_in_the_first_half_of_a_period() -> None:
     assert np.diff(whole).mean() == pytest.approx(10 * SECOND, rel=0.05)
 
 
-def test_a_deletion_moves_along_with_its_arrival() -> None:
+def test_a_deletion_time_shifts_with_its_arrival_time() -> None:
     found = shaping.arriving(PODS, np.arange(10, dtype=np.int64) * 7 + 5)
     assert [each.arrival_ns for each in found] == [number * 7 + 5 for number in range(10)]
     assert found[0].gone_at_ns == 100 * SECOND + 5
@@ -100,11 +100,11 @@ def test_run_times_have_the_median_of_their_distribution(times: shaping.Times, m
     assert np.median(times) == pytest.approx(median * SECOND, rel=0.03)
 
 
-def test_observed_run_times_are_those_of_the_trace() -> None:
+def test_observed_run_times_are_drawn_from_the_trace() -> None:
     assert set(shaping.observed_times(PODS, 1000, draw())) == {each.run_time_ns for each in PODS}
 
 
-def test_pods_with_run_times_end_by_themselves() -> None:
+def test_pods_with_run_times_have_no_deletion_time() -> None:
     found = shaping.running(PODS, np.full(10, 3, dtype=np.int64))
     assert {(each.run_time_ns, each.gone_at_ns) for each in found} == {(3, None)}
 
@@ -120,7 +120,7 @@ def shape_file(folder: Path, text: str) -> Path:
     return path
 
 
-def test_the_same_seed_gives_the_same_trace_and_steps_have_streams_of_their_own(tmp_path: Path) -> None:
+def test_shaping_is_reproducible_and_steps_use_independent_random_streams(tmp_path: Path) -> None:
     trace = Trace(format="test", nodes=NODES, pods=PODS)
     both = "inflate: {resource: cpu, load: 0.9}\narrivals: {interval: 3s}\n"
     shape = read_shape(shape_file(tmp_path, both))
@@ -148,7 +148,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("text", "message"), [pytest.param(*case[1:], id=case[0]) for case in MISTAKES])
-def test_a_mistake_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_an_invalid_shape_is_refused_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     path = shape_file(tmp_path, text)
     with pytest.raises(InputError) as caught:
         read_shape(path)

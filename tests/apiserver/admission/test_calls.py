@@ -49,7 +49,7 @@ def config_map(name: str) -> Document:
     ],
 )
 @pytest.mark.parametrize("imported", [pytest.param(False, id="created"), pytest.param(True, id="imported")])
-def test_a_webhook_is_called_only_where_that_is_allowed(
+def test_webhooks_are_called_only_at_allowed_addresses(
     hooks: HookServer, allowed: tuple[str, ...], want: list[str], imported: bool
 ) -> None:
     hook = configuration(hooks, "/label", "Mutating")
@@ -62,7 +62,7 @@ def test_a_webhook_is_called_only_where_that_is_allowed(
     assert ("hooked" in made["metadata"]["labels"]) is bool(want)
 
 
-def test_other_requests_are_answered_while_a_webhook_takes_its_time(hooks: HookServer) -> None:
+def test_a_slow_webhook_does_not_block_other_requests(hooks: HookServer) -> None:
     with serving(webhooks=("loopback",)) as server:
         slow = configuration(hooks, "/slow", "Validating", timeoutSeconds=10)
         call(server, "POST", f"{CONFIGURATIONS}/validatingwebhookconfigurations", slow)
@@ -84,7 +84,7 @@ def test_other_requests_are_answered_while_a_webhook_takes_its_time(hooks: HookS
         assert answers == [201]
 
 
-def test_two_writers_are_asked_about_separately_and_none_overwrites_the_other(hooks: HookServer) -> None:
+def test_concurrent_patches_with_a_mutating_webhook_do_not_lose_updates(hooks: HookServer) -> None:
     with serving(webhooks=("loopback",)) as server:
         call(server, "POST", CONFIG_MAPS, config_map("shared"))
         counted = configuration(hooks, "/count", "Mutating", timeoutSeconds=10)

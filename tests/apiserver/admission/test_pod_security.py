@@ -38,25 +38,25 @@ def warnings(answer: Answer) -> list[str]:
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
-def test_checks_are_in_the_order_of_messages() -> None:
+def test_checks_are_unique_and_sorted_by_level_and_name() -> None:
     found = [(check.level, check.name) for check in CHECKS]
     assert found == sorted(set(found))
 
 
-def test_versions_of_a_check_ascend() -> None:
+def test_check_versions_are_sorted_ascending() -> None:
     for check in CHECKS:
         minors = [since for since, _ in check.versions]
         assert all(one < two for one, two in pairwise(minors)), check.name
 
 
-def test_only_restricted_checks_replace_others_and_those_are_of_the_baseline() -> None:
+def test_only_restricted_checks_replace_checks_and_only_baseline_ones() -> None:
     baseline = {check.name for check in CHECKS if check.level == BASELINE}
     assert {check.replaces for check in CHECKS if check.level == RESTRICTED} <= baseline | {""}
     assert {check.replaces for check in CHECKS if check.level == BASELINE} == {""}
 
 
 @pytest.mark.parametrize("spec", [{"hostPID": True}, {"hostUsers": False}, {"os": {"name": "windows"}}, {}])
-def test_a_version_after_the_newest_means_the_newest_and_restricted_refuses_no_less_than_baseline(
+def test_future_versions_use_the_latest_checks_and_restricted_includes_baseline(
     spec: Document,
 ) -> None:
     context = {"procMount": "Unmasked", "seccompProfile": {"type": "Unconfined"}, "capabilities": {"add": ["SYS_TIME"]}}
@@ -101,7 +101,7 @@ def test_a_version_after_the_newest_means_the_newest_and_restricted_refuses_no_l
         pytest.param({"enforce": "baseline", "enforce-version": "1.20"}, "baseline", "baseline", id="a wrong version"),
     ],
 )
-def test_labels_of_a_namespace_are_its_policy(labels: dict[str, str], enforce: str, warn: str) -> None:
+def test_namespace_labels_set_the_enforce_and_warn_levels(labels: dict[str, str], enforce: str, warn: str) -> None:
     """A level without a version stands for its latest."""
     levels = [LevelVersion(*f"{text}:latest".split(":")[:2]) for text in (enforce, warn)]
     assert policy_of({PREFIX + name: value for name, value in labels.items()}) == Policy(*levels)
@@ -117,14 +117,14 @@ def test_labels_of_a_namespace_are_its_policy(labels: dict[str, str], enforce: s
         pytest.param({f"{PREFIX}warn": "baseline"}, True, id="a level to warn of"),
     ],
 )  # fmt: skip
-def test_only_namespaces_with_a_level_are_policed(labels: dict[str, str], want: bool) -> None:
+def test_only_namespaces_with_an_enforce_or_warn_level_are_policed(labels: dict[str, str], want: bool) -> None:
     assert is_policed(labels) == want
 
 
 # --- the API ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_known_template_is_refused_as_soon_as_its_namespace_enforces_a_level() -> None:
+def test_a_cached_pod_template_is_rejected_once_its_namespace_enforces_a_level() -> None:
     client = Client()
     # From the third pod on, the bytes of the spec are known.
     assert [client.post(PODS, pod(f"p{number}", on_the_host)).status for number in range(4)] == [201] * 4
@@ -136,14 +136,14 @@ def test_a_known_template_is_refused_as_soon_as_its_namespace_enforces_a_level()
     assert client.post(PODS, pod("late", on_the_host)).status == 201
 
 
-def test_a_known_template_is_warned_of_each_time() -> None:
+def test_each_pod_of_a_cached_template_returns_the_warning() -> None:
     client = Client()
     label(client, warn="baseline")
     want = ['299 - "would violate PodSecurity \\"baseline:latest\\": host namespaces (hostPID=true)"']
     assert [warnings(client.post(PODS, pod(f"p{number}", on_the_host))) for number in range(4)] == [want] * 4
 
 
-def test_pods_of_another_cluster_are_not_refused() -> None:
+def test_copied_pods_are_exempt_from_pod_security() -> None:
     client = Client()
     label(client, enforce="restricted")
     resource = client.backend.registry.by_kind("v1", "Pod")
@@ -152,7 +152,7 @@ def test_pods_of_another_cluster_are_not_refused() -> None:
     assert client.get(f"{PODS}/p").status == 200
 
 
-def test_controllers_report_the_pods_that_a_namespace_refuses() -> None:
+def test_controllers_emit_failed_create_events_for_rejected_pods() -> None:
     world = World(nodes=1)
     label(world, enforce="baseline")
     template = {
@@ -180,7 +180,7 @@ def test_controllers_report_the_pods_that_a_namespace_refuses() -> None:
     assert world.patch(path, image, content_type=STRATEGIC).status == 403
 
 
-def test_a_namespace_checks_the_first_pods_of_all_controllers_and_at_most_3000_pods() -> None:
+def test_a_new_enforce_level_checks_at_most_3000_pods_and_one_pod_per_controller_first() -> None:
     client = Client()
     owner: Document = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "u", "controller": True}
 

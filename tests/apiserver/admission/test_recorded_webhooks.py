@@ -41,7 +41,7 @@ def hooks(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HookServer]:
         pytest.param("own_conversions", 29, id="conversion webhooks"),
     ],
 )
-def test_answers_are_those_of_a_real_api_server(hooks: HookServer, name: str, want: int) -> None:
+def test_webhook_answers_match_a_real_api_server(hooks: HookServer, name: str, want: int) -> None:
     text = gzip.decompress((RECORDED / f"{name}.jsonl.gz").read_bytes()).decode()
     recorded = re.search(r'"caBundle":"([A-Za-z0-9+/=]+)"', text)
     assert recorded is not None

@@ -39,7 +39,9 @@ def url(text: str) -> Document:
         pytest.param(["10.0.0.1:443=127.0.0.1:9"], url("https://10.0.0.1/x"), "127.0.0.1:9 https://10.0.0.1/x", id="a moved place"),
     ],
 )  # fmt: skip
-def test_a_call_goes_only_where_it_is_allowed(allowed: list[str], client: Document, want: str | None) -> None:
+def test_webhook_targets_are_limited_to_allowed_addresses(
+    allowed: list[str], client: Document, want: str | None
+) -> None:
     found = Targets(allowed).find(client)
     shown = None if found is None else f"{found.place} {found.url(1).partition('?')[0]}"
     assert shown == want

@@ -34,33 +34,33 @@ def warnings(expression: str, *rules: Document, **spec: object) -> list[str]:
         pytest.param("object.spec.strategy.rollingUpdate.maxSurge == 1", id="a number or a percentage"),
     ],
 )
-def test_expressions_that_fit_the_kind_give_no_warning(expression: str) -> None:
+def test_valid_expressions_return_no_warning(expression: str) -> None:
     assert warnings(expression) == []
 
 
-def test_an_unknown_field_is_reported_with_kind_and_place() -> None:
+def test_an_unknown_field_is_reported_with_kind_and_position() -> None:
     assert warnings("object.spec.replcas < 5") == [
         "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'replcas'\n"
         " | object.spec.replcas < 5\n | ...........^\n"
     ]
 
 
-def test_a_type_that_does_not_fit_is_reported() -> None:
+def test_a_type_mismatch_is_reported() -> None:
     (found,) = warnings("object.spec.replicas == 'a'")
     assert "found no matching overload for '_==_' applied to '(int, string)'" in found
 
 
-def test_each_matched_kind_is_checked() -> None:
+def test_every_matched_kind_is_type_checked() -> None:
     (found,) = warnings("object.spec.replicas < 5", APPS, CORE)
     assert found.startswith("/v1, Kind=Pod: ERROR")
     assert "Deployment" not in found
 
 
-def test_rules_with_wildcards_are_not_checked() -> None:
+def test_rules_with_wildcards_are_not_type_checked() -> None:
     assert warnings("object.nope", {**APPS, "apiGroups": ["*"]}) == []
 
 
-def test_variables_have_the_types_of_their_expressions() -> None:
+def test_variables_have_the_type_of_their_expression() -> None:
     variables = [{"name": "count", "expression": "object.spec.replicas"}]
     assert warnings("variables.count < 5", variables=variables) == []
     assert "int, string" in warnings("variables.count == 'a'", variables=variables)[0]

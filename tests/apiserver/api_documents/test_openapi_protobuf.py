@@ -75,7 +75,7 @@ def entries(data: bytes) -> dict[str, bytes]:
         pytest.param("application/yaml", 406, JSON, id="what is not served"),
     ],
 )
-def test_the_form_is_what_the_client_accepts(accept: str, status: int, content_type: str) -> None:
+def test_the_accept_header_selects_the_content_type(accept: str, status: int, content_type: str) -> None:
     answer = asked(accept)
     assert answer.status == status
     if status == 200:
@@ -84,7 +84,7 @@ def test_the_form_is_what_the_client_accepts(accept: str, status: int, content_t
         assert answer.body == b""
 
 
-def test_the_message_holds_what_the_json_holds() -> None:
+def test_the_protobuf_message_contains_the_same_definitions_and_paths_as_the_json() -> None:
     document = msgspec.json.decode(asked(JSON).body)
     message = fields(asked(OLD).body)
     assert message[1] == [b"2.0"]
@@ -105,7 +105,7 @@ def test_the_message_holds_what_the_json_holds() -> None:
     )
 
 
-def test_a_member_without_a_field_is_a_bug() -> None:
+def test_encoding_an_unknown_member_raises_key_error() -> None:
     wrong: Document = {"swagger": "2.0", "nonsense": 1}
     with pytest.raises(KeyError):
         encode_openapi(wrong)

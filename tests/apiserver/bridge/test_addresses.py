@@ -33,7 +33,7 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": name}, "spec": {"containers": containers, **spec}}
 
 
-def test_a_node_gets_what_its_manifest_leaves_out() -> None:
+def test_missing_node_addresses_pod_cidrs_and_info_are_filled_in() -> None:
     world = World()
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     for document in (node("bare"), node("ready", status=ready)):
@@ -56,7 +56,7 @@ def test_a_node_gets_what_its_manifest_leaves_out() -> None:
     assert len(seen) == 4, "no address twice"
 
 
-def test_what_a_node_says_of_itself_stays() -> None:
+def test_reported_node_addresses_cidrs_and_conditions_are_preserved() -> None:
     world = World()
     said: dict[str, Any] = {
         "addresses": [{"type": "InternalIP", "address": "192.168.7.7"}],
@@ -85,7 +85,7 @@ def test_what_a_node_says_of_itself_stays() -> None:
         pytest.param("99999999", 16, id="never more than a /16"),
     ],
 )
-def test_a_pod_cidr_has_room_for_the_pods_of_its_node(pods: str, want: int) -> None:
+def test_a_pod_cidr_is_large_enough_for_the_pod_capacity(pods: str, want: int) -> None:
     world = World()
     world.post(NODES, node("n", pods=pods))
     world.run()
@@ -117,7 +117,7 @@ def test_running_pods_have_addresses_and_container_statuses() -> None:
     assert {each["qosClass"] for each in status.values()} == {"BestEffort"}
 
 
-def test_no_two_pods_of_a_node_have_one_address_and_that_of_a_finished_one_is_free() -> None:
+def test_pod_ips_are_unique_per_node_and_reused_after_deletion() -> None:
     world = World()
     world.post(NODES, node("n", podCIDR="10.9.0.0/29", podCIDRs=["10.9.0.0/29"]))
     world.run()
@@ -135,7 +135,7 @@ def test_no_two_pods_of_a_node_have_one_address_and_that_of_a_finished_one_is_fr
     assert shown(world, f"{PODS}/late")["status"]["podIP"] == addresses[gone]
 
 
-def test_a_pod_that_came_running_keeps_its_address_and_others_get_different_ones() -> None:
+def test_a_running_pod_preserves_its_ip_and_new_pods_get_other_ips() -> None:
     world = World()
     world.post(NODES, node("n", podCIDR="10.9.0.0/24", podCIDRs=["10.9.0.0/24"]))
     world.post(PODS, pod("old", nodeName="n"))
@@ -148,7 +148,7 @@ def test_a_pod_that_came_running_keeps_its_address_and_others_get_different_ones
     assert shown(world, f"{PODS}/new")["status"]["podIP"] == "10.9.0.3"
 
 
-def test_a_restart_gives_no_address_twice() -> None:
+def test_addresses_stay_unique_after_a_restart() -> None:
     world = World(nodes=2)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
     world.run()
@@ -170,19 +170,19 @@ def test_a_restart_gives_no_address_twice() -> None:
         pytest.param([8, 4, 4, 1], [0, 8, 12, None], id="until nothing is left"),
     ],
 )
-def test_numbers_are_given_once(counts: list[int], want: list[int | None]) -> None:
+def test_number_pools_allocate_aligned_blocks_once(counts: list[int], want: list[int | None]) -> None:
     pool = NumberPool(0, 16)
     assert [pool.take(count) for count in counts] == want
 
 
-def test_a_number_that_was_given_back_is_not_the_next_one() -> None:
+def test_a_released_number_is_reused_last() -> None:
     pool = NumberPool(0, 3)
     assert pool.take() == 0
     pool.discard(0)
     assert [pool.take(), pool.take(), pool.take()] == [1, 2, 0]
 
 
-def test_a_number_is_free_when_its_last_user_is_gone() -> None:
+def test_a_number_is_free_after_its_last_user_releases_it() -> None:
     pool = NumberPool(0, 2)
     assert pool.take() == 0
     pool.add(0)
@@ -193,7 +193,7 @@ def test_a_number_is_free_when_its_last_user_is_gone() -> None:
     assert pool.take() == 0
 
 
-def test_a_pod_cidr_of_two_nodes_is_used_until_both_are_gone() -> None:
+def test_a_shared_pod_cidr_stays_allocated_until_both_nodes_are_deleted() -> None:
     world = World()
     cidr: dict[str, Any] = {"podCIDR": "10.128.0.0/24", "podCIDRs": ["10.128.0.0/24"]}
     world.post(NODES, node("a", **cidr))

@@ -17,7 +17,7 @@ def replica_set(uid: str) -> ReplicaSet:
     return ReplicaSet(metadata=ObjectMeta(name="web", namespace="default", uid=uid))
 
 
-def test_an_object_is_new_until_it_is_noted_and_again_when_it_is_made_anew_or_gone() -> None:
+def test_an_object_is_new_until_noted_and_again_after_recreation() -> None:
     known = SeenObjects()
     first, second = replica_set("1"), replica_set("2")
     assert known.is_new(first)
@@ -33,7 +33,7 @@ def test_an_object_is_new_until_it_is_noted_and_again_when_it_is_made_anew_or_go
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet"])
-def test_controllers_forget_what_is_gone(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controllers_forget_deleted_objects(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     memories: list[SeenObjects] = []
 
     class Noted(SeenObjects):

@@ -67,7 +67,7 @@ def drive(clock: Clock, steps: Callable[[Driven], Awaitable[None]]) -> None:
     asyncio.run(main())
 
 
-def test_requests_are_answered_between_slices_of_a_big_scale() -> None:
+def test_requests_are_answered_while_a_large_replica_set_scales_up() -> None:
     async def steps(driven: Driven) -> None:
         await driven.post(f"{APPS}/replicasets", workload("ReplicaSet", "many", {"replicas": 300}))
         seen = []
@@ -83,7 +83,7 @@ def test_requests_are_answered_between_slices_of_a_big_scale() -> None:
     drive(Clock(), steps)
 
 
-def test_listeners_are_told_when_the_loop_comes_round() -> None:
+def test_listeners_are_notified_by_the_event_loop() -> None:
     async def steps(driven: Driven) -> None:
         reported: list[str] = []
         driven.bridge.listen(lambda events: reported.extend(event.object.metadata.name for event in events))
@@ -94,7 +94,7 @@ def test_listeners_are_told_when_the_loop_comes_round() -> None:
     drive(Clock(), steps)
 
 
-def test_a_listener_that_raises_does_not_stop_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_listener_exception_does_not_stop_the_cluster(caplog: pytest.LogCaptureFixture) -> None:
     async def steps(driven: Driven) -> None:
         failures = [RuntimeError("not now")]
 
@@ -114,7 +114,7 @@ def test_a_listener_that_raises_does_not_stop_the_cluster(caplog: pytest.LogCapt
     assert "not now" in caplog.text
 
 
-def test_a_clock_that_stands_still_holds_everything_back_that_is_not_due() -> None:
+def test_a_paused_clock_runs_only_due_work() -> None:
     clock = Clock(start_ns=1_767_225_600_000_000_000, paused=True)
 
     async def steps(driven: Driven) -> None:
@@ -137,7 +137,7 @@ def test_a_clock_that_stands_still_holds_everything_back_that_is_not_due() -> No
     drive(clock, steps)
 
 
-def test_a_fast_clock_ends_a_minute_in_milliseconds() -> None:
+def test_a_fast_clock_finishes_a_one_minute_pod_within_seconds() -> None:
     async def steps(driven: Driven) -> None:
         await driven.post("/api/v1/nodes", NODE)
         await driven.post(PODS, POD)

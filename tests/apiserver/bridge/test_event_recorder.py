@@ -38,7 +38,7 @@ class Recording:
         return cast("list[Document]", self.client.get("/api/v1/namespaces/default/events").document["items"])
 
 
-def test_an_event_of_a_cluster_wide_object_is_in_the_default_namespace_with_all_that_describe_reads() -> None:
+def test_node_events_are_written_to_the_default_namespace_with_all_fields() -> None:
     recording = Recording()
     recording.tell("hello")
     event = recording.events()[0]
@@ -60,14 +60,14 @@ def test_an_event_of_a_cluster_wide_object_is_in_the_default_namespace_with_all_
     }
 
 
-def test_an_event_that_repeats_is_counted() -> None:
+def test_repeated_events_increment_the_count() -> None:
     recording = Recording()
     for _ in range(3):
         recording.tell("again")
     assert recording.written() == [("again", 3)]
 
 
-def test_an_event_that_was_deleted_is_not_missed() -> None:
+def test_a_repeated_event_is_recreated_after_deletion() -> None:
     recording = Recording()
     recording.tell("again")
     recording.client.delete("/api/v1/namespaces/default/events")
@@ -76,7 +76,7 @@ def test_an_event_that_was_deleted_is_not_missed() -> None:
     assert recording.written() == [("again", 1)]
 
 
-def test_ten_events_that_differ_in_their_text_become_one() -> None:
+def test_similar_events_are_combined_after_ten() -> None:
     recording = Recording()
     for number in range(12):
         recording.tell(f"made {number}")
@@ -84,7 +84,7 @@ def test_ten_events_that_differ_in_their_text_become_one() -> None:
     assert len(recording.written()) == 10
 
 
-def test_one_source_says_at_most_25_things_about_an_object_and_then_one_in_five_minutes() -> None:
+def test_events_of_a_source_are_limited_to_25_per_object_then_one_in_five_minutes() -> None:
     recording = Recording()
     for _ in range(40):
         recording.tell("again")
@@ -98,7 +98,7 @@ def test_one_source_says_at_most_25_things_about_an_object_and_then_one_in_five_
     assert recording.written()[-1] == ("again", 26)
 
 
-def test_events_of_a_namespace_that_goes_are_dropped() -> None:
+def test_events_in_a_missing_namespace_are_dropped() -> None:
     recording = Recording()
     pod_like = replace(NODE, metadata=ObjectMeta(name="n", namespace="gone", uid="u1"))
     recording.recorder.record(pod_like, "Said", "hello", "test")
@@ -106,7 +106,7 @@ def test_events_of_a_namespace_that_goes_are_dropped() -> None:
     assert recording.written() == []
 
 
-def test_the_limit_is_that_of_an_object_whatever_part_of_it_events_are_about() -> None:
+def test_the_event_limit_applies_per_object_across_field_paths() -> None:
     recording = Recording()
     for number in range(1_000):
         recording.recorder.record(NODE, "Said", f"made {number}", "test", host="here", field_path=f"part{number}")
@@ -114,7 +114,7 @@ def test_the_limit_is_that_of_an_object_whatever_part_of_it_events_are_about() -
     assert len(recording.events()) == 25
 
 
-def test_an_event_is_deleted_some_time_after_its_last_occurrence() -> None:
+def test_an_event_expires_after_its_last_occurrence() -> None:
     recording = Recording()
     client = recording.client
     expiry = EventExpiry(client.store, ObjectWriter(client.backend), ttl_ns=60 * 10**9)

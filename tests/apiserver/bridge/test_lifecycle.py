@@ -36,7 +36,7 @@ def maps(world: World) -> list[str]:
         pytest.param("Orphan", ["child", "grandchild"], id="orphan leaves them"),
     ],
 )
-def test_deleting_an_owner(policy: str, want: list[str]) -> None:
+def test_deletion_propagates_to_dependents_by_policy(policy: str, want: list[str]) -> None:
     world = World()
     uid = world.post(MAPS, {"metadata": {"name": "owner"}}).at("metadata.uid")
     child = world.post(MAPS, owned_map("child", "owner", uid, blockOwnerDeletion=True)).at("metadata.uid")
@@ -50,7 +50,7 @@ def test_deleting_an_owner(policy: str, want: list[str]) -> None:
     assert world.names(GONE, "") == []
 
 
-def test_a_dependent_with_another_owner_only_loses_the_reference() -> None:
+def test_a_dependent_with_two_owners_only_loses_the_deleted_owner_reference() -> None:
     world = World()
     uids = {name: world.post(MAPS, {"metadata": {"name": name}}).at("metadata.uid") for name in ("one", "two")}
     references = [{"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": uid} for name, uid in uids.items()]
@@ -64,7 +64,7 @@ def test_a_dependent_with_another_owner_only_loses_the_reference() -> None:
     assert maps(world) == []
 
 
-def test_many_dependents_that_are_held_back_keep_nobody_busy() -> None:
+def test_dependents_with_finalizers_are_deleted_once_the_finalizers_are_removed() -> None:
     world = World()
     uid = world.post(MAPS, {"metadata": {"name": "owner"}}).at("metadata.uid")
     for number in range(40):
@@ -80,14 +80,14 @@ def test_many_dependents_that_are_held_back_keep_nobody_busy() -> None:
     assert maps(world) == []
 
 
-def test_objects_whose_owner_was_never_here_are_left_alone() -> None:
+def test_dependents_of_an_owner_that_never_existed_are_not_deleted() -> None:
     world = World()
     world.post(MAPS, owned_map("child", "elsewhere", "7"))
     world.run(100)
     assert maps(world) == ["child"]
 
 
-def test_orphans_of_a_deployment_live_on_and_are_taken_over_by_the_next() -> None:
+def test_a_new_deployment_adopts_orphaned_replica_sets_and_pods() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 2}))
     world.run()
@@ -103,7 +103,7 @@ def test_orphans_of_a_deployment_live_on_and_are_taken_over_by_the_next() -> Non
     assert world.get(f"{APPS}/deployments/web").at("status.readyReplicas") == 3
 
 
-def test_orphans_of_a_replica_set_are_taken_over_by_the_next() -> None:
+def test_a_new_replica_set_adopts_orphaned_pods() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
     world.run()
@@ -115,7 +115,7 @@ def test_orphans_of_a_replica_set_are_taken_over_by_the_next() -> None:
     assert world.names("pods") == pods
 
 
-def test_a_pod_that_loses_its_label_lives_by_itself_and_is_taken_back_with_it() -> None:
+def test_a_relabelled_pod_is_released_and_adopted_again_when_relabelled_back() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 2}))
     world.run()
@@ -130,7 +130,7 @@ def test_a_pod_that_loses_its_label_lives_by_itself_and_is_taken_back_with_it() 
     assert len(world.names("pods")) == 2
 
 
-def test_a_deleted_job_takes_its_pods_with_it_although_they_carry_its_finalizer() -> None:
+def test_deleting_a_job_deletes_its_pods_despite_their_finalizer() -> None:
     world = World(nodes=1)
     world.post(f"{BATCH}/jobs", job("sums", "60s", {"completions": 2, "parallelism": 2}))
     world.run(5)
@@ -139,7 +139,7 @@ def test_a_deleted_job_takes_its_pods_with_it_although_they_carry_its_finalizer(
     assert (world.names("batch/jobs"), world.names("pods")) == ([], [])
 
 
-def test_a_deleted_namespace_empties_itself_and_goes() -> None:
+def test_a_deleted_namespace_reports_remaining_content_until_it_is_empty() -> None:
     world = World(nodes=1)
     world.post(f"{API}/namespaces", {"metadata": {"name": "demo"}})
     world.post(f"{APPS}/deployments".replace("default", "demo"), workload("Deployment", "web", {"replicas": 40}))
@@ -160,7 +160,7 @@ def test_a_deleted_namespace_empties_itself_and_goes() -> None:
     assert world.get(f"{API}/namespaces/demo").status == 404
 
 
-def test_every_namespace_has_a_service_account_and_the_root_certificate() -> None:
+def test_every_namespace_gets_a_default_service_account_and_root_certificate() -> None:
     world = World()
     world.post(f"{API}/namespaces", {"metadata": {"name": "demo"}})
     world.run()
@@ -173,7 +173,7 @@ def test_every_namespace_has_a_service_account_and_the_root_certificate() -> Non
     assert world.names("configmaps", "demo") == ["kube-root-ca.crt"]
 
 
-def test_a_claim_that_a_pod_uses_waits_for_it_and_takes_its_volume_along() -> None:
+def test_a_claim_in_use_is_deleted_after_its_pod_along_with_its_volume() -> None:
     world = World(nodes=1)
     classes = "/apis/storage.k8s.io/v1/storageclasses"
     world.post(classes, {"metadata": {"name": "fast"}, "provisioner": "example.com/disk"})
@@ -196,7 +196,7 @@ def test_a_claim_that_a_pod_uses_waits_for_it_and_takes_its_volume_along() -> No
     assert (world.names("persistentvolumeclaims"), world.names("persistentvolumes", "")) == ([], [])
 
 
-def test_pods_of_a_node_that_is_gone_go_after_forty_seconds() -> None:
+def test_pods_on_a_deleted_node_are_deleted_after_forty_seconds() -> None:
     world = World(nodes=1)
     world.post(PODS, pod("p"))
     world.run()
@@ -207,7 +207,7 @@ def test_pods_of_a_node_that_is_gone_go_after_forty_seconds() -> None:
     assert world.names("pods") == []
 
 
-def test_pods_leave_a_node_that_is_not_ready_when_their_toleration_has_run_out() -> None:
+def test_pods_on_a_not_ready_node_are_evicted_when_their_toleration_expires() -> None:
     world = World(nodes=1)
     world.post(PODS, pod("p"))
     world.run()
@@ -224,7 +224,7 @@ def test_pods_leave_a_node_that_is_not_ready_when_their_toleration_has_run_out()
 # --- starts -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_restart_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
+def test_controllers_resume_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "cluster.db"
     store = Store()
     recorder = DurableRecorder(path, store, on_failure=lambda problem: None)
@@ -256,7 +256,7 @@ def test_a_restart_goes_on_where_the_last_run_ended(tmp_path: Path) -> None:
     recorder.close()
 
 
-def test_a_restart_knows_the_older_template_of_a_set_that_is_updated_in_part() -> None:
+def test_a_restart_preserves_the_old_revision_of_a_partitioned_stateful_set() -> None:
     store = Store()
     world = World(nodes=1, store=store)
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
@@ -281,7 +281,7 @@ def test_a_restart_knows_the_older_template_of_a_set_that_is_updated_in_part() -
     assert len(again.names("apps/controllerrevisions")) == 2
 
 
-def test_sets_of_a_recorded_cluster_keep_their_pods_and_the_names_of_their_revisions() -> None:
+def test_sets_of_a_recorded_cluster_preserve_their_pods_and_revision_names() -> None:
     first = World(nodes=1)
     first.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 1}))
     first.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent", labels={"app": "x"}))
@@ -309,7 +309,7 @@ def test_sets_of_a_recorded_cluster_keep_their_pods_and_the_names_of_their_revis
     assert world.names("apps/controllerrevisions") == revisions
 
 
-def test_a_restored_snapshot_is_worked_on_from_where_it_was() -> None:
+def test_controllers_resume_from_a_restored_snapshot() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))
     snapshot = world.store.snapshot()
@@ -324,7 +324,7 @@ def test_a_restored_snapshot_is_worked_on_from_where_it_was() -> None:
     assert world.names("pods") == []
 
 
-def test_going_back_in_time_forgets_what_has_not_been() -> None:
+def test_restoring_a_snapshot_discards_later_job_progress() -> None:
     world = World(nodes=1)
     world.post(f"{BATCH}/jobs", job("sums", "20s", {"completions": 3, "parallelism": 1, "completionMode": "Indexed"}))
     world.bridge.advance(world.bridge.now_ns())
@@ -365,7 +365,7 @@ def test_disabled_controllers_and_kubelet_do_nothing(
     assert (made, world.get(f"{PODS}/mine").at("status.phase")) == want
 
 
-def test_what_others_write_stays_and_a_node_with_its_own_kubelet_is_left_alone() -> None:
+def test_nodes_with_an_external_kubelet_and_their_leases_are_ignored() -> None:
     world = World(nodes=1)
     leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
     world.post(leases, {"metadata": {"name": "real"}, "spec": {"holderIdentity": "real"}})
@@ -386,7 +386,7 @@ def test_what_others_write_stays_and_a_node_with_its_own_kubelet_is_left_alone()
     assert world.get(f"{leases}/n0").status == 404
 
 
-def test_events_go_an_hour_after_they_happened_last() -> None:
+def test_events_are_deleted_an_hour_after_their_last_occurrence() -> None:
     world = World(nodes=1)
     world.post(PODS, pod("p"))
     world.run()

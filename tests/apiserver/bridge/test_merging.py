@@ -66,7 +66,9 @@ READY = {"type": "Ready", "status": "False"}
         pytest.param(None, {}, {"a": 1}, {"a": 1}, id="a part that did not exist"),
     ],
 )
-def test_merged(document: object, before: object, after: object, want: object) -> None:
+def test_merged_applies_only_changes_and_preserves_unknown_fields(
+    document: object, before: object, after: object, want: object
+) -> None:
     assert merged(document, before, after) == want
 
 

@@ -73,13 +73,13 @@ def bare(document: Document, *left_out: str) -> Document:
     }
 
 
-def test_the_replica_set_is_the_recorded_one(recorded: list[tuple[str, Document]], world: World) -> None:
+def test_the_replica_set_matches_the_recording(recorded: list[tuple[str, Document]], world: World) -> None:
     want = bare(last(recorded, r"POST .*/namespaces/default/replicasets"), "status")
     (found,) = world.documents("apps/replicasets")
     assert masked(bare(found, "status")) == masked(want)
 
 
-def test_the_pods_are_the_recorded_ones(recorded: list[tuple[str, Document]], world: World) -> None:
+def test_pods_match_the_recording(recorded: list[tuple[str, Document]], world: World) -> None:
     want = bare(last(recorded, r"POST .*/namespaces/default/pods"), "status")
     pods = world.documents("pods")
     assert len(pods) == 2
@@ -97,7 +97,7 @@ def test_the_pods_are_the_recorded_ones(recorded: list[tuple[str, Document]], wo
         pytest.param(r".*/replicasets/web-[a-z0-9]*/status", "apps/replicasets", id="of the ReplicaSet"),
     ],
 )
-def test_the_last_status_is_the_recorded_one(
+def test_the_final_status_matches_the_recording(
     recorded: list[tuple[str, Document]], world: World, path: str, table: str
 ) -> None:
     want = last(recorded, f"PUT {path}")
@@ -110,7 +110,7 @@ def test_the_last_status_is_the_recorded_one(
     )
 
 
-def test_the_events_are_the_recorded_ones(recorded: list[tuple[str, Document]], world: World) -> None:
+def test_events_match_the_recording(recorded: list[tuple[str, Document]], world: World) -> None:
     def reported(event: Document) -> object:
         involved = cast("Document", event["involvedObject"])
         fields = {**bare(event), "involvedObject": {**involved, "resourceVersion": ""}}
@@ -125,7 +125,7 @@ def test_the_events_are_the_recorded_ones(recorded: list[tuple[str, Document]], 
 
 
 @pytest.mark.parametrize("plural", ["serviceaccounts", "configmaps"])
-def test_what_every_namespace_has_is_what_was_recorded(
+def test_default_namespace_objects_match_the_recording(
     recorded: list[tuple[str, Document]], world: World, plural: str
 ) -> None:
     want = last(recorded, f"POST /api/v1/namespaces/kube-public/{plural}")

@@ -55,7 +55,9 @@ def phase(world: World, name: str = "p") -> str:
         pytest.param("Never", {EXIT_CODE: "3"}, ["Running", "Failed"], id="an exit code alone has the default"),
     ],
 )
-def test_pods_end_after_the_default_run_time(policy: str, annotations: dict[str, str], want: list[str]) -> None:
+def test_default_run_time_ends_pods_by_restart_policy_unless_annotated(
+    policy: str, annotations: dict[str, str], want: list[str]
+) -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     world.post(PODS, pod(policy, annotations=annotations))
     found: list[str] = []
@@ -65,7 +67,7 @@ def test_pods_end_after_the_default_run_time(policy: str, annotations: dict[str,
     assert found == want
 
 
-def test_without_a_default_they_run_until_they_are_deleted() -> None:
+def test_pods_without_a_default_run_time_run_until_deleted() -> None:
     world = World(nodes=1)
     world.post(PODS, pod("Never"))
     world.run(100_000)
@@ -73,7 +75,7 @@ def test_without_a_default_they_run_until_they_are_deleted() -> None:
     assert RUN_TIME not in shown(world, f"{PODS}/p")["metadata"].get("annotations", {})
 
 
-def test_a_job_completes_and_a_cron_job_goes_on() -> None:
+def test_the_default_run_time_completes_jobs_and_cron_jobs() -> None:
     world = World(nodes=2, pods=TEN_SECONDS)
     world.post(f"{BATCH}/jobs", job("sums", spec={"completions": 3, "parallelism": 1}))
     template = job("each")["spec"]
@@ -95,7 +97,7 @@ def test_a_job_completes_and_a_cron_job_goes_on() -> None:
         pytest.param({"phase": "Running", "startTime": "2025-01-01T00:00:00Z"}, id="one that ran there"),
     ],
 )
-def test_pods_of_a_dump_do_not_end(status: dict[str, Any]) -> None:
+def test_dumped_pods_ignore_the_default_run_time(status: dict[str, Any]) -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     dumped = pod("Never", uid="7f3a", creationTimestamp="2025-01-01T00:00:00Z")
     if status["phase"] == "Running":
@@ -106,14 +108,14 @@ def test_pods_of_a_dump_do_not_end(status: dict[str, Any]) -> None:
     assert shown(world, f"{PODS}/p")["metadata"]["annotations"][RUN_TIME] == "forever"
 
 
-def test_a_pod_of_a_manifest_ends() -> None:
+def test_a_pod_loaded_from_a_manifest_ends_after_the_default_run_time() -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     load_documents(world.backend, [PlainObject(pod("Never"), "pod.yaml:1")])
     world.run(11)
     assert phase(world) == "Succeeded"
 
 
-def test_a_pod_that_somebody_else_has_started_does_not_end() -> None:
+def test_an_externally_started_pod_ignores_the_default_run_time() -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     running: dict[str, Any] = {**pod("Never"), "status": {"phase": "Running", "startTime": "2025-12-31T00:00:00Z"}}
     running["spec"]["nodeName"] = "n0"
@@ -122,7 +124,7 @@ def test_a_pod_that_somebody_else_has_started_does_not_end() -> None:
     assert phase(world) == "Running"
 
 
-def test_a_pod_that_was_started_before_a_restart_ends_when_it_should() -> None:
+def test_a_running_pod_ends_on_time_after_a_restart() -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     world.post(PODS, pod("Never"))
     world.run(4)
@@ -134,7 +136,7 @@ def test_a_pod_that_was_started_before_a_restart_ends_when_it_should() -> None:
     assert phase(again) == "Succeeded"
 
 
-def test_pods_of_a_set_run_on() -> None:
+def test_deployment_pods_ignore_the_default_run_time() -> None:
     world = World(nodes=1, pods=TEN_SECONDS)
     world.post("/apis/apps/v1/namespaces/default/deployments", workload("Deployment", "web", {"replicas": 2}))
     world.run(1_000)

@@ -27,7 +27,7 @@ class Told:
         return [f"{event.type} {event.kind.__name__} {event.object.key}" for event in events]
 
 
-def test_listeners_begin_with_all_objects_and_go_on_with_changes_in_order() -> None:
+def test_listeners_receive_all_objects_then_changes_in_order() -> None:
     client = Client()
     client.post(PODS, pod("a"))
     bridge, reported = Bridge(client.backend, seed=1), Told()
@@ -49,7 +49,7 @@ def test_listeners_begin_with_all_objects_and_go_on_with_changes_in_order() -> N
     bridge.check()
 
 
-def test_pods_of_one_template_share_spec_and_labels_also_when_they_are_bound_elsewhere() -> None:
+def test_pods_of_one_template_share_spec_and_labels_even_after_binding() -> None:
     client = Client()
     bridge = Bridge(client.backend, seed=1)
     for name in ("a", "b"):
@@ -67,7 +67,7 @@ def test_pods_of_one_template_share_spec_and_labels_also_when_they_are_bound_els
     bridge.check()
 
 
-def test_a_restored_snapshot_is_told_as_the_changes_that_lead_there() -> None:
+def test_restoring_a_snapshot_emits_the_difference_as_changes() -> None:
     client = Client()
     client.post(PODS, pod("stays"))
     client.post(PODS, pod("comes-back"))
@@ -91,7 +91,7 @@ def test_a_restored_snapshot_is_told_as_the_changes_that_lead_there() -> None:
     bridge.check()
 
 
-def test_what_cannot_be_decoded_is_told_and_left_alone() -> None:
+def test_undecodable_objects_are_reported_and_skipped() -> None:
     client = Client()
     client.post(PODS, pod("p"))
     bridge = Bridge(client.backend, seed=1)

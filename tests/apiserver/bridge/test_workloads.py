@@ -14,7 +14,7 @@ def owners(document: Document) -> list[str]:
     return [f"{each['kind']}/{each['name']}" for each in metadata.get("ownerReferences", [])]
 
 
-def test_a_deployment_gets_running_pods_of_its_whole_template() -> None:
+def test_a_deployment_creates_running_pods_from_its_whole_template() -> None:
     world = World(nodes=2)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
     world.run()
@@ -32,7 +32,7 @@ def test_a_deployment_gets_running_pods_of_its_whole_template() -> None:
     assert sorted(world.reported("ReplicaSet")) == created
 
 
-def test_what_controllers_write_is_theirs_in_managed_fields() -> None:
+def test_managed_fields_name_controller_manager_and_kubelet_as_managers() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
     world.run()
@@ -42,7 +42,7 @@ def test_what_controllers_write_is_theirs_in_managed_fields() -> None:
     assert managers == [("kube-controller-manager", None), ("kubelet", "status")]
 
 
-def test_a_new_template_rolls_and_an_old_one_rolls_back() -> None:
+def test_a_template_change_rolls_out_and_reverting_it_reuses_the_old_replica_set() -> None:
     world = World(nodes=2)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 4}))
     world.run()
@@ -69,7 +69,7 @@ def progress(world: World) -> tuple[object, ...]:
     return tuple((each["status"], each["reason"]) for each in found)
 
 
-def test_a_deployment_says_how_its_rollout_goes() -> None:
+def test_the_progressing_condition_follows_the_rollout() -> None:
     world = World(nodes=1)
     document = workload("Deployment", "web", {"replicas": 2, "progressDeadlineSeconds": 60})
     world.post(f"{APPS}/deployments", document)
@@ -92,7 +92,7 @@ def test_a_deployment_says_how_its_rollout_goes() -> None:
     assert progress(world) == ()
 
 
-def test_fields_that_typed_objects_lack_survive_what_controllers_write() -> None:
+def test_unknown_fields_survive_controller_writes() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 1}))
     world.run()
@@ -106,7 +106,7 @@ def test_fields_that_typed_objects_lack_survive_what_controllers_write() -> None
     }
 
 
-def test_a_big_scale_is_done_in_bursts_and_reaches_its_number() -> None:
+def test_a_large_replica_set_scales_up_in_bursts_and_down_to_zero() -> None:
     world = World(nodes=1)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "many", {"replicas": 100}))
     world.bridge.advance(world.bridge.now_ns(), 1)
@@ -119,7 +119,7 @@ def test_a_big_scale_is_done_in_bursts_and_reaches_its_number() -> None:
     assert world.names("pods") == []
 
 
-def test_a_stateful_set_goes_in_order_with_claims_of_its_whole_template() -> None:
+def test_a_stateful_set_creates_ordered_pods_and_claims_from_whole_templates() -> None:
     world = World(nodes=1)
     claim = {
         "metadata": {"name": "data"},
@@ -147,7 +147,7 @@ def test_a_stateful_set_goes_in_order_with_claims_of_its_whole_template() -> Non
     assert world.names("pods") == ["db-0", "db-1", "db-2"]
 
 
-def test_revisions_of_a_set_are_kept_for_history_and_for_going_back() -> None:
+def test_a_stateful_set_retains_revisions_up_to_its_limit_and_can_roll_back_to_them() -> None:
     world = World(nodes=1)
     path = f"{APPS}/statefulsets/db"
     world.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 1, "revisionHistoryLimit": 1}))
@@ -174,7 +174,7 @@ def test_revisions_of_a_set_are_kept_for_history_and_for_going_back() -> None:
     assert world.names("apps/controllerrevisions") == []
 
 
-def test_a_daemon_set_has_a_pod_on_every_node_and_on_those_that_come() -> None:
+def test_a_daemon_set_creates_a_pod_on_every_node_including_new_ones() -> None:
     world = World(nodes=2)
     world.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent"))
     world.run()
@@ -184,7 +184,7 @@ def test_a_daemon_set_has_a_pod_on_every_node_and_on_those_that_come() -> None:
     assert world.get(f"{APPS}/daemonsets/agent").at("status.numberReady") == 3
 
 
-def test_a_job_runs_to_its_end_and_lets_go_of_its_pods() -> None:
+def test_a_job_completes_and_removes_the_finalizers_of_its_pods() -> None:
     world = World(nodes=1)
     world.post(f"{BATCH}/jobs", job("sums", "20s", {"completions": 3, "parallelism": 2}))
     world.run(45)
@@ -203,7 +203,7 @@ def test_a_job_runs_to_its_end_and_lets_go_of_its_pods() -> None:
     assert world.reported("Job")[-1] == "Completed: Job completed"
 
 
-def test_a_job_counts_a_pod_that_was_deleted_as_failed_and_makes_another() -> None:
+def test_a_job_counts_a_deleted_pod_as_failed_and_replaces_it() -> None:
     world = World(nodes=1)
     world.post(f"{BATCH}/jobs", job("sums", "60s"))
     world.run(10)
@@ -214,7 +214,7 @@ def test_a_job_counts_a_pod_that_was_deleted_as_failed_and_makes_another() -> No
     assert world.names("pods") != [first]
 
 
-def test_a_cron_job_makes_jobs_of_its_whole_template_and_sees_them_end() -> None:
+def test_a_cron_job_creates_jobs_from_its_whole_template_and_reports_their_completion() -> None:
     world = World(nodes=1)
     inner = cast("Document", job("unused", "5s")["spec"])
     cron = {"metadata": {"name": "each"}, "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": inner}}}
@@ -231,7 +231,7 @@ def test_a_cron_job_makes_jobs_of_its_whole_template_and_sees_them_end() -> None
     assert reported[1] == f"SawCompletedJob: Saw completed job: {world.names('batch/jobs')[0]}, condition: Complete"
 
 
-def test_a_schedule_or_run_time_that_cannot_be_read_is_told_to_people() -> None:
+def test_an_invalid_schedule_is_refused_and_an_invalid_run_time_emits_an_event() -> None:
     world = World(nodes=1)
     inner = cast("Document", job("unused")["spec"])
     refused = world.post(
@@ -246,7 +246,7 @@ def test_a_schedule_or_run_time_that_cannot_be_read_is_told_to_people() -> None:
     assert world.get(f"{PODS}/odd").at("status.phase") == "Running"
 
 
-def test_pods_that_the_api_refuses_are_told_of_and_tried_again() -> None:
+def test_refused_pod_creations_emit_events_and_are_retried() -> None:
     world = World(nodes=1)
     document = workload("ReplicaSet", "urgent", {"replicas": 1})
     cast("dict[str, dict[str, Document]]", document)["spec"]["template"]["spec"]["priorityClassName"] = "high"  # type: ignore[index]
@@ -262,7 +262,7 @@ def test_pods_that_the_api_refuses_are_told_of_and_tried_again() -> None:
     assert world.bridge.failures() == {}
 
 
-def test_indexes_of_a_job_are_started_once_the_api_no_longer_refuses_their_pods() -> None:
+def test_an_indexed_job_creates_its_pods_once_the_api_accepts_them() -> None:
     world = World(nodes=1)
     document = job("urgent")
     spec = cast("Document", document["spec"])
@@ -277,7 +277,7 @@ def test_indexes_of_a_job_are_started_once_the_api_no_longer_refuses_their_pods(
     assert sorted(map(str, indexes)) == ["urgent-0", "urgent-1"]
 
 
-def test_a_budget_is_kept_up_to_date_and_honoured_by_evictions() -> None:
+def test_the_budget_status_is_updated_and_limits_evictions() -> None:
     world = World(nodes=2)
     world.post(f"{APPS}/replicasets", workload("ReplicaSet", "web", {"replicas": 3}))
     budget = {"metadata": {"name": "web"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "x"}}}}
@@ -295,7 +295,7 @@ def test_a_budget_is_kept_up_to_date_and_honoured_by_evictions() -> None:
     assert world.get(f"{budgets}/web").at("status.disruptedPods") is None
 
 
-def test_a_deleted_pod_lingers_for_its_grace_where_the_kubelet_takes_it() -> None:
+def test_the_kubelet_deletes_a_pod_after_its_grace_period() -> None:
     world = World(nodes=1, pods=KubeletOptions(container_statuses=True, termination_scale=1.0))
     world.post(PODS, pod("slow"))
     world.run()
@@ -307,7 +307,7 @@ def test_a_deleted_pod_lingers_for_its_grace_where_the_kubelet_takes_it() -> Non
     assert world.names("pods") == []
 
 
-def test_a_node_becomes_ready_and_loses_the_taint_of_new_nodes() -> None:
+def test_a_new_node_becomes_ready_and_loses_the_not_ready_taint() -> None:
     world = World()
     world.add_node("n")
     assert world.get(f"{API}/nodes/n").at("spec.taints.0.key") == "node.kubernetes.io/not-ready"

@@ -8,7 +8,7 @@ from bayplan.apiserver.codec import bodies
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
 
 
-def test_the_last_of_repeated_keys_counts_and_is_told() -> None:
+def test_the_last_duplicate_json_key_wins_and_duplicates_are_reported() -> None:
     parsed = parse_json(b'{"a":{"b":1,"b":2},"c":[{"d":1,"d":{"e":1,"e":2}}]}')
     assert parsed == Parsed(
         {"a": {"b": 2}, "c": [{"d": {"e": 2}}]}, [f'duplicate field "{path}"' for path in ("a.b", "c[0].d", "c[0].d.e")]
@@ -17,7 +17,7 @@ def test_the_last_of_repeated_keys_counts_and_is_told() -> None:
     assert type(parsed.value["a"]) is dict
 
 
-def test_repeated_keys_of_yaml_are_told_with_their_lines() -> None:
+def test_duplicate_yaml_keys_are_reported_with_lines() -> None:
     parsed = parse_yaml(b"a:\n  b: 1\n  b: 2\nc: 3\nc: 4\n")
     assert parsed.value == {"a": {"b": 2}, "c": 4}
     assert parsed.duplicates == [
@@ -40,13 +40,13 @@ def test_repeated_keys_of_yaml_are_told_with_their_lines() -> None:
         pytest.param('{"a":', "unexpected end of JSON input", id="cut short"),
     ],
 )
-def test_broken_json_is_told_in_gos_words(text: str, want: str) -> None:
+def test_invalid_json_raises_the_error_message_of_go(text: str, want: str) -> None:
     with pytest.raises(BodyError) as caught:
         parse_json(text.encode())
     assert str(caught.value) == want
 
 
-def test_yaml_keys_become_texts_as_in_version_1_1() -> None:
+def test_yaml_keys_are_converted_to_strings_like_in_yaml_1_1() -> None:
     assert parse_yaml(b"{y: 'yes', 1: x}").value == {"true": "yes", "1": "x"}
 
 
@@ -59,7 +59,7 @@ def test_yaml_keys_become_texts_as_in_version_1_1() -> None:
         pytest.param(b"{" + b"a" * 2000, "{" + "a" * 29 + " ...", id="a long one"),
     ],
 )
-def test_refusals_show_the_beginning_of_a_body(data: bytes, want: str) -> None:
+def test_summarize_shows_the_beginning_of_a_body(data: bytes, want: str) -> None:
     assert summarize(data) == want
 
 
@@ -79,13 +79,13 @@ def test_refusals_show_the_beginning_of_a_body(data: bytes, want: str) -> None:
         '{"a": ":", "a" : 1}',
     ],
 )
-def test_the_short_way_reads_what_the_long_one_does(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_json_parser_matches_the_full_one(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     short = parse_json(text.encode())
     monkeypatch.setattr(bodies, "_read_plain", lambda _: None)
     assert repr(short) == repr(parse_json(text.encode()))
 
 
-def test_half_of_a_surrogate_pair_is_replaced() -> None:
+def test_a_lone_surrogate_is_replaced() -> None:
     assert parse_json(b'{"a":["x\\ud800"],"\\uDC00":"\\ud83d\\ude00"}').value == {
         "a": ["x\ufffd"],
         "\ufffd": "\U0001f600",
@@ -99,7 +99,7 @@ def test_half_of_a_surrogate_pair_is_replaced() -> None:
      '{"a":"1.5","b":"x:1.5"}', '{"a":"\\u0041"}',
      '{"a":1,"a":2}', '{"a":\t1}', '{"y":"yes","n":"0x10"}', '{"a":1}\n', '{"a":}', '{"a":{"b":[]}, "c" : "é"}'],
 )  # fmt: skip
-def test_json_that_is_read_as_yaml_is_what_yaml_makes_of_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fast_path_for_json_in_yaml_matches_the_yaml_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def read() -> str:
         try:
             return repr(parse_yaml(text.encode()))

@@ -34,7 +34,7 @@ def envelope(api_version: str, kind: str, message: bytes) -> bytes:
     return MAGIC + field(1, field(1, api_version) + field(2, kind)) + field(2, message)
 
 
-def test_a_binding_as_the_scheduler_sends_it() -> None:
+def test_a_protobuf_binding_decodes() -> None:
     metadata = field(1, "p") + field(2, "") + field(3, "default") + field(5, "uid-1")
     message = field(1, metadata) + field(2, field(1, "Node") + field(2, "") + field(3, "n1"))
     api_version, kind, raw = decode_envelope(envelope("v1", "Binding", message))
@@ -98,7 +98,7 @@ def test_a_binding_as_the_scheduler_sends_it() -> None:
         ),
     ],
 )
-def test_messages(type_name: str, message: bytes, want: dict[str, object]) -> None:
+def test_protobuf_messages_decode_to_documents(type_name: str, message: bytes, want: dict[str, object]) -> None:
     assert decode_message(type_name, message) == want
 
 
@@ -111,17 +111,17 @@ def test_messages(type_name: str, message: bytes, want: dict[str, object]) -> No
         pytest.param(b"\x08\x01", id="a number instead of a message"),
     ],
 )
-def test_broken_messages_are_refused(data: bytes) -> None:
+def test_invalid_protobuf_messages_are_refused(data: bytes) -> None:
     with pytest.raises(ProtobufError):
         decode_message("io.k8s.api.core.v1.Pod", data)
 
 
-def test_a_body_without_envelope_is_refused() -> None:
+def test_a_body_without_the_envelope_prefix_is_refused() -> None:
     with pytest.raises(ProtobufError, match=r"expected prefix \[107 56 115 0\]"):
         decode_envelope(b"{}")
 
 
-def test_what_the_real_server_encodes_is_decoded_to_what_it_says_in_json() -> None:
+def test_a_recorded_protobuf_object_decodes_to_the_recorded_json() -> None:
     path = shared_path("conformance", "api", "content_types.jsonl.gz")
     exchanges = [msgspec.json.decode(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     by_id = {each["id"]: each["response"] for each in exchanges}

@@ -45,7 +45,7 @@ REVISION: Document = {
         pytest.param(REVISION, id="a revision, with raw JSON"),
     ],
 )
-def test_what_is_written_can_be_read_again(document: Document) -> None:
+def test_encoded_objects_decode_to_the_same_document(document: Document) -> None:
     body = encode_object(document)
     assert body is not None
     api_version, kind, raw = decode_envelope(body)
@@ -55,7 +55,7 @@ def test_what_is_written_can_be_read_again(document: Document) -> None:
     assert found == shape.read({name: item for name, item in document.items() if name not in ("apiVersion", "kind")})
 
 
-def test_a_status_is_what_the_real_server_sends() -> None:
+def test_an_encoded_status_matches_the_recorded_bytes() -> None:
     status: Document = {
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": 'pods "absent" not found',
         "reason": "NotFound", "details": {"name": "absent", "kind": "pods"}, "code": 404,
@@ -66,12 +66,12 @@ def test_a_status_is_what_the_real_server_sends() -> None:
     )
 
 
-def test_an_event_of_a_watch_says_its_length_first() -> None:
+def test_a_watch_event_starts_with_its_length() -> None:
     frame = encode_event("ADDED", b"body")
     assert frame == len(frame[4:]).to_bytes(4, "big") + b"\n\x05ADDED\x12\x06\n\x04body"
 
 
-def test_kinds_without_protobuf_have_none() -> None:
+def test_kinds_without_a_protobuf_schema_are_not_encoded() -> None:
     assert encode_object({"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {}}) is None
 
 
@@ -82,10 +82,10 @@ def test_kinds_without_protobuf_have_none() -> None:
         pytest.param(f"{PROTOBUF},application/json", "application/json", id="JSON as well, which is ready-made"),
     ],
 )
-def test_who_accepts_json_gets_it(accept: str, want: str) -> None:
+def test_json_is_preferred_over_protobuf_if_both_are_accepted(accept: str, want: str) -> None:
     assert negotiate(accept).media_type == want
 
 
-def test_a_refusal_is_protobuf_for_who_accepts_nothing_else() -> None:
+def test_an_error_is_protobuf_only_if_the_client_accepts_nothing_else() -> None:
     assert wants_protobuf(PROTOBUF)
     assert not wants_protobuf(f"{PROTOBUF},application/json")

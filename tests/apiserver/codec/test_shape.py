@@ -61,7 +61,7 @@ DEPLOYMENT = shape_of("io.k8s.api.apps.v1.Deployment")
         ),
     ],
 )
-def test_a_pod_comes_back_as_go_writes_it(value: dict[str, object], want: dict[str, object]) -> None:
+def test_pods_are_normalized_like_in_go(value: dict[str, object], want: dict[str, object]) -> None:
     assert POD.read(value) == want
 
 
@@ -75,7 +75,7 @@ def test_a_pod_comes_back_as_go_writes_it(value: dict[str, object], want: dict[s
         pytest.param(2, "2", id="a number"),
     ],
 )
-def test_quantities_are_canonical(given: object, want: str) -> None:
+def test_cpu_quantities_are_converted_to_canonical_form(given: object, want: str) -> None:
     read = NODE.read({"status": {"capacity": {"cpu": given}}})
     assert isinstance(read, dict)
     assert read["status"]["capacity"] == {"cpu": want}
@@ -122,7 +122,7 @@ def test_quantities_are_canonical(given: object, want: str) -> None:
         ),
     ],
 )
-def test_what_does_not_fit_is_told_in_gos_words(value: dict[str, object], want: str) -> None:
+def test_type_mismatches_raise_the_error_messages_of_go(value: dict[str, object], want: str) -> None:
     with pytest.raises(DecodeError) as caught:
         POD.read(value)
     assert str(caught.value) == want
@@ -135,7 +135,7 @@ def test_what_does_not_fit_is_told_in_gos_words(value: dict[str, object], want: 
         pytest.param("2026-01-01T01:00:00.000000+01:00", "2026-01-01T00:00:00.000000Z", id="another zone"),
     ],
 )
-def test_micro_times_keep_their_digits(text: str, want: str) -> None:
+def test_micro_times_have_six_digits_and_are_converted_to_utc(text: str, want: str) -> None:
     assert LEASE.read({"spec": {"renewTime": text}}) == {"metadata": {}, "spec": {"renewTime": want}}
 
 
@@ -158,6 +158,6 @@ def test_unknown_fields_are_listed_by_path(value: dict[str, object], want: list[
     assert unknown.found is bool(want)
 
 
-def test_reading_twice_changes_nothing() -> None:
+def test_reading_a_document_is_idempotent() -> None:
     once = DEPLOYMENT.read({"spec": {"template": {"spec": {"containers": [{"name": "c", "env": [{"name": "A"}]}]}}}})
     assert DEPLOYMENT.read(once) == once

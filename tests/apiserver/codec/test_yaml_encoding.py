@@ -36,7 +36,7 @@ from bayplan.apiserver.codec.yaml_encoding import encode_yaml
         pytest.param(0.00001, "1e-05", id="a small fraction"),
     ],
 )
-def test_values_are_quoted_only_where_they_would_mean_something_else(value: object, want: str) -> None:
+def test_strings_are_quoted_only_if_ambiguous_and_numbers_are_formatted_like_in_go(value: object, want: str) -> None:
     assert encode_yaml({"k": value}).decode() == f"k: {want}\n"
 
 
@@ -53,10 +53,10 @@ def test_values_are_quoted_only_where_they_would_mean_something_else(value: obje
         pytest.param(["aa", "a"], ["a", "aa"], id="the shorter one first"),
     ],
 )
-def test_keys_are_in_the_natural_order_of_go(keys: list[str], want: list[str]) -> None:
+def test_yaml_keys_are_sorted_naturally_like_in_go(keys: list[str], want: list[str]) -> None:
     assert list(cast("dict[str, object]", parse_yaml(encode_yaml(dict.fromkeys(keys, 1))).value)) == want
 
 
-def test_what_is_written_reads_as_the_same_value() -> None:
+def test_encoded_yaml_parses_to_the_same_value() -> None:
     value = {"a": [{"b": "yes", "c": ["no", 1, None]}], 'k:{"name":"c"}': {".": {}}, "long": "word " * 60}
     assert parse_yaml(encode_yaml(value)).value == value

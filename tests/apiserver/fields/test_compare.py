@@ -51,11 +51,13 @@ KEY = 'k:{"name":"c"}'
         ),
     ],
 )
-def test_compare(old: dict[str, object], new: dict[str, object], want: tuple[Node, Node, Node]) -> None:
+def test_compare_returns_added_modified_and_removed_fields(
+    old: dict[str, object], new: dict[str, object], want: tuple[Node, Node, Node]
+) -> None:
     assert tuple(compare(POD, old, new)) == want
 
 
-def test_default_keys_stand_for_absent_ones_and_a_field_may_be_granular() -> None:
+def test_list_keys_include_defaults_and_a_granular_field_overrides_an_atomic_type() -> None:
     ports = {"spec": {"containers": [{"name": "c", "ports": [{"containerPort": 80}]}]}}
     assert fields_of(POD, ports) == {
         "f:spec": {
@@ -72,7 +74,7 @@ def test_default_keys_stand_for_absent_ones_and_a_field_may_be_granular() -> Non
     assert fields_of(VOLUME, claim) == {"f:spec": {"f:claimRef": {"f:name": {}}}}
 
 
-def test_untyped_maps_merge_by_key_and_lists_do_not() -> None:
+def test_untyped_maps_are_granular_and_untyped_lists_atomic() -> None:
     assert fields_of(UNTYPED, {"a": {"b": 1, "c": [1]}}) == {"f:a": {".": {}, "f:b": {}, "f:c": {}}}
 
 
@@ -91,7 +93,7 @@ def members(node: Node) -> set[str]:
 
 
 @given(NODES, NODES)
-def test_operations_are_those_of_sets(left: Node, right: Node) -> None:
+def test_field_set_operations_match_python_set_operations(left: Node, right: Node) -> None:
     assert members(union(left, right)) == members(left) | members(right)
     assert members(difference(left, right)) == members(left) - members(right)
     assert members(intersection(left, right)) == members(left) & members(right)

@@ -85,11 +85,13 @@ def pod(**spec: object) -> dict[str, object]:
         ),
     ],
 )
-def test_configurations(config: dict[str, object], want: str) -> None:
+def test_apply_configurations_are_validated_with_the_messages_of_structured_merge(
+    config: dict[str, object], want: str
+) -> None:
     assert configuration_problem(POD, field_type(POD), config) == want
 
 
-def test_lists_of_custom_resources_are_checked_by_how_they_merge() -> None:
+def test_keyed_lists_of_custom_resources_reject_missing_and_duplicate_keys() -> None:
     items = FieldType(Merge.KEYED_LIST)
     items.keys, items.element = ("id",), FieldType(Merge.STRUCT)
     items.element.fields = {"id": FieldType(Merge.LEAF)}

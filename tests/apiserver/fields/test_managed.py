@@ -34,7 +34,7 @@ def owned(managers: Managers) -> dict[str, list[str]]:
     return {who.name: sorted(each.fields.get("f:data", {})) for who, each in managers.items()}
 
 
-def test_what_is_no_longer_applied_and_owned_by_nobody_goes() -> None:
+def test_a_field_no_longer_applied_is_removed_unless_another_manager_owns_it() -> None:
     live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
     live, managers = apply(live, data(b="1", c="2"), managers, "two")
     live, managers = apply(live, data(c="2"), managers, "one")
@@ -45,7 +45,7 @@ def test_what_is_no_longer_applied_and_owned_by_nobody_goes() -> None:
     assert owned(managers) == {"two": ["f:b", "f:c"]}
 
 
-def test_another_value_is_a_conflict_unless_it_is_forced() -> None:
+def test_applying_a_different_value_conflicts_unless_forced() -> None:
     live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
     with pytest.raises(ApplyConflict, match=r'^Apply failed with 1 conflict: conflict with "one": \.data\.a$'):
         apply(live, data(a="2"), managers, "two")
@@ -58,7 +58,7 @@ def test_another_value_is_a_conflict_unless_it_is_forced() -> None:
     assert owned(managers) == {"one": ["f:b"], "two": ["f:a"]}
 
 
-def test_an_update_takes_what_it_changes() -> None:
+def test_an_update_takes_ownership_of_the_fields_it_changes() -> None:
     live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
     new = data(a="1", b="2")
     managers = managed.after_update(Request("three", "v1", MAP, TIME), live, new, managers, is_create=False)
@@ -67,7 +67,7 @@ def test_an_update_takes_what_it_changes() -> None:
         apply(new, data(b="1"), managers, "one")
 
 
-def test_an_object_without_managers_is_not_tracked_by_updates_but_by_the_first_apply() -> None:
+def test_an_untracked_object_gets_managers_on_its_first_apply_but_not_on_update() -> None:
     live, new = data(a="1"), data(a="2")
     request = Request("u", "v1", MAP, TIME)
     assert managed.after_update(request, live, new, {}, is_create=False) == {}
@@ -90,7 +90,7 @@ def test_reset_fields_are_never_owned() -> None:
     }
 
 
-def test_entries_are_ordered_and_read_back() -> None:
+def test_encoded_managers_are_sorted_and_decode_to_the_same_managers() -> None:
     managers: Managers = {
         Manager("b", UPDATE, "v1"): managed.Owned({"f:x": {}}, "v1", TIME),
         Manager("a", UPDATE, "v1", "status"): managed.Owned({"f:y": {}}, "v1", TIME),
@@ -101,7 +101,7 @@ def test_entries_are_ordered_and_read_back() -> None:
     assert managed.decode(entries) == managers
 
 
-def test_the_oldest_updaters_are_merged() -> None:
+def test_the_oldest_update_managers_are_merged_into_ancient_changes() -> None:
     live: Document = ZERO
     managers: Managers = {}
     for number in range(13):
@@ -128,7 +128,9 @@ def pods(chance: random.Random) -> Document:
     return {"metadata": {"name": "p", "labels": labels}, "spec": {"containers": containers}}
 
 
-def test_nothing_would_be_pruned_when_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipping_the_pruning_of_unchanged_ownership_does_not_change_the_result(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Pruning is skipped if no field is given up; with a set that is never empty it is not."""
     skipped = 0
     for seed in range(300):

@@ -25,11 +25,11 @@ def containers(*names: str) -> dict[str, object]:
         pytest.param("ab", "bc", "abc", id="a new one at the end"),
     ],
 )
-def test_keyed_lists_merge_in_order(live: str, config: str, want: str) -> None:
+def test_keyed_lists_merge_in_the_order_of_the_configuration(live: str, config: str, want: str) -> None:
     assert merge(SPEC, containers(*live), containers(*config)) == containers(*want)
 
 
-def test_items_merge_field_by_field_and_atomic_values_whole() -> None:
+def test_list_items_merge_by_field_and_atomic_values_are_replaced() -> None:
     live = {"containers": [{"name": "c", "image": "i", "command": ["a", "b"]}], "nodeSelector": {"a": "1", "b": "1"}}
     config = {"containers": [{"name": "c", "command": ["x"]}], "nodeSelector": {"c": "1"}}
     assert merge(SPEC, live, config) == {
@@ -38,14 +38,14 @@ def test_items_merge_field_by_field_and_atomic_values_whole() -> None:
     }
 
 
-def test_a_list_that_is_applied_again_is_not_merged() -> None:
+def test_reapplying_an_equal_list_returns_the_same_list_object() -> None:
     live = containers("a", "b")
     merged = merge(SPEC, live, containers("a", "b"))
     assert isinstance(merged, dict)
     assert merged["containers"] is live["containers"]
 
 
-def test_removed_fields_leave_null_where_nothing_is_left() -> None:
+def test_removing_all_items_leaves_null() -> None:
     value = {"containers": [{"name": "c", "image": "i"}, {"name": "d"}], "hostname": "h"}
     key = 'k:{"name":"c"}'
     assert remove(SPEC, value, {"f:containers": {key: {"f:image": {}}}}) == {

@@ -16,7 +16,7 @@ from tests.apiserver.fuzz.made_up import MadeUp, Source
 
 
 @pytest.mark.parametrize("version", ["apis/policy/v1", "apis/scheduling.k8s.io/v1"])
-def test_requests_that_are_made_up_are_answered(version: str) -> None:
+def test_generated_requests_get_valid_responses(version: str) -> None:
     client = Client()
     load_documents(client.backend, [PlainObject(each, "") for each in seeded()])
     source = Source([client.get(f"/openapi/v3/{version}").document], 1)

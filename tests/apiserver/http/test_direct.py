@@ -69,7 +69,9 @@ def of(name: str) -> bytes:
         pytest.param("PATCH", f"{PODS}/%61?dryRun=All&x=%20", b"{}", MERGE, 200, id="escapes in the address"),
     ],
 )
-def test_both_ways_give_the_same_bytes(method: str, path: str, body: bytes, content_type: str, status: int) -> None:
+def test_direct_and_uvicorn_responses_are_identical(
+    method: str, path: str, body: bytes, content_type: str, status: int
+) -> None:
     with serving([pod("a")]) as server, connect(server) as connection:
         found = []
         # A spec that is sent a second time is in the cache, which changes the order of fields.
@@ -95,13 +97,13 @@ def test_both_ways_give_the_same_bytes(method: str, path: str, body: bytes, cont
         pytest.param([(b"expect", b"100-continue")], False, id="a client that asks first"),
     ],
 )
-def test_small_bodies_in_formats_that_are_read_at_once_are_direct(
+def test_only_short_uncompressed_json_bodies_are_answered_directly(
     headers: list[tuple[bytes, bytes]], want: bool
 ) -> None:
     assert is_direct(headers) is want
 
 
-def test_a_body_in_pieces_is_answered_after_the_last(tmp_path: Path) -> None:
+def test_a_body_sent_in_pieces_is_answered_directly_when_complete(tmp_path: Path) -> None:
     with serving(store=tmp_path / "store") as server, connect(server) as connection:
         whole = request("POST", PODS, of("a"), "application/json")
         for start in range(0, len(whole), 60):
@@ -113,7 +115,7 @@ def test_a_body_in_pieces_is_answered_after_the_last(tmp_path: Path) -> None:
         assert server.connections.unfinished_bytes == 0
 
 
-def test_requests_in_a_row_are_answered_in_order(tmp_path: Path) -> None:
+def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
     """The second one arrives while the first waits for the disk."""
     with serving(store=tmp_path / "store") as server, connect(server) as connection:
         posts = [request("POST", PODS, of(name), "application/json") for name in "abc"]
@@ -126,7 +128,7 @@ def test_requests_in_a_row_are_answered_in_order(tmp_path: Path) -> None:
         assert received.count(b"HTTP/1.1 201") == 3
 
 
-def test_a_connection_closes_after_its_last_request() -> None:
+def test_connection_close_closes_the_connection_after_the_response() -> None:
     with serving() as server, connect(server) as connection:
         connection.sendall(request("POST", PODS, of("a"), "application/json", "Connection: close"))
         assert b"connection: close\r\n" in answer(connection)
@@ -134,7 +136,7 @@ def test_a_connection_closes_after_its_last_request() -> None:
         assert server.connections.direct == 1
 
 
-def test_a_rate_limit_and_tokens_hold() -> None:
+def test_direct_writes_obey_the_rate_limit_and_require_the_token() -> None:
     with serving(rate_limit=1) as server, connect(server) as connection:
         codes = []
         for name in "abc":
@@ -174,7 +176,7 @@ def test_a_head_is_read_again_only_if_its_bytes_differ() -> None:
         assert server.connections.repeated_heads == 3
 
 
-def test_a_client_that_does_not_read_is_answered_the_other_way() -> None:
+def test_requests_of_a_client_that_does_not_read_are_not_answered_directly() -> None:
     """Otherwise, each small patch of a large object would add the object to the server's buffer."""
     large = {"metadata": {"name": "large"}, "data": {"a": "x" * 900_000}}
     with serving() as server, connect(server) as connection:
@@ -217,7 +219,7 @@ class Broken:
         pytest.param("to store", [b"HTTP/1.1 500 Internal Server Error"], id="a cancelled write is not acknowledged"),
     ],
 )
-def test_failures_of_the_server_are_no_bad_requests(
+def test_server_failures_abort_the_connection_or_return_500(
     fails: str, want: list[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     class Transport:

@@ -71,7 +71,9 @@ def test_a_request_that_ends_within_the_grace_period_is_answered() -> None:
     assert events == ["ends", "closed"]
 
 
-def test_a_request_that_takes_longer_is_given_up(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_request_exceeding_the_grace_period_is_cancelled_without_a_traceback(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     began = time.monotonic()
     with serving(0.3) as (server, url, events):
         thread, answers = asked(f"{url}/3600")
@@ -83,7 +85,7 @@ def test_a_request_that_takes_longer_is_given_up(capfd: pytest.CaptureFixture[st
     assert "Traceback" not in capfd.readouterr().err
 
 
-def test_idle_connections_are_closed_at_once() -> None:
+def test_idle_connections_are_closed_immediately_on_shutdown() -> None:
     with serving(20.0) as (server, url, _):
         thread, answers = asked(f"{url}/0")
         thread.join(30)

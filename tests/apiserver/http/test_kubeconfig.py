@@ -44,7 +44,7 @@ def read(path: Path) -> Any:
     return yaml.safe_load(path.read_text())
 
 
-def test_a_new_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
+def test_a_new_kubeconfig_is_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "config"
     assert write_kubeconfig(path, ENTRY) is False
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -52,7 +52,7 @@ def test_a_new_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["config"]
 
 
-def test_a_kubeconfig_of_other_clusters_keeps_them_and_its_mode(tmp_path: Path) -> None:
+def test_writing_preserves_entries_of_other_clusters_and_the_file_mode(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(OTHERS)
     path.chmod(0o640)
@@ -76,7 +76,7 @@ def test_a_kubeconfig_of_other_clusters_keeps_them_and_its_mode(tmp_path: Path) 
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
-def test_our_own_entries_are_replaced_and_not_added_again(tmp_path: Path) -> None:
+def test_existing_bayplan_entries_are_replaced_instead_of_duplicated(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(OTHERS)
     write_kubeconfig(path, ENTRY)
@@ -89,7 +89,7 @@ def test_our_own_entries_are_replaced_and_not_added_again(tmp_path: Path) -> Non
     assert found["users"][-1] == {"name": "bayplan", "user": {}}
 
 
-def test_an_empty_file_becomes_a_kubeconfig(tmp_path: Path) -> None:
+def test_an_empty_file_is_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.touch(0o600)
     assert write_kubeconfig(path, ENTRY) is False
@@ -107,7 +107,7 @@ def test_an_empty_file_becomes_a_kubeconfig(tmp_path: Path) -> None:
         pytest.param("\0\1\2", id="binary data"),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_stays_as_it_is(text: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_kubeconfig_is_refused_and_unchanged(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     path.write_text(text)
     with pytest.raises(InputError, match="expected a"):
@@ -116,7 +116,7 @@ def test_a_file_that_is_no_kubeconfig_stays_as_it_is(text: str, tmp_path: Path) 
     assert os.listdir(tmp_path) == ["config"]
 
 
-def test_a_kubeconfig_with_text_that_is_not_utf_8_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_kubeconfig_that_is_not_utf_8_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "config"
     content = OTHERS.encode() + b"# caf\xe9\nextra: caf\xe9\n"
     path.write_bytes(content)
@@ -126,7 +126,7 @@ def test_a_kubeconfig_with_text_that_is_not_utf_8_stays_as_it_is(tmp_path: Path)
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["to a file", "to nothing"])
-def test_links_are_not_followed(there: bool, tmp_path: Path) -> None:
+def test_symbolic_links_are_refused(there: bool, tmp_path: Path) -> None:
     target, link = tmp_path / "target", tmp_path / "config"
     if there:
         target.write_text(OTHERS)
@@ -138,7 +138,7 @@ def test_links_are_not_followed(there: bool, tmp_path: Path) -> None:
     assert not there or target.read_text() == OTHERS
 
 
-def test_a_link_planted_at_a_temporary_name_or_the_lock_is_not_followed(tmp_path: Path) -> None:
+def test_links_planted_at_temporary_or_lock_names_are_not_followed(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.write_text("keep")
     for name in (".config.partial", ".config", ".config.tmp"):
@@ -151,7 +151,7 @@ def test_a_link_planted_at_a_temporary_name_or_the_lock_is_not_followed(tmp_path
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "device"])
-def test_a_target_that_is_no_regular_file_is_left_alone(kind: str, tmp_path: Path) -> None:
+def test_a_target_that_is_not_a_regular_file_is_refused_and_unchanged(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "config"
     if kind == "folder":
         path.mkdir()
@@ -169,7 +169,7 @@ def test_a_target_that_is_no_regular_file_is_left_alone(kind: str, tmp_path: Pat
     assert (after.st_ino, after.st_mode, after.st_rdev) == (before.st_ino, before.st_mode, before.st_rdev)
 
 
-def test_nothing_is_written_to_the_null_device(tmp_path: Path) -> None:
+def test_writing_to_the_null_device_does_nothing(tmp_path: Path) -> None:
     null = tmp_path / "null"
     try:
         os.mknod(null, stat.S_IFCHR | 0o666, os.stat(os.devnull).st_rdev)
@@ -180,7 +180,7 @@ def test_nothing_is_written_to_the_null_device(tmp_path: Path) -> None:
     assert (null.lstat().st_ino, null.lstat().st_mode) == (before.st_ino, before.st_mode)
 
 
-def test_another_writer_is_waited_for(tmp_path: Path) -> None:
+def test_writing_waits_until_the_lock_is_released(tmp_path: Path) -> None:
     path, lock = tmp_path / "config", tmp_path / "config.lock"
     lock.touch()
     threading.Timer(0.3, lock.unlink).start()
@@ -190,14 +190,14 @@ def test_another_writer_is_waited_for(tmp_path: Path) -> None:
     assert not lock.exists()
 
 
-def test_a_lock_that_stays_is_named(tmp_path: Path) -> None:
+def test_a_lock_timeout_error_names_the_lock_file(tmp_path: Path) -> None:
     (tmp_path / "config.lock").touch()
     with pytest.raises(InputError, match=r"config\.lock"):
         write_kubeconfig(tmp_path / "config", ENTRY, lock_timeout_s=0.1)
     assert sorted(os.listdir(tmp_path)) == ["config.lock"]
 
 
-def test_up_refuses_a_link_before_it_serves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_up_refuses_a_symbolic_link_before_serving(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     link = tmp_path / "config"
     link.symlink_to(tmp_path / "target")
     assert main(["up", "--port", "0", "--once", "--write-kubeconfig", str(link)]) == 2

@@ -57,7 +57,7 @@ def test_a_selector_of_100_kb_is_accepted() -> None:
         assert b'"name":"a"' in body
 
 
-def test_a_path_that_is_long_is_answered_like_any_other() -> None:
+def test_long_paths_and_queries_are_answered() -> None:
     with serving() as server:
         assert ask(f"{server.url}{MAPS}/{'x' * 200_000}")[0] == 404
         with connect(server) as opened:
@@ -75,7 +75,7 @@ def test_a_path_that_is_long_is_answered_like_any_other() -> None:
         pytest.param(b"GET /?%b" % (b"x" * 1_100_000), id="an address"),
     ],
 )
-def test_headers_above_1_mib_are_refused_without_a_look_at_the_token(head: bytes) -> None:
+def test_headers_above_1_mib_are_refused_before_the_token_is_checked(head: bytes) -> None:
     with serving(token=TOKEN) as server:
         with connect(server) as opened:
             with contextlib.suppress(ConnectionError):
@@ -84,14 +84,14 @@ def test_headers_above_1_mib_are_refused_without_a_look_at_the_token(head: bytes
         assert ask(f"{server.url}/readyz")[0] == 200
 
 
-def test_a_header_just_below_1_mib_is_read() -> None:
+def test_a_header_just_below_1_mib_is_accepted() -> None:
     with serving() as server, connect(server) as opened:
         field = b"x" * ((1 << 20) - 200)
         opened.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: %b\r\n\r\n" % field)
         assert everything(opened).startswith(b"HTTP/1.1 200")
 
 
-def test_trailers_without_end_are_refused() -> None:
+def test_endless_trailers_do_not_block_the_server_and_many_small_chunks_are_accepted() -> None:
     with serving(limits=HttpLimits(header_bytes=10_000)) as server:
         with connect(server) as opened:
             head = b"POST %b HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" % MAPS.encode()
@@ -124,7 +124,7 @@ QUICK = HttpLimits(header_seconds=0.3, body_seconds=0.3, body_bytes_per_second=1
         ),
     ],
 )
-def test_clients_that_take_too_long_are_dropped(sent: bytes) -> None:
+def test_slow_clients_are_disconnected(sent: bytes) -> None:
     with serving(limits=QUICK) as server, connect(server) as opened:
         opened.sendall(sent)
         began = time.monotonic()
@@ -132,7 +132,7 @@ def test_clients_that_take_too_long_are_dropped(sent: bytes) -> None:
         assert time.monotonic() - began < 15
 
 
-def test_a_line_break_after_a_request_does_not_keep_a_connection_open() -> None:
+def test_a_line_break_after_a_request_does_not_keep_the_connection_open() -> None:
     with serving(limits=QUICK) as server, connect(server) as opened:
         opened.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert opened.recv(1 << 16).startswith(b"HTTP/1.1 200")
@@ -140,7 +140,7 @@ def test_a_line_break_after_a_request_does_not_keep_a_connection_open() -> None:
         assert everything(opened) == b""
 
 
-def test_a_client_that_drips_is_dropped_too() -> None:
+def test_a_client_sending_single_bytes_is_disconnected() -> None:
     with serving(limits=QUICK) as server, connect(server) as opened:
         opened.sendall(b"GET / HTTP/1.1\r\nX: ")
 
@@ -154,7 +154,7 @@ def test_a_client_that_drips_is_dropped_too() -> None:
         wait_until(drip, 15)
 
 
-def test_a_watch_is_no_slow_client() -> None:
+def test_an_idle_watch_is_not_disconnected() -> None:
     with serving(limits=QUICK) as server, connect(server) as opened:
         opened.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert opened.recv(12) == b"HTTP/1.1 200"
@@ -165,7 +165,7 @@ def test_a_watch_is_no_slow_client() -> None:
             found += opened.recv(1 << 16)
 
 
-def test_a_websocket_is_no_slow_client() -> None:
+def test_an_idle_websocket_is_not_disconnected() -> None:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
@@ -194,7 +194,7 @@ def test_a_websocket_is_no_slow_client() -> None:
         thread.join(20)
 
 
-def test_a_half_body_is_not_taken_for_a_whole_one() -> None:
+def test_an_incomplete_delete_body_deletes_nothing() -> None:
     with serving(limits=QUICK) as server:
         call(server, "POST", MAPS, {"metadata": {"name": "m"}})
         with connect(server) as opened:
@@ -204,7 +204,7 @@ def test_a_half_body_is_not_taken_for_a_whole_one() -> None:
         assert ask(f"{server.url}{MAPS}/m")[0] == 200
 
 
-def test_idle_connections_make_room_for_new_ones() -> None:
+def test_new_connections_replace_the_oldest_idle_ones() -> None:
     with serving(limits=HttpLimits(connections=20)) as server:
         held = [connect(server) for _ in range(60)]
         assert ask(f"{server.url}/readyz") == (200, b"ok")
@@ -214,7 +214,7 @@ def test_idle_connections_make_room_for_new_ones() -> None:
             each.close()
 
 
-def test_connections_that_work_are_kept_and_new_ones_refused() -> None:
+def test_active_connections_stay_open_and_new_ones_are_refused_at_the_limit() -> None:
     with serving(limits=HttpLimits(connections=5)) as server:
         watches = []
         for _ in range(5):
@@ -237,7 +237,7 @@ def _is_ready(server: ApiServer) -> bool:
         return False
 
 
-def test_unfinished_headers_have_a_limit_together() -> None:
+def test_unfinished_headers_share_a_size_limit() -> None:
     limits = HttpLimits(unfinished_bytes=2_000_000)
     with serving(limits=limits) as server:
         held = []
@@ -298,7 +298,7 @@ class Sockets:
         await receive()
 
 
-def test_websockets_count_until_they_end() -> None:
+def test_websockets_count_as_connections_until_closed() -> None:
     with serving(limits=HttpLimits(connections=3)) as server:
         server.mount(Sockets())
         address = server.url.replace("http", "ws") + "/socket"
@@ -310,7 +310,7 @@ def test_websockets_count_until_they_end() -> None:
         wait_until(lambda: _is_ready(server))
 
 
-def test_a_refused_upgrade_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_websocket_upgrade_returns_404_without_logging_an_error(caplog: pytest.LogCaptureFixture) -> None:
     with serving() as server:
         address = server.url.replace("http", "ws") + "/api/v1/namespaces/default/pods/none/exec?command=ls"
         with pytest.raises(InvalidStatus) as refused:
@@ -320,14 +320,14 @@ def test_a_refused_upgrade_is_no_error(caplog: pytest.LogCaptureFixture) -> None
     assert [record.getMessage() for record in caplog.records if record.levelno >= logging.ERROR] == []
 
 
-def test_only_so_many_refusals_are_answered_at_once() -> None:
+def test_concurrent_refusal_responses_are_limited() -> None:
     table = ConnectionTable(HttpLimits(connections=1))
     assert [table.begin_refusal() for _ in range(MAX_REFUSALS + 1)] == [True] * MAX_REFUSALS + [False]
     table.end_refusal()
     assert table.begin_refusal()
 
 
-def test_a_connection_that_is_refused_for_its_header_counts_until_it_is_closed() -> None:
+def test_a_connection_with_oversized_headers_counts_until_closed() -> None:
     with serving(limits=HttpLimits(connections=2, header_bytes=1_000)) as server:
         held = [connect(server) for _ in range(2)]
         for each in held:
@@ -341,14 +341,14 @@ def test_a_connection_that_is_refused_for_its_header_counts_until_it_is_closed()
             each.close()
 
 
-def test_the_number_of_connections_leaves_file_descriptors_for_the_rest() -> None:
+def test_the_default_connection_limit_leaves_file_descriptors_free() -> None:
     import resource
 
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert 16 <= default_connections() <= max(16, soft - 128)
 
 
-def test_running_out_of_file_descriptors_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_running_out_of_file_descriptors_and_recovering_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
     used = [10, 95, 99, 50, 96]
     watch = DescriptorWatch(100, lambda: used.pop(0))
     with caplog.at_level(logging.WARNING):
@@ -359,7 +359,7 @@ def test_running_out_of_file_descriptors_is_logged_once(caplog: pytest.LogCaptur
     assert len(messages) == 3
 
 
-def test_no_descriptor_left_to_count_with_means_that_they_ran_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_descriptor_count_is_treated_as_no_free_descriptors(caplog: pytest.LogCaptureFixture) -> None:
     def count() -> int:
         raise OSError(24, "Too many open files")
 

@@ -27,7 +27,7 @@ class Clock:
         pytest.param([0.0, 60.0, 0.0, 0.0, 0.0, 0.0], "yyyyyn", id="no more than two seconds are saved up"),
     ],
 )
-def test_a_bucket_fills_with_time(waits: list[float], want: str) -> None:
+def test_a_bucket_refills_over_time_up_to_two_seconds_of_requests(waits: list[float], want: str) -> None:
     clock = Clock()
     limit = RateLimit(2.0, clock=clock)
     found = ""
@@ -38,7 +38,7 @@ def test_a_bucket_fills_with_time(waits: list[float], want: str) -> None:
     assert limit.take("b")
 
 
-def test_clients_of_the_past_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inactive_clients_are_dropped_above_the_client_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "_MAX_CLIENTS", 3)
     clock = Clock()
     limit = RateLimit(1.0, clock=clock)
@@ -52,13 +52,13 @@ def test_clients_of_the_past_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(limit._buckets) <= 3
 
 
-def test_the_server_says_when_to_come_back() -> None:
+def test_requests_above_the_rate_limit_return_429() -> None:
     with serving(rate_limit=2) as server:
         answers = [ask(f"{server.url}/readyz") for _ in range(6)]
     assert answers[0] == (200, b"ok")
     assert answers[-1] == (429, b"Too many requests, please try again later.\n")
 
 
-def test_a_limit_below_zero_is_refused() -> None:
+def test_a_negative_rate_limit_is_refused() -> None:
     with pytest.raises(InputError, match="requests per second"):
         ApiServer(ServerOptions(rate_limit=-1))

@@ -46,7 +46,7 @@ def server() -> Iterator[ApiServer]:
         yield found
 
 
-def test_watchers_that_vanish_leave_nothing_behind(server: ApiServer) -> None:
+def test_vanished_watchers_leave_no_listeners(server: ApiServer) -> None:
     for number in range(40):
         watcher = watching_pods(server, f"&labelSelector=a%3D{number}" if number % 2 else "")
         if number % 3:
@@ -57,7 +57,7 @@ def test_watchers_that_vanish_leave_nothing_behind(server: ApiServer) -> None:
     wait_until(lambda: listeners(server) == 0)
 
 
-def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
+def test_a_slow_watcher_is_disconnected_without_affecting_others(
     server: ApiServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watching, "MAX_BUFFERED_BYTES", 1 << 20)
@@ -99,7 +99,7 @@ def test_a_watcher_that_does_not_read_is_cut_off_and_others_go_on(
         ),
     ],
 )
-def test_requests_that_break_off_are_dropped(head: bytes, body: bytes, server: ApiServer) -> None:
+def test_incomplete_requests_are_dropped(head: bytes, body: bytes, server: ApiServer) -> None:
     with connect(server) as opened:
         opened.sendall((head % MAPS.encode() if b"%s" in head else head) + body)
     assert ask(f"{server.url}/readyz") == (200, b"ok")
@@ -134,7 +134,7 @@ def test_huge_bodies_are_refused_before_they_are_read(chunked: bool, server: Api
         pytest.param(b"x:\n" + b"- &a [x,x,x]\n- &b [*a,*a,*a]\n" * 20_000, id="aliases"),
     ],
 )
-def test_bodies_that_are_hard_to_read_are_answered(body: bytes, server: ApiServer) -> None:
+def test_pathological_bodies_are_answered_within_a_minute(body: bytes, server: ApiServer) -> None:
     for kind in ("application/json", "application/yaml"):
         begun = time.monotonic()
         headers: dict[str, str] = {"Content-Type": kind}
@@ -144,7 +144,7 @@ def test_bodies_that_are_hard_to_read_are_answered(body: bytes, server: ApiServe
     assert ask(f"{server.url}/readyz") == (200, b"ok")
 
 
-def test_a_clock_that_jumps_changes_times_and_nothing_else() -> None:
+def test_clock_jumps_do_not_affect_requests_or_resource_versions() -> None:
     client = Client()
     for seconds in (0.0, 4e9, -1e9, 1e9):
         client.seconds += seconds

@@ -32,7 +32,7 @@ def core(server: ApiServer) -> Any:
     return kube.CoreV1Api(kube.ApiClient(configuration))
 
 
-def test_the_official_client_lists_watches_and_keeps_an_informer() -> None:
+def test_the_official_client_lists_watches_and_runs_an_informer() -> None:
     with serving() as server:
         api = core(server)
         api.create_namespaced_pod("default", pod("a"))
@@ -59,7 +59,7 @@ def test_the_official_client_lists_watches_and_keeps_an_informer() -> None:
         informer.stop()
 
 
-def test_the_official_client_creates_reads_changes_and_deletes() -> None:
+def test_the_official_client_creates_reads_updates_and_deletes_objects() -> None:
     with serving() as server:
         api = core(server)
         made = api.create_namespaced_config_map("default", {"metadata": {"name": "m"}, "data": {"a": "1"}})
@@ -105,7 +105,7 @@ def test_a_watch_ends_cleanly_when_the_server_stops() -> None:
         answer.close()
 
 
-def test_without_the_token_nobody_gets_in_and_the_kubeconfig_has_it(tmp_path: Path) -> None:
+def test_requests_without_the_token_are_unauthorized_and_the_kubeconfig_contains_it(tmp_path: Path) -> None:
     with serving(token="secret") as server:
         assert ask(f"{server.url}/api")[0] == 401
         assert ask(f"{server.url}/api", Authorization="Bearer wrong")[0] == 401
@@ -118,7 +118,7 @@ def test_without_the_token_nobody_gets_in_and_the_kubeconfig_has_it(tmp_path: Pa
         assert document["clusters"][0]["cluster"]["server"] == server.url
 
 
-def test_a_durable_store_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_a_durable_store_is_restored_after_a_restart(tmp_path: Path) -> None:
     path = tmp_path / "store"
     with serving(store=path) as server:
         created = core(server).create_namespaced_pod("default", pod("a"))
@@ -132,7 +132,7 @@ def test_a_durable_store_is_there_after_a_restart(tmp_path: Path) -> None:
         assert int(api.create_namespaced_pod("default", pod("b")).metadata.resource_version) > int(version)
 
 
-def test_a_body_that_is_too_big_is_refused_and_the_server_goes_on() -> None:
+def test_an_oversized_body_is_refused_and_the_server_continues() -> None:
     with serving() as server:
         url = f"{server.url}/api/v1/namespaces/default/configmaps"
         body = json.dumps({"metadata": {"name": "m"}, "data": {"a": "x" * (4 * 1024 * 1024)}}).encode()
@@ -151,12 +151,12 @@ def test_a_body_that_is_too_big_is_refused_and_the_server_goes_on() -> None:
         pytest.param({"certificate": Path("x"), "key": Path("y")}, "certificate and its key", id="no certificate"),
     ],
 )
-def test_options_that_are_refused(options: dict[str, Any], want: str) -> None:
+def test_invalid_server_options_are_refused(options: dict[str, Any], want: str) -> None:
     with pytest.raises(InputError, match=want):
         ApiServer(ServerOptions(**options))
 
 
-def test_without_a_token_pages_of_other_hosts_get_nothing() -> None:
+def test_foreign_hosts_and_origins_are_forbidden_without_a_token() -> None:
     fine: list[dict[str, Any]] = [{"Host": "127.0.0.1:1"}, {"Host": "[::1]:1", "Origin": "http://localhost:3000"}]
     foreign: list[dict[str, Any]] = [
         {"Host": "rebound.example"},
@@ -169,7 +169,7 @@ def test_without_a_token_pages_of_other_hosts_get_nothing() -> None:
         assert [ask(f"{server.url}/version", **headers)[0] for headers in foreign] == [403] * 4
 
 
-def test_with_a_token_the_name_of_the_host_does_not_matter() -> None:
+def test_any_host_name_is_accepted_with_a_token() -> None:
     with serving(token="secret") as server:
         headers: dict[str, Any] = {"Host": "cluster.example", "Authorization": "Bearer secret"}
         assert ask(f"{server.url}/version", **headers)[0] == 200

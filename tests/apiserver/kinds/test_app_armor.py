@@ -23,7 +23,7 @@ LOCAL: Document = {"type": "Localhost", "localhostProfile": "a/b"}
         pytest.param("", None, id="empty"),
     ],
 )
-def test_an_annotation_stands_for_a_profile(annotation: str, want: Document | None) -> None:
+def test_an_annotation_is_converted_to_an_app_armor_profile(annotation: str, want: Document | None) -> None:
     assert profile_of(annotation) == want
 
 
@@ -39,7 +39,7 @@ def test_an_annotation_stands_for_a_profile(annotation: str, want: Document | No
         pytest.param({"os": {"name": "windows"}}, {}, None, id="a Windows pod"),
     ],
 )
-def test_a_container_gets_the_profile_of_its_annotation(
+def test_a_container_gets_the_profile_of_its_annotation_unless_already_set(
     spec: Document, security: Document, want: Document | None
 ) -> None:
     container = {"name": "c", "securityContext": security}

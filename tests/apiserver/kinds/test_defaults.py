@@ -103,7 +103,7 @@ _TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"}
         ),
     ],
 )
-def test_what_is_left_out_is_filled_in(path: str, document: Document, where: str, want: object) -> None:
+def test_missing_fields_are_defaulted(path: str, document: Document, where: str, want: object) -> None:
     answer = Client().call("POST", path, document)
 
     assert answer.status == 201, answer.body
@@ -120,7 +120,9 @@ def test_what_is_left_out_is_filled_in(path: str, document: Document, where: str
         ),
     ],
 )
-def test_generated_labels_of_jobs(metadata: Document, labels: Document | None, *, shared: bool) -> None:
+def test_jobs_get_generated_labels_and_copy_pod_labels_if_they_have_none(
+    metadata: Document, labels: Document | None, *, shared: bool
+) -> None:
     template: Document = {"spec": _ONCE, "metadata": {} if labels is None else {"labels": labels}}
     job = {"kind": "Job", "metadata": metadata, "spec": {"template": template}}
 
@@ -132,7 +134,7 @@ def test_generated_labels_of_jobs(metadata: Document, labels: Document | None, *
     assert (answer.at("metadata.labels") == pod_labels) is shared
 
 
-def test_metrics_and_behavior_of_an_autoscaler_survive_v1() -> None:
+def test_metrics_and_behavior_of_an_autoscaler_survive_an_update_in_v1() -> None:
     client = Client()
     metric = {
         "type": "Pods",
@@ -159,7 +161,7 @@ def test_metrics_and_behavior_of_an_autoscaler_survive_v1() -> None:
     assert client.call("GET", f"{v2}/m").at("metadata.annotations") is None
 
 
-def test_annotations_of_a_v1_autoscaler_are_written_as_go_writes_them() -> None:
+def test_annotations_of_a_v1_autoscaler_are_encoded_like_in_go() -> None:
     client = Client()
     target = {"name": "x", "apiVersion": "v1", "kind": "Service"}
     selector = {
@@ -197,7 +199,7 @@ def test_annotations_of_a_v1_autoscaler_are_written_as_go_writes_them() -> None:
         pytest.param("behavior", '{"ScaleUp":null}', "", id="no rules"),
     ],
 )  # fmt: skip
-def test_annotations_of_a_v1_autoscaler_are_read_as_go_reads_them(name: str, text: str, wrong: str) -> None:
+def test_annotations_of_a_v1_autoscaler_are_decoded_like_in_go(name: str, text: str, wrong: str) -> None:
     client = Client()
     autoscaler = _object("HorizontalPodAutoscaler", {"maxReplicas": 2, "scaleTargetRef": _TARGET})
     autoscaler["metadata"] = {"name": "m", "annotations": {f"autoscaling.alpha.kubernetes.io/{name}": text}}
@@ -210,7 +212,7 @@ def test_annotations_of_a_v1_autoscaler_are_read_as_go_reads_them(name: str, tex
         assert client.call("GET", f"{v2}/m").at("spec.metrics.0.pods.target.averageValue") == "2"
 
 
-def test_a_changed_template_raises_the_generation_of_a_daemon_set() -> None:
+def test_a_template_change_increments_the_template_generation_of_a_daemon_set() -> None:
     client = Client()
     spec = {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
     path = "/apis/apps/v1/namespaces/default/daemonsets"
@@ -222,7 +224,7 @@ def test_a_changed_template_raises_the_generation_of_a_daemon_set() -> None:
     assert changed.at("metadata.annotations") == {"deprecated.daemonset.template.generation": "2"}
 
 
-def test_priority_levels_that_come_and_go_are_noticed() -> None:
+def test_flow_schemas_report_whether_their_priority_level_exists() -> None:
     client = Client()
     schemas, levels = (
         f"/apis/flowcontrol.apiserver.k8s.io/v1/{each}" for each in ("flowschemas", "prioritylevelconfigurations")
@@ -254,7 +256,7 @@ def test_priority_levels_that_come_and_go_are_noticed() -> None:
         pytest.param("x" * 300, "", id="a name that is too long"),
     ],
 )
-def test_tags_of_images(image: str, want: str) -> None:
+def test_image_tag_returns_the_tag_of_a_valid_image_name(image: str, want: str) -> None:
     assert image_tag(image) == want
 
 
@@ -289,7 +291,7 @@ def _make() -> Callable[..., tuple[int, object]]:
         ),
     ],
 )  # fmt: skip
-def test_what_a_service_can_not_have(
+def test_invalid_service_addresses_families_and_ports_are_refused(
     make: Callable[..., tuple[int, object]], spec: Document, query: str, want: str
 ) -> None:
     status, message = make(spec, query)
@@ -298,7 +300,7 @@ def test_what_a_service_can_not_have(
     assert str(message).endswith(want)
 
 
-def test_a_dry_run_draws_no_address_and_no_port(make: Callable[..., tuple[int, object]]) -> None:
+def test_a_dry_run_shows_the_first_address_and_port_of_each_range(make: Callable[..., tuple[int, object]]) -> None:
     ports = [{"port": 80, "name": "a", "nodePort": 30080}, {"port": 81, "name": "b"}]
 
     status, spec = make({"type": "NodePort", "ports": ports}, "?dryRun=All")
@@ -309,7 +311,7 @@ def test_a_dry_run_draws_no_address_and_no_port(make: Callable[..., tuple[int, o
     assert [port["nodePort"] for port in spec["ports"]] == [30080, 30081]
 
 
-def test_addresses_are_given_once(make: Callable[..., tuple[int, object]]) -> None:
+def test_an_allocated_cluster_ip_is_refused(make: Callable[..., tuple[int, object]]) -> None:
     make({"clusterIP": "10.96.0.9"})
 
     status, message = make({"clusterIP": "10.96.0.9"}, name="t")
@@ -317,7 +319,9 @@ def test_addresses_are_given_once(make: Callable[..., tuple[int, object]]) -> No
     assert (status, str(message).endswith("10.96.0.9: provided IP is already allocated")) == (422, True)
 
 
-def test_node_ports_are_given_once(make: Callable[..., tuple[int, object]]) -> None:
+def test_an_allocated_node_port_is_refused_and_health_check_ports_are_separate(
+    make: Callable[..., tuple[int, object]],
+) -> None:
     make({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]})
 
     taken = make({"type": "NodePort", "ports": [{"port": 80, "nodePort": 30080}]}, name="t")
@@ -343,7 +347,7 @@ def test_a_service_that_becomes_internal_loses_its_node_ports() -> None:
     assert changed.at("spec.clusterIP") == made.at("spec.clusterIP")
 
 
-def test_who_writes_the_status_of_a_v1_autoscaler_owns_the_annotations_that_show_its_metrics() -> None:
+def test_a_v1_autoscaler_status_update_owns_the_current_metrics_annotation() -> None:
     client = Client()
     v1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
     spec = {"maxReplicas": 2, "scaleTargetRef": _TARGET}

@@ -45,14 +45,14 @@ def claim(*expressions: str) -> Document:
                      id="a wrong constant"),
     ],
 )  # fmt: skip
-def test_selectors_that_are_refused(path: str, body: Document, field: str, message: str) -> None:
+def test_invalid_device_selectors_are_refused(path: str, body: Document, field: str, message: str) -> None:
     answer = Client().post(path, body)
     assert answer.status == 422
     assert answer.at("details.causes.0.field") == field
     assert str(answer.at("details.causes.0.message")).startswith(message)
 
 
-def test_selectors_that_are_fine_are_stored_and_not_checked_again() -> None:
+def test_a_valid_device_selector_is_stored_and_changes_are_validated() -> None:
     client = Client()
     fine = document("DeviceClass", {"selectors": selectors('device.driver == "gpu.example.com"')})
     assert client.post(CLASSES, fine).status == 201
@@ -60,6 +60,6 @@ def test_selectors_that_are_fine_are_stored_and_not_checked_again() -> None:
     assert client.patch(f"{CLASSES}/x", {"spec": {"selectors": selectors("nope")}}).status == 422
 
 
-def test_one_write_compiles_only_so_much() -> None:
+def test_one_write_with_many_long_selectors_is_accepted() -> None:
     long = "&&".join(["true"] * 1_600)
     assert Client().post(CLAIMS, document("ResourceClaim", claim(*[long] * 32))).status == 201

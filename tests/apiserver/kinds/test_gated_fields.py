@@ -42,7 +42,9 @@ BUNDLE: Document = {"projected": {"sources": [{"secret": {}}, {"clusterTrustBund
         ),
     ],
 )
-def test_what_is_left_of_an_object(table: str, new: Document, old: Document | None, want: Document) -> None:
+def test_fields_of_disabled_feature_gates_are_dropped_unless_already_set(
+    table: str, new: Document, old: Document | None, want: Document
+) -> None:
     sent = {**new}
     drop_gated_fields(table, sent, old)
     assert sent == want

@@ -25,7 +25,7 @@ def asking(requests: Document | None, limits: Document | None, **more: object) -
     return pod("p", change)
 
 
-def test_containers_that_say_nothing_get_the_defaults() -> None:
+def test_limit_ranges_set_default_requests_and_limits() -> None:
     client = limited({"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m", "memory": "1Gi"}})
     init: Document = {"name": "i", "image": "x"}
     for name in ("one", "two"):
@@ -97,7 +97,7 @@ def test_containers_that_say_nothing_get_the_defaults() -> None:
         pytest.param({"type": "PersistentVolumeClaim", "max": {"storage": "1"}}, None, None, "", id="of another kind"),
     ],
 )
-def test_pods_outside_the_bounds_are_refused(
+def test_pods_violating_a_limit_range_are_refused(
     limit: Document, requests: Document | None, limits: Document | None, want: str
 ) -> None:
     client = limited(limit)
@@ -108,7 +108,7 @@ def test_pods_outside_the_bounds_are_refused(
     assert bool(want) != (client.get(f"{PODS}/p").status == 200)
 
 
-def test_a_pod_counts_what_starting_it_takes() -> None:
+def test_pod_limits_include_init_containers_and_sidecars_in_start_order() -> None:
     client = limited({"type": "Pod", "max": {"cpu": "2"}})
     beside: Document = {"name": "s", "image": "x", "restartPolicy": "Always", "resources": {"limits": {"cpu": "1"}}}
     first: Document = {"name": "i", "image": "x", "resources": {"limits": {"cpu": "1500m"}}}
@@ -117,7 +117,7 @@ def test_a_pod_counts_what_starting_it_takes() -> None:
     assert client.post(PODS, asking(None, {"cpu": "500m"}, initContainers=[first, beside])).status == 201
 
 
-def test_claims_outside_the_bounds_are_refused() -> None:
+def test_claims_outside_the_limit_range_are_refused() -> None:
     client = limited({"type": "PersistentVolumeClaim", "min": {"storage": "1Gi"}, "max": {"storage": "2Gi"}})
 
     def claim(storage: str) -> Document:

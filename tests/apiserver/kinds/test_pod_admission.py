@@ -25,7 +25,7 @@ def of(spec: Document) -> Document:
     return pod("p", lambda new: cast("Document", new["spec"]).update(spec))
 
 
-def test_a_pod_takes_over_what_its_runtime_class_says(client: Client) -> None:
+def test_a_pod_gets_the_overhead_node_selector_and_tolerations_of_its_runtime_class(client: Client) -> None:
     tolerated = {"key": "vm", "operator": "Equal", "value": "a"}
     spec: Document = {"runtimeClassName": "vm", "nodeSelector": {"a": "b"}, "tolerations": [tolerated]}
     created = client.post(PODS, of(spec))
@@ -37,7 +37,7 @@ def test_a_pod_takes_over_what_its_runtime_class_says(client: Client) -> None:
     assert len(tolerations) == 3
 
 
-def test_two_pods_of_one_spec_follow_the_class_of_their_time(client: Client) -> None:
+def test_equal_pods_get_the_current_overhead_of_their_runtime_class(client: Client) -> None:
     client.post(PODS, of({"runtimeClassName": "vm"}))
     other = {**of({"runtimeClassName": "vm"}), "metadata": {"name": "q"}}
     client.delete(f"{CLASSES}/vm")
@@ -68,6 +68,6 @@ def test_two_pods_of_one_spec_follow_the_class_of_their_time(client: Client) -> 
         ),
     ],
 )
-def test_pods_that_say_otherwise_are_refused(client: Client, spec: Document, why: str) -> None:
+def test_pods_conflicting_with_their_runtime_class_are_refused(client: Client, spec: Document, why: str) -> None:
     answer = client.post(PODS, of(spec))
     assert (answer.status, answer.at("message")) == (403, f'pods "p" is forbidden: {why}')

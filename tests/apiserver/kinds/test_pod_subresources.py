@@ -29,7 +29,7 @@ def resize(client: Client, resources: Document, **more: object) -> Answer:
     return client.patch(f"{PODS}/p/resize", {"spec": {"containers": [container]}}, STRATEGIC)
 
 
-def test_a_resize_changes_amounts_and_nothing_else(client: Client) -> None:
+def test_a_resize_changes_only_resources(client: Client) -> None:
     answer = resize(client, {"requests": {"cpu": "2500m"}}, image="other")
     assert answer.status == 200
     assert answer.at("spec.containers.0.resources.requests") == {"cpu": "2500m", "memory": "1Gi"}
@@ -68,7 +68,7 @@ def test_init_containers_and_sidecars_can_be_resized(client: Client) -> None:
         ([{"name": "d", "image": "i"}], "spec.containers: Forbidden: containers may not be added or removed on resize"),
     ],
 )
-def test_other_resizes_are_refused(client: Client, containers: list[Document], why: str) -> None:
+def test_invalid_resizes_are_refused(client: Client, containers: list[Document], why: str) -> None:
     if "QOS" in why:
         client = Client()
         client.post(
@@ -87,13 +87,13 @@ def test_other_resizes_are_refused(client: Client, containers: list[Document], w
 ONLY_SIZES = "spec: Forbidden: only cpu and memory resources are mutable"
 
 
-def test_the_resize_policy_does_not_change(client: Client) -> None:
+def test_changing_the_resize_policy_is_refused(client: Client) -> None:
     policy: Document = {"resourceName": "cpu", "restartPolicy": "RestartContainer"}
     answer = resize(client, {"requests": {"cpu": "2"}}, resizePolicy=[policy])
     assert answer.at("message") == f'Pod "p" is invalid: {ONLY_SIZES}'
 
 
-def test_a_container_with_claims_is_never_resized() -> None:
+def test_resizing_a_container_with_claims_is_refused() -> None:
     client = Client()
     resources: Document = {"requests": {"cpu": "1"}, "claims": [{"name": "gpu"}]}
     claims: list[Document] = [{"name": "gpu", "resourceClaimName": "gpu"}]
@@ -104,7 +104,7 @@ def test_a_container_with_claims_is_never_resized() -> None:
         assert answer.at("message") == f'Pod "p" is invalid: {ONLY_SIZES}'
 
 
-def test_extended_resources_are_not_resized() -> None:
+def test_resizing_extended_resources_is_refused() -> None:
     client = Client()
     amounts: Document = {"cpu": "1", "example.com/gpu": "1"}
     spec: Document = {
@@ -134,7 +134,7 @@ def test_extended_resources_are_not_resized() -> None:
         ),
     ],
 )
-def test_resizes_of_a_whole_pod(resources: object, why: str) -> None:
+def test_pod_level_resizes_change_only_cpu_and_memory(resources: object, why: str) -> None:
     client = Client()
     own: Document = {"requests": {"cpu": "4", "memory": "1Gi"}}
     spec: Document = {"containers": [{"name": "c", "image": "i"}], "resources": own}
@@ -146,7 +146,7 @@ def test_resizes_of_a_whole_pod(resources: object, why: str) -> None:
         assert (answer.status, answer.at("spec.resources.requests.cpu")) == (200, "5")
 
 
-def test_a_static_pod_is_not_resized(client: Client) -> None:
+def test_resizing_a_static_pod_is_refused(client: Client) -> None:
     annotations: Document = {"kubernetes.io/config.mirror": "x"}
     spec: Document = {"containers": [{"name": "c", "image": "i"}], "nodeName": "n"}
     assert (
@@ -157,7 +157,7 @@ def test_a_static_pod_is_not_resized(client: Client) -> None:
     assert answer.at("message") == 'Pod "s" is invalid: []: Forbidden: static pods cannot be resized'
 
 
-def test_a_node_that_cannot_resize_is_respected(client: Client) -> None:
+def test_a_resize_is_refused_if_the_node_does_not_support_it(client: Client) -> None:
     running: Document = {
         "name": "c",
         "state": {"running": {}},
@@ -171,7 +171,7 @@ def test_a_node_that_cannot_resize_is_respected(client: Client) -> None:
     assert answer.at("message") == 'Pod "p" is invalid: spec: Forbidden: Pod running on node without support for resize'
 
 
-def test_ephemeral_containers_are_added_and_never_changed(client: Client) -> None:
+def test_ephemeral_containers_can_be_added_but_not_changed_or_removed(client: Client) -> None:
     def debug(image: str) -> Answer:
         change: Document = {"spec": {"ephemeralContainers": [{"name": "debug", "image": image}]}}
         return client.patch(f"{PODS}/p/ephemeralcontainers", change, STRATEGIC)

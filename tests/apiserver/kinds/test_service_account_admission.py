@@ -33,11 +33,11 @@ def created(client: Client, spec: Document | None = None, name: str = "p") -> di
     return cast("dict[str, Any]", answer.document["spec"])
 
 
-def test_without_the_option_a_pod_has_no_token() -> None:
+def test_pods_mount_no_token_by_default() -> None:
     assert "volumes" not in created(Client())
 
 
-def test_a_pod_mounts_the_token_of_the_default_account(client: Client) -> None:
+def test_a_pod_mounts_the_token_of_the_default_service_account(client: Client) -> None:
     spec = created(client)
     assert spec["serviceAccountName"] == spec["serviceAccount"] == "default"
     (volume,) = spec["volumes"]
@@ -51,12 +51,12 @@ def test_a_pod_mounts_the_token_of_the_default_account(client: Client) -> None:
     assert {"name": volume["name"], "readOnly": True, "mountPath": PLACE} in mounts
 
 
-def test_pods_of_one_template_have_volumes_of_their_own(client: Client) -> None:
+def test_pods_of_one_template_get_unique_token_volume_names(client: Client) -> None:
     names = {created(client, name=f"p{number}")["volumes"][0]["name"] for number in range(4)}
     assert len(names) == 4
 
 
-def test_a_pod_of_an_unknown_account_is_refused(client: Client) -> None:
+def test_a_pod_with_an_unknown_service_account_is_refused(client: Client) -> None:
     answer = client.post(PODS, pod("p", lambda body: cast("Document", body["spec"]).update(serviceAccountName="robot")))
     assert answer.status == 403
     want = 'pods "p" is forbidden: error looking up service account default/robot: serviceaccount "robot" not found'
@@ -64,20 +64,20 @@ def test_a_pod_of_an_unknown_account_is_refused(client: Client) -> None:
 
 
 @pytest.mark.parametrize("by_pod", [pytest.param(True, id="the pod"), pytest.param(False, id="the account")])
-def test_a_token_that_is_not_wanted_is_not_mounted(client: Client, by_pod: bool) -> None:
+def test_the_token_is_not_mounted_if_automount_is_disabled(client: Client, by_pod: bool) -> None:
     account: Document = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "quiet"}}
     client.post(ACCOUNTS, account if by_pod else {**account, "automountServiceAccountToken": False})
     more: Document = {"automountServiceAccountToken": False} if by_pod else {}
     assert "volumes" not in created(client, {"serviceAccountName": "quiet", **more})
 
 
-def test_a_mount_at_the_same_place_is_left_alone(client: Client) -> None:
+def test_an_existing_mount_at_the_token_path_is_preserved(client: Client) -> None:
     container = {"name": "a", "image": "b", "volumeMounts": [{"name": "own", "mountPath": PLACE}]}
     spec = created(client, {"containers": [container], "volumes": [{"name": "own", "emptyDir": {}}]})
     assert [volume["name"] for volume in spec["volumes"]] == ["own"]
 
 
-def test_secrets_of_the_account_pull_the_images(client: Client) -> None:
+def test_pods_get_the_image_pull_secrets_of_their_service_account(client: Client) -> None:
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "puller"}}
     client.post(ACCOUNTS, {**account, "imagePullSecrets": [{"name": "hub"}]})
     assert created(client, {"serviceAccountName": "puller"})["imagePullSecrets"] == [{"name": "hub"}]

@@ -21,7 +21,7 @@ class Memory:
         return self.specs.recall(spec, decode)
 
 
-def test_a_spec_is_cached_when_it_is_sent_again() -> None:
+def test_a_spec_is_cached_when_it_is_sent_the_second_time() -> None:
     memory = Memory()
     assert memory.send({"hostname": "a"}) is None
     second, third = memory.send({"hostname": "a"}), memory.send({"hostname": "a"})
@@ -31,7 +31,7 @@ def test_a_spec_is_cached_when_it_is_sent_again() -> None:
     assert memory.decoded == 1
 
 
-def test_the_node_is_not_part_of_the_cached_spec() -> None:
+def test_the_cached_spec_excludes_the_node_name() -> None:
     memory = Memory()
     assert memory.send({"hostname": "a", "nodeName": "n1"}) is None
     found = memory.send({"hostname": "a", "nodeName": "n2"})
@@ -39,13 +39,13 @@ def test_the_node_is_not_part_of_the_cached_spec() -> None:
     assert found["nodeName"] == "n2"
 
 
-def test_specs_that_are_sent_once_are_not_decoded_or_cached() -> None:
+def test_unique_specs_are_not_decoded_or_cached() -> None:
     memory = Memory()
     assert all(memory.send({"hostname": f"h{number}"}) is None for number in range(10_000))
     assert memory.decoded == 0
 
 
-def test_a_spec_that_depends_on_its_pod_is_never_cached() -> None:
+def test_a_spec_with_match_label_keys_is_never_cached() -> None:
     memory = Memory()
     spec: Document = {"topologySpreadConstraints": [{"matchLabelKeys": ["a"]}]}
     assert [memory.send(spec) for _ in range(3)] == [None, None, None]

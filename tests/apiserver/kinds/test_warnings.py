@@ -70,15 +70,15 @@ def _pod(container: Document | None = None, annotations: Document | None = None,
         ),
     ],
 )
-def test_warnings_about_pods(pod: Document, want: str) -> None:
+def test_pods_with_problems_return_a_warning(pod: Document, want: str) -> None:
     assert _warnings("POST", _PODS, pod) == [want]
 
 
-def test_a_variable_may_build_on_itself() -> None:
+def test_a_variable_referring_to_its_previous_value_returns_no_warning() -> None:
     assert not _warnings("POST", _PODS, _pod({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}]}))
 
 
-def test_pod_template_cache_are_warned_of_each_time() -> None:
+def test_each_pod_of_a_cached_template_returns_the_warning() -> None:
     client = Client()
     pod = _pod(nodeSelector={"beta.kubernetes.io/os": "x"})
 
@@ -87,7 +87,7 @@ def test_pod_template_cache_are_warned_of_each_time() -> None:
     assert [len(each) for each in found] == [1, 1, 1, 1]
 
 
-def test_an_unchanged_template_is_not_warned_of_again() -> None:
+def test_only_spec_changes_repeat_the_warnings_of_a_template() -> None:
     client = Client()
     path = "/apis/apps/v1/namespaces/default/deployments"
     template: Document = {
@@ -111,7 +111,7 @@ def test_an_unchanged_template_is_not_warned_of_again() -> None:
         pytest.param("?propagationPolicy=Background", False, id="a policy is given"),
     ],
 )
-def test_deletions_of_jobs(query: str, *, warned: bool) -> None:
+def test_deleting_a_job_without_a_propagation_policy_returns_a_warning(query: str, *, warned: bool) -> None:
     client = Client()
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
     client.call("POST", _BATCH, {"metadata": {"name": "j"}, "spec": {"template": template}})
@@ -119,7 +119,7 @@ def test_deletions_of_jobs(query: str, *, warned: bool) -> None:
     assert bool(_warnings("DELETE", f"{_BATCH}/j{query}", None, client)) is warned
 
 
-def test_endpoints_are_deprecated_in_every_answer() -> None:
+def test_every_endpoints_response_has_a_deprecation_warning() -> None:
     path = "/api/v1/namespaces/default/endpoints"
     want = ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"]
 

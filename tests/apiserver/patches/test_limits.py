@@ -23,7 +23,7 @@ def client() -> Client:
 
 
 @pytest.mark.parametrize("copies", [26, 40])
-def test_a_patch_that_copies_itself_is_refused(client: Client, copies: int) -> None:
+def test_exponential_copies_in_a_json_patch_are_refused(client: Client, copies: int) -> None:
     operations: list[Document] = [{"op": "add", "path": "/data/a", "value": "x" * 1000}]
     operations += [{"op": "copy", "from": "/data", "path": f"/data/k{number}"} for number in range(copies)]
     answer = client.patch(MAP, operations, JSON_PATCH)
@@ -40,14 +40,16 @@ def test_a_patch_that_copies_itself_is_refused(client: Client, copies: int) -> N
         ),
     ],
 )  # fmt: skip
-def test_operations_are_counted(client: Client, count: int, status: int, message: str | None) -> None:
+def test_json_patches_have_at_most_10000_operations(
+    client: Client, count: int, status: int, message: str | None
+) -> None:
     answer = client.patch(MAP, [{"op": "add", "path": "/data/a", "value": "y"}] * count, JSON_PATCH)
     assert answer.status == status
     if message:
         assert (answer.at("message"), answer.at("reason")) == (message, "RequestEntityTooLarge")
 
 
-def test_copies_count_what_they_add() -> None:
+def test_copied_bytes_of_a_json_patch_are_limited() -> None:
     copy: Document = {"op": "copy", "from": "/a", "path": "/b"}
     quarter = "x" * (MAX_COPIED_BYTES // 4 - 2)
     assert json_patch({"a": quarter}, [copy] * 4) == {"a": quarter, "b": quarter}
@@ -55,7 +57,7 @@ def test_copies_count_what_they_add() -> None:
         json_patch({"a": quarter}, [copy] * 5)
 
 
-def test_what_has_been_copied_may_be_looked_into() -> None:
+def test_json_patch_copies_are_independent_and_can_be_tested() -> None:
     copy: Document = {"op": "copy", "from": "/a", "path": "/b"}
     more: list[Document] = [
         copy,
@@ -70,7 +72,7 @@ def test_what_has_been_copied_may_be_looked_into() -> None:
         json_patch({"a": [1]}, [{"op": "test", "path": "", "value": {"a": [True]}}])
 
 
-def test_insertions_that_move_a_long_list_again_and_again_are_refused() -> None:
+def test_repeated_insertions_into_a_long_list_are_refused() -> None:
     items = list(range(500_000))
     assert json_patch({"a": items}, [{"op": "add", "path": "/a/0", "value": 1}])
     with pytest.raises(JsonPatchError, match="move more than"):
@@ -78,12 +80,12 @@ def test_insertions_that_move_a_long_list_again_and_again_are_refused() -> None:
 
 
 @pytest.mark.parametrize("index", ["1_0", "٣", "9" * 5000, " 1", ""])
-def test_what_is_no_index_is_refused(index: str) -> None:
+def test_invalid_list_indexes_are_refused(index: str) -> None:
     with pytest.raises(JsonPatchError, match=r"not an index|no item"):
         json_patch({"a": list(range(20))}, [{"op": "replace", "path": f"/a/{index}", "value": 1}])
 
 
-def test_lists_of_tens_of_thousands_merge() -> None:
+def test_lists_with_30000_items_merge_strategically() -> None:
     names = [f"n{number}" for number in range(30_000)]
     old: Document = {"containers": [{"name": name, "image": "old"} for name in names]}
     patch: Document = {"containers": [{"name": name, "image": "new"} for name in reversed(names)]}
@@ -105,7 +107,7 @@ def test_lists_of_tens_of_thousands_merge() -> None:
         pytest.param([{"a": [1]}], [{"a": [1]}, {}], [{"a": [1]}, {}], id="objects in a list of texts"),
     ],
 )
-def test_lists_without_a_key_merge_whatever_is_in_them(
+def test_lists_without_a_merge_key_accept_mixed_values(
     old: list[object], patch: list[object], want: list[object]
 ) -> None:
     merged = strategic_merge(META, {"finalizers": old}, {"finalizers": patch})["finalizers"]

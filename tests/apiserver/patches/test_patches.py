@@ -25,7 +25,7 @@ DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
         pytest.param({"op": "test", "path": "/a", "value": [1, 2]}, {"a": [1, 2], "b": {"c/d": 3}}, id="test"),
     ],
 )
-def test_json_patch(operation: Document, want: Document) -> None:
+def test_json_patch_operations_return_a_patched_copy(operation: Document, want: Document) -> None:
     document: Document = {"a": [1, 2], "b": {"c/d": 3}}
     assert json_patch(document, [operation]) == want
     assert document == {"a": [1, 2], "b": {"c/d": 3}}
@@ -42,12 +42,12 @@ def test_json_patch(operation: Document, want: Document) -> None:
         pytest.param({"op": "add", "path": "a", "value": 1}, id="no pointer"),
     ],
 )
-def test_json_patches_that_are_refused(operation: Document) -> None:
+def test_invalid_json_patch_operations_are_refused(operation: Document) -> None:
     with pytest.raises(JsonPatchError):
         json_patch({"a": [1, 2]}, [operation])
 
 
-def test_merge_patch() -> None:
+def test_merge_patch_replaces_values_and_removes_nulls() -> None:
     document = {"a": {"b": 1, "c": 2}, "d": [1]}
     assert merge_patch(document, {"a": {"b": None, "e": {"f": None}}, "d": [2]}) == {"a": {"c": 2, "e": {}}, "d": [2]}
     assert merge_patch(document, [1]) == [1]
@@ -144,7 +144,7 @@ TWO: Document = {"name": "two"}
         ),
     ],
 )
-def test_strategic_merge(old: Document, patch: Document, want: Document) -> None:
+def test_strategic_merge_follows_keys_and_directives(old: Document, patch: Document, want: Document) -> None:
     assert strategic_merge(DEPLOYMENT, old, patch) == want
 
 
@@ -158,6 +158,6 @@ def test_strategic_merge(old: Document, patch: Document, want: Document) -> None
         ),
     ],
 )
-def test_strategic_patches_that_are_refused(patch: Document) -> None:
+def test_invalid_strategic_patches_are_refused(patch: Document) -> None:
     with pytest.raises(StrategicPatchError):
         strategic_merge(DEPLOYMENT, {"spec": {"strategy": {}, **deployment(containers=[ONE])["spec"]}}, patch)  # type: ignore[dict-item]

@@ -49,11 +49,11 @@ class Published(Client):
         pytest.param("192.168.1.5", "192.168.1.5", id="an address that others can reach is published"),
     ],
 )
-def test_which_address_is_published(listen: str, want: str) -> None:
+def test_only_a_routable_address_is_advertised(listen: str, want: str) -> None:
     assert advertised_address(listen) == want
 
 
-def test_the_service_has_its_address_and_endpoints() -> None:
+def test_the_kubernetes_service_has_a_cluster_ip_and_endpoints() -> None:
     cluster = Published(6443)
     service = shown(cluster, SERVICE)
     assert service["spec"]["clusterIP"] == "10.96.0.1"
@@ -65,13 +65,13 @@ def test_the_service_has_its_address_and_endpoints() -> None:
     assert labels["kubernetes.io/service-name"] == "kubernetes"
 
 
-def test_the_port_of_another_run_is_corrected_and_a_foreign_address_left_alone() -> None:
+def test_a_changed_port_updates_the_endpoints_unless_the_address_is_foreign() -> None:
     cluster = Published(6443)
     assert Published(7000, store=cluster.store).ends() == ((VIRTUAL_ADDRESS, 7000), (VIRTUAL_ADDRESS, 7000))
     assert Published(8000, "192.168.1.5", store=cluster.store).ends()[0] == (VIRTUAL_ADDRESS, 7000)
 
 
-def test_what_is_deleted_comes_back_and_what_is_there_is_not_written() -> None:
+def test_publishing_recreates_deleted_objects_and_does_not_rewrite_existing_ones() -> None:
     cluster = Published(6443)
     revision = cluster.store.revision
     publish_api_server(cluster.backend)
@@ -82,5 +82,5 @@ def test_what_is_deleted_comes_back_and_what_is_there_is_not_written() -> None:
     assert cluster.ends() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
 
 
-def test_without_a_server_there_is_no_service() -> None:
+def test_the_kubernetes_service_does_not_exist_without_a_server() -> None:
     assert Client().get(SERVICE).status == 404

@@ -151,7 +151,7 @@ def request_of(case: tuple[str, str, object], chance: random.Random) -> Request:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_recorded_requests_broken_at_random_are_answered(seed: int) -> None:
+def test_randomly_corrupted_requests_are_answered(seed: int) -> None:
     chance = random.Random(seed)
     corpus = recorded()
     client = Client()
@@ -177,7 +177,7 @@ def test_recorded_requests_broken_at_random_are_answered(seed: int) -> None:
     ("line", "status"),
     [pytest.param("  k%d: v\n", 201, id="that is fine"), pytest.param("  k%d: [\n", 400, id="that is broken")],
 )
-def test_long_yaml_is_read_in_another_thread(line: str, status: int) -> None:
+def test_long_yaml_bodies_are_parsed_or_refused(line: str, status: int) -> None:
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: long}\ndata:\n"
     body = (head + "".join(line % number for number in range(20_000))).encode()
     assert len(body) > LONG_YAML

@@ -16,12 +16,12 @@ DIGITS = "9" * 5_000
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
-def test_a_number_beyond_all_types_is_merely_big() -> None:
+def test_whole_number_saturates_at_max_digits() -> None:
     assert whole_number("12") == 12
     assert whole_number(DIGITS) == 10**MAX_DIGITS
 
 
-def test_percentages() -> None:
+def test_a_huge_percentage_is_refused() -> None:
     spec = {"minAvailable": f"{DIGITS}%", "selector": {}}
     budget = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"}, "spec": spec}
     answer = Client().post(BUDGETS, budget)
@@ -44,14 +44,14 @@ def test_percentages() -> None:
         pytest.param("-", "invalid syntax", id="a sign without digits"),
     ],
 )
-def test_parameters(name: str, number: str, want: str) -> None:
+def test_query_parameters_are_limited_to_64_bit_integers(name: str, number: str, want: str) -> None:
     answer = Client().get(f"{PODS}?{name}={number}")
     assert answer.status == (400 if want else 200)
     assert str(answer.at("message") or "").endswith(want)
 
 
 @pytest.mark.parametrize("seconds", [str(2**63 - 1), str(-(2**63))])
-def test_a_watch_of_any_number_of_seconds(seconds: str) -> None:
+def test_a_watch_accepts_extreme_timeouts(seconds: str) -> None:
     with serving() as server:
         with httpx.stream("GET", f"{server.url}{PODS}?watch=1&timeoutSeconds={seconds}", timeout=20) as answer:
             assert answer.status_code == 200
@@ -67,22 +67,22 @@ def test_a_watch_of_any_number_of_seconds(seconds: str) -> None:
         pytest.param("abc", 400, 'strconv.ParseUint: parsing "abc": invalid syntax', id="no number"),
     ],
 )
-def test_resource_versions(version: str, status: int, want: str) -> None:
+def test_resource_versions_are_limited_to_unsigned_64_bit_integers(version: str, status: int, want: str) -> None:
     answer = Client().get(f"{PODS}?resourceVersion={version}")
     assert (answer.status, want in str(answer.at("message"))) == (status, True)
 
 
 @pytest.mark.parametrize("schedule", [f"{DIGITS} * * * *", f"@every {DIGITS}h"])
-def test_schedules(schedule: str) -> None:
+def test_cron_schedules_with_huge_numbers_are_refused(schedule: str) -> None:
     with pytest.raises(InputError):
         parse_cron_schedule(schedule)
 
 
-def test_a_step_beyond_the_field_is_one_value() -> None:
+def test_a_huge_cron_step_matches_one_value() -> None:
     assert parse_cron_schedule(f"*/{DIGITS} * * * *") == parse_cron_schedule(f"*/{10**9} * * * *")
 
 
-def test_indexes_of_a_job_are_intervals_however_many_there_are() -> None:
+def test_index_sets_and_pending_indexes_handle_billions_of_indexes() -> None:
     found = IndexSet("0-1999999999,2000000001")
     assert (len(found), str(found)) == (2_000_000_001, "0-1999999999,2000000001")
     found.add(2_000_000_000)

@@ -22,7 +22,7 @@ def load(client: Client, *documents: Document) -> Loaded:
     return load_documents(client.backend, sources)
 
 
-def test_nodes_are_ready_and_pods_get_priority_and_their_namespace() -> None:
+def test_loaded_nodes_are_ready_and_pods_get_their_priority_and_namespace() -> None:
     client = Client()
     late = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7}
     document = pod("p", lambda each: each["spec"].update(priorityClassName="high"))  # type: ignore[attr-defined]
@@ -37,7 +37,7 @@ def test_nodes_are_ready_and_pods_get_priority_and_their_namespace() -> None:
     assert (found.at("spec.priority"), found.at("status.phase")) == (7, "Pending")
 
 
-def test_a_dump_keeps_what_the_cluster_said() -> None:
+def test_loading_a_dump_preserves_uid_creation_time_and_status() -> None:
     client = Client()
     document = pod("p", lambda each: each["spec"].update(nodeName="n"))  # type: ignore[attr-defined]
     document["metadata"] = {
@@ -55,7 +55,7 @@ def test_a_dump_keeps_what_the_cluster_said() -> None:
     assert found.at("status") == {"phase": "Running"}
 
 
-def test_loading_twice_replaces_and_keeps_the_uid() -> None:
+def test_loading_an_object_again_replaces_it_and_preserves_the_uid() -> None:
     client = Client()
     load(client, NODE)
     uid = client.get("/api/v1/nodes/n").at("metadata.uid")
@@ -63,7 +63,7 @@ def test_loading_twice_replaces_and_keeps_the_uid() -> None:
     assert client.get("/api/v1/nodes/n").at("metadata.uid") == uid
 
 
-def test_unknown_fields_are_told() -> None:
+def test_unknown_fields_are_reported() -> None:
     loaded = load(Client(), {**NODE, "nope": 1})
     assert loaded.unknown == {"file.yaml:1 Node/n": ['unknown field "nope"']}
 
@@ -80,6 +80,6 @@ def test_unknown_fields_are_told() -> None:
         pytest.param(pod("A_b"), r"^file\.yaml:1 Pod \"A_b\" is invalid: metadata.name", id="a bad name"),
     ],
 )
-def test_what_can_not_be_loaded_is_told_with_its_place(document: Document, want: str) -> None:
+def test_invalid_documents_are_reported_with_file_and_position(document: Document, want: str) -> None:
     with pytest.raises(InputError, match=want):
         load(Client(), document)

@@ -41,7 +41,7 @@ PODS = [
         pytest.param("/nodes/n", {"cpu": "2750m", "memory": "1152Mi"}, id="a node has the sum of those that run"),
     ],
 )
-def test_a_usage_is_what_is_requested(path: str, want: dict[str, str]) -> None:
+def test_usage_is_the_sum_of_requests_or_annotations(path: str, want: dict[str, str]) -> None:
     with serving(PODS) as server:
         found = call(server, "GET", BASE + path)
         assert (found["containers"][0]["usage"] if "containers" in found else found["usage"]) == want
@@ -56,12 +56,12 @@ def test_a_usage_is_what_is_requested(path: str, want: dict[str, str]) -> None:
         pytest.param("/nodes?fieldSelector=metadata.name%3Dn", ["n"], id="nodes by name"),
     ],
 )
-def test_lists_are_selected(path: str, want: list[str]) -> None:
+def test_usage_lists_contain_running_pods_and_support_selectors(path: str, want: list[str]) -> None:
     with serving(PODS) as server:
         assert [each["metadata"]["name"] for each in call(server, "GET", BASE + path)["items"]] == want
 
 
-def test_the_group_is_discovered_and_only_read() -> None:
+def test_the_metrics_group_is_discoverable_and_read_only() -> None:
     with serving(PODS) as server:
         groups = [each["name"] for each in call(server, "GET", "/apis")["groups"]]
         assert "metrics.k8s.io" in groups

@@ -16,7 +16,7 @@ from bayplan.apiserver.rest.negotiation import input_type
         ' application/json ; a=b;c="d e" ; ',
     ],
 )
-def test_parameters_are_ignored(content_type: str) -> None:
+def test_media_type_parameters_are_ignored(content_type: str) -> None:
     assert input_type(content_type) == "application/json"
 
 
@@ -30,6 +30,6 @@ def test_parameters_are_ignored(content_type: str) -> None:
         pytest.param("application/json" + ";a=b " * 100_000 + '"', id="many parameters"),
     ],
 )
-def test_other_types_are_refused(content_type: str) -> None:
+def test_unknown_or_invalid_media_types_are_refused(content_type: str) -> None:
     with pytest.raises(ApiError, match="unknown format"):
         input_type(content_type)

@@ -34,7 +34,9 @@ def client() -> Client:
         pytest.param(JSON_PATCH, [{"op": "replace", "path": "/apiVersion", "value": ""}], id="emptied"),
     ],
 )
-def test_without_a_version_nothing_of_an_object_is_known(client: Client, media_type: str, patch: object) -> None:
+def test_removing_the_api_version_by_patch_is_refused_with_unknown_field_warnings(
+    client: Client, media_type: str, patch: object
+) -> None:
     answer = client.patch(MAP, patch, media_type)
     assert answer.status == 400
     assert answer.at("message") == "the name of the object (a based on URL) was undeterminable: name must be provided"
@@ -43,13 +45,13 @@ def test_without_a_version_nothing_of_an_object_is_known(client: Client, media_t
 
 
 @pytest.mark.parametrize("media_type", [MERGE, STRATEGIC])
-def test_an_empty_list_takes_all_managed_fields_away(client: Client, media_type: str) -> None:
+def test_an_empty_list_removes_all_managed_fields(client: Client, media_type: str) -> None:
     answer = client.patch(MAP, {"metadata": {"managedFields": []}}, media_type)
     assert answer.status == 200
     assert answer.at("metadata.managedFields") is None
 
 
-def test_a_refused_result_of_a_patch_is_shown_by_the_names_of_its_fields(client: Client) -> None:
+def test_an_error_shows_the_invalid_patch_result_sorted_by_field_name(client: Client) -> None:
     answer = client.patch(MAP, {"metadata": "x"}, MERGE)
     shown = (
         '"{\\"apiVersion\\":\\"v1\\",\\"data\\":{\\"x\\":\\"y\\"},\\"kind\\":\\"ConfigMap\\",\\"metadata\\":\\"x\\"}"'
@@ -58,7 +60,7 @@ def test_a_refused_result_of_a_patch_is_shown_by_the_names_of_its_fields(client:
 
 
 @pytest.mark.parametrize("media_type", [APPLY, STRATEGIC])
-def test_numbers_of_32_bits_wrap_around(client: Client, media_type: str) -> None:
+def test_32_bit_integers_wrap_around(client: Client, media_type: str) -> None:
     assert client.post(WEB.rpartition("/")[0], deployment()).status == 201
     constraint: Document = {"maxSkew": 3_000_000_000, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
     body = deployment(topologySpreadConstraints=[constraint])
@@ -67,7 +69,7 @@ def test_numbers_of_32_bits_wrap_around(client: Client, media_type: str) -> None
     assert "maxSkew: Invalid value: -1294967296: must be greater than zero" in str(answer.at("message"))
 
 
-def test_names_that_are_generated_are_checked_as_names_are(client: Client) -> None:
+def test_an_invalid_generate_name_is_refused(client: Client) -> None:
     spec: Document = {"group": "g.example.com", "version": "v1", "groupPriorityMinimum": 1, "versionPriority": 1}
     spec["insecureSkipTLSVerify"], spec["service"] = True, {"namespace": "default", "name": "s"}
     body: Document = {"metadata": {"name": "v1.g.example.com", "generateName": "abc"}, "spec": spec}
@@ -77,7 +79,7 @@ def test_names_that_are_generated_are_checked_as_names_are(client: Client) -> No
     assert answer.at("details.causes.0.field") == "metadata.generateName"
 
 
-def test_a_field_whose_gate_is_off_is_dropped(client: Client) -> None:
+def test_a_field_with_a_disabled_feature_gate_is_dropped(client: Client) -> None:
     body: Document = {"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": "d.example.com"}}
     body["spec"] = {"preventPodSchedulingIfMissing": True}
     answer = client.post("/apis/storage.k8s.io/v1/csidrivers", body)
@@ -85,7 +87,7 @@ def test_a_field_whose_gate_is_off_is_dropped(client: Client) -> None:
     assert answer.at("spec.preventPodSchedulingIfMissing") is None
 
 
-def test_a_changed_runtime_class_is_checked_as_a_new_one(client: Client) -> None:
+def test_runtime_class_updates_are_validated_like_creates(client: Client) -> None:
     path = "/apis/node.k8s.io/v1/runtimeclasses"
     body: Document = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "r"}, "handler": "h"}
     assert client.post(path, body).status == 201

@@ -192,7 +192,7 @@ def renamed(body: object, number: int) -> object:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.one_of(CREATES, CREATES, CREATES, st.sampled_from(BETWEEN)), max_size=25))
-def test_with_the_cache_responses_and_store_are_those_of_the_regular_path(requests: list[Sent]) -> None:
+def test_the_template_cache_does_not_change_responses_or_the_store(requests: list[Sent]) -> None:
     cached, regular = Server(cached=True), Server(cached=False)
     templates = [post(pod(f"before-{number}")) for number in range(3)]
     for sent in (*templates, *requests):
@@ -209,7 +209,7 @@ def test_with_the_cache_responses_and_store_are_those_of_the_regular_path(reques
 
 
 @pytest.mark.parametrize("path", PATHS[:2])
-def test_pods_with_different_requests_get_the_responses_of_the_regular_path(path: str) -> None:
+def test_the_template_cache_does_not_change_responses_for_different_resource_requests(path: str) -> None:
     cached, regular = Server(cached=True), Server(cached=False)
     sizes = [*SIZES, *RAW_SIZES]
     for number in range(4 * len(sizes)):
@@ -219,7 +219,7 @@ def test_pods_with_different_requests_get_the_responses_of_the_regular_path(path
     assert cached.api._pod_templates.created > 70
 
 
-def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_template() -> None:
+def test_pods_with_different_names_labels_and_sizes_share_one_template() -> None:
     server = Server(cached=True)
     for number in range(40):
         document = with_resources(sized(f"{number + 1}m"), None, sized("1", f"{number + 1}Mi"))
@@ -229,7 +229,7 @@ def test_pods_that_differ_in_name_labels_values_and_size_are_made_from_one_templ
     assert len(server.api._pod_templates._templates) == 1
 
 
-def test_specs_of_known_templates_are_cached_unless_they_are_large() -> None:
+def test_specs_of_templates_are_cached_unless_large() -> None:
     server = Server(cached=True)
     for number in range(5):
         assert server.send(post(pod(f"p{number}"))).status == 201
@@ -243,7 +243,7 @@ def test_specs_of_known_templates_are_cached_unless_they_are_large() -> None:
     assert len(server.api._pod_templates._specs) == 1
 
 
-def test_the_number_of_cached_resources_is_limited() -> None:
+def test_cached_resource_amounts_are_limited() -> None:
     server = Server(cached=True)
     for number in range(1100):
         assert server.send(post(renamed(with_resources(sized(f"{number + 1}m")), number))).status == 201
@@ -251,7 +251,7 @@ def test_the_number_of_cached_resources_is_limited() -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_repeated_bodies_get_the_responses_of_the_regular_path(path: str) -> None:
+def test_the_template_cache_does_not_change_responses_to_repeated_bodies(path: str) -> None:
     cached, regular = Server(cached=True), Server(cached=False)
     for number in range(4 * len(BODIES)):
         sent = post(renamed(BODIES[number // 4], number), path)
@@ -270,7 +270,7 @@ def test_repeated_bodies_get_the_responses_of_the_regular_path(path: str) -> Non
         pytest.param('"spec":{CONTAINERS},"status":{"nope":1}', id="an unknown field in the status"),
     ],
 )
-def test_a_body_that_strict_validation_refuses_makes_no_template(text: str) -> None:
+def test_bodies_refused_by_strict_validation_do_not_create_a_template(text: str) -> None:
     cached, regular = Server(cached=True), Server(cached=False)
     twice = '{"metadata":{"name":"p"},' + text + "}"
     for number, validation in enumerate(("Ignore", "Ignore", "Ignore", "Strict", "Warn")):
@@ -299,7 +299,7 @@ def _range(client: Client) -> None:
         pytest.param(_range, False, id="limits for the containers of the namespace"),
     ],
 )
-def test_a_template_is_used_while_admission_reads_the_same_objects(
+def test_a_template_is_used_until_a_priority_class_or_limit_range_is_created(
     between: Callable[[Client], None], want: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = Client()
@@ -318,7 +318,7 @@ def test_a_template_is_used_while_admission_reads_the_same_objects(
     assert (not regular) is want
 
 
-def test_the_number_of_templates_is_limited() -> None:
+def test_the_number_of_cached_templates_is_limited() -> None:
     client = Client()
     for number in range(600):
         for twice in ("a", "b"):
@@ -336,7 +336,7 @@ def test_the_number_of_templates_is_limited() -> None:
         pytest.param({"example.com/note": "odd"}, 201, id="an annotation that nothing reads"),
     ],
 )
-def test_annotations_that_kubernetes_reads_are_checked_in_every_pod(annotations: dict[str, str], want: int) -> None:
+def test_annotations_of_kubernetes_are_validated_for_every_cached_pod(annotations: dict[str, str], want: int) -> None:
     server = Server(cached=True)
     for number in range(3):
         fine = {key: "1" if "cost" in key else "unconfined" for key in annotations if "mirror" not in key}

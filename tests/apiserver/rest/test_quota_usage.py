@@ -87,7 +87,7 @@ _DEPLOYMENT = {"selector": {"matchLabels": {"a": "b"}}, "template": _TEMPLATE}
         ),
     ],
 )
-def test_the_last_one_has_no_room(path: str, documents: list[Document], want: str) -> None:
+def test_requests_exceeding_a_quota_are_forbidden(path: str, documents: list[Document], want: str) -> None:
     client = _quota(_HARD)
 
     answers = [client.call("POST", path, each) for each in documents]
@@ -96,7 +96,7 @@ def test_the_last_one_has_no_room(path: str, documents: list[Document], want: st
     assert str(answers[-1].at("message")).endswith(f"is forbidden: exceeded quota: q, {want}")
 
 
-def test_a_quota_that_has_not_been_counted_lets_nothing_in() -> None:
+def test_a_quota_without_usage_in_its_status_forbids_creates() -> None:
     client = _quota({"pods": "2"}, status=False)
     client.call("PATCH", f"{_QUOTAS}/q/status", {"status": {"hard": {"pods": "2"}}}, content_type=MERGE)
 
@@ -105,7 +105,7 @@ def test_a_quota_that_has_not_been_counted_lets_nothing_in() -> None:
     assert answer.at("message") == 'pods "p" is forbidden: status unknown for quota: q, resources: pods'
 
 
-def test_dry_runs_are_checked_and_not_counted() -> None:
+def test_dry_runs_are_checked_against_quotas_but_not_counted() -> None:
     client = _quota({"pods": "1"})
 
     dry = [client.call("POST", f"{_BASE}/pods?dryRun=All", _pod("p")).status for _ in range(2)]
@@ -116,7 +116,7 @@ def test_dry_runs_are_checked_and_not_counted() -> None:
     assert client.call("GET", f"{_QUOTAS}/q").at("status.used") == {"pods": "1"}
 
 
-def test_pods_of_one_template_are_counted_one_by_one() -> None:
+def test_cached_pods_count_against_quotas() -> None:
     client = Client()
     for number in range(3):
         client.call("POST", f"{_BASE}/pods", _pod(f"before-{number}"))
@@ -127,7 +127,7 @@ def test_pods_of_one_template_are_counted_one_by_one() -> None:
     assert [client.call("POST", f"{_BASE}/pods", _pod(f"p{number}")).status for number in range(3)] == [201, 201, 403]
 
 
-def test_the_controller_counts_what_is_there_and_what_goes() -> None:
+def test_the_quota_controller_counts_existing_and_deleted_objects() -> None:
     world = World()
     world.call("POST", f"{_BASE}/pods", _pod("a"))
     world.call("POST", _QUOTAS, _named("ResourceQuota", "q", spec={"hard": {"pods": "2", "count/configmaps": "9"}}))
@@ -147,7 +147,7 @@ def test_the_controller_counts_what_is_there_and_what_goes() -> None:
     assert world.call("POST", f"{_BASE}/pods", _pod("c")).status == 201
 
 
-def test_a_replica_set_gets_as_many_pods_as_the_quota_has_room_for() -> None:
+def test_a_replica_set_creates_only_as_many_pods_as_its_quota_allows() -> None:
     world = World()
     world.call("POST", _QUOTAS, _named("ResourceQuota", "q", spec={"hard": {"pods": "2"}}))
     world.run(1)

@@ -39,7 +39,7 @@ def client() -> Client:
         pytest.param("fieldSelector=metadata.namespace=other", [], id="of another namespace"),
     ],
 )
-def test_selectors(client: Client, query: str, want: list[str]) -> None:
+def test_label_and_field_selectors_filter_lists(client: Client, query: str, want: list[str]) -> None:
     assert names(client.get(f"{PODS}?{query.replace('=', '%3D').replace('%3D', '=', 1)}")) == want
 
 
@@ -53,7 +53,7 @@ def test_selectors(client: Client, query: str, want: list[str]) -> None:
         pytest.param("", id="an empty Accept header"),
     ],
 )
-def test_json_is_what_is_stored_whatever_else_a_client_takes(client: Client, accept: str) -> None:
+def test_json_is_returned_if_accepted(client: Client, accept: str) -> None:
     assert negotiate(accept) is PLAIN
     for path in (PODS, f"{PODS}/p1"):
         assert client.get(path, accept=accept) == client.get(path)
@@ -75,12 +75,12 @@ def test_json_is_what_is_stored_whatever_else_a_client_takes(client: Client, acc
         ),
     ],
 )
-def test_selectors_that_are_refused(client: Client, query: str, want: str) -> None:
+def test_invalid_selectors_are_refused(client: Client, query: str, want: str) -> None:
     answer = client.get(f"{PODS}?{query}")
     assert (answer.status, answer.at("message")) == (400, want)
 
 
-def test_pages_are_of_one_revision(client: Client) -> None:
+def test_all_pages_of_a_list_have_the_same_revision(client: Client) -> None:
     first = client.get("/api/v1/pods?limit=2")
     assert (names(first), first.at("metadata.remainingItemCount")) == (["p0", "p1"], 1)
     client.post(PODS, pod("p11"))
@@ -91,7 +91,7 @@ def test_pages_are_of_one_revision(client: Client) -> None:
     assert second.at("metadata.continue") is None
 
 
-def test_a_token_that_is_too_old_comes_with_one_that_goes_on(client: Client) -> None:
+def test_an_expired_continue_token_is_refused_with_a_new_token(client: Client) -> None:
     first = client.get(f"{PODS}?limit=1")
     client.post(PODS, pod("p3"))
     client.store.compact()
@@ -122,7 +122,7 @@ def reported(events: list[object]) -> list[tuple[object, object]]:
     return found
 
 
-def test_a_watch_tells_who_comes_into_a_selection_and_who_leaves_it(client: Client) -> None:
+def test_a_watch_reports_objects_entering_and_leaving_its_selection(client: Client) -> None:
     version = client.store.revision
     query = f"{PODS}?watch=1&resourceVersion={version}&labelSelector=app%3Dx&timeoutSeconds=1"
     events = asyncio.run(
@@ -153,7 +153,7 @@ def test_initial_events_end_with_a_bookmark(client: Client) -> None:
     assert bookmark["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
-def test_a_watch_of_what_is_forgotten_is_one_error(client: Client) -> None:
+def test_watching_from_a_compacted_revision_returns_an_expired_error(client: Client) -> None:
     client.store.compact()
     events = asyncio.run(_watch(client, f"{PODS}?watch=1&resourceVersion=1&timeoutSeconds=1"))
     [event] = events
@@ -161,7 +161,7 @@ def test_a_watch_of_what_is_forgotten_is_one_error(client: Client) -> None:
     assert (event["type"], event["object"]["code"]) == ("ERROR", 410)
 
 
-def test_a_restored_snapshot_ends_watches(client: Client) -> None:
+def test_restoring_a_snapshot_ends_watches_with_an_expired_error(client: Client) -> None:
     snapshot = client.store.snapshot()
 
     async def run() -> list[object]:
@@ -189,7 +189,7 @@ def test_tables_have_the_columns_and_cells_of_kubectl(client: Client) -> None:
     assert table.at("rows.0.object.kind") == "PartialObjectMetadata"
 
 
-def test_discovery_names_every_resource_and_openapi_its_types(client: Client) -> None:
+def test_discovery_lists_resources_and_openapi_describes_their_types(client: Client) -> None:
     apps = client.get("/apis/apps/v1").document
     resources = apps["resources"]
     assert isinstance(resources, list)
@@ -229,7 +229,7 @@ CRD: Document = {
 }
 
 
-def test_custom_resources_are_served_pruned_defaulted_and_gone_with_their_definition(client: Client) -> None:
+def test_custom_resources_are_pruned_defaulted_and_removed_with_their_definition(client: Client) -> None:
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     boxes = "/apis/example.com/v1/namespaces/default/boxes"
     assert client.get(boxes).status == 404

@@ -31,7 +31,7 @@ def differences(scenario: Scenario) -> list[str]:
     return found
 
 
-def test_kubectl_gets_the_answers_that_it_got() -> None:
+def test_replayed_kubectl_sessions_get_the_recorded_responses() -> None:
     scenario = Scenario()
     for session in sessions("kubectl"):
         if session["session"] == "kubectl describe pod p1":
@@ -62,7 +62,7 @@ def without_uids(value: Json) -> Json:
     return [without_uids(item) for item in value] if isinstance(value, list) else value
 
 
-def test_a_scheduler_gets_its_streaming_lists_and_its_writes_are_taken() -> None:
+def test_a_replayed_scheduler_session_gets_the_recorded_statuses_and_streaming_lists() -> None:
     scenario = Scenario()
     seed(scenario)
     (session,) = sessions("kube-scheduler")

@@ -22,7 +22,7 @@ def event(name: str, uid: object, **more: object) -> Document:
     return {"apiVersion": "v1", "kind": "Event", "metadata": {"name": name}, "involvedObject": involved, **more}
 
 
-def test_the_log_is_the_life_of_the_pod(client: Client) -> None:
+def test_the_log_lists_the_lifecycle_of_the_pod(client: Client) -> None:
     uid = client.get(f"{PODS}/p").at("metadata.uid")
     ended = {"name": "c", "state": {"terminated": {"exitCode": 3, "finishedAt": "2026-01-01T00:02:00Z"}}}
     scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:05Z"}
@@ -58,7 +58,7 @@ def test_the_log_is_the_life_of_the_pod(client: Client) -> None:
     assert client.get(f"{PODS}/p/log?limitBytes=12").body == "No container"
 
 
-def test_a_pod_that_waits_says_for_what(client: Client) -> None:
+def test_the_log_of_a_pending_pod_shows_the_reason(client: Client) -> None:
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -79,12 +79,14 @@ def test_a_pod_that_waits_says_for_what(client: Client) -> None:
         pytest.param("GET", "log?container=x", "container x is not valid for pod p", id="a container that does not exist"),
     ],
 )  # fmt: skip
-def test_what_needs_a_container_is_refused_with_the_reason(client: Client, method: str, path: str, want: str) -> None:
+def test_requests_requiring_a_running_container_are_refused_with_a_reason(
+    client: Client, method: str, path: str, want: str
+) -> None:
     answer = client.call(method, f"{PODS}/p/{path}")
     assert (answer.status, str(answer.at("message")).partition(",")[0]) == (400, want)
 
 
-def test_one_of_several_containers_must_be_named(client: Client) -> None:
+def test_the_log_of_a_pod_with_several_containers_requires_a_container_name(client: Client) -> None:
     two = pod("two", lambda new: new["spec"]["containers"].append({"name": "d", "image": "i"}))  # type: ignore[index]
     assert client.post(PODS, two).status == 201
     answer = client.get(f"{PODS}/two/log")

@@ -38,12 +38,12 @@ def client() -> Client:
         pytest.param({"name": "d", "resourceVersion": "x"}, 500, id="a version that is no number"),
     ],
 )
-def test_an_update_is_checked_as_a_scale(client: Client, metadata: Document, want: int) -> None:
+def test_an_invalid_scale_update_is_refused(client: Client, metadata: Document, want: int) -> None:
     assert client.put(SCALE, {"metadata": metadata, "spec": {"replicas": 5}}).status == want
     assert client.get(f"{PATH}/d").at("spec.replicas") == (5 if want == 200 else 2)
 
 
-def test_an_apply_conflicts_with_who_set_another_number(client: Client) -> None:
+def test_applying_a_scale_conflicts_with_another_manager_of_replicas_unless_forced(client: Client) -> None:
     wanted = {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 5}}
     refused = client.patch(f"{SCALE}?fieldManager=me", wanted, APPLY)
     assert refused.status == 409
@@ -54,6 +54,6 @@ def test_an_apply_conflicts_with_who_set_another_number(client: Client) -> None:
     assert [each["manager"] for each in owners if each.get("subresource") == "scale"] == ["me"]
 
 
-def test_an_unknown_field_is_warned_about(client: Client) -> None:
+def test_an_unknown_field_in_a_scale_returns_a_warning(client: Client) -> None:
     answer = client.patch(SCALE, {"spec": {"nope": 1}}, MERGE)
     assert [value for name, value in answer.headers if name == "warning"] == ['299 - "unknown field \\"spec.nope\\""']

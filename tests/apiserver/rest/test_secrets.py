@@ -27,7 +27,7 @@ def client() -> Client:
     return made
 
 
-def test_a_create_merges_it_and_owns_data(client: Client) -> None:
+def test_a_create_merges_string_data_into_data_and_owns_it(client: Client) -> None:
     found = client.get(f"{SECRETS}/s")
     assert found.at("data") == {"a": b64("1"), "b": b64("two"), "c": b64("é")}
     assert "stringData" not in found.document
@@ -46,7 +46,7 @@ def test_a_create_merges_it_and_owns_data(client: Client) -> None:
         pytest.param(APPLY, secret(stringData={"a": "x"}), id="an applied configuration"),
     ],
 )
-def test_patches_merge_it(client: Client, content_type: str, body: object) -> None:
+def test_patches_merge_string_data_into_data(client: Client, content_type: str, body: object) -> None:
     query = "fieldManager=m" + ("&force=true" if content_type == APPLY else "")
     answer = client.patch(f"{SECRETS}/s?{query}", body, content_type)
     assert answer.status == 200
@@ -54,7 +54,7 @@ def test_patches_merge_it(client: Client, content_type: str, body: object) -> No
     assert "stringData" not in client.get(f"{SECRETS}/s").document
 
 
-def test_an_update_replaces_data_and_merges_it(client: Client) -> None:
+def test_an_update_replaces_data_and_merges_string_data(client: Client) -> None:
     answer = client.put(f"{SECRETS}/s", secret(data={"a": b64("1")}, stringData={"z": ""}))
     assert answer.at("data") == {"a": b64("1"), "z": ""}
     assert client.put(f"{SECRETS}/s", secret(data={"a": b64("1")}, stringData={})).at("data") == {"a": b64("1")}

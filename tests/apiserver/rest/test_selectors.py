@@ -24,7 +24,7 @@ def known(field: str) -> str:
         pytest.param(" ", [], id="nothing"),
     ],
 )
-def test_label_selectors(text: str, want: list[tuple[str, str, tuple[str, ...]]]) -> None:
+def test_label_selectors_are_parsed(text: str, want: list[tuple[str, str, tuple[str, ...]]]) -> None:
     assert [(each.key, each.operator, each.values) for each in parse_labels(text)] == want
 
 
@@ -41,13 +41,13 @@ def test_label_selectors(text: str, want: list[tuple[str, str, tuple[str, ...]]]
         pytest.param("a,", "found '', expected: identifier after ','", id="a comma at the end"),
     ],
 )
-def test_label_selectors_that_cannot_be_parsed(text: str, want: str) -> None:
+def test_invalid_label_selectors_raise_the_errors_of_kubernetes(text: str, want: str) -> None:
     with pytest.raises(ApiError) as caught:
         parse_labels(text)
     assert caught.value.message == want
 
 
-def test_all_problems_of_a_number_are_reported() -> None:
+def test_an_invalid_number_reports_all_problems() -> None:
     with pytest.raises(ApiError) as caught:
         parse_labels("a>x-")
     text = caught.value.message
@@ -64,7 +64,7 @@ def test_all_problems_of_a_number_are_reported() -> None:
         pytest.param("=", [], id="nothing but an operator selects everything"),
     ],
 )
-def test_field_selectors(text: str, want: list[tuple[str, str, bool]]) -> None:
+def test_field_selectors_are_parsed(text: str, want: list[tuple[str, str, bool]]) -> None:
     assert [(each.field, each.value, each.negated) for each in parse_fields(text, known)] == want
 
 
@@ -76,7 +76,7 @@ def test_field_selectors(text: str, want: list[tuple[str, str, bool]]) -> None:
         pytest.param("=a", "unknown field ''", id="no field"),
     ],
 )
-def test_field_selectors_that_cannot_be_used(text: str, want: str) -> None:
+def test_invalid_field_selectors_raise_the_errors_of_kubernetes(text: str, want: str) -> None:
     with pytest.raises(ApiError) as caught:
         parse_fields(text, known)
     assert caught.value.message == want

@@ -32,7 +32,7 @@ def _claims(token: object) -> Document:
     return claims
 
 
-def test_a_token_says_whose_it_is() -> None:
+def test_a_token_contains_subject_audience_pod_and_lifetime() -> None:
     client = _client()
     reference = {"kind": "Pod", "apiVersion": "v1", "name": "p"}
 
@@ -65,13 +65,13 @@ def test_a_token_says_whose_it_is() -> None:
         ),
     ],
 )  # fmt: skip
-def test_requests_that_are_refused(spec: Document, status: int, message: str) -> None:
+def test_invalid_token_requests_are_refused(spec: Document, status: int, message: str) -> None:
     answer = _client().call("POST", _TOKEN, _request(**spec))
 
     assert (answer.status, str(answer.at("message")).endswith(message)) == (status, True)
 
 
-def test_a_token_is_for_an_account_that_exists() -> None:
+def test_a_token_request_for_a_missing_account_returns_404() -> None:
     assert _client().call("POST", f"{_BASE}/serviceaccounts/o/token", _request()).status == 404
 
 
@@ -79,7 +79,7 @@ def _review(client: Client, token: object, **spec: object) -> object:
     return client.call("POST", _REVIEWS, {"spec": {"token": token, **spec}}).at("status.authenticated")
 
 
-def test_tokens_are_believed_until_they_expire() -> None:
+def test_a_token_is_authenticated_until_it_expires() -> None:
     client = _client()
     token = client.call("POST", _TOKEN, _request()).at("status.token")
 
@@ -91,11 +91,11 @@ def test_tokens_are_believed_until_they_expire() -> None:
 
 
 @pytest.mark.parametrize("token", ["", "a", "a.b.c", "a.b.", "é.é.é"])
-def test_what_is_no_token_is_not_believed(token: str) -> None:
+def test_malformed_tokens_are_not_authenticated(token: str) -> None:
     assert _review(_client(), token) is None
 
 
-def test_a_token_for_others_is_not_believed() -> None:
+def test_a_token_for_another_audience_is_not_authenticated() -> None:
     client = _client()
     token = client.call("POST", _TOKEN, _request(audiences=["vault"])).at("status.token")
 
@@ -103,7 +103,7 @@ def test_a_token_for_others_is_not_believed() -> None:
     assert _review(client, token, audiences=["vault"]) is True
 
 
-def test_a_token_of_an_account_that_is_gone_is_not_believed() -> None:
+def test_a_token_of_a_deleted_account_is_not_authenticated() -> None:
     client = _client()
     token = client.call("POST", _TOKEN, _request()).at("status.token")
     client.call("DELETE", f"{_BASE}/serviceaccounts/robot")

@@ -17,11 +17,11 @@ from bayplan.apiserver.rest.warning_headers import warning_headers
         pytest.param(["x" * 4096, "y"], [f'299 - "{"x" * 256}"', '299 - "y"'], id="too long together"),
     ],
 )
-def test_warnings_become_headers(texts: list[str], want: list[str]) -> None:
+def test_warning_headers_are_unique_escaped_and_truncated(texts: list[str], want: list[str]) -> None:
     assert [value for _, value in warning_headers(texts)] == want
 
 
-def test_of_many_warnings_the_last_are_left_out() -> None:
+def test_the_last_of_too_many_warnings_are_omitted() -> None:
     found = warning_headers(f"{number:03}" + "x" * 300 for number in range(30))
     assert len(found) == 16
     assert found[-1][1].startswith('299 - "015')

@@ -82,7 +82,7 @@ def without_identity(document: Document) -> Document:
         ),
     ],
 )
-def test_a_whole_object_is_what_a_create_and_an_update_of_its_status_make(
+def test_create_whole_equals_a_create_and_a_status_update(
     group: str, plural: str, path: str, document: Callable[[str], Document]
 ) -> None:
     client = Client()
@@ -94,7 +94,7 @@ def test_a_whole_object_is_what_a_create_and_an_update_of_its_status_make(
     assert without_identity(made) == without_identity(separate)
 
 
-def test_whoever_watches_sees_it_once() -> None:
+def test_create_whole_emits_a_single_watch_event() -> None:
     client = Client()
     seen: list[Write] = []
     client.store.listen("pods", seen.append, lambda: None)
@@ -114,7 +114,7 @@ def test_whoever_watches_sees_it_once() -> None:
         ),
     ],
 )
-def test_nodes(conditions: list[Document], want: object) -> None:
+def test_nodes_without_a_ready_condition_get_the_not_ready_taint(conditions: list[Document], want: object) -> None:
     document: Document = {
         "apiVersion": "v1",
         "kind": "Node",
@@ -135,7 +135,7 @@ def test_nodes(conditions: list[Document], want: object) -> None:
         pytest.param({"status": {"phase": 7}}, 400, id="a status of another type"),
     ],
 )
-def test_what_either_request_refuses_is_refused_and_nothing_is_stored(change: Document, want: int) -> None:
+def test_invalid_whole_objects_are_refused_without_being_stored(change: Document, want: int) -> None:
     client = Client()
     make(client, "", "pods", kept_pod("there"))
     revision = client.store.revision

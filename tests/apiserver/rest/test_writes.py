@@ -26,7 +26,7 @@ def client() -> Client:
     return Client()
 
 
-def test_a_pod_is_created_with_defaults_and_read_back_byte_for_byte(client: Client) -> None:
+def test_a_created_pod_has_defaults_and_is_read_back_unchanged(client: Client) -> None:
     created = client.post(PODS, pod("p"))
     assert created.status == 201
     assert created.at("spec.restartPolicy") == "Always"
@@ -36,7 +36,7 @@ def test_a_pod_is_created_with_defaults_and_read_back_byte_for_byte(client: Clie
     assert client.get(PODS).at("items.0.metadata") == created.at("metadata")
 
 
-def test_an_update_with_an_old_version_is_a_conflict_and_one_without_is_not(client: Client) -> None:
+def test_an_update_with_a_stale_resource_version_conflicts_and_one_without_succeeds(client: Client) -> None:
     old = client.post(PODS, pod("p")).document
     changed = client.patch(f"{PODS}/p", {"metadata": {"labels": {"a": "1"}}})
     assert changed.status == 200
@@ -47,7 +47,7 @@ def test_an_update_with_an_old_version_is_a_conflict_and_one_without_is_not(clie
     assert client.put(f"{PODS}/p", old).at("metadata.labels") is None
 
 
-def test_a_change_of_nothing_has_no_new_version(client: Client) -> None:
+def test_an_update_without_changes_preserves_the_resource_version(client: Client) -> None:
     first = client.post(DEPLOYMENTS, DEPLOYMENT).document
     again = client.put(f"{DEPLOYMENTS}/d", first)
     assert again.at("metadata.resourceVersion") == first["metadata"]["resourceVersion"]  # type: ignore[index]
@@ -55,7 +55,7 @@ def test_a_change_of_nothing_has_no_new_version(client: Client) -> None:
     assert scaled.at("metadata.generation") == 2
 
 
-def test_server_side_apply_creates_changes_and_prunes(client: Client) -> None:
+def test_server_side_apply_creates_and_prunes_fields(client: Client) -> None:
     path = "/api/v1/namespaces/default/configmaps/m"
     config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}}
     created = client.patch(f"{path}?fieldManager=one", {**config, "data": {"a": "1", "b": "1"}}, APPLY)
@@ -75,7 +75,7 @@ def test_server_side_apply_creates_changes_and_prunes(client: Client) -> None:
         ),
     ],
 )
-def test_an_image_may_be_patched_and_counts_as_a_generation(
+def test_patching_an_image_increments_the_generation(
     client: Client, body: object, content_type: str, want: str
 ) -> None:
     client.post(PODS, pod("p"))
@@ -83,7 +83,7 @@ def test_an_image_may_be_patched_and_counts_as_a_generation(
     assert (answer.at("spec.containers.0.image"), answer.at("metadata.generation")) == (want, 2)
 
 
-def test_a_dry_run_answers_and_stores_nothing(client: Client) -> None:
+def test_a_dry_run_returns_the_result_without_storing_it(client: Client) -> None:
     revision = client.store.revision
     assert client.post(f"{PODS}?dryRun=All", pod("p")).status == 201
     assert client.post(PODS, pod("q")).status == 201
@@ -99,7 +99,7 @@ def bound(document: Document) -> None:
     document["spec"]["nodeName"] = "n"  # type: ignore[index]
 
 
-def test_a_bound_pod_waits_for_its_grace_and_goes_with_zero(client: Client) -> None:
+def test_a_deleted_bound_pod_is_terminating_until_deleted_with_zero_grace(client: Client) -> None:
     client.post(PODS, pod("p", bound))
     marked = client.delete(f"{PODS}/p")
     assert marked.at("metadata.deletionGracePeriodSeconds") == 30
@@ -110,7 +110,7 @@ def test_a_bound_pod_waits_for_its_grace_and_goes_with_zero(client: Client) -> N
     assert client.get(f"{PODS}/p").status == 404
 
 
-def test_finalizers_hold_an_object_and_the_last_one_lets_it_go(client: Client) -> None:
+def test_a_deleted_object_is_removed_with_its_last_finalizer(client: Client) -> None:
     path = "/api/v1/namespaces/default/configmaps"
     document = {"metadata": {"name": "m", "finalizers": ["example.com/a", "example.com/b"]}}
     client.post(path, document)
@@ -130,7 +130,7 @@ def test_finalizers_hold_an_object_and_the_last_one_lets_it_go(client: Client) -
         pytest.param({"propagationPolicy": "Whatever"}, 422, id="no policy"),
     ],
 )
-def test_options_of_deletions(client: Client, options: Document, want: int) -> None:
+def test_delete_options_are_validated_and_orphan_adds_a_finalizer(client: Client, options: Document, want: int) -> None:
     client.post(DEPLOYMENTS, DEPLOYMENT)
     answer = client.delete(f"{DEPLOYMENTS}/d", {"kind": "DeleteOptions", "apiVersion": "v1", **options})
     assert answer.status == want
@@ -138,7 +138,7 @@ def test_options_of_deletions(client: Client, options: Document, want: int) -> N
     assert held.at("metadata.finalizers") == (["orphan"] if want == 200 else None)
 
 
-def test_priority_comes_from_the_class_and_a_missing_class_is_forbidden(client: Client) -> None:
+def test_a_pod_gets_the_priority_of_its_class_and_a_missing_class_is_forbidden(client: Client) -> None:
     def with_class(name: str) -> Document:
         return pod("p", lambda each: each["spec"].update(priorityClassName=name))  # type: ignore[attr-defined]
 
@@ -147,7 +147,7 @@ def test_priority_comes_from_the_class_and_a_missing_class_is_forbidden(client: 
     assert created.at("spec.priority") == 2_000_001_000
 
 
-def test_a_namespace_terminates_refuses_content_and_goes_when_finalized(client: Client) -> None:
+def test_a_terminating_namespace_refuses_pods_and_is_removed_when_finalized(client: Client) -> None:
     client.post("/api/v1/namespaces", {"metadata": {"name": "team"}})
     pods = "/api/v1/namespaces/team/pods"
     assert client.post(pods, pod("p")).status == 201
@@ -158,7 +158,7 @@ def test_a_namespace_terminates_refuses_content_and_goes_when_finalized(client: 
     assert client.post(pods, pod("q")).status == 404
 
 
-def test_binding_sets_condition_labels_and_clears_the_nomination(client: Client) -> None:
+def test_a_binding_sets_node_topology_labels_and_condition_and_clears_the_nomination(client: Client) -> None:
     client.post("/api/v1/nodes", {"metadata": {"name": "n", "labels": {"topology.kubernetes.io/zone": "z", "x": "y"}}})
     client.post(PODS, pod("p"))
     client.patch(f"{PODS}/p/status", {"status": {"nominatedNodeName": "n"}})
@@ -172,7 +172,7 @@ def test_binding_sets_condition_labels_and_clears_the_nomination(client: Client)
     assert client.post(f"{PODS}/p/binding", body).status == 409
 
 
-def test_scale_reads_and_changes_replicas(client: Client) -> None:
+def test_the_scale_subresource_reads_and_changes_replicas(client: Client) -> None:
     client.post(DEPLOYMENTS, DEPLOYMENT)
     before = client.get(f"{DEPLOYMENTS}/d/scale")
     assert (before.at("spec.replicas"), before.at("status.selector")) == (1, "a=b")
@@ -180,7 +180,7 @@ def test_scale_reads_and_changes_replicas(client: Client) -> None:
     assert client.get(f"{DEPLOYMENTS}/d").at("spec.replicas") == 4
 
 
-def test_events_are_the_same_objects_in_both_groups(client: Client) -> None:
+def test_an_event_is_readable_through_both_api_groups(client: Client) -> None:
     new = "/apis/events.k8s.io/v1/namespaces/default/events"
     event = {
         "metadata": {"name": "e"},
@@ -199,7 +199,7 @@ def test_events_are_the_same_objects_in_both_groups(client: Client) -> None:
     assert client.get(f"{new}/e").at("regarding.name") == "p"
 
 
-def test_unknown_fields_warn_and_strict_refuses(client: Client) -> None:
+def test_unknown_fields_return_a_warning_and_are_refused_in_strict_mode(client: Client) -> None:
     body = {**pod("p"), "nope": 1}
     warned = client.post(PODS, body)
     assert ("warning", '299 - "unknown field \\"nope\\""') in warned.headers
@@ -230,7 +230,7 @@ def applied_by_kubectl(client: Client) -> Document:
     return config
 
 
-def test_what_kubectl_applied_before_is_no_conflict() -> None:
+def test_applying_over_the_client_side_configuration_of_kubectl_does_not_conflict() -> None:
     client = Client()
     config = {**applied_by_kubectl(client), "data": {"a": "2"}}
     path = "/api/v1/namespaces/default/configmaps/m"
@@ -240,7 +240,7 @@ def test_what_kubectl_applied_before_is_no_conflict() -> None:
     assert answer.at("data.a") == "2"
 
 
-def test_the_annotation_of_kubectl_stays_in_step() -> None:
+def test_server_side_apply_updates_the_last_applied_annotation_of_kubectl() -> None:
     client = Client()
     config = {**applied_by_kubectl(client), "data": {"a": "2"}}
     answer = client.patch("/api/v1/namespaces/default/configmaps/m?fieldManager=kubectl", config, APPLY)
@@ -259,7 +259,9 @@ def test_the_annotation_of_kubectl_stays_in_step() -> None:
         ({"nodeName": "n"}, 500, "no preferred addresses found; known addresses: []"),
     ],
 )
-def test_logs_of_pods_on_nodes_with_kubelets_of_their_own(spec: Document, status: int, message: str | None) -> None:
+def test_pod_logs_are_empty_or_fail_without_a_simulated_kubelet(
+    spec: Document, status: int, message: str | None
+) -> None:
     client = Client()
     document = pod("p", lambda new: cast("Document", new["spec"]).update(spec))
     assert client.post(PODS, document).status == 201
@@ -267,7 +269,7 @@ def test_logs_of_pods_on_nodes_with_kubelets_of_their_own(spec: Document, status
     assert (answer.status, answer.at("message")) == (status, message)
 
 
-def test_a_new_version_shares_with_the_old_one_in_the_history_what_has_not_changed(client: Client) -> None:
+def test_versions_of_an_object_share_unchanged_labels_fields_and_uid(client: Client) -> None:
     client.post(PODS, {**pod("shared"), "metadata": {"name": "shared", "labels": {"app": "x"}}})
     before = client.store.get("pods", ("default", "shared"))
     client.call("PATCH", f"{PODS}/shared", {"metadata": {"annotations": {"a": "b"}}}, content_type=MERGE)

@@ -62,7 +62,7 @@ def flip(path: Path, bit: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_no_flipped_bit_changes_what_is_read(seed: int, tmp_path: Path) -> None:
+def test_flipped_bits_never_change_the_documents_read(seed: int, tmp_path: Path) -> None:
     original, copy = tmp_path / "original", tmp_path / "copy"
     filled(original).close()
     want, draw = contents(original), random.Random(seed)
@@ -79,7 +79,7 @@ def test_no_flipped_bit_changes_what_is_read(seed: int, tmp_path: Path) -> None:
     assert detected > FLIPS // 4 * 0.6
 
 
-def test_every_flipped_bit_of_an_object_is_detected_and_the_object_named(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_an_object_is_detected_and_the_error_names_the_object(tmp_path: Path) -> None:
     original, copy = tmp_path / "original", tmp_path / "copy"
     filled(original, 20).close()
     data = original.read_bytes()
@@ -92,7 +92,7 @@ def test_every_flipped_bit_of_an_object_is_detected_and_the_object_named(tmp_pat
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_flipped_bits_in_the_write_ahead_log_lose_nothing_unnoticed(seed: int, tmp_path: Path) -> None:
+def test_flipped_bits_in_the_write_ahead_log_are_detected_or_harmless(seed: int, tmp_path: Path) -> None:
     source, copy = tmp_path / "source", tmp_path / "copy"
     recorder = filled(source)
     log = (tmp_path / "source-wal").read_bytes()
@@ -116,7 +116,7 @@ def test_flipped_bits_in_the_write_ahead_log_lose_nothing_unnoticed(seed: int, t
 
 
 @pytest.mark.parametrize("share", [0.0, 0.001, 0.2, 0.5, 0.99])
-def test_a_truncated_file_is_called_truncated(share: float, tmp_path: Path) -> None:
+def test_a_truncated_file_is_reported_as_truncated(share: float, tmp_path: Path) -> None:
     path = tmp_path / "store"
     filled(path).close()
     os.truncate(path, int(path.stat().st_size * share))
@@ -149,7 +149,9 @@ def _foreign(path: Path) -> None:
         pytest.param(lambda path: path.parent.chmod(0o777), "everybody can change", id="a folder of everybody"),
     ],
 )
-def test_what_can_not_be_a_store_is_refused(damage: Callable[[Path], object], want: str, tmp_path: Path) -> None:
+def test_invalid_store_files_are_refused_and_unchanged(
+    damage: Callable[[Path], object], want: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "folder"
     folder.mkdir(0o700)
     path = folder / "store"
@@ -161,12 +163,12 @@ def test_what_can_not_be_a_store_is_refused(damage: Callable[[Path], object], wa
     assert before == (path.read_bytes() if path.is_file() else b"")
 
 
-def test_a_missing_folder_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_folder_names_the_folder(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no folder '.*nowhere'; try mkdir -p"):
         contents(tmp_path / "nowhere" / "store")
 
 
-def test_a_store_in_use_is_called_locked(tmp_path: Path) -> None:
+def test_a_store_in_use_is_reported_as_locked(tmp_path: Path) -> None:
     recorder = filled(tmp_path / "store", 3)
     with pytest.raises(InputError, match="another process has open: locked"):
         contents(tmp_path / "store")
@@ -190,7 +192,7 @@ def nobody() -> Iterator[Path]:
         shutil.rmtree(folder)
 
 
-def test_read_only_files_and_folders_are_called_read_only() -> None:
+def test_read_only_files_and_folders_are_reported_as_such() -> None:
     with nobody() as folder:
         path = folder / "store"
         filled(path, 3).close()
@@ -207,14 +209,16 @@ def test_read_only_files_and_folders_are_called_read_only() -> None:
             contents(path)
 
 
-def test_new_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
+def test_new_files_are_readable_only_by_their_owner(tmp_path: Path) -> None:
     recorder = filled(tmp_path / "store", 3)
     modes = {name: stat.S_IMODE((tmp_path / name).stat().st_mode) for name in os.listdir(tmp_path)}
     assert modes == {"store": 0o600, "store-wal": 0o600}
     recorder.close()
 
 
-def test_a_store_that_others_could_read_is_restricted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_permissions_of_a_store_readable_by_others_are_restricted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "store"
     filled(path, 3).close()
     path.chmod(0o644)
@@ -223,7 +227,7 @@ def test_a_store_that_others_could_read_is_restricted(tmp_path: Path, caplog: py
     assert "could be read by others" in caplog.text
 
 
-def test_deleted_documents_are_not_left_in_the_file(tmp_path: Path) -> None:
+def test_deleted_documents_are_erased_from_the_file(tmp_path: Path) -> None:
     path, store = tmp_path / "store", Store()
     recorder = DurableRecorder(path, store, on_failure=fail)
     store.put("secrets", Item(b"swordfish" * 2000, 1, "default", "s", "u", {}, {}))
@@ -244,7 +248,7 @@ PRAGMA application_id = 1113684336;
 """
 
 
-def test_a_store_of_an_earlier_release_gets_checksums(tmp_path: Path) -> None:
+def test_a_store_of_an_earlier_release_is_migrated_to_checksums(tmp_path: Path) -> None:
     import msgspec
 
     path = tmp_path / "store"
@@ -300,7 +304,7 @@ def _fill(path: Path, how: str) -> tuple[int, str]:
     return int(count), message
 
 
-def test_a_limit_on_file_sizes_loses_nothing_and_has_its_message(tmp_path: Path) -> None:
+def test_a_file_size_limit_loses_no_acknowledged_write_and_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "store"
     acknowledged, message = _fill(path, "limit")
     assert "InputError" in message
@@ -308,7 +312,7 @@ def test_a_limit_on_file_sizes_loses_nothing_and_has_its_message(tmp_path: Path)
     assert len(contents(path)[1]) >= acknowledged > 0
 
 
-def test_a_full_disk_loses_nothing_and_is_called_full(tmp_path: Path) -> None:
+def test_a_full_disk_loses_no_acknowledged_write_and_is_reported(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir(0o700)
     # Users of hosted runners become root without a password; -n never asks for one.

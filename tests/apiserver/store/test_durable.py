@@ -32,7 +32,7 @@ def reopened(path: Path) -> Store:
     return store
 
 
-def test_documents_labels_fields_and_the_counter_come_back(tmp_path: Path) -> None:
+def test_documents_and_the_revision_counter_survive_a_reopen(tmp_path: Path) -> None:
     path, store = tmp_path / "store", Store()
     recorder = DurableRecorder(path, store, on_failure=fail)
     put(store, "x", b'{"a":1}')
@@ -58,7 +58,7 @@ def test_documents_labels_fields_and_the_counter_come_back(tmp_path: Path) -> No
         pytest.param([[f"+p{number}" for number in range(250)]], 250, id="after more rows than one statement takes"),
     ],
 )
-def test_no_revision_is_given_twice(batches: list[list[str]], want: int, tmp_path: Path) -> None:
+def test_the_last_revision_survives_a_reopen(batches: list[list[str]], want: int, tmp_path: Path) -> None:
     store = Store()
     recorder = DurableRecorder(tmp_path / "store", store, on_failure=fail)
     for batch in batches:
@@ -72,7 +72,7 @@ def test_no_revision_is_given_twice(batches: list[list[str]], want: int, tmp_pat
     assert reopened(tmp_path / "store").revision == want
 
 
-def test_writes_are_published_when_they_are_on_disk_and_many_in_one_batch(tmp_path: Path) -> None:
+def test_writes_are_published_in_one_batch_once_they_are_on_disk(tmp_path: Path) -> None:
     async def run() -> None:
         store = Store()
         recorder = DurableRecorder(tmp_path / "store", store, on_failure=fail)
@@ -105,7 +105,7 @@ def test_a_restored_snapshot_is_durable(tmp_path: Path) -> None:
     assert [each.name for each in reopened(tmp_path / "store").between("pods")] == ["x"]
 
 
-def test_a_file_of_another_program_and_one_in_use_are_refused(tmp_path: Path) -> None:
+def test_a_foreign_database_and_a_store_in_use_are_refused(tmp_path: Path) -> None:
     other = sqlite3.connect(tmp_path / "other")
     other.execute("CREATE TABLE t (x)")
     other.close()
@@ -139,7 +139,7 @@ asyncio.run(main())
 """
 
 
-def test_nothing_acknowledged_is_lost_when_the_process_is_killed(tmp_path: Path) -> None:
+def test_a_killed_process_loses_no_acknowledged_write(tmp_path: Path) -> None:
     path = tmp_path / "store"
     last = 0
     for lines in (3, 40, 11):

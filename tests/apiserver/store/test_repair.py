@@ -25,7 +25,7 @@ def names(path: Path) -> set[str]:
     return {name_of(*key) for key in check_store(path).rows}
 
 
-def test_an_intact_store_is_read_in_full(tmp_path: Path) -> None:
+def test_check_store_reads_every_object_of_an_intact_store(tmp_path: Path) -> None:
     path = tmp_path / "store"
     filled(path).close()
     report = check_store(path)
@@ -37,7 +37,7 @@ def test_an_intact_store_is_read_in_full(tmp_path: Path) -> None:
     }
 
 
-def test_a_store_of_many_objects_has_more_levels(tmp_path: Path) -> None:
+def test_check_store_reads_a_store_with_20000_objects(tmp_path: Path) -> None:
     path, store = tmp_path / "store", Store()
     recorder = DurableRecorder(path, store, on_failure=print)
     for number in range(20_000):
@@ -47,7 +47,7 @@ def test_a_store_of_many_objects_has_more_levels(tmp_path: Path) -> None:
     assert (len(report.rows), report.is_intact, report.revision) == (20_000, True, 20_000)
 
 
-def test_a_damaged_object_is_named_with_its_position_and_everything_else_kept(
+def test_a_damaged_object_is_reported_with_its_offset_and_repair_preserves_the_rest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, new = tmp_path / "store", tmp_path / "store.repaired"
@@ -75,7 +75,7 @@ def test_a_damaged_object_is_named_with_its_position_and_everything_else_kept(
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_repair_never_invents_and_loses_only_what_it_names(seed: int, tmp_path: Path) -> None:
+def test_repair_preserves_every_readable_object_and_reports_losses(seed: int, tmp_path: Path) -> None:
     original, copy = tmp_path / "original", tmp_path / "copy"
     filled(original).close()
     want = {name_of(*key): row for key, row in check_store(original).rows.items()}
@@ -95,7 +95,7 @@ def test_a_repair_never_invents_and_loses_only_what_it_names(seed: int, tmp_path
         assert {(item.namespace, item.name) for item in contents(new)[1]} == {row[1:3] for row in found.values()}
 
 
-def test_objects_below_a_damaged_page_are_found(tmp_path: Path) -> None:
+def test_objects_below_a_damaged_page_are_recovered(tmp_path: Path) -> None:
     path = tmp_path / "store"
     filled(path).close()
     want = names(path)
@@ -113,7 +113,7 @@ def test_objects_below_a_damaged_page_are_found(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.3, 0.7, 0.95])
-def test_a_truncated_store_keeps_what_is_left(share: float, tmp_path: Path) -> None:
+def test_repair_recovers_the_readable_objects_of_a_truncated_store(share: float, tmp_path: Path) -> None:
     path = tmp_path / "store"
     filled(path).close()
     want = names(path)
@@ -126,7 +126,7 @@ def test_a_truncated_store_keeps_what_is_left(share: float, tmp_path: Path) -> N
     assert len(contents(tmp_path / "new")[1]) == len(report.rows)
 
 
-def test_a_lost_counter_leaves_a_gap(tmp_path: Path) -> None:
+def test_repair_skips_a_million_revisions_if_the_counter_is_damaged(tmp_path: Path) -> None:
     path = tmp_path / "store"
     filled(path, 5).close()
     last = max(row[3] for row in check_store(path).rows.values())
@@ -140,7 +140,7 @@ def test_a_lost_counter_leaves_a_gap(tmp_path: Path) -> None:
     assert contents(tmp_path / "new")[0] == report.revision == last + 1_000_000
 
 
-def test_the_write_ahead_log_of_a_crash_is_part_of_the_store(tmp_path: Path) -> None:
+def test_check_store_reads_the_write_ahead_log_without_changing_files(tmp_path: Path) -> None:
     source, copy = tmp_path / "source", tmp_path / "copy"
     recorder = filled(source)
     shutil.copy(source, copy)
@@ -163,7 +163,7 @@ def test_the_write_ahead_log_of_a_crash_is_part_of_the_store(tmp_path: Path) -> 
         pytest.param(["mend", "store"], "Invalid value", id="no such action"),
     ],
 )
-def test_what_can_not_be_done_is_refused(
+def test_invalid_arguments_are_refused(
     arguments: list[str], want: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -173,7 +173,7 @@ def test_what_can_not_be_done_is_refused(
 
 
 @pytest.mark.parametrize("size", [0, 50, 5000])
-def test_a_file_that_is_no_database_is_refused(
+def test_a_file_that_is_not_a_database_is_refused(
     size: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -182,7 +182,7 @@ def test_a_file_that_is_no_database_is_refused(
     assert "notes.txt: expected a database file of bayplan up --store" in capsys.readouterr().err
 
 
-def test_a_store_in_use_is_not_checked(tmp_path: Path) -> None:
+def test_checking_a_store_in_use_is_refused(tmp_path: Path) -> None:
     recorder = filled(tmp_path / "store", 3)
     command = [sys.executable, "-m", "bayplan", "store", "check", "store"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)

@@ -24,7 +24,7 @@ def put(store: Store, name: str, namespace: str = "a", body: bytes = b"{}") -> I
     return made
 
 
-def test_lists_are_in_the_order_of_keys_and_can_begin_anywhere() -> None:
+def test_lists_are_sorted_by_key_and_can_start_at_any_key() -> None:
     store = Store()
     for namespace, name in (("b", "x"), ("a", "z"), ("a", "m"), ("a-b", "y")):
         put(store, name, namespace)
@@ -34,7 +34,7 @@ def test_lists_are_in_the_order_of_keys_and_can_begin_anywhere() -> None:
     assert [each.name for each in store.between("pods", start="a/z\0")] == ["y", "x"]
 
 
-def test_a_write_has_the_next_revision_or_is_refused() -> None:
+def test_stale_revisions_and_removals_of_missing_objects_are_refused() -> None:
     store = Store()
     first = put(store, "x")
     with pytest.raises(InvariantError, match="revision 1 after revision 1"):
@@ -43,7 +43,7 @@ def test_a_write_has_the_next_revision_or_is_refused() -> None:
         store.remove("pods", item(store, "y"))
 
 
-def test_history_ends_where_it_is_compacted() -> None:
+def test_reading_before_the_compacted_revision_raises_compacted() -> None:
     store = Store()
     for name in "xyz":
         put(store, name)
@@ -65,7 +65,7 @@ def test_history_ends_where_it_is_compacted() -> None:
         pytest.param({"max_bytes": 25}, "abcdefghij", 0, id="current documents are in memory anyway"),
     ],
 )
-def test_history_is_bounded(options: dict[str, int], names: str, want: int) -> None:
+def test_history_is_limited_by_writes_and_bytes(options: dict[str, int], names: str, want: int) -> None:
     store = Store(**options)
     for name in names:
         put(store, name, body=b"0123456789")
@@ -73,7 +73,7 @@ def test_history_is_bounded(options: dict[str, int], names: str, want: int) -> N
     store.check_invariants()
 
 
-def test_the_history_holds_deleted_documents() -> None:
+def test_deleted_documents_count_against_the_history_limit() -> None:
     store = Store(max_bytes=25)
     for name in "abc":
         put(store, name, body=b"0123456789")
@@ -81,7 +81,7 @@ def test_the_history_holds_deleted_documents() -> None:
     assert store.compacted == 4
 
 
-def test_the_history_holds_no_frames_of_watches() -> None:
+def test_history_does_not_retain_watch_frames() -> None:
     store = Store()
     seen: list[object] = []
 
@@ -95,7 +95,7 @@ def test_the_history_holds_no_frames_of_watches() -> None:
     assert [write.frames for write in store.since("pods", 0)] == [{}]
 
 
-def test_a_snapshot_is_restored_as_it_was_and_watches_are_told() -> None:
+def test_restoring_a_snapshot_reverts_objects_and_notifies_listeners_of_a_gap() -> None:
     store = Store()
     put(store, "x")
     gaps: list[str] = []
@@ -123,7 +123,7 @@ def revisions_into(reported: list[int]) -> Callable[[Write], None]:
     return lambda write: reported.append(write.revision)
 
 
-def test_who_wants_one_value_hears_of_items_that_have_it_or_had_it() -> None:
+def test_a_listener_with_an_aspect_gets_writes_that_match_before_or_after() -> None:
     store = Store()
     heard: dict[str, list[int]] = {}
     aspects = [
@@ -157,7 +157,7 @@ OPERATIONS = st.lists(
 
 
 @given(OPERATIONS)
-def test_every_revision_can_be_listed_as_it_was(operations: list[tuple[str, str, str]]) -> None:
+def test_every_past_revision_can_be_listed(operations: list[tuple[str, str, str]]) -> None:
     store = Store()
     versions: dict[int, dict[tuple[str, str], int]] = {0: {}}
     now: dict[tuple[str, str], int] = {}

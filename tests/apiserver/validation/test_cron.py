@@ -21,7 +21,7 @@ from bayplan.apiserver.validation.cron import schedule_problem
         pytest.param("5/15 * * * *", id="a step from a number on"),
     ],
 )
-def test_a_good_schedule_passes(text: str) -> None:
+def test_valid_schedules_are_accepted(text: str) -> None:
     assert schedule_problem(text) == ""
 
 
@@ -42,5 +42,5 @@ def test_a_good_schedule_passes(text: str) -> None:
         pytest.param("@never", "unrecognized descriptor: @never", id="a descriptor that does not exist"),
     ],
 )
-def test_a_bad_schedule_is_refused(text: str, want: str) -> None:
+def test_invalid_schedules_are_refused(text: str, want: str) -> None:
     assert schedule_problem(text) == want

@@ -136,11 +136,11 @@ KEYED: Document = {
         ),
     ],
 )
-def test_a_value_is_checked(schema: Document, value: object, want: str) -> None:
+def test_values_are_validated_against_their_schema(schema: Document, value: object, want: str) -> None:
     assert text_of(schema, value) == ([want] if want else [])
 
 
-def test_what_a_change_leaves_alone_is_not_checked() -> None:
+def test_unchanged_values_are_not_validated_on_update() -> None:
     assert text_of({**INT, "maximum": 3}, 5, 5) == []
     assert text_of({**INT, "maximum": 3}, 6, 5) != []
     old: list[object] = [{"name": "a", "n": 9}, {"name": "b", "n": 1}]
@@ -168,7 +168,7 @@ def test_what_a_change_leaves_alone_is_not_checked() -> None:
         ("anything", "x", None),
     ],
 )
-def test_formats(kind: str, fits: str, not_fitting: str | None) -> None:
+def test_formats_accept_valid_values_and_reject_invalid_ones(kind: str, fits: str, not_fitting: str | None) -> None:
     assert fits_format(kind, fits)
     assert not_fitting is None or not fits_format(kind, not_fitting)
 
@@ -206,7 +206,7 @@ def widget(spec: Document | None) -> Document:
         ),
     ],
 )
-def test_creates_are_refused(spec: Document | None, want: str) -> None:
+def test_invalid_custom_resources_are_refused_on_create(spec: Document | None, want: str) -> None:
     client = Client()
     assert client.post(DEFINITIONS, definition()).status == 201
     answer = client.post(WIDGETS, widget(spec))
@@ -214,7 +214,7 @@ def test_creates_are_refused(spec: Document | None, want: str) -> None:
     assert str(answer.at("message")).startswith(f'Widget.example.com "w" is invalid: {want}')
 
 
-def test_changes_and_statuses_are_checked() -> None:
+def test_updates_and_statuses_of_custom_resources_are_validated() -> None:
     client = Client()
     client.post(DEFINITIONS, definition())
     assert client.post(WIDGETS, widget({"size": 2})).at("spec.mode") == "safe"

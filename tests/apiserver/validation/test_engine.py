@@ -91,7 +91,9 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
         ),
     ],
 )
-def test_a_rule_finds(rule: e.Rule, document: Document, want: list[tuple[str, str]]) -> None:
+def test_rules_report_the_path_and_message_of_each_problem(
+    rule: e.Rule, document: Document, want: list[tuple[str, str]]
+) -> None:
     assert found(rule, document) == want
 
 
@@ -129,14 +131,16 @@ IMMUTABLE = e.immutable("spec.name")
         ),
     ],
 )
-def test_a_change_finds(change: e.Change, new: Document, old: Document, want: list[str]) -> None:
+def test_changes_to_immutable_fields_are_reported(
+    change: e.Change, new: Document, old: Document, want: list[str]
+) -> None:
     causes: list[Cause] = []
     change({"spec": new}, {"spec": old}, causes)
     assert [each.message for each in causes] == want
     assert all(each.field == "spec.name" for each in causes)
 
 
-def test_an_update_runs_the_rules_of_a_create_between_those_before_and_after() -> None:
+def test_update_runs_the_before_create_and_after_rules_in_order() -> None:
     order: list[str] = []
     rules = e.kind(
         lambda _document, _path, _out: order.append("create"),
@@ -149,7 +153,7 @@ def test_an_update_runs_the_rules_of_a_create_between_those_before_and_after() -
     assert order == ["before", "create", "after", "status"]
 
 
-def test_messages_know_an_empty_list_from_a_missing_one() -> None:
+def test_sent_distinguishes_an_empty_list_from_a_missing_one() -> None:
     document = Emptied({"a": 1}, {"names": []})
     assert e.sent(document, "names") == []
     assert e.sent(document, "other") is None

@@ -42,7 +42,7 @@ def problems(check: Check, value: object) -> list[str]:
         pytest.param(f.port_or_name, "web", id="a port by name"),
     ],
 )
-def test_a_good_value_passes(check: Check, value: object) -> None:
+def test_valid_values_are_accepted(check: Check, value: object) -> None:
     assert problems(check, value) == []
 
 
@@ -89,7 +89,7 @@ def test_a_good_value_passes(check: Check, value: object) -> None:
         pytest.param(f.port_or_name, 0, "must be between 1 and 65535, inclusive", id="port 0"),
     ],
 )
-def test_a_bad_value_is_refused(check: Check, value: object, want: str) -> None:
+def test_invalid_values_are_refused(check: Check, value: object, want: str) -> None:
     assert any(want in each for each in problems(check, value))
 
 
@@ -102,5 +102,5 @@ def test_a_bad_value_is_refused(check: Check, value: object, want: str) -> None:
         pytest.param("seven", 0, id="any other text counts as 0"),
     ],
 )
-def test_amounts_that_may_be_percentages(text: object, want: int) -> None:
+def test_amount_or_percent_parses_numbers_and_percentages(text: object, want: int) -> None:
     assert f.amount_or_percent(text) == want

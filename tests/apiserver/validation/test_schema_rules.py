@@ -57,30 +57,30 @@ def refusals(schema: Document, spec: Document, old: Document | None = None) -> l
         ),
     ],
 )
-def test_a_refusal_says_which_rule_is_broken(written: Document, want: str) -> None:
+def test_a_failed_rule_reports_its_message_reason_and_path(written: Document, want: str) -> None:
     assert refusals(spec_schema(written), {"n": 1, "s": "abc"}) == [want]
 
 
-def test_transition_rules_only_run_on_changes() -> None:
+def test_transition_rules_run_only_on_updates() -> None:
     schema = spec_schema(rule("self.n >= oldSelf.n", message="n may only grow"))
     assert refusals(schema, {"n": 1}) == []
     assert refusals(schema, {"n": 2}, {"n": 1}) == []
     assert refusals(schema, {"n": 1}, {"n": 2}) == ["spec: Invalid value: n may only grow"]
 
 
-def test_an_optional_old_value_lets_a_rule_run_on_creates_too() -> None:
+def test_a_rule_with_optional_old_self_runs_on_creates_too() -> None:
     schema = spec_schema(rule("oldSelf.hasValue() || self.n == 0", optionalOldSelf=True, message="begin with 0"))
     assert refusals(schema, {"n": 1}) == ["spec: Invalid value: begin with 0"]
     assert refusals(schema, {"n": 1}, {"n": 0}) == []
 
 
-def test_an_unchanged_value_that_breaks_a_newer_rule_is_a_warning() -> None:
+def test_an_unchanged_value_that_fails_a_rule_returns_a_warning() -> None:
     schema = spec_schema(rule("self.n > 5"))
     assert refusals(schema, {"n": 1}, {"n": 1}) == ["warning: spec: Invalid value: failed rule: self.n > 5"]
     assert refusals(schema, {"n": 2}, {"n": 1}) == ["spec: Invalid value: failed rule: self.n > 5"]
 
 
-def test_items_of_a_keyed_list_are_compared_with_those_of_the_same_key() -> None:
+def test_list_map_items_are_correlated_by_key_for_old_self() -> None:
     keyed: Document = {
         "type": "array",
         "x-kubernetes-list-type": "map",
@@ -98,21 +98,21 @@ def test_items_of_a_keyed_list_are_compared_with_those_of_the_same_key() -> None
     ]
 
 
-def test_sets_are_equal_in_any_order() -> None:
+def test_set_lists_are_equal_in_any_order() -> None:
     names: Document = {"type": "array", "x-kubernetes-list-type": "set", "items": TEXT}
     schema = spec_schema(rule("self.names == ['a', 'b']"), names=names)
     assert refusals(schema, {"names": ["b", "a"]}) == []
     assert refusals(schema, {"names": ["b"]}) != []
 
 
-def test_names_that_are_no_identifiers_are_escaped() -> None:
+def test_property_names_are_escaped_to_cel_identifiers() -> None:
     assert escaped("a-b.c/d") == "a__dash__b__dot__c__slash__d"
     assert escaped("x__y") == "x__underscores__y"
     assert escaped("namespace") == "__namespace__"
     assert escaped("1a") is None
 
 
-def test_sizes_follow_from_the_schema() -> None:
+def test_the_maximum_list_size_is_derived_from_the_schema() -> None:
     kind = schema_type({"type": "array", "items": {"type": "object", "required": ["a"], "properties": {"a": TEXT}}})
     assert kind is not None
     assert kind.most == (3 * 1024 * 1024 - 2) // (2 + len("a") + 2 + 4 + 1)
@@ -154,7 +154,7 @@ def definition(schema: Document) -> Document:
         ),
     ],
 )
-def test_a_definition_with_a_rule_that_can_not_run_is_refused(written: Document, want: str) -> None:
+def test_a_definition_with_an_invalid_rule_is_refused(written: Document, want: str) -> None:
     many: Document = {"type": "array", "items": {"type": "string"}}
     answer = Client().post(DEFINITIONS, definition(spec_schema(written, many=many)))
     assert answer.status == 422
@@ -172,7 +172,7 @@ def test_rules_are_enforced_through_the_api() -> None:
     assert client.post(WIDGETS, {**widget, "spec": {"n": 1}}).status == 201
 
 
-def test_rules_do_not_run_on_objects_that_break_their_schema() -> None:
+def test_rules_are_skipped_for_objects_that_violate_their_schema() -> None:
     client = Client()
     client.post(DEFINITIONS, definition(spec_schema(rule("self.n < 100"))))
     widget: Document = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "a"}, "spec": {"n": "x"}}

@@ -40,7 +40,7 @@ NINES = "9" * 5000
         pytest.param("-9223372036854775808ns", -(2**63), id="the longest below zero"),
     ],
 )
-def test_a_duration_is_read_in_nanoseconds(text: str, want: int) -> None:
+def test_durations_are_parsed_to_nanoseconds_like_in_go(text: str, want: int) -> None:
     assert parse_duration(text) == want
     assert read_duration(text) == want
 
@@ -73,7 +73,7 @@ def test_a_duration_is_read_in_nanoseconds(text: str, want: int) -> None:
         pytest.param(f"{NINES}s", f'invalid duration "{NINES}s"', id="thousands of digits"),
     ],
 )
-def test_a_text_that_is_no_duration_is_refused_in_the_words_of_go(text: str, want: str) -> None:
+def test_invalid_durations_raise_the_errors_of_go(text: str, want: str) -> None:
     with pytest.raises(GoTextError) as refused:
         parse_duration(text)
     assert str(refused.value) == f"time: {want}"
@@ -97,10 +97,10 @@ def test_a_text_that_is_no_duration_is_refused_in_the_words_of_go(text: str, wan
         (-(2**63), "-2562047h47m16.854775808s"),
     ],
 )
-def test_a_duration_is_written_as_go_does(duration_ns: int, want: str) -> None:
+def test_durations_are_formatted_like_in_go(duration_ns: int, want: str) -> None:
     assert format_duration(duration_ns) == want
 
 
 @given(st.integers(-(2**53), 2**53))
-def test_a_written_duration_reads_as_itself(duration_ns: int) -> None:
+def test_format_duration_round_trips(duration_ns: int) -> None:
     assert parse_duration(format_duration(duration_ns)) == duration_ns

@@ -16,5 +16,5 @@ from bayplan.base.go_text.json import go_json
         pytest.param({"<": "&"}, r'{"\u003c":"\u0026"}', id="keys are escaped too"),
     ],
 )
-def test_written_as_go_does(value: object, want: str) -> None:
+def test_go_json_sorts_keys_and_escapes_like_go(value: object, want: str) -> None:
     assert go_json(value) == want

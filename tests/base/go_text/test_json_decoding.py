@@ -26,7 +26,7 @@ from bayplan.base.go_text.json import GoJsonError, decode_first, json_problem
         pytest.param("true", True, id="a literal"),
     ],
 )
-def test_the_first_value_is_read(text: str, want: object) -> None:
+def test_the_first_json_value_is_decoded_and_the_rest_ignored(text: str, want: object) -> None:
     assert decode_first(text.encode()) == want
 
 
@@ -61,7 +61,7 @@ def test_the_first_value_is_read(text: str, want: object) -> None:
         pytest.param("'", "invalid character '\\'' looking for beginning of value", id="an apostrophe"),
     ],
 )
-def test_what_is_wrong_is_told_in_the_words_of_go(text: str, want: str) -> None:
+def test_invalid_json_raises_the_errors_of_go(text: str, want: str) -> None:
     with pytest.raises(GoJsonError) as raised:
         decode_first(text.encode())
     assert str(raised.value) == want
@@ -75,13 +75,13 @@ PLAIN = st.recursive(
 
 
 @given(PLAIN, st.sampled_from(["", " tail", "\n{}"]))
-def test_every_value_is_read_whatever_follows(value: Any, tail: str) -> None:
+def test_generated_values_are_decoded_despite_trailing_text(value: Any, tail: str) -> None:
     # A number must end before what follows; all else ends by itself.
     assert decode_first((json.dumps(value) + tail).encode()) == value
 
 
 @given(PLAIN.filter(lambda value: isinstance(value, list | dict | str)), st.data())
-def test_a_value_that_is_cut_is_never_read(value: Any, data: st.DataObject) -> None:
+def test_truncated_json_fails_with_eof(value: Any, data: st.DataObject) -> None:
     text = json.dumps(value)
     cut = text[: data.draw(st.integers(0, len(text) - 1))]
     with pytest.raises(GoJsonError, match="EOF"):
@@ -99,10 +99,10 @@ def test_a_value_that_is_cut_is_never_read(value: Any, data: st.DataObject) -> N
         pytest.param("[" * 10_001, "exceeded max depth", id="too deep"),
     ],
 )
-def test_a_whole_text_is_refused_as_unmarshal_does(text: str, want: str) -> None:
+def test_json_problem_reports_the_error_of_unmarshal(text: str, want: str) -> None:
     assert json_problem(text) == want
 
 
-def test_values_that_are_nested_too_deep_for_python_are_refused() -> None:
+def test_too_deeply_nested_json_is_refused() -> None:
     with pytest.raises(GoJsonError, match="exceeded max depth"):
         decode_first(b"[" * 9_000 + b"]" * 9_000)

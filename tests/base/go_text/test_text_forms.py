@@ -26,7 +26,7 @@ from bayplan.base.go_text.quoting import GoTextError
         (-1.25e22, "-1.25e+22"),
     ],
 )
-def test_a_float_is_written_as_go_writes_it_in_json(value: float, want: str) -> None:
+def test_floats_are_formatted_in_json_like_in_go(value: float, want: str) -> None:
     assert json_float(value) == want
 
 
@@ -34,7 +34,7 @@ def test_a_float_is_written_as_go_writes_it_in_json(value: float, want: str) -> 
     ("value", "want"),
     [(50.0, 50.0), (0.1, 0.1), (0.30000001192, 0.3), (16777217.0, 16777216.0), (3.4028235e38, 3.4028235e38)],
 )
-def test_a_float32_has_the_fewest_digits_that_name_it(value: float, want: float) -> None:
+def test_float32_returns_the_shortest_equivalent_number(value: float, want: float) -> None:
     assert float32(value) == want
 
 
@@ -43,14 +43,14 @@ def test_a_float_beyond_float32_overflows() -> None:
         float32(1e39)
 
 
-def test_json_escapes_what_html_and_javascript_would_read() -> None:
+def test_json_text_escapes_html_and_control_characters() -> None:
     assert json_text({"a": ['<&>"\\', "\b\f\n\r\t\x01\x7f\u2028", None, True, 1, 0.5]}) == (
         r'{"a":["\u003c\u0026\u003e\"\\","\b\f\n\r\t\u0001' + "\x7f" + r'\u2028",null,true,1,0.5]}'
     )
 
 
 @given(st.binary())
-def test_base64_is_read_across_line_breaks(data: bytes) -> None:
+def test_base64_is_decoded_across_line_breaks(data: bytes) -> None:
     text = base64.encodebytes(data).decode("ascii").replace("\n", "\r\n")
     assert decode_base64(text) == data
 
@@ -70,7 +70,7 @@ def test_base64_is_read_across_line_breaks(data: bytes) -> None:
         ("Y Q=", 1),
     ],
 )
-def test_bad_base64_is_refused_with_the_offset_that_go_names(text: str, want: int) -> None:
+def test_invalid_base64_is_refused_with_the_offset_reported_by_go(text: str, want: int) -> None:
     with pytest.raises(GoTextError) as refused:
         decode_base64(text)
     assert str(refused.value) == f"illegal base64 data at input byte {want}"

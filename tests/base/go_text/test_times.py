@@ -36,7 +36,7 @@ TIME_NS = 1_769_860_800_123_456_789
         ),
     ],
 )
-def test_times_are_cut_to_their_unit(time_ns: int, want: tuple[str, str, str]) -> None:
+def test_times_are_truncated_to_their_unit(time_ns: int, want: tuple[str, str, str]) -> None:
     assert (format_time(time_ns), format_micro_time(time_ns), format_instant(time_ns)) == want
 
 
@@ -48,7 +48,7 @@ def test_times_are_cut_to_their_unit(time_ns: int, want: tuple[str, str, str]) -
         pytest.param(-13, "2026-01-30T23:00:00-13:00", id="the day before"),
     ],
 )
-def test_a_time_in_a_zone_has_its_offset(hours: int, want: str) -> None:
+def test_times_in_a_zone_have_their_offset(hours: int, want: str) -> None:
     assert format_time_in(TIME_NS, timezone(timedelta(hours=hours))) == want
 
 
@@ -62,7 +62,7 @@ def test_a_time_in_a_zone_has_its_offset(hours: int, want: str) -> None:
         pytest.param(None, None, id="none"),
     ],
 )
-def test_instants_are_read_in_any_precision(text: str | None, want: int | None) -> None:
+def test_instants_are_parsed_with_any_precision(text: str | None, want: int | None) -> None:
     assert parse_instant(text) == want
     if text and want is not None:
         assert parse_time_ns(text) == want
@@ -87,7 +87,7 @@ def test_instants_are_read_in_any_precision(text: str | None, want: int | None) 
         ),
     ],
 )  # fmt: skip
-def test_api_times_are_stored_in_utc_or_refused_in_the_words_of_go(text: str, micro: bool, want: str) -> None:
+def test_api_times_are_converted_to_utc_or_refused_with_the_errors_of_go(text: str, micro: bool, want: str) -> None:
     try:
         found = utc_time(text, micro=micro)
     except GoTextError as problem:

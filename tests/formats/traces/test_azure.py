@@ -46,7 +46,7 @@ def with_fields(folder: Path, text: str) -> Trace:
     return load(folder / "trace.yaml")
 
 
-def test_machines_that_ran_before_arrive_at_the_start_with_what_is_left(tmp_path: Path) -> None:
+def test_vms_running_at_the_start_arrive_at_zero_with_their_remaining_time(tmp_path: Path) -> None:
     trace = load(database(tmp_path))
     assert times(trace.pods) == {
         "vm-1": (0, DAY, None),
@@ -64,7 +64,7 @@ def test_machines_that_ran_before_arrive_at_the_start_with_what_is_left(tmp_path
     assert warning.problem == "1 left out"
 
 
-def test_another_kind_of_machine_has_other_shares_and_fewer_types(tmp_path: Path) -> None:
+def test_the_machine_type_determines_shares_and_available_vm_types(tmp_path: Path) -> None:
     trace = with_fields(tmp_path, "machine: {type: '16', cpu: '32', memory: 128Gi}\nnodes: 2\n")
     assert requests(trace)["vm-1"]["cpu"] == "4000m"
     assert [each.pod.metadata.name for each in trace.pods] == ["vm-1", "vm-3"]
@@ -91,14 +91,14 @@ def test_another_kind_of_machine_has_other_shares_and_fewer_types(tmp_path: Path
         pytest.param((9, 1, 10, 7, 2.0, 3.0), "vm 9 column priority: expected 0 or 1, got 7", id="a third priority"),
     ],
 )
-def test_bad_rows(row: tuple[object, ...], want: str, tmp_path: Path) -> None:
+def test_invalid_rows_are_refused_with_vm_and_column(row: tuple[object, ...], want: str, tmp_path: Path) -> None:
     path = database(tmp_path, [row])
     with pytest.raises(InputError) as caught:
         load(path)
     assert str(caught.value).startswith(f"{path} {want}")
 
 
-def test_what_is_no_database_of_the_trace(tmp_path: Path) -> None:
+def test_invalid_databases_and_unknown_machine_types_are_refused(tmp_path: Path) -> None:
     other = tmp_path / "x.sqlite"
     other.write_text("no database")
     with pytest.raises(InputError, match=r"uncompressed SQLite database .*, got a file in another format"):

@@ -23,7 +23,7 @@ def document(folder: Path, text: str) -> Path:
     return path
 
 
-def test_a_window_counts_times_from_its_start() -> None:
+def test_times_in_a_window_are_relative_to_its_start() -> None:
     trace = load(SAMPLES / "alibaba-2018" / "trace.yaml")
     assert times(trace.pods) == {
         "j-1-m1-0": (0, 60, None),
@@ -38,7 +38,7 @@ def test_a_window_counts_times_from_its_start() -> None:
     }
 
 
-def test_running_false_leaves_out_what_arrived_before(tmp_path: Path) -> None:
+def test_running_false_excludes_instances_that_arrived_earlier(tmp_path: Path) -> None:
     trace = sample("google-borg-2019/*.json", "from: 625s\nrunning: false\n", tmp_path)
     assert times(trace.pods) == {"11-0": (15, 40, None), "12-0": (25, None, 55)}
     with_running = sample("google-borg-2019/*.json", "from: 625s\n", tmp_path)
@@ -52,37 +52,37 @@ def test_running_false_leaves_out_what_arrived_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["limit: 2\n", "from: 600s\nlimit: 2\n", "from: 600s\nrunning: false\nlimit: 2\n"])
-def test_a_limit_on_events_keeps_the_first_instances(text: str, tmp_path: Path) -> None:
+def test_a_limit_selects_the_first_instances(text: str, tmp_path: Path) -> None:
     every = sample("google-borg-2019/*.json", text.replace("limit: 2\n", ""), tmp_path)
     first = sample("google-borg-2019/*.json", text, tmp_path)
     assert times(first.pods) == dict(list(times(every.pods).items())[:2])
 
 
-def test_the_size_of_a_machine_scales_shares(tmp_path: Path) -> None:
+def test_the_machine_size_scales_relative_resources(tmp_path: Path) -> None:
     trace = sample("google-borg-2019/*.json", "machine: {cpu: '128', memory: 1Ti, pods: 50}\n", tmp_path)
     assert trace.nodes[0].status.allocatable == {"cpu": "64000m", "memory": str(2**39), "pods": "50"}
     assert trace.pods[1].pod.spec.containers[0].resources.requests["cpu"] == "12800m"
 
 
-def test_machines_are_made_if_the_trace_has_none(tmp_path: Path) -> None:
+def test_machines_are_generated_if_the_trace_has_none(tmp_path: Path) -> None:
     trace = sample("philly/cluster_job_log", "nodes: 3\nmachine: {gpus: 8}\n", tmp_path)
     assert [node.metadata.name for node in trace.nodes] == ["machine-00000", "machine-00001", "machine-00002"]
     assert trace.nodes[0].status.allocatable["nvidia.com/gpu"] == "8"
 
 
-def test_files_under_other_names_are_given_as_tables(tmp_path: Path) -> None:
+def test_files_with_other_names_can_be_assigned_to_tables(tmp_path: Path) -> None:
     shutil.copy(SAMPLES / "alibaba-2018" / "batch_task.csv", tmp_path / "part-1.txt")
     path = document(tmp_path, "format: alibaba-2018\ntables: {batch_task: [part-*.txt]}\n")
     assert len(load(path).pods) == 10
 
 
-def test_a_table_is_recognised_without_its_suffix_too(tmp_path: Path) -> None:
+def test_tables_are_recognised_without_a_file_suffix(tmp_path: Path) -> None:
     for version in ("2017", "2018"):
         shutil.copy(SAMPLES / f"alibaba-{version}" / "batch_task.csv", tmp_path / "batch_task")
         assert load(tmp_path / "batch_task").format == f"Alibaba {version}"
 
 
-def test_invalid_rows_are_left_out_and_counted_if_asked_for(tmp_path: Path) -> None:
+def test_skip_invalid_drops_and_counts_invalid_rows(tmp_path: Path) -> None:
     good = (SAMPLES / "alibaba-2018" / "batch_task.csv").read_text()
     (tmp_path / "batch_task.csv").write_text(f"M1,x,j_0,1,Terminated,1,2,100,0.3\n{good}M2,1,j_1\n")
     path = document(tmp_path, "files: [batch_task.csv]\nskipInvalid: true\n")
@@ -91,7 +91,7 @@ def test_invalid_rows_are_left_out_and_counted_if_asked_for(tmp_path: Path) -> N
     assert {each.what: each.problem for each in trace.warnings}["rows that can't be read"] == "2 left out"
 
 
-def test_invalid_events_are_counted_once_although_they_are_read_twice(tmp_path: Path) -> None:
+def test_invalid_events_are_counted_once_despite_two_passes(tmp_path: Path) -> None:
     good = (SAMPLES / "google-borg-2019" / "instance_events-000000000001.json").read_text()
     share = '{"collection_id": 99, "instance_index": 0, "type": 0, "resource_request": {"cpus": -0.5}}\n'
     (tmp_path / "instance_events.json").write_text(f"{{\n{good}{share}")
@@ -128,7 +128,7 @@ def test_invalid_events_are_counted_once_although_they_are_read_twice(tmp_path: 
         ),
     ],
 )
-def test_mistakes_are_refused_with_their_line(text: str, want: str, tmp_path: Path) -> None:
+def test_invalid_trace_files_are_refused_with_line_and_field(text: str, want: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,0,0\n")
     path = document(tmp_path, text)
     with pytest.raises(InputError) as caught:
@@ -136,12 +136,12 @@ def test_mistakes_are_refused_with_their_line(text: str, want: str, tmp_path: Pa
     assert str(caught.value).startswith(f"{path}:{want}")
 
 
-def test_more_machines_than_the_trace_has_are_refused(tmp_path: Path) -> None:
+def test_requesting_more_machines_than_the_trace_has_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"trace.yaml:4 Trace \$.nodes: expected 9 machines, got 3 in the trace"):
         sample("alibaba-2018/machine_meta.csv", "nodes: 9\n", tmp_path)
 
 
-def test_files_of_two_traces_are_refused(tmp_path: Path) -> None:
+def test_mixing_files_of_two_traces_is_refused(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"expected files of one trace \(.*machine_meta.csv is Alibaba 2018\), got Alibaba 2017"
     ):
@@ -153,7 +153,7 @@ def test_files_of_two_traces_are_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_tables_without_work_for_a_scheduler_are_refused(tmp_path: Path) -> None:
+def test_tables_without_tasks_or_machines_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "container_usage.csv"
     path.write_text("c_1,m_1,0,1,1,1,1,1,1,1,1\n")
     with pytest.raises(
@@ -162,7 +162,7 @@ def test_tables_without_work_for_a_scheduler_are_refused(tmp_path: Path) -> None
         load(path)
 
 
-def test_a_trace_stands_beside_manifests(tmp_path: Path) -> None:
+def test_a_file_can_contain_a_trace_and_manifests(tmp_path: Path) -> None:
     node = "apiVersion: v1\nkind: Node\nmetadata: {name: big}\nstatus: {allocatable: {cpu: '96', memory: 1Ti, pods: '500'}}\n"
     path = tmp_path / "both.yaml"
     path.write_text(f"{node}---\n{HEAD}files: ['{SAMPLES}/alibaba-2018/batch_task.csv']\n")
@@ -171,7 +171,7 @@ def test_a_trace_stands_beside_manifests(tmp_path: Path) -> None:
     assert ([each.key for each in inputs.manifest.nodes], len(inputs.trace.pods)) == (["big"], 10)
 
 
-def test_a_trace_is_simulated_packed_or_not_with_the_same_decisions(tmp_path: Path) -> None:
+def test_plain_and_gzipped_traces_simulate_to_the_same_decisions(tmp_path: Path) -> None:
     for file in (SAMPLES / "google-borg-2019").glob("*.json"):
         (tmp_path / f"{file.name}.gz").write_bytes(gzip.compress(file.read_bytes()))
     plain = simulate(SimulationOptions(paths=[str(SAMPLES / "google-borg-2019" / "*.json")]))
@@ -181,14 +181,14 @@ def test_a_trace_is_simulated_packed_or_not_with_the_same_decisions(tmp_path: Pa
     assert [each.what for each in packed.input.warnings] == ["tasks within a reservation"]
 
 
-def test_a_workload_shapes_any_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_workload_samples_the_pods_of_a_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shape = tmp_path / "workload.yaml"
     shape.write_text("apiVersion: bayplan.io/v1alpha1\nkind: Workload\nsample: 0.5\n")
     assert main(["simulate", str(SAMPLES / "alibaba-2018" / "trace.yaml"), "--workload", str(shape)]) == 0
     assert "pods         4" in capsys.readouterr().out
 
 
-def test_a_scenario_has_a_trace_as_its_cluster(tmp_path: Path) -> None:
+def test_a_scenario_can_use_a_trace_as_its_cluster(tmp_path: Path) -> None:
     scenario = tmp_path / "scenario.yaml"
     path = SAMPLES / "alibaba-2018" / "trace.yaml"
     scenario.write_text(

@@ -26,7 +26,7 @@ JUNK = [
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
 @given(data=st.data())
-def test_a_damaged_file_is_read_or_refused(name: Path, data: st.DataObject, tmp_path: Path) -> None:
+def test_a_damaged_file_is_loaded_or_raises_input_error(name: Path, data: st.DataObject, tmp_path: Path) -> None:
     text = (SAMPLES / name).read_bytes()
     for _ in range(data.draw(st.integers(1, 3))):
         start = data.draw(st.integers(0, len(text)))

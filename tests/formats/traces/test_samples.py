@@ -15,7 +15,7 @@ def left_out(trace: Trace) -> dict[str, str]:
     return {each.what: each.problem for each in trace.warnings}
 
 
-def test_alibaba_2017_machines_that_were_added_are_nodes() -> None:
+def test_alibaba_2017_added_machines_become_nodes() -> None:
     trace = load(SAMPLES / "alibaba-2017" / "server_event.csv")
     assert trace.format == "Alibaba 2017"
     assert offers(trace) == {
@@ -25,7 +25,7 @@ def test_alibaba_2017_machines_that_were_added_are_nodes() -> None:
     assert left_out(trace) == {"errors of machines": "1 left out"}
 
 
-def test_alibaba_2017_has_pods_for_each_instance_of_a_task() -> None:
+def test_alibaba_2017_tasks_become_a_pod_per_instance() -> None:
     trace = load(SAMPLES / "alibaba-2017" / "batch_task.csv")
     assert times(trace.pods) == {
         "10-1-0": (100, 300, None),
@@ -52,13 +52,13 @@ def test_alibaba_2017_instances_replace_the_pods_of_their_task() -> None:
     assert requests(trace)["10-2-1"]["cpu"] == "500m"
 
 
-def test_alibaba_2017_containers_stay_until_they_are_removed() -> None:
+def test_alibaba_2017_containers_run_until_removed() -> None:
     trace = load(SAMPLES / "alibaba-2017" / "container_event.csv")
     assert times(trace.pods) == {"container-1": (0, None, None), "container-2": (120, 780, None)}
     assert requests(trace)["container-2"]["cpu"] == "8000m"
 
 
-def test_alibaba_2018() -> None:
+def test_alibaba_2018_machines_containers_and_tasks_are_loaded() -> None:
     trace = load(
         *(SAMPLES / "alibaba-2018" / f"{name}.csv" for name in ("machine_meta", "container_meta", "batch_task"))
     )
@@ -83,7 +83,7 @@ def test_alibaba_2018() -> None:
     assert left_out(trace) == {"rows that never started": "1 left out"}
 
 
-def test_alibaba_2018_instances_have_times_of_their_own(tmp_path: Path) -> None:
+def test_alibaba_2018_instances_have_individual_times(tmp_path: Path) -> None:
     rows = [
         "ins_1,M1,j_1,1,Terminated,86401,86460,m_1,1,1,0.5,1.0,0.1,0.2",
         "ins_2,M1,j_1,1,Failed,86401,86410,m_1,1,2,0.5,1.0,0.1,0.2",
@@ -96,7 +96,7 @@ def test_alibaba_2018_instances_have_times_of_their_own(tmp_path: Path) -> None:
     assert requests(trace)["j-1-m1-ins-2"]["cpu"] == "1000m"
 
 
-def test_alibaba_gpu_2020_tasks_arrive_when_their_job_was_submitted() -> None:
+def test_alibaba_gpu_2020_tasks_arrive_when_their_job_is_submitted() -> None:
     folder = SAMPLES / "alibaba-gpu-2020"
     trace = load(*(folder / f"pai_{name}.csv" for name in ("machine_spec", "job_table", "task_table")))
     assert times(trace.pods) == {
@@ -128,14 +128,14 @@ def test_alibaba_gpu_2020_tasks_arrive_when_their_job_was_submitted() -> None:
     )
 
 
-def test_alibaba_gpu_2020_instances_have_run_times_of_their_own() -> None:
+def test_alibaba_gpu_2020_instances_have_individual_run_times() -> None:
     trace = load(SAMPLES / "alibaba-gpu-2020" / "pai_*.csv")
     assert times(trace.pods)["a1f0-worker-p1"] == (3600, 4200, None)
     assert times(trace.pods)["a1f0-worker-p2"] == (3600, 4280, None)
     assert len(trace.pods) == 5
 
 
-def test_google_borg_2019() -> None:
+def test_google_borg_2019_instances_and_machines_are_loaded() -> None:
     trace = load(SAMPLES / "google-borg-2019" / "*.json")
     assert times(trace.pods) == {
         "7-0": (0, None, None),
@@ -153,7 +153,7 @@ def test_google_borg_2019() -> None:
     assert left_out(trace) == {"tasks within a reservation": "1 left out"}
 
 
-def test_constraints_of_borg_are_node_affinity_to_attributes() -> None:
+def test_google_borg_2019_constraints_become_node_affinity() -> None:
     trace = load(SAMPLES / "google-borg-2019" / "*.json")
     affinity = trace.pods[1].pod.spec.affinity
     assert affinity is not None
@@ -165,13 +165,13 @@ def test_constraints_of_borg_are_node_affinity_to_attributes() -> None:
     assert [node.metadata.labels[rule.key] for node in trace.nodes] == ["7", "9"]
 
 
-def test_constraints_without_attributes_are_left_out_and_counted() -> None:
+def test_google_borg_2019_constraints_without_machine_attributes_are_dropped_with_a_warning() -> None:
     trace = load(SAMPLES / "google-borg-2019" / "instance_events-*.json")
     assert all(each.pod.spec.affinity is None for each in trace.pods)
     assert "constraints of instances, without attributes of machines or not comparable," in left_out(trace)
 
 
-def test_philly() -> None:
+def test_philly_jobs_and_machines_are_loaded() -> None:
     trace = load(SAMPLES / "philly" / "cluster_job_log", SAMPLES / "philly" / "cluster_machine_list")
     start = 61 * 86400 + 3600 + 11 * 60 + 39
     assert times(trace.pods) == {

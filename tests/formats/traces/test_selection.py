@@ -47,7 +47,7 @@ def made(rows: list[tuple[int, int | None, int]]) -> list[Task]:
 
 @settings(max_examples=300, deadline=None)
 @given(TASKS, st.integers(0, 10), st.one_of(st.none(), st.integers(11, 18)), st.booleans(), st.integers(1, 12))
-def test_a_limit_keeps_the_pods_that_arrive_first(
+def test_a_limit_selects_the_first_pods_by_arrival(
     rows: list[tuple[int, int | None, int]], start: int, until: int | None, running: bool, limit: int
 ) -> None:
     tasks = made(rows)
@@ -71,7 +71,9 @@ def test_a_limit_keeps_the_pods_that_arrive_first(
         pytest.param({"until_ns": 40}, {"before": (0, 25), "first": (10, 5)}, id="until is not part of it"),
     ],
 )
-def test_a_window(window: dict[str, int], want: dict[str, tuple[int, int | None]]) -> None:
+def test_a_window_selects_tasks_and_shortens_those_already_running(
+    window: dict[str, int], want: dict[str, tuple[int, int | None]]
+) -> None:
     tasks = [
         Task(name="before", shape=SHAPE, arrival_ns=-5, run_time_ns=30, end_ns=25),
         Task(name="first", shape=SHAPE, arrival_ns=10, run_time_ns=5, end_ns=15),
@@ -82,7 +84,7 @@ def test_a_window(window: dict[str, int], want: dict[str, tuple[int, int | None]
     assert {task.name: (task.arrival_ns, task.run_time_ns) for task in found} == want
 
 
-def test_a_sample_has_whole_jobs_and_depends_on_the_seed_only() -> None:
+def test_a_sample_contains_whole_jobs_and_depends_only_on_the_seed() -> None:
     jobs = [f"j_{number}" for number in range(20_000)]
     drawn = Sample(Selection(sample=0.1, seed=7))
     chosen = {job for job in jobs if drawn.has(job)}
@@ -97,7 +99,7 @@ def test_a_sample_has_whole_jobs_and_depends_on_the_seed_only() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50)), max_size=200), st.integers(1, 5))
-def test_the_first_ones_are_those_of_a_sort(events: list[tuple[int, int]], limit: int) -> None:
+def test_first_ones_match_a_sort_by_earliest_time(events: list[tuple[int, int]], limit: int) -> None:
     found: FirstOnes[int] = FirstOnes(limit, slack=2)
     earliest: dict[int, int] = {}
     for key, time in events:
@@ -116,19 +118,19 @@ def test_too_many_pods_without_a_limit_are_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_the_pods_of_one_task_are_cut_at_the_limit(tmp_path: Path) -> None:
+def test_a_limit_truncates_the_pods_of_a_task(tmp_path: Path) -> None:
     trace = sample("alibaba-2018/batch_task.csv", "limit: 3\n", tmp_path)
     assert list(times(trace.pods)) == ["j-1-m1-0", "j-1-m1-1", "j-1-m1-2"]
 
 
-def test_pods_share_specs_and_annotations_and_have_names_of_their_own() -> None:
+def test_pods_share_specs_and_annotations_and_have_unique_names() -> None:
     tasks = [Task(name="A b", job="j", shape=Shape(amounts=(("cpu", "1"),)), arrival_ns=0) for _ in range(3)]
     pods = [each.pod for each in timed_pods(tasks)]
     assert [pod.metadata.name for pod in pods] == ["a-b", "a-b-2", "a-b-3"]
     assert len({id(pod.spec) for pod in pods}) == len({id(pod.metadata.annotations) for pod in pods}) == 1
 
 
-def test_machines_are_drawn_by_the_seed(tmp_path: Path) -> None:
+def test_the_seed_determines_the_sampled_machines(tmp_path: Path) -> None:
     def names(seed: int) -> list[str]:
         trace = sample("alibaba-2018/machine_meta.csv", f"nodes: 2\nseed: {seed}\n", tmp_path)
         return [node.metadata.name for node in trace.nodes]

@@ -69,14 +69,14 @@ def batch_task(text: str | bytes, folder: Path, suffix: str = "") -> Path:
         pytest.param("", ":1 table: expected 8 columns", id="an empty file"),
     ],
 )
-def test_bad_rows_are_refused_with_their_place(text: str | bytes, want: str, tmp_path: Path) -> None:
+def test_invalid_rows_are_refused_with_line_and_column(text: str | bytes, want: str, tmp_path: Path) -> None:
     path = batch_task(text, tmp_path)
     with pytest.raises(InputError) as caught:
         load(path)
     assert str(caught.value).startswith(f"{path}{want}")
 
 
-def test_memory_beyond_the_largest_machine_is_refused_and_known_invalid_values_are_left_out(tmp_path: Path) -> None:
+def test_excessive_machine_memory_is_refused_and_excessive_task_memory_is_dropped(tmp_path: Path) -> None:
     machine = tmp_path / "machine_meta.csv"
     machine.write_text("m_1,0,1,a,96,300,USING\n")
     with pytest.raises(InputError, match="column mem_size: expected above 0, at most 100, got '300'"):
@@ -86,7 +86,7 @@ def test_memory_beyond_the_largest_machine_is_refused_and_known_invalid_values_a
     assert [str(each.problem) for each in trace.warnings] == ["1 left out"]
 
 
-def test_a_header_may_have_the_columns_in_another_order(tmp_path: Path) -> None:
+def test_a_header_can_reorder_the_columns(tmp_path: Path) -> None:
     names = "plan_mem,plan_cpu,end_time,start_time,status,task_type,job_name,instance_num,task_name"
     path = tmp_path / "batch_task.csv"
     path.write_text(f"\ufeff{names}\r\n0.3,100,9,5,Terminated,1,j_1,1,M1\r\n", encoding="utf-8")
@@ -94,7 +94,7 @@ def test_a_header_may_have_the_columns_in_another_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 64])
-def test_lines_are_whole_whatever_the_blocks(size: int) -> None:
+def test_line_blocks_contain_whole_lines_for_any_read_size(size: int) -> None:
     class Slow:
         def __init__(self) -> None:
             self.rest = b"one\ntwo\n\nthree"
@@ -108,14 +108,14 @@ def test_lines_are_whole_whatever_the_blocks(size: int) -> None:
     assert all(block.endswith(b"\n") for block in found[:-1])
 
 
-def test_rows_across_blocks_keep_their_lines(tmp_path: Path) -> None:
+def test_line_numbers_are_correct_across_blocks(tmp_path: Path) -> None:
     count = BLOCK_BYTES // len(ROW) + 100
     path = batch_task(ROW * count + "x\n", tmp_path)
     with pytest.raises(InputError, match=f"batch_task.csv:{count + 1} row: expected 9 columns, got 1"):
         load(path)
 
 
-def test_a_file_without_lines_is_refused(tmp_path: Path) -> None:
+def test_an_overlong_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "trace.yaml"
     path.write_text(f"{HEAD}format: alibaba-2018\ntables: {{batch_task: [zeros]}}\n")
     with (tmp_path / "zeros").open("wb") as file:
@@ -124,7 +124,7 @@ def test_a_file_without_lines_is_refused(tmp_path: Path) -> None:
         load(path)
 
 
-def test_packed_files_are_unpacked_on_the_way_and_cut_ones_are_refused(tmp_path: Path) -> None:
+def test_gzip_streams_are_decompressed_and_truncated_ones_are_refused(tmp_path: Path) -> None:
     rows = "".join(ROW.replace("j_1", f"j_{number * 7919}") for number in range(5000))
     packed = gzip.compress(rows.encode())
     assert len(load(batch_task(packed, tmp_path, ".gz")).pods) == 5000
@@ -134,7 +134,7 @@ def test_packed_files_are_unpacked_on_the_way_and_cut_ones_are_refused(tmp_path:
         load(batch_task(packed[: len(packed) // 2], tmp_path, ".gz"))
 
 
-def test_zstandard(tmp_path: Path) -> None:
+def test_zstandard_files_are_decompressed(tmp_path: Path) -> None:
     pyarrow = pytest.importorskip("pyarrow")
     packed = pyarrow.Codec("zstd").compress((ROW * 3).encode(), asbytes=True)
     assert len(load(batch_task(packed, tmp_path, ".zst")).pods) == 3
@@ -155,7 +155,7 @@ def test_zstandard(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_job_logs(text: str, want: str, tmp_path: Path) -> None:
+def test_invalid_job_logs_are_refused_with_their_line(text: str, want: str, tmp_path: Path) -> None:
     path = tmp_path / "cluster_job_log"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -174,7 +174,7 @@ def test_bad_job_logs(text: str, want: str, tmp_path: Path) -> None:
         ),
     ],
 )
-def test_bad_events(line: str, want: str, tmp_path: Path) -> None:
+def test_invalid_events_are_refused_with_their_line(line: str, want: str, tmp_path: Path) -> None:
     path = tmp_path / "instance_events-000000000000.json"
     good = (SAMPLES / "google-borg-2019" / path.name).read_text()
     path.write_text(f"{good}{line}\n")
@@ -183,7 +183,7 @@ def test_bad_events(line: str, want: str, tmp_path: Path) -> None:
     assert str(caught.value).startswith(f"{path}:9 event: expected a JSON object in one line, got {want}")
 
 
-def test_a_share_below_zero_is_refused(tmp_path: Path) -> None:
+def test_a_negative_resource_request_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "instance_events.json"
     path.write_text('{"collection_id": 1, "instance_index": 0, "type": 0, "resource_request": {"cpus": -0.5}}\n')
     with pytest.raises(InputError, match=r"instance_events.json:1 event: .*Expected `float` >= 0"):
@@ -199,7 +199,7 @@ def peak_bytes(path: Path) -> int:
 
 
 @pytest.mark.parametrize("kind", FORMATS)
-def test_memory_does_not_grow_with_the_file(kind: str, tmp_path: Path) -> None:
+def test_peak_memory_is_independent_of_the_file_size(kind: str, tmp_path: Path) -> None:
     (tmp_path / "small").mkdir()
     small, _ = write_file(tmp_path / "small", kind, 3_000_000)
     large, _ = write_file(tmp_path, kind, 30_000_000)
@@ -207,7 +207,7 @@ def test_memory_does_not_grow_with_the_file(kind: str, tmp_path: Path) -> None:
     assert peak_bytes(large) - peak_bytes(small) < GROWTH_BYTES
 
 
-def test_rows_that_can_not_be_kept_are_read_to_their_arrival_only(tmp_path: Path) -> None:
+def test_rows_outside_the_selection_are_parsed_only_up_to_their_arrival(tmp_path: Path) -> None:
     # The amounts of the last row are not read, or it would be refused.
     late = ROW.replace(",5,9,100,", ",50,90,many,")
     path = batch_task(ROW + late, tmp_path)

@@ -148,11 +148,11 @@ def scores(document: dict[str, JsonValue]) -> dict[str, int]:
         ),
     ],
 )
-def test_profiles(version: str, profile: dict[str, Any], want: dict[str, Any]) -> None:
+def test_profiles_of_older_versions_are_converted(version: str, profile: dict[str, Any], want: dict[str, Any]) -> None:
     assert profile_of(version, **profile) == want
 
 
-def test_default_scores_weigh_what_they_weighed_then() -> None:
+def test_default_scores_keep_the_weights_of_their_version() -> None:
     today = scores(convert_text(old("v1beta3", profiles=[{}])).document)
     then = scores(convert_text(old("v1beta2", profiles=[{}])).document)
     changed = {name: (then[name], today[name]) for name in today if then[name] != today[name]}
@@ -166,14 +166,16 @@ def test_default_scores_weigh_what_they_weighed_then() -> None:
         pytest.param([], "NodeResourcesLeastAllocated", id="it was named"),
     ],
 )
-def test_fit_scores_where_least_allocated_did(disabled: list[Any], strategy: str | None) -> None:
+def test_node_resources_fit_scores_only_if_least_allocated_was_enabled(
+    disabled: list[Any], strategy: str | None
+) -> None:
     enabled = [{"name": strategy, "weight": 1}] if strategy else []
     profile = {"plugins": {"score": {"enabled": enabled, "disabled": disabled}}}
     found = scores(convert_text(old("v1beta1", profiles=[profile])).document)
     assert ("NodeResourcesFit" in found) == (strategy is not None)
 
 
-def test_what_stood_at_the_top_becomes_arguments_and_profiles() -> None:
+def test_top_level_settings_are_converted_to_plugin_arguments_and_profiles() -> None:
     text = old(
         "v1alpha1",
         schedulerName="mine",
@@ -236,7 +238,7 @@ POLICY = {
 }
 
 
-def test_a_policy_becomes_a_profile_with_just_its_filters_and_scores() -> None:
+def test_a_policy_is_converted_to_a_profile_with_only_its_filters_and_scores() -> None:
     found = convert_text(yaml.safe_dump(POLICY))
     examined = examine_configuration(found.document)
     assert examined.configuration is not None, examined.error
@@ -277,12 +279,12 @@ def test_a_policy_becomes_a_profile_with_just_its_filters_and_scores() -> None:
     ]
 
 
-def test_a_policy_that_names_no_priorities_keeps_the_default_ones() -> None:
+def test_a_policy_without_priorities_uses_the_default_scores() -> None:
     found = convert_text('{"kind": "Policy", "predicates": [{"name": "HostName"}]}')
     assert len(scores(found.document)) > 5
 
 
-def test_a_ratio_keeps_its_shape() -> None:
+def test_requested_to_capacity_ratio_keeps_its_shape() -> None:
     shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
     argument = {"requestedToCapacityRatioArguments": {"shape": shape, "resources": [{"name": "x/y", "weight": 2}]}}
     policy = {"kind": "Policy", "predicates": [], "priorities": [{"name": "R", "weight": 1, "argument": argument}]}
@@ -301,14 +303,14 @@ def test_a_ratio_keeps_its_shape() -> None:
     ]
 
 
-def test_a_config_map_is_looked_into() -> None:
+def test_a_configuration_in_a_config_map_is_converted() -> None:
     data = {"other": "x", "config.yaml": old("v1beta3", parallelism=3)}
     found = convert_text(yaml.safe_dump({"apiVersion": "v1", "kind": "ConfigMap", "data": data}))
     assert found.document["parallelism"] == 3
     assert found.notes[0] == ("$.data[config.yaml]", "this is what was converted")
 
 
-def test_v1_stays_as_it_is() -> None:
+def test_a_v1_configuration_is_unchanged() -> None:
     text = old("v1", parallelism=3)
     found = convert_text(text)
     assert found.document == yaml.safe_load(text)
@@ -325,7 +327,7 @@ def test_v1_stays_as_it_is() -> None:
         ("kind: ConfigMap\ndata: {a: b}\n", "got none in its data"),
     ],
 )
-def test_what_can_not_be_converted_is_refused(text: str, want: str) -> None:
+def test_a_document_of_another_kind_or_version_is_refused(text: str, want: str) -> None:
     with pytest.raises(ConfigurationError) as raised:
         convert_text(text, where="f")
     assert want in str(raised.value)
@@ -335,7 +337,7 @@ def test_what_can_not_be_converted_is_refused(text: str, want: str) -> None:
 NOT_CONVERTIBLE = 4
 
 
-def test_real_files_of_older_releases_become_configurations_that_are_read() -> None:
+def test_most_real_configurations_of_older_releases_load_after_conversion() -> None:
     files = [path for path in sorted(shared_path("data", "configs").rglob("*")) if path.is_file()]
     refused, unread = [], []
     for path in files:

@@ -54,7 +54,7 @@ def refusal(text: str | bytes) -> str | None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_text_that_is_no_configuration_is_refused(text: str, want: str) -> None:
+def test_a_text_without_a_registered_kind_is_refused(text: str, want: str) -> None:
     assert refusal(text) == want
 
 
@@ -95,7 +95,7 @@ def test_policy_files_are_refused() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_unknown_and_repeated_fields_are_told_together(body: str, want: str) -> None:
+def test_unknown_and_duplicate_fields_are_reported_together(body: str, want: str) -> None:
     assert refusal(HEADER + body) == f"strict decoding error: {want}"
 
 
@@ -118,11 +118,11 @@ def test_unknown_and_repeated_fields_are_told_together(body: str, want: str) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_json_tells_repeated_fields_by_their_path(fields: str, want: str) -> None:
+def test_duplicate_json_fields_are_reported_with_their_path(fields: str, want: str) -> None:
     assert refusal(f"{{{JSON_HEADER}, {fields}}}") == f"strict decoding error: {want}"
 
 
-def test_remarks_about_fields_end_at_one_hundred() -> None:
+def test_at_most_100_unknown_fields_are_reported() -> None:
     body = "".join(f"x{number:03}: 1\n" for number in range(150))
     error = refusal(HEADER + body) or ""
     assert error.count("unknown field") == 100
@@ -173,7 +173,7 @@ def test_remarks_about_fields_end_at_one_hundred() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_wrong_types_are_refused_in_the_words_of_go(body: str, want: str) -> None:
+def test_wrong_types_are_refused_with_the_messages_of_go(body: str, want: str) -> None:
     assert refusal(HEADER + body + "\n") == f"json: cannot unmarshal {want}"
 
 
@@ -205,7 +205,7 @@ def test_wrong_types_are_refused_in_the_words_of_go(body: str, want: str) -> Non
         "arguments that can't be read beat an unknown field",
     ],
 )
-def test_some_errors_go_before_others(body: str, want: str) -> None:
+def test_decoding_errors_are_reported_in_upstreams_order(body: str, want: str) -> None:
     assert refusal(HEADER + body) == want
 
 
@@ -256,7 +256,7 @@ def test_some_errors_go_before_others(body: str, want: str) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_arguments_are_read_as_strictly(plugin: str, args: str, want: str) -> None:
+def test_plugin_arguments_are_decoded_strictly(plugin: str, args: str, want: str) -> None:
     assert examine_args(plugin, args).error == f"decoding .profiles[0].pluginConfig[0]: {want}"
 
 
@@ -272,7 +272,7 @@ def test_arguments_are_read_as_strictly(plugin: str, args: str, want: str) -> No
     ],
     ids=["nulls", "no profiles", "a null profile", "nulls in a profile", "no arguments", "integral floats"],
 )
-def test_what_says_nothing_is_like_nothing(body: str) -> None:
+def test_null_and_empty_values_get_defaults(body: str) -> None:
     found = examine(body)
     assert found.error is None
     assert found.declared is not None
@@ -280,14 +280,14 @@ def test_what_says_nothing_is_like_nothing(body: str) -> None:
     assert [profile.scheduler_name for profile in found.declared.profiles] == ["default-scheduler"]
 
 
-def test_json_reads_no_integral_floats_where_an_integer_stands() -> None:
+def test_integral_floats_are_refused_for_integers_in_json() -> None:
     want = (
         "json: cannot unmarshal number 16.0 into Go struct field KubeSchedulerConfiguration.parallelism of type int32"
     )
     assert refusal(f'{{{JSON_HEADER}, "parallelism": 16.0}}') == want
 
 
-def test_the_internal_version_has_go_names_and_no_defaults() -> None:
+def test_the_internal_version_uses_go_names_without_defaults() -> None:
     text = f"apiVersion: {GROUP}/__internal\nkind: KubeSchedulerConfiguration\nParallelism: 7\n"
     found = examine_configuration(text)
     assert found.declared is not None
@@ -302,17 +302,17 @@ def test_the_internal_version_has_go_names_and_no_defaults() -> None:
     )
 
 
-def test_arguments_of_the_internal_version_get_no_defaults() -> None:
+def test_plugin_arguments_of_the_internal_version_get_no_defaults() -> None:
     found = examine_args("DefaultPreemption", f"{{apiVersion: {GROUP}/__internal, MinCandidateNodesPercentage: 5}}")
     assert found.configuration is not None
     args = found.configuration.profiles[0].plugin_arguments["DefaultPreemption"]
     assert repr(args) == "DefaultPreemptionArgs(min_candidate_nodes_percentage=5, min_candidate_nodes_absolute=0)"
 
 
-def test_bytes_and_text_are_the_same() -> None:
+def test_bytes_and_text_give_the_same_result() -> None:
     assert examine_configuration(HEADER.encode()) == examine_configuration(HEADER)
 
 
-def test_a_json_text_that_nests_too_deeply_is_refused() -> None:
+def test_deeply_nested_json_is_refused() -> None:
     error = refusal('{"a":' * 20_000)
     assert error == "couldn't get version/kind; json parse error: exceeded max depth"

@@ -53,12 +53,12 @@ def arguments(plugin: str, args: str, **gates: bool) -> PluginArguments:
     ],
     ids=["release", "without declared features", "gangs", "topology"],
 )
-def test_gates_add_default_plugins_at_the_end(gates: dict[str, bool], want: list[str]) -> None:
+def test_gates_append_default_plugins(gates: dict[str, bool], want: list[str]) -> None:
     plugins = default_plugins(FeatureGates.from_mapping(gates))
     assert [plugin.name for plugin in plugins][-2:] == want
 
 
-def test_devices_are_freed_before_pods_are_evicted() -> None:
+def test_dynamic_resources_runs_directly_before_default_preemption() -> None:
     names = [plugin.name for plugin in default_plugins(FeatureGates())]
     assert names.index("DynamicResources") + 1 == names.index("DefaultPreemption")
 
@@ -84,7 +84,7 @@ def test_devices_are_freed_before_pods_are_evicted() -> None:
         "of repeats the last one replaces the default",
     ],
 )
-def test_declared_plugins_are_merged_into_the_default_ones(multi_point: str, want: str) -> None:
+def test_declared_plugins_are_merged_into_the_default_plugins(multi_point: str, want: str) -> None:
     plugins = declared(f"profiles:\n- plugins: {{multiPoint: {multi_point}}}\n").profiles[0].plugins
     assert plugins is not None
     got = ",".join(f"{plugin.name}:{plugin.weight}" for plugin in plugins.multi_point.enabled)
@@ -97,7 +97,7 @@ def test_declared_plugins_are_merged_into_the_default_ones(multi_point: str, wan
         assert got == want
 
 
-def test_every_enabled_plugin_with_arguments_gets_some_after_the_given_ones() -> None:
+def test_missing_plugin_arguments_are_appended_after_the_declared_ones() -> None:
     body = "profiles:\n- pluginConfig:\n  - {name: VolumeBinding}\n  - {name: Mine, args: {b: 1, a: [x]}}\n"
     config = declared(body).profiles[0].plugin_config
     known = sorted(name.removesuffix("Args") for name in ARGUMENT_TYPES)
@@ -164,7 +164,9 @@ def test_every_enabled_plugin_with_arguments_gets_some_after_the_given_ones() ->
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_arguments_are_filled_up(plugin: str, args: str, gates: dict[str, bool], want: dict[str, JsonValue]) -> None:
+def test_plugin_arguments_get_defaults(
+    plugin: str, args: str, gates: dict[str, bool], want: dict[str, JsonValue]
+) -> None:
     found = examine_args(plugin, args, **gates).declared
     assert found is not None
     document = declared_document(found)
@@ -181,7 +183,7 @@ def test_arguments_are_filled_up(plugin: str, args: str, gates: dict[str, bool],
     }
 
 
-def test_typed_arguments_hold_numbers_and_tuples() -> None:
+def test_decoded_arguments_are_typed_objects() -> None:
     assert arguments(
         "VolumeBinding", "{shape: [{utilization: 5, score: 2}]}", StorageCapacityScoring=True
     ) == VolumeBindingArgs(bind_timeout_seconds=600, shape=(UtilizationShapePoint(5, 2),))
@@ -199,12 +201,12 @@ def test_typed_arguments_hold_numbers_and_tuples() -> None:
         ("enableProfiling: false\nenableContentionProfiling: true", (False, True)),
     ],
 )
-def test_contention_is_profiled_where_anything_is(body: str, want: tuple[bool, bool]) -> None:
+def test_contention_profiling_defaults_to_on_and_requires_profiling(body: str, want: tuple[bool, bool]) -> None:
     found = declared(body)
     assert (found.enable_profiling, found.enable_contention_profiling) == want
 
 
-def test_leader_election_and_connection_have_defaults() -> None:
+def test_leader_election_and_client_connection_have_defaults() -> None:
     found = declared("leaderElection: {leaseDuration: 1m}\nclientConnection: {burst: 7}\n")
     assert found.leader_election.lease_duration_ns == 60_000_000_000
     assert (found.leader_election.renew_deadline_ns, found.leader_election.resource_lock) == (10_000_000_000, "leases")

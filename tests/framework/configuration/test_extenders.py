@@ -8,7 +8,7 @@ from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArg
 from tests.framework.configuration.configurations import HEADER, examine
 
 
-def test_ignorable_extenders_are_asked_last_and_none_waits_forever() -> None:
+def test_ignorable_extenders_are_called_last_and_timeouts_have_a_default() -> None:
     found = examine(
         "extenders: [{urlPrefix: a, ignorable: true}, {urlPrefix: b, httpTimeout: 2s}, {urlPrefix: c, httpTimeout: 0s}]\n"
     )
@@ -38,7 +38,7 @@ IGNORING = """extenders:
     ],
     ids=["by default", "instead of their own"],
 )
-def test_resources_that_extenders_look_after_are_ignored(profiles: str, want: tuple[str, ...]) -> None:
+def test_resources_managed_by_extenders_are_ignored_by_node_resources_fit(profiles: str, want: tuple[str, ...]) -> None:
     found = examine(IGNORING + profiles)
     assert found.configuration is not None
     args = found.configuration.profiles[0].plugin_arguments["NodeResourcesFit"]
@@ -46,7 +46,7 @@ def test_resources_that_extenders_look_after_are_ignored(profiles: str, want: tu
     assert args.ignored_resources == want
 
 
-def test_a_profile_without_the_plugin_can_not_ignore_resources() -> None:
+def test_ignored_resources_require_node_resources_fit_in_the_profile() -> None:
     plugins = "{multiPoint: {disabled: [{name: '*'}], enabled: [{name: PrioritySort}, {name: DefaultBinder}]}}"
     found = examine(f"{IGNORING}profiles:\n- plugins: {plugins}\n")
     assert (found.stage, found.error) == (
@@ -55,14 +55,14 @@ def test_a_profile_without_the_plugin_can_not_ignore_resources() -> None:
     )
 
 
-def test_a_root_certificate_and_no_verification_contradict_each_other() -> None:
+def test_a_ca_file_and_the_insecure_flag_are_mutually_exclusive() -> None:
     found = examine("extenders: [{tlsConfig: {insecure: true, caFile: x}}]\n")
     assert found.error == (
         "couldn't build extenders: specifying a root certificates file with the insecure flag is not allowed"
     )
 
 
-def test_certificates_are_looked_at_by_the_host() -> None:
+def test_the_host_checks_certificates_of_extenders() -> None:
     seen: list[ExtenderTLSConfig] = []
 
     def refuse(tls: ExtenderTLSConfig) -> str | None:

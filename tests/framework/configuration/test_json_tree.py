@@ -27,24 +27,24 @@ _VALUES = st.recursive(
 )
 
 
-def test_repeated_keys_their_order_and_digits_are_kept() -> None:
+def test_parsing_preserves_duplicate_keys_order_and_number_text() -> None:
     assert parse_json('{"b": 1e3, "a": [1.0], "b": -0}') == JsonObject(
         (("b", JsonNumber("1e3")), ("a", [JsonNumber("1.0")]), ("b", JsonNumber("-0")))
     )
 
 
-def test_of_a_repeated_key_the_last_value_is_the_plain_one() -> None:
+def test_plain_value_uses_the_last_value_of_a_duplicate_key() -> None:
     assert plain_value(parse_json('{"a": 1, "a": 2.5}')) == {"a": 2.5}
 
 
 @given(_VALUES)
-def test_what_python_writes_is_read_as_python_reads_it(value: JsonValue) -> None:
+def test_json_written_by_python_parses_to_the_same_value(value: JsonValue) -> None:
     assert plain_value(parse_json(json.dumps(value))) == value
     assert plain_value(parse_json(json.dumps(value, ensure_ascii=False, indent=1))) == value
     assert plain_value(tree_of(value)) == value
 
 
-def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
+def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
     assert parse_json(r'["\ud83d\ude00", "\ud83d", "\ude00x"]') == ["\U0001f600", "\ufffd", "\ufffdx"]
 
 
@@ -78,7 +78,7 @@ def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
         ('["\\u12x4"]', "invalid character 'x' in \\u hexadecimal character escape"),
     ],
 )
-def test_bad_json_is_refused_in_the_words_of_go(text: str, want: str) -> None:
+def test_invalid_json_is_refused_with_the_messages_of_go(text: str, want: str) -> None:
     with pytest.raises(JsonSyntaxError) as refused:
         parse_json(text)
     assert str(refused.value) == want

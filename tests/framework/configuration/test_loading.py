@@ -49,7 +49,7 @@ extenders:
 )
 
 
-def test_a_refused_configuration_says_where_it_stands() -> None:
+def test_configuration_errors_contain_file_line_column_and_path() -> None:
     with pytest.raises(ConfigurationError) as refused:
         load_configuration(HEADER + "parallelism: 0\npodInitialBackoffSeconds: 0\n", where="scheduler.yaml")
     assert str(refused.value) == (
@@ -60,7 +60,7 @@ def test_a_refused_configuration_says_where_it_stands() -> None:
     assert refused.value.where == "scheduler.yaml"
 
 
-def test_the_default_configuration_is_that_of_a_bare_header() -> None:
+def test_default_configuration_equals_a_configuration_with_only_a_header() -> None:
     config = default_configuration()
     assert config == load_configuration(HEADER)
     assert (config.declared.parallelism, config.percentage_of_nodes_to_score) == (16, 0)
@@ -75,7 +75,7 @@ def test_gates_change_the_default_configuration() -> None:
     assert default_configuration(gates).profiles[0].names("permit") == ("GangScheduling",)
 
 
-def test_parsed_data_is_a_text_without_syntax() -> None:
+def test_parsed_data_loads_like_its_text() -> None:
     parsed, read = load_configuration(yaml.safe_load(EXAMPLE)), load_configuration(EXAMPLE)
     assert (parsed.profiles, parsed.extenders) == (read.profiles, read.extenders)
     assert parsed.effective_document() == read.effective_document()
@@ -87,7 +87,7 @@ def test_parsed_data_without_a_kind_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", [HEADER, EXAMPLE], ids=["header", "example"])
-def test_what_is_written_back_means_the_same(text: str) -> None:
+def test_written_configurations_load_to_the_same_configuration(text: str) -> None:
     config = load_configuration(text)
     for document in (declared_document(config.declared), config.effective_document()):
         for again in (json.dumps(document), yaml.safe_dump(document)):
@@ -97,7 +97,7 @@ def test_what_is_written_back_means_the_same(text: str) -> None:
             assert loaded.effective_document() == config.effective_document()
 
 
-def test_the_effective_configuration_has_what_is_used_and_nothing_else() -> None:
+def test_the_effective_configuration_contains_only_what_is_used() -> None:
     document = load_configuration(EXAMPLE).effective_document()
     assert document["parallelism"] == 8
     assert document["clientConnection"] == {
@@ -126,7 +126,7 @@ def first(value: JsonValue) -> dict[str, JsonValue]:
     return value[0]
 
 
-def test_the_default_configuration_is_that_of_a_running_scheduler() -> None:
+def test_the_default_configuration_matches_configz_of_a_running_scheduler() -> None:
     """Compare with /configz of a kube-scheduler without a configuration file."""
     served = json.loads(shared_path("reference", "kube-scheduler-configz.json").read_text())["componentconfig"]
     document = default_configuration().effective_document()
@@ -141,7 +141,7 @@ def test_the_default_configuration_is_that_of_a_running_scheduler() -> None:
     [("conformance", "config", "cases.jsonl.gz"), ("data", "answers", "config_files.jsonl.gz")],
     ids=["written cases", "files of other projects"],
 )
-def test_recorded_cases_are_answered_as_recorded(parts: tuple[str, ...]) -> None:
+def test_recorded_cases_give_the_recorded_results(parts: tuple[str, ...]) -> None:
     from bayplan.conformance.config import answer_config_case
 
     differing = []
@@ -165,6 +165,6 @@ def test_recorded_cases_are_answered_as_recorded(parts: tuple[str, ...]) -> None
         pytest.param("1e22", "1e+22", id="above with an exponent"),
     ],
 )
-def test_numbers_are_written_as_go_writes_them(written: str, want: str) -> None:
+def test_numbers_are_formatted_like_in_go(written: str, want: str) -> None:
     document = declared_document(load_configuration(HEADER + f"clientConnection: {{qps: {written}}}\n").declared)
     assert json_text(document["clientConnection"]).split('"qps":')[1].split(",")[0] == want

@@ -70,7 +70,7 @@ def reported(body: str, header: str = HEADER) -> list[str]:
         ),
     ],
 )
-def test_problems(body: str, want: list[str]) -> None:
+def test_problems_of_all_stages_are_listed_with_positions_and_suggestions(body: str, want: list[str]) -> None:
     assert reported(body) == want
 
 
@@ -84,12 +84,12 @@ def test_problems(body: str, want: list[str]) -> None:
         pytest.param("kind: [\n", "f:2:1 $: did not find expected ',' or ']'", id="not YAML"),
     ],
 )
-def test_a_text_that_is_no_configuration_has_one_problem(header: str, want: str) -> None:
+def test_an_unrecognised_document_has_one_problem(header: str, want: str) -> None:
     [problem] = reported("parallelism: 0\n", header)
     assert problem.endswith(want)
 
 
-def test_a_text_full_of_problems_ends_the_search() -> None:
+def test_the_number_of_listed_problems_is_limited() -> None:
     plugins = ", ".join(f"{{name: P{number}}}" for number in range(MAX_PROBLEMS + 20))
     assert len(reported(f"profiles:\n- plugins: {{score: {{enabled: [{plugins}]}}}}\n")) == MAX_PROBLEMS
 
@@ -110,7 +110,7 @@ def test_a_text_full_of_problems_ends_the_search() -> None:
         ),
     ],
 )
-def test_a_file_is_refused_with_all_its_problems(body: str, want: str) -> None:
+def test_a_configuration_is_refused_with_all_its_problems(body: str, want: str) -> None:
     error = ""
     try:
         load_configuration(HEADER + body, where="s.yaml")
@@ -119,6 +119,6 @@ def test_a_file_is_refused_with_all_its_problems(body: str, want: str) -> None:
     assert error == want
 
 
-def test_an_older_configuration_is_refused_with_the_way_to_convert_it() -> None:
+def test_refusing_an_older_configuration_suggests_config_convert() -> None:
     with pytest.raises(ConfigurationError, match=r"try bayplan config convert$"):
         load_configuration(HEADER.replace("/v1", "/v1beta2"), where="s.yaml")

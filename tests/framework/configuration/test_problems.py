@@ -33,7 +33,7 @@ b:
         ("", (), "$"),
     ],
 )
-def test_paths(path: str, steps: tuple[str | int, ...], shown: str) -> None:
+def test_steps_and_paths_round_trip(path: str, steps: tuple[str | int, ...], shown: str) -> None:
     assert steps_of(path) == steps
     assert path_of(steps) == shown
 
@@ -53,14 +53,14 @@ def test_paths(path: str, steps: tuple[str | int, ...], shown: str) -> None:
         pytest.param("b[7].c", (2, 1), id="a missing element"),
     ],
 )
-def test_places_in_a_text(path: str, want: tuple[int, int]) -> None:
+def test_text_positions_finds_line_and_column_of_a_path(path: str, want: tuple[int, int]) -> None:
     place = TextPositions(TEXT).place(steps_of(path))
     assert (place.line, place.column) == want
     assert place.path == path_of(steps_of(path))
 
 
 @pytest.mark.parametrize("text", ["a: [", "\x00", ""])
-def test_of_a_text_that_can_not_be_parsed_no_places_are_known(text: str) -> None:
+def test_unparsable_text_has_no_positions(text: str) -> None:
     assert TextPositions(text).place(("a",)) == Place(0, 0, "$.a")
 
 
@@ -142,7 +142,7 @@ def found(text: str, gates: FeatureGates | None = None) -> list[str]:
         ),
     ],
 )
-def test_problems_are_told_with_their_places(text: str, want: list[str]) -> None:
+def test_problems_are_reported_with_their_positions(text: str, want: list[str]) -> None:
     assert found(HEAD + text) == want
 
 
@@ -156,12 +156,12 @@ def test_problems_are_told_with_their_places(text: str, want: list[str]) -> None
         ("[1]", "f:1:1 $: couldn't get version/kind"),
     ],
 )
-def test_texts_that_are_something_else(text: str, want: str) -> None:
+def test_other_documents_have_one_problem_with_a_position(text: str, want: str) -> None:
     [problem] = found(text)
     assert problem.startswith(want)
 
 
-def test_every_recorded_refusal_names_a_place_that_is_there() -> None:
+def test_every_recorded_refusal_has_a_valid_position() -> None:
     recorded = gzip.decompress((ROOT / "conformance" / "config" / "cases.jsonl.gz").read_bytes())
     cases = [json.loads(line)["case"] for line in recorded.splitlines()]
     refused = 0

@@ -76,7 +76,7 @@ def test_plugins_run_in_upstreams_order(body: str, point: str, want: list[str]) 
     ],
     ids=["defaults", "of the point", "none at the point", "of multiPoint", "none at multiPoint", "of a custom plugin"],
 )
-def test_score_plugins_have_weights(body: str, want: dict[str, int]) -> None:
+def test_only_score_plugins_have_weights(body: str, want: dict[str, int]) -> None:
     got = dict(at(body, "score"))
     assert {name: got[name] for name in want} == want
     assert {plugin.weight for plugin in at(body, "filter")} == {0}
@@ -122,7 +122,7 @@ def test_score_plugins_have_weights(body: str, want: dict[str, int]) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_profiles_that_can_not_be_built_are_refused(body: str, want: str) -> None:
+def test_profiles_with_invalid_plugins_are_refused(body: str, want: str) -> None:
     found = examine_configuration(HEADER + body, extension_points_of=with_custom_plugins(CUSTOM))
     assert found.stage == "build"
     assert found.error == f"initializing profiles: creating profile for scheduler name default-scheduler: {want}"
@@ -136,7 +136,7 @@ def test_only_one_placement_generator_is_allowed() -> None:
     )
 
 
-def test_a_negative_weight_of_the_last_plugin_is_not_noticed() -> None:
+def test_a_negative_weight_of_the_last_plugin_is_accepted_like_upstream() -> None:
     weights = at(plugins("{multiPoint: {enabled: [{name: Mine, weight: -1}]}}"), "score")
     assert weights[-1] == PluginWeight("Mine", -1)
 
@@ -161,12 +161,12 @@ TWO_SORTER_ARGUMENTS = """profiles:
     ],
     ids=["plugins", "arguments"],
 )
-def test_all_profiles_must_sort_the_queue_alike(body: str, want: str) -> None:
+def test_all_profiles_must_use_the_same_queue_sort(body: str, want: str) -> None:
     found = examine_configuration(HEADER + body, extension_points_of=with_custom_plugins(CUSTOM))
     assert found.error == f"initializing profiles: {want}"
 
 
-def test_the_default_weights_are_at_every_in_tree_plugin_that_scores() -> None:
+def test_all_in_tree_score_plugins_are_enabled_by_default() -> None:
     scoring = {name for name, points in IN_TREE_EXTENSION_POINTS.items() if ExtensionPoint.SCORE in points}
     assert {plugin.name for plugin in at("", "score")} == scoring
 
@@ -191,7 +191,7 @@ def test_custom_plugins_get_their_arguments_as_plain_data() -> None:
     assert list(arguments) == sorted(arguments)
 
 
-def test_percentages_of_profiles_are_kept_apart_from_the_common_one() -> None:
+def test_the_percentage_of_a_profile_is_separate_from_the_global_one() -> None:
     found = examine(
         "percentageOfNodesToScore: 20\nprofiles: [{schedulerName: a, percentageOfNodesToScore: 0}, {schedulerName: b}]\n"
     )
@@ -213,7 +213,7 @@ _WEIGHTS = st.integers(0, 9)
     spread=st.lists(st.tuples(st.sampled_from(_NAMES), _WEIGHTS), unique_by=lambda item: item[0], max_size=8),
     disabled=st.sets(st.sampled_from(["*", *_NAMES]), max_size=4),
 )
-def test_order_and_weights_agree_with_the_oracle(
+def test_plugin_order_and_weights_match_the_oracle(
     own: list[tuple[str, int]], spread: list[tuple[str, int]], disabled: set[str]
 ) -> None:
     everywhere = [("PrioritySort", 0), ("DefaultBinder", 0), *spread]
@@ -237,6 +237,6 @@ def _entries(items: list[tuple[str, int]]) -> list[JsonValue]:
     return [{"name": name, "weight": weight} for name, weight in items]
 
 
-def test_a_name_that_no_plugin_has_is_not_known() -> None:
+def test_an_unknown_plugin_has_no_extension_points() -> None:
     assert in_tree_extension_points("Nope") is None
     assert in_tree_extension_points("NodeName") == frozenset({ExtensionPoint.FILTER})

@@ -93,7 +93,7 @@ NAME_RULE = (
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_configurations_out_of_bounds_are_refused(body: str, want: list[str]) -> None:
+def test_out_of_range_settings_are_refused(body: str, want: list[str]) -> None:
     found = examine(body + "\n")
     assert list(found.messages) == want
     assert found.stage == ("validation" if want else None)
@@ -119,7 +119,7 @@ def test_configurations_out_of_bounds_are_refused(body: str, want: list[str]) ->
     ],
     ids=["one", "several in order", "of extenders"],
 )
-def test_messages_are_joined_as_upstream_joins_them(messages: str, want: str) -> None:
+def test_messages_are_joined_like_upstream(messages: str, want: str) -> None:
     assert examine(messages + "\n").error == want
 
 
@@ -230,7 +230,7 @@ def test_messages_are_joined_as_upstream_joins_them(messages: str, want: str) ->
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_arguments_out_of_bounds_are_refused(plugin: str, args: str, want: list[str]) -> None:
+def test_out_of_range_plugin_arguments_are_refused(plugin: str, args: str, want: list[str]) -> None:
     path = "profiles[0].pluginConfig[0].args."
     assert [message.removeprefix(path) for message in examine_args(plugin, args).messages] == want
 
@@ -260,7 +260,9 @@ def test_arguments_out_of_bounds_are_refused(plugin: str, args: str, want: list[
     ],
     ids=["a shape where shapes are on", "time limits where nothing has them"],
 )
-def test_arguments_depend_on_gates(plugin: str, args: str, gates: dict[str, bool], want: list[str]) -> None:
+def test_validation_of_plugin_arguments_depends_on_gates(
+    plugin: str, args: str, gates: dict[str, bool], want: list[str]
+) -> None:
     path = "profiles[0].pluginConfig[0].args."
     assert [message.removeprefix(path) for message in examine_args(plugin, args, **gates).messages] == want
 
@@ -292,5 +294,5 @@ def test_arguments_depend_on_gates(plugin: str, args: str, gates: dict[str, bool
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_extenders_out_of_bounds_are_refused(extenders: str, want: list[str]) -> None:
+def test_invalid_extenders_are_refused(extenders: str, want: list[str]) -> None:
     assert list(examine(f"extenders: {extenders}\n").messages) == want

@@ -28,11 +28,11 @@ from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_values_are_those_of_kubectl(text: str, want: JsonValue) -> None:
+def test_yaml_values_match_kubectl(text: str, want: JsonValue) -> None:
     assert plain_value(read_yaml(text.encode()).tree) == want
 
 
-def test_keys_come_sorted() -> None:
+def test_keys_are_sorted() -> None:
     tree = read_yaml(b"b: 1\na: 2\nZ: 3\n").tree
     assert isinstance(tree, JsonObject)
     assert [key for key, _ in tree.pairs] == ["Z", "a", "b"]
@@ -52,7 +52,7 @@ def test_keys_come_sorted() -> None:
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_keys_that_are_set_twice_are_told(text: str, want: list[str] | None) -> None:
+def test_duplicate_keys_are_reported(text: str, want: list[str] | None) -> None:
     complaint = read_yaml(text.encode()).complaint
     assert complaint == (None if want is None else "yaml: unmarshal errors:\n  " + "\n  ".join(want))
 
@@ -91,30 +91,30 @@ def test_keys_that_are_set_twice_are_told(text: str, want: list[str] | None) -> 
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_bad_yaml_is_refused_in_the_words_of_go_yaml(text: str, want: str) -> None:
+def test_invalid_yaml_is_refused_with_the_messages_of_go_yaml(text: str, want: str) -> None:
     with pytest.raises(YamlError) as refused:
         read_yaml(text.encode())
     assert str(refused.value) == want
 
 
-def test_bytes_that_are_no_text_are_refused() -> None:
+def test_invalid_utf8_is_refused() -> None:
     with pytest.raises(YamlError, match=r"^yaml: invalid leading UTF-8 octet$"):
         read_yaml(b"a: \xff")
 
 
-def test_a_document_that_aliases_blow_up_is_refused() -> None:
+def test_excessive_aliasing_is_refused() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9)]
     with pytest.raises(YamlError, match=r"^yaml: document contains excessive aliasing$"):
         read_yaml("\n".join(lines).encode())
 
 
-def test_a_document_that_nests_too_deeply_is_refused() -> None:
+def test_deeply_nested_yaml_is_refused() -> None:
     with pytest.raises(YamlError, match=r"^yaml: exceeded max depth of 10000$"):
         read_yaml(b"[" * 5000 + b"]" * 5000)
 
 
-def test_without_libyaml_the_place_and_the_words_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_messages_are_the_same_without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr("yaml.CSafeLoader")
     with pytest.raises(YamlError, match=r"^yaml: line 2: did not find expected key$"):
         read_yaml(b"a:\n  b: 1\n c: 2")

@@ -92,7 +92,9 @@ def check(claims: Sequence[NaiveClaim], naive: Sequence[NaiveDevice], units: int
 
 @given(claims=CLAIMS, kinds=DEVICES)
 @settings(max_examples=150, deadline=None)
-def test_first_of_all_choices_is_taken(claims: list[NaiveClaim], kinds: list[tuple[int, int, bool]]) -> None:
+def test_allocator_matches_the_first_choice_of_enumeration(
+    claims: list[NaiveClaim], kinds: list[tuple[int, int, bool]]
+) -> None:
     # All devices of a claim with a constraint can be an error, which is not a choice.
     assume(not any(item.match and wish.count is None for item in claims for wishes in item.requests for wish in wishes))
     check(claims, [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)])
@@ -116,7 +118,7 @@ KINDS = st.lists(
 
 @given(claims=DRAWING, kinds=KINDS, units=st.integers(0, 6) | st.none())
 @settings(max_examples=150, deadline=None)
-def test_taints_and_counters_leave_the_first_choice_that_is_left(
+def test_allocator_matches_enumeration_with_taints_and_counters(
     claims: list[NaiveClaim], kinds: list[tuple[int, int, bool, bool, int]], units: int | None
 ) -> None:
     naive = [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)]
@@ -131,7 +133,7 @@ SMALL_DEVICES = [kinds for count in (1, 2, 3) for kinds in combinations_with_rep
 
 
 @pytest.mark.parametrize("first", SMALL_WISHES, ids=lambda wish: f"{wish.count or 'all'} of {wish.indexes}")
-def test_every_claim_of_up_to_two_requests_on_every_node_of_up_to_three_devices(first: NaiveWish) -> None:
+def test_allocator_matches_enumeration_for_all_small_claims_and_nodes(first: NaiveWish) -> None:
     for second in (None, *SMALL_WISHES):
         requests = ((first,),) if second is None else ((first,), (second,))
         for kinds in SMALL_DEVICES:

@@ -82,11 +82,11 @@ ALL: dict[str, Any] = {"allocationMode": "All"}
         ),
     ],
 )
-def test_order_of_choice(requests: list[dict[str, Any]], want: list[str]) -> None:
+def test_devices_are_chosen_in_order(requests: list[dict[str, Any]], want: list[str]) -> None:
     assert chosen(world_of(claim("c", *requests))) == want
 
 
-def test_class_selects_as_well_as_the_request() -> None:
+def test_device_class_selectors_apply_in_addition_to_the_request() -> None:
     objects = [device_class("gpu", f"{INDEX} == 1"), claim("c", request(count=2))]
     assert chosen(world_of(*objects)) == ["r=d1", "r=d3"]
     bad = world_of(device_class("gpu", "1"), claim("c", request()))
@@ -94,7 +94,7 @@ def test_class_selects_as_well_as_the_request() -> None:
     assert chosen(bad) == error(text)
 
 
-def test_allocated_devices_are_taken_except_by_admins() -> None:
+def test_allocated_devices_are_unavailable_except_for_admin_access() -> None:
     taken = claim("t", request(), status={"allocation": allocation(("n1", "d0"), ("n1", "d1"))})
     assert chosen(world_of(taken, claim("c", request()))) == ["r=d2"]
     assert chosen(world_of(taken, claim("c", request(adminAccess=True)))) == ["r=d0"]
@@ -102,7 +102,7 @@ def test_allocated_devices_are_taken_except_by_admins() -> None:
     assert chosen(world_of(watching, claim("c", request()))) == ["r=d0"]
 
 
-def test_claims_of_one_pod_share_nothing() -> None:
+def test_claims_of_one_pod_get_different_devices() -> None:
     world = world_of(claim("c", request(count=2)), claim("d", request(count=2)))
     assert chosen(world, "c", "d") == ["r=d0", "r=d1", "r=d2", "r=d3"]
     assert chosen(world_of(claim("c", request(count=3)), claim("d", request(count=2))), "c", "d") == NONE
@@ -148,7 +148,9 @@ MODELS = [device("d0", 0), device("d1", 1), device("d2", 1), device("d3")]
         ),
     ],
 )  # fmt: skip
-def test_constraints(requests: list[dict[str, Any]], constraint: dict[str, Any], want: list[str]) -> None:
+def test_constraints_limit_the_combination_of_devices(
+    requests: list[dict[str, Any]], constraint: dict[str, Any], want: list[str]
+) -> None:
     assert chosen(world_of(claim("c", *requests, constraints=[constraint]), devices=MODELS)) == want
 
 
@@ -167,7 +169,9 @@ TAINT = {"key": "k", "value": "v", "effect": "NoSchedule", "timeAdded": "2026-01
         pytest.param(TAINT, {"operator": "Exists", "effect": "NoExecute"}, True, ["r=d1"], id="of another effect"),
     ],
 )
-def test_taints(taint: dict[str, str], toleration: dict[str, str] | None, gate: bool, want: list[str]) -> None:
+def test_tainted_devices_need_a_toleration(
+    taint: dict[str, str], toleration: dict[str, str] | None, gate: bool, want: list[str]
+) -> None:
     tolerations = [toleration] if toleration is not None else []
     devices = [device("d0", taints=[taint]), device("d1")]
     world = world_of(claim("c", request(tolerations=tolerations)), devices=devices, DRADeviceTaints=gate)
@@ -183,7 +187,7 @@ def test_taints(taint: dict[str, str], toleration: dict[str, str] | None, gate: 
         pytest.param({"device": "d0"}, False, ["r=d0"], id="rules are a feature"),
     ],
 )
-def test_taint_rules(selector: dict[str, str] | None, gate: bool, want: list[str]) -> None:
+def test_taint_rules_taint_the_selected_devices(selector: dict[str, str] | None, gate: bool, want: list[str]) -> None:
     from bayplan.objects.resource import DeviceTaint, DeviceTaintRule, DeviceTaintRuleSpec, DeviceTaintSelector
 
     chosen_devices = DeviceTaintSelector(**selector) if selector is not None else None
@@ -229,14 +233,14 @@ def partitions(*objects: Any) -> World:
         pytest.param(1, "whole", NONE, id="the parts are gone with the whole"),
     ],
 )
-def test_shared_counters(count: int, taken: str, want: list[str]) -> None:
+def test_partitions_are_limited_by_shared_counters(count: int, taken: str, want: list[str]) -> None:
     objects = [claim("c", request(count=count))]
     if taken:
         objects.append(claim("t", request(), status={"allocation": allocation(("n1", taken))}))
     assert chosen(partitions(*objects)) == want
 
 
-def test_pool_that_draws_from_unknown_counters_is_invalid() -> None:
+def test_pool_with_unknown_counters_is_invalid() -> None:
     devices = [device("d0", consumesCounters=[{"counterSet": "no", "counters": {}}])]
     text = "n1: UnschedulableAndUnresolvable invalid resource pools were encountered"
     assert chosen(world_of(claim("c", request()), devices=devices)) == [text]
@@ -279,11 +283,13 @@ VALUES = {"default": "1Gi", "validValues": ["1Gi", "4Gi"]}
         pytest.param(VALUES, "5Gi", 1, NONE, id="beyond the largest value"),
     ],
 )
-def test_consumable_capacity(policy: dict[str, Any], amount: str | None, count: int, want: object) -> None:
+def test_request_consumes_capacity_according_to_the_policy(
+    policy: dict[str, Any], amount: str | None, count: int, want: object
+) -> None:
     assert consumed(world_of(devices=[shareable(**policy)]), amount, count) == want
 
 
-def test_capacity_that_others_consumed_is_gone() -> None:
+def test_capacity_consumed_by_other_claims_is_unavailable() -> None:
     shared = allocation(
         ("n1", "d0"), shareID="6233c036-ec68-580c-856e-e4e57fdc8800", consumedCapacity={"memory": "7Gi"}
     )
@@ -293,7 +299,7 @@ def test_capacity_that_others_consumed_is_gone() -> None:
     assert consumed(world, "4Gi") == NONE
 
 
-def test_request_for_a_capacity_that_the_device_lacks_passes_it_over() -> None:
+def test_device_without_the_requested_capacity_is_skipped() -> None:
     wanted = request(capacity={"requests": {"memory": "1Gi"}})
     assert chosen(world_of(claim("c", wanted), devices=[device("d0")])) == NONE
 
@@ -330,7 +336,7 @@ def only(name: str) -> dict[str, Any]:
         ),
     ],
 )
-def test_nodes_of_slices(spec: dict[str, Any], want: list[str]) -> None:
+def test_resource_slices_select_nodes(spec: dict[str, Any], want: list[str]) -> None:
     assert slices(**spec) == want
 
 
@@ -343,7 +349,7 @@ def test_newer_generation_replaces_the_pool() -> None:
     assert chosen(world) == ["r=new"]
 
 
-def test_pools_are_taken_by_name_and_those_with_binding_conditions_last() -> None:
+def test_pools_are_tried_by_name_with_binding_conditions_last() -> None:
     waiting = device("d0", bindingConditions=["ready"], bindingFailureConditions=["failed"])
     objects = [
         device_slice("n1", [waiting], pool="a"),
@@ -361,7 +367,7 @@ def test_pools_are_taken_by_name_and_those_with_binding_conditions_last() -> Non
         pytest.param({"devices": [device("d0"), device("d0")]}, "currently invalid", id="an invalid pool"),
     ],
 )
-def test_all_devices_of_a_pool_that_is_not_known_can_not_be_had(spec: dict[str, Any], want: str) -> None:
+def test_requesting_all_devices_of_an_incomplete_or_invalid_pool_is_an_error(spec: dict[str, Any], want: str) -> None:
     arguments: dict[str, Any] = {"devices": [device("d0")], **spec}
     world = World(["n1"], [device_class(), device_slice("n1", **arguments), claim("c", request(**ALL))])
     text = f"claim default/c, request r: asks for all devices, but resource pool gpu.example.com/n1 is {want}"
@@ -378,13 +384,13 @@ def test_alternatives_are_tried_in_order() -> None:
     assert chosen(world_of(both)) == ["r/one=d0", "more=d1", "more=d2"]
 
 
-def test_kind_of_devices_without_their_feature() -> None:
+def test_partitioned_devices_are_ignored_if_the_gate_is_off() -> None:
     made_parts = made("ResourceSlice", "x", {"driver": "x", "pool": {"name": "p"}, "allNodes": True})
     world = world_of(made_parts, claim("c", request()), devices=[part("d0", "1Gi")], DRAPartitionableDevices=False)
     assert chosen(world) == NONE
 
 
-def test_claim_that_a_pod_names_twice_is_told_as_it_was_chosen_first() -> None:
+def test_claim_listed_twice_by_a_pod_is_allocated_once() -> None:
     world = world_of(claim("c", request()))
     assert chosen(world, "c", "c") == ["r=d0"]
 
@@ -407,12 +413,12 @@ def test_claim_that_a_pod_names_twice_is_told_as_it_was_chosen_first() -> None:
         ),
     ],
 )
-def test_requests_for_capacity_without_their_feature(gates: dict[str, bool], want: list[str]) -> None:
+def test_capacity_requests_depend_on_their_feature_gates(gates: dict[str, bool], want: list[str]) -> None:
     devices = [device("d0", capacity={"memory": {"value": "4Gi"}})]
     wanted = request(capacity={"requests": {"memory": "1Gi"}})
     assert chosen(world_of(claim("c", wanted), devices=devices, **gates)) == want
 
 
-def test_selectors_know_what_features_bring_even_when_these_are_off() -> None:
+def test_selectors_can_use_fields_of_disabled_features() -> None:
     wanted = request(expression="!device.allowMultipleAllocations")
     assert chosen(world_of(claim("c", wanted), DRAConsumableCapacity=False)) == ["r=d0"]

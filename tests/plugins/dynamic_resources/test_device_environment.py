@@ -64,7 +64,7 @@ TRUE = [
 
 
 @pytest.mark.parametrize("expression", TRUE)
-def test_what_is_true(expression: str) -> None:
+def test_expression_is_true(expression: str) -> None:
     assert evaluated(expression) is True
 
 
@@ -98,7 +98,7 @@ def test_what_is_true(expression: str) -> None:
         ),
     ],
 )
-def test_answers_and_failures(expression: str, want: object) -> None:
+def test_expression_returns_its_value_or_error(expression: str, want: object) -> None:
     assert evaluated(expression) == want
 
 
@@ -143,7 +143,7 @@ def test_answers_and_failures(expression: str, want: object) -> None:
         pytest.param("1" + "+1" * 300 + " == 1", "1:400: expression recursion limit exceeded: 200", id="300 additions"),
     ],
 )  # fmt: skip
-def test_compile_problems(expression: str, want: str) -> None:
+def test_invalid_expression_fails_to_compile(expression: str, want: str) -> None:
     text = str(evaluated(expression))
     if want[0].isdigit():
         line, column, _ = want.split(":", 2)
@@ -153,30 +153,30 @@ def test_compile_problems(expression: str, want: str) -> None:
     assert text == f"compile: {want}"
 
 
-def test_nothing_at_all_is_pointed_at_nowhere() -> None:
+def test_empty_expression_fails_without_a_source_line() -> None:
     problem = f"ERROR: <input>:1:0: Syntax error: mismatched input '<EOF>' expecting {EXPECTED}"
     assert evaluated("") == f"compile: compilation failed: {problem}"
 
 
-def test_problem_is_shown_in_its_line() -> None:
+def test_compile_error_shows_its_line_and_column() -> None:
     assert str(evaluated('device.driver ==\n "x" && foo')).endswith(
         "ERROR: <input>:2:9: undeclared reference to 'foo' (in container '')\n |  \"x\" && foo\n | ........^"
     )
 
 
-def test_several_problems_are_shown_in_order() -> None:
+def test_multiple_compile_errors_are_reported_in_order() -> None:
     text = str(evaluated("a == b"))
     assert text.index("reference to 'a'") < text.index("reference to 'b'")
 
 
-def test_attribute_lists_are_a_feature() -> None:
+def test_attribute_lists_require_their_feature() -> None:
     device = Device(name="d", attributes={"zones": DeviceAttribute(string_values=("a", "b"))})
     assert evaluated('$A.zones.includes("a")', device, lists=True) is True
     assert evaluated('$A.zones.exists(z, z == "c")', device, lists=True) is False
     assert evaluated('$A.zones.includes("a")', device) == "run: attribute zones: unsupported attribute value"
 
 
-def test_costly_expressions_are_stopped() -> None:
+def test_expensive_expressions_are_cancelled() -> None:
     loop = "true"
     for depth in range(7):
         loop = f"[1,2,3,4,5,6,7,8,9,10].all(x{depth}, {loop})"
@@ -217,10 +217,10 @@ def bound(first: str, step: str, times: int, last: str) -> str:
                      "run: type conversion error from 'string' to 'int'", id="a text of 5,000 digits is no int"),
     ],
 )  # fmt: skip
-def test_what_an_expression_may_take_is_bounded(expression: str, want: object) -> None:
+def test_cost_and_size_of_expressions_are_limited(expression: str, want: object) -> None:
     assert evaluated(expression) == want
 
 
-def test_macros_that_stop_early_cost_what_they_did() -> None:
+def test_short_circuited_macros_are_charged_only_for_completed_steps() -> None:
     some = "[1,2,3,4,5,6,7,8,9,10].exists(x, lists.range(1000).all(y, y >= 0))"
     assert evaluated(" && ".join([some] * 300)) == STOPPED

@@ -36,7 +36,7 @@ def two_nodes(*objects: Any, **gates: bool) -> World:
     return World(["n1", "n2"], [GPU, *slices, *objects], **gates)
 
 
-def test_pods_without_claims_cost_nothing() -> None:
+def test_pods_without_claims_skip_the_plugin() -> None:
     world = two_nodes()
     pod = make_pod()
     assert world.start(pod) == SKIP
@@ -67,20 +67,20 @@ def post_filter(world: World, pod: Pod) -> tuple[str, str]:
     return status.code.text, status.message
 
 
-def test_post_filter_has_nothing_to_give_up_for_pods_without_claims() -> None:
+def test_post_filter_deallocates_nothing_for_pods_without_claims() -> None:
     world = two_nodes()
     world.start(make_pod())
     assert post_filter(world, make_pod()) == ("Unschedulable", "no new claims to deallocate")
 
 
-def test_post_filter_is_an_error_where_pre_filter_was_not_reached() -> None:
+def test_post_filter_returns_an_error_if_pre_filter_did_not_run() -> None:
     world = two_nodes()
     world.start(make_pod())
     world.cycle_state.unreached_pre_filters = ("DynamicResources",)
     assert post_filter(world, make_pod()) == ("Error", "not found")
 
 
-def test_what_comes_after_a_disabled_pre_filter_finds_no_state() -> None:
+def test_extension_points_report_not_found_if_pre_filter_is_disabled() -> None:
     world = two_nodes()
     pod = make_pod()
     spec = world.plugin.compile(pod, world.state)
@@ -129,14 +129,14 @@ MADE = {"resourceClaimStatuses": [{"name": "x", "resourceClaimName": "made"}]}
         ),
     ],
 )
-def test_claims_keep_pods_out_of_the_queue(pod: Pod, objects: list[Any], want: str) -> None:
+def test_unready_resource_claims_gate_pods(pod: Pod, objects: list[Any], want: str) -> None:
     world = two_nodes(*objects)
     assert world.plugin.pre_enqueue(pod) == unresolvable(want)
     assert world.start(pod) == unresolvable(want)
     assert post_filter(world, pod) == ("Unschedulable", "no new claims to deallocate")
 
 
-def test_claim_of_a_template_belongs_to_its_pod() -> None:
+def test_template_claim_is_accepted_for_its_pod() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     world = two_nodes(claim("made", request(), metadata={"ownerReferences": [owner]}))
     pod = make_pod(**TEMPLATE, status=MADE)  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_claim_of_a_template_belongs_to_its_pod() -> None:
     assert world.reserve(pod) == ["r=n1/d0"]
 
 
-def test_entry_whose_template_needs_no_claim_is_passed_over() -> None:
+def test_pod_claim_entry_without_a_generated_claim_is_skipped() -> None:
     world = two_nodes()
     status = {"resourceClaimStatuses": [{"name": "x"}]}
     assert world.start(make_pod(**TEMPLATE, status=status)) == SKIP  # type: ignore[arg-type]
@@ -190,12 +190,12 @@ FIRST = {
         ),
     ],
 )
-def test_pre_filter_refuses_requests(written: dict[str, Any], gate: bool, want: Status) -> None:
+def test_pre_filter_rejects_invalid_requests(written: dict[str, Any], gate: bool, want: Status) -> None:
     world = two_nodes(claim("c", written), DRAPrioritizedList=gate)
     assert world.start(claiming("c")) == want
 
 
-def test_allocated_claim_ties_its_pod_to_the_nodes_of_the_allocation() -> None:
+def test_allocated_claim_restricts_its_pod_to_the_allocations_nodes() -> None:
     status = {"allocation": allocation(("n2", "d0"), node="n2")}
     world = two_nodes(claim("c", request(), status=status))
     assert world.filter(claiming("c")) == {"n1": ("UnschedulableAndUnresolvable", NOT_AVAILABLE)}
@@ -203,7 +203,7 @@ def test_allocated_claim_ties_its_pod_to_the_nodes_of_the_allocation() -> None:
     assert world.plugin.reserved(world.cycle_state) == {}
 
 
-def test_alternatives_score_by_their_place() -> None:
+def test_earlier_alternatives_score_higher() -> None:
     wanted = {
         "name": "r",
         "firstAvailable": [
@@ -217,7 +217,7 @@ def test_alternatives_score_by_their_place() -> None:
     assert world.reserve(claiming("c")) == ["r/two=n1/d0", "r/two=n1/d1"]
 
 
-def test_devices_of_a_reservation_are_taken_until_it_is_given_back() -> None:
+def test_reserved_devices_are_unavailable_until_unreserved() -> None:
     world = two_nodes(claim("c", request(count=2)), claim("d", request(count=2)))
     assert world.reserve(claiming("c")) == ["r=n1/d0", "r=n1/d1"]
     reserved = world.cycle_state
@@ -230,7 +230,7 @@ def test_devices_of_a_reservation_are_taken_until_it_is_given_back() -> None:
     assert world.filter(claiming("d", name="q")) == {"n2": REJECTED}
 
 
-def test_pre_bind_writes_allocation_and_user_and_others_may_share_the_claim() -> None:
+def test_pre_bind_writes_the_allocation_and_the_pod_so_that_others_can_share_the_claim() -> None:
     world = two_nodes(claim("c", request()))
     pod = claiming("c")
     world.reserve(pod)
@@ -244,7 +244,7 @@ def test_pre_bind_writes_allocation_and_user_and_others_may_share_the_claim() ->
     assert world.filter(claiming("c", name="q")) == {"n2": ("UnschedulableAndUnresolvable", NOT_AVAILABLE)}
 
 
-def test_claim_takes_no_more_than_256_pods() -> None:
+def test_claim_is_limited_to_256_pods() -> None:
     users = [{"resource": "pods", "name": f"u{number}", "uid": f"uid-u{number}"} for number in range(256)]
     world = two_nodes(claim("c", request(), status={"allocation": allocation(("n1", "d0")), "reservedFor": users}))
     assert world.filter(claiming("c")) == {}
@@ -262,7 +262,7 @@ def test_claim_takes_no_more_than_256_pods() -> None:
         pytest.param(["uid-p", "uid-q"], "still not schedulable", id="another pod uses it, too"),
     ],
 )
-def test_post_filter_gives_up_an_allocation_that_is_in_the_way(users: list[str], want: str) -> None:
+def test_post_filter_deallocates_an_unused_blocking_allocation(users: list[str], want: str) -> None:
     reserved = [{"resource": "pods", "name": uid, "uid": uid} for uid in users]
     status = {"allocation": allocation(("n2", "d0"), node="gone"), "reservedFor": reserved}
     world = two_nodes(claim("c", request(), status=status))
@@ -282,7 +282,9 @@ def test_post_filter_gives_up_an_allocation_that_is_in_the_way(users: list[str],
         pytest.param({}, "1970-01-01T00:00:00Z", 601, {"n1", "n2"}, id="and no longer"),
     ],
 )
-def test_binding_conditions(conditions: dict[str, str], timestamp: str | None, now_s: int, want: set[str]) -> None:
+def test_failed_or_timed_out_binding_conditions_reject_nodes(
+    conditions: dict[str, str], timestamp: str | None, now_s: int, want: set[str]
+) -> None:
     allocated = allocation(("n1", "d0"), bindingConditions=["ready"], bindingFailureConditions=["failed"])
     allocated["allocationTimestamp"] = timestamp
     reported = [{"type": kind, "status": status} for kind, status in conditions.items()]
@@ -298,7 +300,7 @@ def test_binding_conditions(conditions: dict[str, str], timestamp: str | None, n
     assert {f"n{row + 1}" for row, verdict in enumerate(verdicts) if verdict} == set(want)
 
 
-def test_extended_resource_comes_from_the_node_or_from_devices() -> None:
+def test_extended_resource_is_provided_by_the_node_or_by_devices() -> None:
     from tests.plugins.builders import make_node
 
     world = World([], [device_class(extendedResourceName="example.com/gpu"), device_slice("n2", [device("d0")])])
@@ -313,7 +315,7 @@ def test_extended_resource_comes_from_the_node_or_from_devices() -> None:
     assert world.filter(make_pod("q", {"example.com/gpu": "1"})) == {"n2": REJECTED, "n3": REJECTED}
 
 
-def test_special_claim_of_an_earlier_attempt_is_deleted_first() -> None:
+def test_post_filter_deletes_the_extended_resource_claim_of_an_earlier_attempt() -> None:
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
     metadata = {
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
@@ -328,7 +330,7 @@ def test_special_claim_of_an_earlier_attempt_is_deleted_first() -> None:
     assert post_filter(world, pod) == ("Unschedulable", "deletion of ResourceClaim completed")
 
 
-def test_kept_situation_is_the_same_until_something_changes() -> None:
+def test_pre_filter_result_is_cached_until_something_changes() -> None:
     world = two_nodes(claim("c", request()))
     first = world.start(claiming("c"))
     assert world.start(claiming("c")) is first

@@ -159,7 +159,7 @@ def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_after_any_history_a_plugin_finds_what_a_new_one_finds(seed: int) -> None:
+def test_plugin_matches_a_new_plugin_after_any_history(seed: int) -> None:
     history = History(seed)
     for _ in range(40):
         history.change()
@@ -183,7 +183,7 @@ def searches(world: World) -> int:
     return world.plugin._allocator.searches
 
 
-def test_allocation_on_one_node_costs_searches_on_that_node_only() -> None:
+def test_allocation_on_one_node_repeats_the_search_only_on_that_node() -> None:
     world = many_nodes(50)
     for number in range(5):
         world.put(claim(f"c{number}", request()))
@@ -192,7 +192,7 @@ def test_allocation_on_one_node_costs_searches_on_that_node_only() -> None:
     assert searches(world) == 50 + 4
 
 
-def test_resources_of_classes_that_differ_in_name_share_searches() -> None:
+def test_extended_resources_of_equal_classes_share_searches() -> None:
     world = many_nodes(50, classes=5)
     for number in range(5):
         pod = make_pod(f"p{number}", {f"{GPU}-{number}": "1"})
@@ -201,7 +201,7 @@ def test_resources_of_classes_that_differ_in_name_share_searches() -> None:
     assert searches(world) == 50 + 4
 
 
-def test_changed_node_is_searched_alone() -> None:
+def test_only_a_changed_node_is_searched_again() -> None:
     world = many_nodes(20)
     world.put(claim("c", request()))
     world.filter(claiming("c"))
@@ -210,7 +210,7 @@ def test_changed_node_is_searched_alone() -> None:
     assert searches(world) == 20 + 1
 
 
-def test_all_nodes_are_evaluated_once_however_many_rows_are_asked_for() -> None:
+def test_all_nodes_are_evaluated_once_for_any_number_of_rows() -> None:
     world = many_nodes(20)
     world.put(claim("c", request()))
     assert world.filter(claiming("c")) == {}
@@ -227,7 +227,7 @@ def test_all_nodes_are_evaluated_once_however_many_rows_are_asked_for() -> None:
     assert world.plugin._node_filter.evaluations == 2
 
 
-def test_devices_of_a_written_special_claim_are_free_once_it_is_deleted() -> None:
+def test_deleting_a_written_extended_resource_claim_frees_its_devices() -> None:
     world = World(["n1"], [device_class(extendedResourceName=GPU), device_slice("n1", [device("d0")])])
     first, second = make_pod("e0", {GPU: "1"}), make_pod("e1", {GPU: "1"})
     world.filter(first)
@@ -241,7 +241,7 @@ def test_devices_of_a_written_special_claim_are_free_once_it_is_deleted() -> Non
     assert world.filter(second) == {}
 
 
-def test_pods_without_claims_are_not_observed_in_a_cycle() -> None:
+def test_pods_without_claims_need_no_observation_and_no_score() -> None:
     world = many_nodes(2)
     spec = world.plugin.compile(make_pod(), world.state)
     assert type(world.plugin).observe is Plugin.observe
