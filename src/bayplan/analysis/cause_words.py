@@ -43,8 +43,7 @@ ADDED_AFFINITY = "addedAffinity"
 _VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
-"""PodTopologySpread is the main cause if it rejects at least one in N of the usable nodes, such as one of three zones.
-"""
+"""PodTopologySpread is the main cause if it rejects at least one in N of the usable nodes, such as one of three zones."""
 
 
 _NAMED_KINDS = {
@@ -54,8 +53,7 @@ _NAMED_KINDS = {
     "resourceclaim": "ResourceClaim",
     "deviceclass": "DeviceClass",
 }
-"""Kinds of the objects in messages such as ``persistentvolumeclaim "x" not found``, by the first word of the message.
-"""
+"""Kinds of the objects in messages such as ``persistentvolumeclaim "x" not found``, by the first word of the message."""
 
 
 class Clause(NamedTuple):
@@ -416,9 +414,7 @@ class CauseWords:
         return f"its anti-affinity {rule}, and {each} one"
 
     def _spread(self, rows: Bools) -> str:
-        """Describe the spread constraint that rejects the given nodes, and why those that it admits reject the pod; ""
-        if unknown.
-        """
+        """Describe the spread constraint that rejects the given nodes, and why those that it admits reject the pod; or ""."""
         matrix = self._matrix
         rejected = matrix.failing[matrix.filters.index(SPREAD)]
         found = spread_domains(self._pod, self._nodes, self._around.placed())

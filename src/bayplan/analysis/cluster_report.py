@@ -27,9 +27,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 EXAMPLES = 3
 SHOWN_REASONS = 8
 MAX_JUDGED = 50
-"""Maximum number of groups of equal waiting pods to find root causes for, the largest first. More would delay the
-scheduler.
-"""
+"""Maximum number of groups of equal waiting pods to find root causes for, the largest first. More would delay the scheduler."""
 
 ALWAYS_SHOWN = ("cpu", "memory")
 NOT_TRIED = "not tried yet"
@@ -105,9 +103,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
 
 
 def _reason(scheduler: Scheduler, pod: Pod, number: int, *, judges: bool) -> str:
-    """Return the root cause of a pod's last attempt, or the attempt's message without a full record or if `judges` is
-    false.
-    """
+    """Return the root cause of a pod's last attempt, or the attempt's message without a full record or if `judges` is false."""
     record = scheduler.records[number]
     if not judges or record.frame < 0:
         return record.message or NOT_TRIED

@@ -32,9 +32,7 @@ from bayplan.sim.result import PodTimeline
 
 
 def ranked_rows(decision: Decision) -> list[int]:
-    """Return the scored rows by descending total. Equal totals are ordered by name, except that the chosen node comes
-    first.
-    """
+    """Return the scored rows by descending total. Equal totals are ordered by name, except that the chosen node comes first."""
     rows = np.flatnonzero(decision.total >= 0).tolist()
     chosen = decision.record.node
     return sorted(rows, key=lambda row: (-int(decision.total[row]), decision.names[row] != chosen, decision.names[row]))

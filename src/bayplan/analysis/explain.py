@@ -1,6 +1,4 @@
-"""Explain one pod of a run: its node or why it waits, the outcome of every attempt, and the plugin results of one
-attempt.
-"""
+"""Explain one pod of a run: its node or why it waits, the outcome of every attempt, and the plugin results of one attempt."""
 
 from __future__ import annotations
 

@@ -94,8 +94,7 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advantage(msgspec.Struct, frozen=True, kw_only=True):
-    """The weighted score by a plugin of the chosen node, minus that of the node it is compared with, usually the
-    runner-up.
+    """The weighted score by a plugin of the chosen node, minus that of the node it is compared with, usually the runner-up.
 
     Negative if the plugin preferred the other node.
     """
@@ -105,8 +104,7 @@ class Advantage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of an HTTP extender in an attempt. Its rejections and scores are listed like a plugin's, under its
-    name.
+    """The result of an HTTP extender in an attempt. Its rejections and scores are listed like a plugin's, under its name.
 
     Attributes:
         extender: the extender's URL prefix.

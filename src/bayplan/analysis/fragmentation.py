@@ -235,8 +235,7 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
 
 
 def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
-    """Return two bool[rows]: the nodes that pass all filters of the pod's profile, and those that pass all but
-    NodeResourcesFit.
+    """Return two bool[rows]: the nodes that pass all filters of the pod's profile, and those that pass all but NodeResourcesFit.
 
     Nominated pods are ignored.
     """

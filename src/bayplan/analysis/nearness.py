@@ -104,9 +104,7 @@ class Nearness:
         return int(found[0]) if len(found) else None
 
     def gap(self, row: int) -> str:
-        """Return what a node lacks (``lacks 0.8 cpu (requests 4, 3.2 free)``), or else why it was rejected; "" if it is
-        feasible.
-        """
+        """Return what a node lacks (``lacks 0.8 cpu (requests 4, 3.2 free)``) or else why it was rejected; "" if feasible."""
         decision = self._decision
         if self.unseen[row]:
             return "not looked at: enough other nodes fit"

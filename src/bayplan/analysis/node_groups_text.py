@@ -51,9 +51,7 @@ class NodeGroups:
 
     @property
     def selection(self) -> str:
-        """Return the nodes that the pod selects, in words: ``with pool=gpu (nodeSelector)``; "" if it has no rules
-        about nodes.
-        """
+        """Return the nodes that the pod selects, in words: ``with pool=gpu (nodeSelector)``; "" if it has no rules about nodes."""
         wanted = ", ".join(f"{key}={value}" for key, value in (self._pod.spec.node_selector or {}).items())
         terms = " or ".join(term_text(term) for term in self.terms())
         if wanted and not terms:
@@ -72,9 +70,7 @@ class NodeGroups:
         return f"the only node{self.suffix(rows)}, {name}"
 
     def none_of(self, rows: Bools, verb: str, rest: str) -> str:
-        """Return that no node of these rows does something: ``none of 3 nodes has room``. Without a verb, only ``none
-        of ...``.
-        """
+        """Return that no node of these rows does something: ``none of 3 nodes has room``. Without a verb, only ``none of ...``."""
         count, suffix = int(rows.sum()), self.suffix(rows)
         if not verb:
             return f"none of the {count:,} nodes{suffix}" if suffix and count > 1 else "no node"
@@ -106,9 +102,7 @@ class NodeGroups:
         return required.node_selector_terms if required is not None else ()
 
     def rule_against(self, node: Node | None) -> str:
-        """Return the first rule of the pod that excludes a node by itself; `SELECTION` if no rule does, or the node is
-        unknown.
-        """
+        """Return the first rule of the pod that excludes a node by itself; `SELECTION` if no rule does, or the node is unknown."""
         excluding = (text for text, alternatives in self._rules if node is not None and not _meets(node, alternatives))
         return next(excluding, SELECTION)
 

@@ -52,9 +52,7 @@ def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict
 
 
 def taints_of_selected(pod: Pod, nodes: Iterable[Node]) -> list[Taint]:
-    """Return the untolerated taints that all nodes selected by a pod have, and no other node has; [] if it selects all
-    nodes.
-    """
+    """Return the untolerated taints that all nodes selected by a pod have, and no other node has; [] if it selects all nodes."""
     required = compile_required_node_affinity(pod)
     shared: dict[str, Taint] | None = None
     others: set[str] = set()

@@ -33,9 +33,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waiting_message(pod: PodTimeline, scheduler: Scheduler) -> str:
-    """Return why a pod has no node, in upstream's words: the message of its last attempt or, for a gated pod, of
-    PreEnqueue.
-    """
+    """Return why a pod has no node, in upstream's words: the message of its last attempt or, for a gated pod, of PreEnqueue."""
     if pod.fate is PodFate.UNATTENDED:
         return f'no profile for scheduler name "{pod.scheduler_name}"'
     if pod.fate is PodFate.GATED and pod.pod is not None:

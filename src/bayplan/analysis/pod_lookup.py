@@ -69,9 +69,7 @@ def _shared_workload(keys: Sequence[str], named: dict[str, list[PodTimeline]]) -
 
 
 def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
-    """Return the pods of the workload or controlling owner ``kind/name``; [] if there are none, or the text has no
-    ``/``.
-    """
+    """Return the pods of the workload or controlling owner ``kind/name``; [] if there are none, or the text has no ``/``."""
     kind, slash, name = text.partition("/")
     if not slash:
         return []

@@ -1,5 +1,4 @@
-"""The report on a search for pods to preempt: the candidates, why one was selected, and why other nodes are not
-candidates.
+"""The report on a search for pods to preempt: the candidates, why one was selected, and why other nodes are not candidates.
 
 The facts come from the decision record (`bayplan.framework.preemption.account`); the search does not run again.
 """

@@ -1,6 +1,4 @@
-"""Render a search for preemption victims on a terminal: the candidates with their victims, and why one or none was
-selected.
-"""
+"""Render a search for preemption victims on a terminal: the candidates with their victims, and why one or none was selected."""
 
 from __future__ import annotations
 

@@ -192,9 +192,7 @@ class _RecordWriter:
 
 
 def _is_elementwise(keyframe: Keyframe, part: int, scale: Params, raw: Ints) -> bool:
-    """Return whether nodes with equal raw scores always have equal normalised scores, tested with up to twice
-    `MAX_COMPARED` scores.
-    """
+    """Return whether nodes with equal raw scores always have equal normalised scores, by testing a sample of scores."""
     rows = len(keyframe.names)
     for value in raw[:: max(1, len(raw) // MAX_COMPARED)].tolist():
         same = np.asarray(keyframe.normalize(part, scale, np.full(rows, value, dtype=np.int64)))

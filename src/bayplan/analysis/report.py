@@ -98,9 +98,7 @@ def _grid() -> Table:
 
 
 def _figures(*columns: str) -> Table:
-    """Return an empty table with a column of names on the left, which fold if necessary, and right-aligned columns of
-    numbers.
-    """
+    """Return an empty table with a column of names on the left, which fold if necessary, and right-aligned columns of numbers."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     table.add_column(overflow="fold")
     for name in columns:

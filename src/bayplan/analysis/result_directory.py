@@ -96,8 +96,7 @@ class ResultDirectory:
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table by name: decisions, pods, templates, nodes, usage, events, objects, timeline, scaling or
-        descheduled.
+        """Return a table by name: decisions, pods, templates, nodes, usage, events, objects, timeline, scaling or descheduled.
 
         Raises:
             InputError: there is no table of this name, or the run did not write it.
@@ -144,9 +143,7 @@ class ResultDirectory:
 
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
-        """Return the timelines of all pods by arrival. Of the pod itself, only name, namespace, labels and spec are
-        stored.
-        """
+        """Return the timelines of all pods by arrival. Of the pod itself, only name, namespace, labels and spec are stored."""
         table = self.table("pods").drop_columns(["requests"])
         names = [NAMES_OF_FIELDS.get(name, name) for name in table.column_names]
         columns = [column.to_pylist() for column in table.columns]
@@ -187,9 +184,7 @@ class ResultDirectory:
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
-        """Return the nodes that exist at the end of the run, by name, with labels, price, spec and allocatable
-        resources.
-        """
+        """Return the nodes that exist at the end of the run, by name, with labels, price, spec and allocatable resources."""
         decoder = msgspec.json.Decoder(Node)
         texts = self.table("nodes").column("object").to_pylist()
         found = [decoder.decode(text) for text in texts if text is not None]

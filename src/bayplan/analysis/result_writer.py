@@ -1,6 +1,4 @@
-"""Write the tables and the summary of a result into an empty directory; `bayplan.analysis.export` renames it
-afterwards.
-"""
+"""Write the tables and the summary of a result into an empty directory; `bayplan.analysis.export` renames it afterwards."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The domains of a hard topology spread constraint: the number of matching pods in each, and which domains admit
-another pod.
-"""
+"""The domains of a hard topology spread constraint: the number of matching pods in each, and which domains admit another pod."""
 
 from __future__ import annotations
 

@@ -74,9 +74,7 @@ class StoredKeyframe:
         return self._statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """Return normalised scores for raw scores. The scale is the number of a stored table, or None for no
-        normalisation.
-        """
+        """Return normalised scores for raw scores. The scale is the number of a stored table, or None for no normalisation."""
         if scale is None:
             return raw
         known, normalized = self._records.normalization(int(str(scale[0])))

@@ -1,6 +1,4 @@
-"""What root causes refer to besides nodes: claims, volumes, pods on nodes, free amounts and the scheduler's
-configuration.
-"""
+"""What root causes refer to besides nodes: claims, volumes, pods on nodes, free amounts and the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -110,9 +108,7 @@ class RunSurroundings:
 
     @property
     def added_affinity(self) -> NodeSelector | None:
-        """Return the affinity that the scheduler's configuration adds; None if the source does not know the
-        configuration.
-        """
+        """Return the affinity that the scheduler's configuration adds; None if the source does not know the configuration."""
         source = self._source
         return source.added_affinity_of(self._scheduler_name) if isinstance(source, ConfiguredSource) else None
 

@@ -30,9 +30,7 @@ class TableWriter:
         self._elements = 0
 
     def add(self, row: Sequence[object], *, elements: int = 0) -> None:
-        """Add a row with its values in the order of the schema; `elements` is the approximate number of elements in its
-        lists.
-        """
+        """Add a row with its values in the order of the schema; `elements` is the approximate number of elements in its lists."""
         self._rows.append(row)
         self._elements += elements
         if self._elements >= ELEMENTS_A_GROUP or len(self._rows) >= ROWS_A_GROUP:

@@ -55,9 +55,7 @@ def format_duration(duration_ns: int) -> str:
 
 
 def format_share(share: float) -> str:
-    """Format a share of 1 in percent, with a decimal if it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to
-    100 %.
-    """
+    """Format a share of 1 in percent, with a decimal if it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to 100 %."""
     percent = share * 100
     if 0 < percent < 9.95:
         return "< 0.1 %" if percent < 0.05 else f"{percent:.1f} %"
@@ -65,9 +63,7 @@ def format_share(share: float) -> str:
 
 
 def format_list(items: Sequence[str], *, more: int = 0) -> str:
-    """Format items as in a sentence: ``a``, ``a and b``, ``a, b and 3 more``. `more` is the number of items that are
-    not listed.
-    """
+    """Format items as in a sentence: ``a``, ``a and b``, ``a, b and 3 more``. `more` is the number of items that are not listed."""
     shown = [*items, f"{more:,} more"] if more else items
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 

@@ -52,16 +52,12 @@ def unattended_text(scheduler_name: str) -> str:
 
 
 def waiting_message_of(pod: PodTimeline) -> str:
-    """Return the scheduler's message about a pending pod, in upstream's words; "" if it is not pending or was never
-    tried.
-    """
+    """Return the scheduler's message about a pending pod, in upstream's words; "" if it is not pending or was never tried."""
     return pod.message if pod.bound_ns is None and pod.fate is PodFate.PENDING else ""
 
 
 def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return why a pod without a node waits, in plain words and without its name. `RunSource.message_of` has upstream's
-    words.
-    """
+    """Return why a pod without a node waits, in plain words and without its name. `RunSource.message_of` has upstream's words."""
     if pod.fate is PodFate.UNATTENDED:
         return unattended_text(pod.scheduler_name)
     if room := _awaited_room(pod, attempts):
