@@ -45,9 +45,7 @@ class Arrivals(Part, frozen=True, kw_only=True):
 
 
 class RunTimes(Part, frozen=True, kw_only=True):
-    """New run times. Exponential has `mean`, logNormal `median` and `sigma`, pareto `minimum` and `alpha`; observed
-    draws from the trace.
-    """
+    """New run times: exponential has `mean`, logNormal `median` and `sigma`, pareto `minimum` and `alpha`; observed has none."""
 
     distribution: Literal["exponential", "logNormal", "pareto", "observed"]
     mean: str | None = None
