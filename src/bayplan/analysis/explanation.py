@@ -50,8 +50,7 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that the same plugin rejected with the same message.
 
     A node is in the group of the first plugin that rejected it. With alwaysCheckAllPredicates, it is in the groups of
-    all plugins
-    that rejected it.
+    all plugins that rejected it.
 
     Attributes:
         plugin: the plugin that rejected the nodes; "" if several PreFilter plugins did so together.

@@ -18,8 +18,7 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
     """Return the amounts that were allocatable and not requested just before a decision, by node and resource.
 
     Nodes deleted since then are left out, as their capacity is unknown. ``pods`` is the number of pods that could still
-    be
-    added. Pods held by a Permit plugin at that time are not counted.
+    be added. Pods held by a Permit plugin at that time are not counted.
 
     Args:
         source: the run.

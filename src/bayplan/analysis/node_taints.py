@@ -29,8 +29,7 @@ def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict
     """Map each device that a pod requests to the untolerated taints that reserve the device's nodes.
 
     A taint reserves a device if all nodes that offer enough of the device have the taint, and no other node does.
-    Taints for node
-    conditions are left out.
+    Taints for node conditions are left out.
     """
     known, found = list(nodes), dict[str, list[Taint]]()
     for resource, wanted in requests.items():

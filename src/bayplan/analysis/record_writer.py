@@ -152,8 +152,8 @@ class _RecordWriter:
         """Return the number of the table of normalised scores; `NOT_NORMALIZED` if they equal the raw scores.
 
         A table maps raw to normalised scores, and all frames with the same scale share it. If a plugin uses more than
-        the raw
-        score (a node without a topology label scores 0), the table lists the scores of all rows, for this frame only.
+        the raw score (a node without a topology label scores 0), the table lists the scores of all rows, for this frame
+        only.
         """
         if scale is None:
             return NOT_NORMALIZED

@@ -1,8 +1,7 @@
 """The files of a result directory and their columns, shared by the writer and the reader.
 
 The files depend only on input, configuration and seed: the same run writes the same bytes (with the same release of
-PyArrow).
-Times are nanoseconds of virtual time since 1970; amounts are in units of the state: milli-CPU, bytes, counts.
+PyArrow). Times are nanoseconds of virtual time since 1970; amounts are in units of the state: milli-CPU, bytes, counts.
 
 - ``summary.json``: the facts of the report (`bayplan.analysis.run_facts.RunFacts`). Its presence marks a result
   directory.

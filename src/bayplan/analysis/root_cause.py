@@ -53,9 +53,8 @@ def root_cause(
     """Return why a pod fits on no node.
 
     If a filter on node properties rejects every node, it is the cause. Otherwise several filters together exclude all
-    nodes, and the
-    cause explains the nodes that only filters on existing pods reject; if there are none, the nodes that the pod
-    selects.
+    nodes, and the cause explains the nodes that only filters on existing pods reject; if there are none, the nodes that
+    the pod selects.
 
     Args:
         matrix: the matrix of the decision.

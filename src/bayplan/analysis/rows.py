@@ -67,8 +67,8 @@ class Rows(Sequence[Row], Generic[Row]):
         """Return the rows as an Arrow table. Fields that contain dictionaries become JSON texts.
 
         Integers named ``..._at_ns`` become timestamps (UTC), and other integers named ``..._ns`` durations, both in
-        nanoseconds; the
-        names of their columns lack the ``_ns``. Columns have the types of the fields even if there are no rows.
+        nanoseconds; the names of their columns lack the ``_ns``. Columns have the types of the fields even if there are
+        no rows.
         """
         import pyarrow as pa
 

@@ -1,8 +1,8 @@
 """The facts about a run, for the report and ``summary.json``.
 
 They depend only on input, configuration and seed, and contain no wall-clock time, path or command line, so the same run
-yields
-the same bytes on any machine. `WallClock` has the run's wall-clock time, which only the report on a terminal shows.
+yields the same bytes on any machine. `WallClock` has the run's wall-clock time, which only the report on a terminal
+shows.
 """
 
 from __future__ import annotations

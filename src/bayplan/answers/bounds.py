@@ -2,18 +2,13 @@
 
 The relaxation compares only amounts: pods may be split and placed anywhere. For each resource, the free capacity of the
 remaining nodes (allocatable minus the requests of DaemonSet pods and mirror pods) must hold the requests of all other
-pods. The
-fewest nodes that can do so are the largest ones, so the bound for one resource is exact; the result is the smallest
-bound over
-all resources. Rules such as affinity or spreading can only reduce the true number.
+pods. The fewest nodes that can do so are the largest ones, so the bound for one resource is exact; the result is the
+smallest bound over all resources. Rules such as affinity or spreading can only reduce the true number.
 
 The OR-tools models, for small and medium clusters, are tighter relaxations: a pod stays whole, all resources count at
-once, and
-pods avoid nodes whose taints, labels or cordon exclude them. The models ignore rules about other pods, volumes and
-ports, so
-their bounds hold for every answer. If the search stops early, it returns the best bound proved so far. The work limit
-is
-deterministic, and therefore so is the bound.
+once, and pods avoid nodes whose taints, labels or cordon exclude them. The models ignore rules about other pods,
+volumes and ports, so their bounds hold for every answer. If the search stops early, it returns the best bound proved so
+far. The work limit is deterministic, and therefore so is the bound.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Capacity: how many further copies of a workload, or of a mix of workloads, fit, and which resource runs out first.
 
 Copies are scheduled one after another, in the proportions of the mix, until one finds no node. Nothing is estimated:
-the
-scheduler itself decides, with spreading, affinity, volumes and quotas.
+the scheduler itself decides, with spreading, affinity, volumes and quotas.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Changes to try on a cluster: add, delete or change nodes, fail zones, scale, restart or delete workloads.
 
 A change is written ``KIND=TARGET`` or ``KIND=TARGET:VALUE``; `CHANGES` lists the kinds. Nodes are selected by name,
-pattern
-(``pool-a-*``) or label (``label:disk=ssd``).
+pattern (``pool-a-*``) or label (``label:disk=ssd``).
 """
 
 from __future__ import annotations

@@ -29,9 +29,8 @@ def compare(
 ) -> Answer:
     """Return how two clusters differ, pod by pod. Pods with the same namespace and name are compared.
 
-    For pods on different nodes, both schedulers decide again on their current clusters, to find the plugin that judged
-    the two
-    nodes differently.
+    For pods on different nodes, both schedulers decide again on their current clusters, to find the first plugin
+    whose results for the two nodes differ.
 
     Args:
         a, b: the clusters.

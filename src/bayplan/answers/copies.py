@@ -1,8 +1,7 @@
 """Copies of pods: further copies of a workload, and replacements for pods whose node was removed.
 
 A copy has the same requests and constraints as its model. Claims that belong to a single pod (from StatefulSets,
-ephemeral
-volumes, resource claim templates) are created for each copy, unbound; other claims are shared with the model.
+ephemeral volumes, resource claim templates) are created for each copy, unbound; other claims are shared with the model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find the plugin that decided: the first one that judged two nodes differently in two decisions about one pod."""
+"""Find the plugin that decided: the first one whose results for two nodes differ between two decisions about one pod."""
 
 from __future__ import annotations
 
@@ -69,11 +69,10 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str) -> DecisivePlugin | None:
-    """Return the first plugin that judged two nodes differently; None if there is none, or if results are missing.
+    """Return the first plugin whose results for two nodes differ between the sides; None if none does or results are missing.
 
     A filter that rejected the other side's node takes precedence. Otherwise it is the first score plugin of the profile
-    whose
-    weighted scores for the two nodes differ by another amount on side a than on side b.
+    whose weighted scores for the two nodes differ by another amount on side a than on side b.
     """
     if b is not None and a_node and (found := b.rejection(a_node)) is not None:
         return DecisivePlugin(name=found[0], a=None, b=found[1])

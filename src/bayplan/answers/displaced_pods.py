@@ -21,8 +21,7 @@ def comes_back(pod: Pod) -> bool:
     """Return whether a pod is recreated elsewhere when its node is removed. A drain evicts only such pods.
 
     Pods of DaemonSets, mirror pods, finished pods and terminating pods are not recreated elsewhere. Pods without a
-    controller would
-    be lost in a real cluster, but are recreated as copies in answers, whose assumptions say so.
+    controller would be lost in a real cluster, but are recreated as copies in answers, whose assumptions say so.
     """
     return is_active(pod) and not stays_on_node(pod)
 

@@ -1,11 +1,9 @@
 """Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound on its price.
 
 Nodes are added one by one, each of the shape whose new node takes most of the waiting pods for its price. Then nodes
-are removed
-again, or replaced by cheaper ones, as long as all pods still find nodes. Each step runs the scheduler, so that
-affinity,
-spreading, taints, volumes and the pods of DaemonSets count. The answer is the result of scheduling everything on the
-final set.
+are removed again, or replaced by cheaper ones, as long as all pods still find nodes. Each step runs the scheduler, so
+that affinity, spreading, taints, volumes and the pods of DaemonSets count. The answer is the result of scheduling
+everything on the final set.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Which nodes can be removed, and in which order, so that every placed pod still has a node; and where each pod moves.
 
 All nodes of the answer are cordoned first, then drained one after another, so that each pod moves once. Nodes are
-ordered by
-how much would have to move. A node that can't be emptied is restored and stays. The drain of the others is replayed
-from the
-beginning until it empties all of them: the answer is a drain that the scheduler has executed from beginning to end.
+ordered by how much would have to move. A node that can't be emptied is restored and stays. The drain of the others is
+replayed from the beginning until it empties all of them: the answer is a drain that the scheduler has executed from
+beginning to end.
 """
 
 from __future__ import annotations

@@ -300,8 +300,7 @@ def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
     """Parse a shape that a user wrote.
 
     E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE``
-    starts with
-    the shape of a node of the cluster, including its CSINode and devices. Any other key is a resource.
+    starts with the shape of a node of the cluster, including its CSINode and devices. Any other key is a resource.
 
     Raises:
         InputError: the text can't be parsed.

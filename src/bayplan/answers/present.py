@@ -31,8 +31,7 @@ def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str])
     """Return the timelines of all pods of a cluster, with their workloads, in order.
 
     Owners that the source lacks are inferred from names: a ReplicaSet ``web-5d8f`` whose pods have the template hash
-    ``5d8f`` belongs
-    to the Deployment ``web``.
+    ``5d8f`` belongs to the Deployment ``web``.
     """
     listed = list(objects)
     owners = WorkloadObjects(item for item in listed if isinstance(item, ReplicaSet | Job))

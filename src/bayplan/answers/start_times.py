@@ -1,9 +1,8 @@
 """When a waiting pod or Job would start: simulates the cluster in virtual time until the pods have nodes.
 
 Pods that end make room. A pod's run time comes from its annotation ``bayplan.io/run-time``, else from the history of
-its workload
-(finished pods of the same Job or CronJob), else from an assumption for pods that end by themselves. All other pods
-never end.
+its workload (finished pods of the same Job or CronJob), else from an assumption for pods that end by themselves. All
+other pods never end.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """What-if questions: compare a cluster, pod by pod, before and after some changes, or under another configuration.
 
 Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed
-one
-(after), so that all differences are effects of the changes. Pods that lose their node are recreated by their
-controllers, or as
-copies if they have none, and keep their names. Evicted pods are recreated, too.
+one (after), so that all differences are effects of the changes. Pods that lose their node are recreated by their
+controllers, or as copies if they have none, and keep their names. Evicted pods are recreated, too.
 """
 
 from __future__ import annotations

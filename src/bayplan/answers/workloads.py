@@ -110,8 +110,7 @@ def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
     """Return kind and name of the topmost owner of a pod, e.g. its Deployment, not its ReplicaSet; of a bare pod, ("Pod", name).
 
     The owner of a ReplicaSet is a Deployment, and that of a Job may be a CronJob. If the cluster lacks the ReplicaSet,
-    the name of
-    the Deployment is that of the ReplicaSet without the template hash.
+    the name of the Deployment is that of the ReplicaSet without the template hash.
     """
     owner = pod.metadata.controller()
     if owner is None:

@@ -1,10 +1,8 @@
 """Admission of new pods: defaults and admission are computed once for each distinct spec object.
 
 The rules for defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module caches
-their
-results by spec object: thousands of pods of one template or trace share one spec, and the admitted pods share one as
-well, which
-the scheduler compiles once.
+their results by spec object: thousands of pods of one template or trace share one spec, and the admitted pods share one
+as well, which the scheduler compiles once.
 """
 
 from __future__ import annotations

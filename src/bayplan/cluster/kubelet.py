@@ -1,8 +1,7 @@
 """The virtual kubelet of all nodes: pods start, run for their run time, and end.
 
 It pulls no images and runs no containers. A bound pod is Running after the start delay (0: at once, in the same write
-as the
-binding). When the pod ends is determined by the first of these:
+as the binding). When the pod ends is determined by the first of these:
 
 * the host's function `run_of`, unless it returns None;
 * the pod's annotations ``bayplan.io/run-time`` (a Go duration, such as ``90s``, or ``forever``), which it may get from
@@ -15,14 +14,11 @@ With the annotation ``bayplan.io/runs-with`` the run time starts when all pods o
 A run time ends a pod regardless of its restart policy: containers are not restarted.
 
 A deleted pod is terminating, and still uses its node's resources, for its grace period times the termination scale;
-then it is
-removed. The grace period is the longest that a process may take after SIGTERM. As well-behaved processes end at once,
-the scale is
-0 by default: deleted pods are removed at once, and are never seen terminating.
+then it is removed. The grace period is the longest that a process may take after SIGTERM. As well-behaved processes end
+at once, the scale is 0 by default: deleted pods are removed at once, and are never seen terminating.
 
 Future work is stored as timers (`next_wakeup`, `advance`). Timers contain the pod's UID, so that a timer is ignored if
-the pod was
-deleted, or recreated under the same name.
+the pod was deleted, or recreated under the same name.
 """
 
 from __future__ import annotations
@@ -203,8 +199,8 @@ class VirtualKubelet:
         """Delete a pod, at once or after its grace period times the termination scale.
 
         A pod without a node, a finished pod, or a pod whose node does not exist is removed at once. A second call can
-        only shorten the
-        remaining time. A pod with finalizers becomes Failed and stays until the finalizers are removed.
+        only shorten the remaining time. A pod with finalizers becomes Failed and stays until the finalizers are
+        removed.
 
         Args:
             pod: the stored pod.

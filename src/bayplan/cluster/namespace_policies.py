@@ -1,8 +1,7 @@
 """Limit ranges and resource quotas of a virtual cluster: the API server's rules, applied to typed pods.
 
 Usage is computed from the pods in the store, because no component of the virtual cluster writes the status of quotas.
-Only pods
-are counted.
+Only pods are counted.
 
 Source: `bayplan.objects.limit_ranges` and `bayplan.objects.resource_quotas` implement the rules.
 """

@@ -1,14 +1,10 @@
 """Names of generated objects: random suffixes, template hashes, and the alphabet of both.
 
 As in the API server, a generated name is a prefix and five characters of an alphabet without vowels. Template hashes
-have the
-same form as upstream's (a 32-bit FNV-1a sum in decimal, with each digit mapped to that alphabet), but different values:
-upstream
-hashes the memory dump of a Go struct with every field of the release, most of which Bayplan's typed objects lack.
-Bayplan hashes
-the canonical JSON of the typed template. An existing ReplicaSet is found by comparing templates, never by its hash, so
-the
-ReplicaSets of a recorded cluster keep their names.
+have the same form as upstream's (a 32-bit FNV-1a sum in decimal, with each digit mapped to that alphabet), but
+different values: upstream hashes the memory dump of a Go struct with every field of the release, most of which
+Bayplan's typed objects lack. Bayplan hashes the canonical JSON of the typed template. An existing ReplicaSet is found
+by comparing templates, never by its hash, so the ReplicaSets of a recorded cluster keep their names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The pods that one controller object owns, grouped by lifecycle state, so that they need not be counted one by one.
 
 A ReplicaSet with 10,000 pods that are bound one after the other is reconciled 10,000 times, and counting its pods each
-time would
-take minutes. The store moves a pod between these groups as it changes, and controllers read their sizes.
+time would take minutes. The store moves a pod between these groups as it changes, and controllers read their sizes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The status of a pod during its lifecycle, as kubelet and API server write it: bound, running, finished.
 
 Pods that reach the same state within the same second share the parts of their statuses, to save time and memory for
-every pod of
-a simulation.
+every pod of a simulation.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Pods that start working together, such as the workers of one training job.
 
 With the annotation ``bayplan.io/runs-with: LABEL=COUNT``, a pod's run time starts when COUNT pods of its namespace with
-the same
-value of LABEL have started. Until then, possibly forever, the pod occupies its node and does nothing.
+the same value of LABEL have started. Until then, possibly forever, the pod occupies its node and does nothing.
 """
 
 from __future__ import annotations

@@ -1,14 +1,11 @@
 """The object store of the virtual cluster: typed objects, their changes, and the indexes that controllers read.
 
 It is like the API server's storage without the API: it assigns UIDs and resource versions, stores the newest version of
-every
-object, and journals each write as a watch event. It makes no decisions; controllers, the kubelet and the host do.
+every object, and journals each write as a watch event. It makes no decisions; controllers, the kubelet and the host do.
 
 Objects are immutable and stored without copying. A write takes about a microsecond, because a simulation writes
-hundreds of
-thousands of pods. For this reason, pods are indexed only by what every change needs (owner and node). Every iteration
-is in
-insertion order, never over a set.
+hundreds of thousands of pods. For this reason, pods are indexed only by what every change needs (owner and node). Every
+iteration is in insertion order, never over a set.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ class Timers(Generic[T]):
     """A heap of (time, sequence number, item). Items with equal times are returned in insertion order, without comparing items.
 
     Items are never removed early. The caller recognizes and drops obsolete items when it pops them, which is cheaper
-    than searching
-    the heap.
+    than searching the heap.
 
     Attributes:
         next_time: the time of the earliest item, or None. An attribute and not a method, because it is read after every

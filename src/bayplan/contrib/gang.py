@@ -156,7 +156,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return SUCCESS, 0
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Reject the other members that wait: without this one, they would occupy their nodes in vain."""
+        """Reject the other members that wait: without this one, the group can't run, and they would occupy nodes."""
         for sibling in self.siblings_waiting(pod):
             sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was given up")
 

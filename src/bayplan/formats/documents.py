@@ -94,8 +94,7 @@ class Document(msgspec.Struct):
         """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
 
         The text is parsed a second time, with positions. If the path does not exist, return the line of its last
-        existing part; if the
-        text can't be parsed again, that of the document.
+        existing part; if the text can't be parsed again, that of the document.
         """
         return self._find(path)[0]
 
@@ -316,9 +315,8 @@ def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Itera
     """Yield the items of a large list, each parsed separately.
 
     A wrong split (at a dash inside a multi-line string), or an alias to another item, causes a syntax error in the
-    piece where it
-    starts, and the items before it are correct. In that case the whole list is parsed, and the remaining items are
-    yielded.
+    piece where it starts, and the items before it are correct. In that case the whole list is parsed, and the remaining
+    items are yielded.
     """
     list_type = _list_type(slices.api_version, slices.kind)
     done = 0
@@ -347,8 +345,7 @@ def _walk(node: Node, path: str, line: int | None = None) -> tuple[int, Node | N
     """Return the line (counted from 0) and the node at a path such as `.spec.ports[0]` below a node.
 
     As field names may contain dots and brackets (labels do), the longest name that matches is used. If the path does
-    not exist, return
-    the line of its last existing part, and None.
+    not exist, return the line of its last existing part, and None.
     """
     here: int = node.start_mark.line if line is None else line
     if not path:

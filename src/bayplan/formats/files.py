@@ -46,8 +46,7 @@ def find_files(paths: Sequence[str]) -> list[InputFile]:
     """Return the files that paths refer to, in the order given.
 
     A folder stands for all manifests in it and in its subfolders, sorted by path; a pattern (`*`, `?`, `[...]`, `**`)
-    for all matching
-    files, sorted.
+    for all matching files, sorted.
 
     Raises:
         InputError: a path does not exist, a pattern matches nothing, a folder has no manifests, or there are no paths.

@@ -1,8 +1,7 @@
 """The entry point for reading files: from paths to bytes, to documents with positions, and to objects with warnings.
 
 `load_inputs` returns typed objects, for simulations and questions. `read_objects` returns documents, for the API server
-and
-a sync, which decode them like request bodies.
+and a sync, which decode them like request bodies.
 """
 
 from __future__ import annotations
@@ -71,9 +70,8 @@ def load_inputs(
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
     Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything
-    else is a
-    manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be bound to
-    nodes of the trace.
+    else is a manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be
+    bound to nodes of the trace.
 
     Args:
         paths: see `bayplan.formats.files.find_files`; `-` must be a manifest.

@@ -193,10 +193,8 @@ def duplicate_keys(value: Value, encoded: bytes) -> list[str]:
     """Return the fields that occur more than once in an object of a value; the last occurrence counts.
 
     Decoders keep only the last occurrence, so this compares the numbers of `":` in the text and in the encoded value:
-    if they are
-    equal, no field was dropped. If they differ, or if `":` may not be the end of a field name (white space before a
-    colon, escaped
-    quotes or colons), the text is parsed again by a slow parser.
+    if they are equal, no field was dropped. If they differ, or if `":` may not be the end of a field name (white space
+    before a colon, escaped quotes or colons), the text is parsed again by a slow parser.
 
     Args:
         value: a result of `parse`.

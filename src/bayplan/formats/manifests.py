@@ -1,16 +1,11 @@
 """Convert documents of manifests and dumps to typed objects; refuse invalid input, and warn about unusual input.
 
 Errors (InputError with file, line, object, JSON path) stop the load: invalid YAML or JSON, a field of the wrong type, a
-malformed
-quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without kind or
-name.
-Warnings (see `WarningKind`) are errors with `strict=True`: unknown kinds and fields, duplicate fields and objects (the
-last one
-counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and documents that are not
-Kubernetes objects
-in files that were found in a folder. Notes are never errors: kinds that kube-scheduler does not read, kinds inferred
-from an
-object's shape or list, generated names.
+malformed quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without
+kind or name. Warnings (see `WarningKind`) are errors with `strict=True`: unknown kinds and fields, duplicate fields and
+objects (the last one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and
+documents that are not Kubernetes objects in files that were found in a folder. Notes are never errors: kinds that
+kube-scheduler does not read, kinds inferred from an object's shape or list, generated names.
 """
 
 from __future__ import annotations

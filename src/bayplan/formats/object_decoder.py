@@ -1,14 +1,11 @@
 """Decode the JSON of an object, from storage or a watch, to a typed object; equal parts of different objects are shared.
 
 For hosts that repeatedly decode the objects of one cluster (the API server's bridge, a watch of a real cluster): pods
-with equal
-specs (except for the node), labels, annotations or owners share these objects, and statuses share their equal parts,
-regardless of
-addresses and container IDs. This saves memory (1.1 kB instead of 4.3 for a running pod), and the scheduler finds the
-plan of a pod
-by the identity of these parts. Specs that differ only in the resources of containers share everything else: they are
-built from a
-common frame. `bayplan.formats.manifests` reads files, and also reports unusual input.
+with equal specs (except for the node), labels, annotations or owners share these objects, and statuses share their
+equal parts, regardless of addresses and container IDs. This saves memory (1.1 kB instead of 4.3 for a running pod), and
+the scheduler finds the plan of a pod by the identity of these parts. Specs that differ only in the resources of
+containers share everything else: they are built from a common frame. `bayplan.formats.manifests` reads files, and also
+reports unusual input.
 """
 
 from __future__ import annotations

@@ -278,8 +278,7 @@ def write(
     """Return the annotations to write on a pod, reduced so that all of its annotations stay within the limit.
 
     If they don't fit, first old attempts are removed from the history, then results of nodes (the least interesting
-    first), then the
-    history itself. Annotations of other writers are never changed.
+    first), then the history itself. Annotations of other writers are never changed.
 
     Args:
         results: the results of the newest attempt.

@@ -1,8 +1,7 @@
 """Recognise objects without apiVersion and kind if their fields are unambiguous: pods, nodes, volumes, storage classes.
 
 Archives such as those of OpenShift Insights contain objects without `apiVersion` and `kind`. The loader refuses objects
-that
-cannot be recognised with certainty.
+that cannot be recognised with certainty.
 """
 
 from collections.abc import Mapping

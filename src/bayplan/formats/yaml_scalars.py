@@ -1,8 +1,7 @@
 """Resolve YAML scalars as kubectl does: goyaml's resolution of plain scalars and tags, then a conversion to JSON.
 
 The rules are those of sigs.k8s.io/yaml v1.6.0 (goyaml v2) and of Go's JSON encoder; `bayplan.formats.yaml_text`
-describes their
-effect.
+describes their effect.
 """
 
 import base64

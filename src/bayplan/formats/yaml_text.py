@@ -1,10 +1,8 @@
 """Parse YAML text into plain data as kubectl does. Independent of Kubernetes objects, files and JSON text.
 
 kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars, and
-a
-conversion to JSON. PyYAML's C parser is libyaml itself, so grammar and anchors are equal by construction. This module
-replaces
-PyYAML's resolver and constructor (which are slow, and for another dialect) with kubectl's rules:
+a conversion to JSON. PyYAML's C parser is libyaml itself, so grammar and anchors are equal by construction. This module
+replaces PyYAML's resolver and constructor (which are slow, and for another dialect) with kubectl's rules:
 
 - `y`, `yes`, `on`, `true` ... are booleans; `0777`, `0o777`, `0x1f`, `0b1`, `1_000` are integers; `1:30` and timestamps
   are strings; floats with integral values become integers (JSON makes no difference).
@@ -13,10 +11,8 @@ PyYAML's resolver and constructor (which are slow, and for another dialect) with
 - Of duplicate keys the last one counts; `Parsed.duplicates` lists them.
 
 Stock PyYAML is slow (3 to 7 MB/s) because of its resolver, its constructor and cyclic garbage collection. Without them
-it reaches
-6 to 12 MB/s, and with `bayplan.formats.yaml_fast`, where that is usable, twice as much. PyYAML's C composer recurses on
-the C
-stack, so the depth is checked first if the text could nest deeply.
+it reaches 6 to 12 MB/s, and with `bayplan.formats.yaml_fast`, where that is usable, twice as much. PyYAML's C composer
+recurses on the C stack, so the depth is checked first if the text could nest deeply.
 """
 
 import re

@@ -1,9 +1,8 @@
 """Many objects in one request: each is created or deleted completely or not at all, and has an outcome of its own.
 
 Nothing is rolled back if an entry fails. The outcome of a refused object has the reason, and that of an existing object
-says that
-it exists, so a batch can be sent again if its response was lost. Other requests are served between slices of some
-milliseconds.
+says that it exists, so a batch can be sent again if its response was lost. Other requests are served between slices of
+some milliseconds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Load documents into a running server as manifest files are loaded: all of them, or none if one is invalid.
 
 Other clients keep writing during a load. A failed load is therefore undone write by write, which preserves what other
-clients
-wrote to other objects. If the load had deleted everything first, the deleted objects are restored in the same way.
-Loads into one
-server run one after another, and never together with batches (`bayplan.http_api.document_batch.BatchWriter.turn`).
+clients wrote to other objects. If the load had deleted everything first, the deleted objects are restored in the same
+way. Loads into one server run one after another, and never together with batches
+(`bayplan.http_api.document_batch.BatchWriter.turn`).
 """
 
 from __future__ import annotations

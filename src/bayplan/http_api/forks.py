@@ -1,10 +1,8 @@
 """Forks: copies of the cluster that run in virtual time, independently of the server, to try changes.
 
 A fork starts with the typed objects of the present or of a snapshot: pods with a node stay there, and waiting pods are
-tried.
-It shares only these objects with the server, and they are immutable. Forks run one after another on a daemon thread,
-which does
-not keep the process from exiting.
+tried. It shares only these objects with the server, and they are immutable. Forks run one after another on a daemon
+thread, which does not keep the process from exiting.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The REST operations of kube-scheduler-simulator, with the same paths and documents, so that its clients keep working.
 
 Where the original has a fault, this implementation differs: configurations are applied at once or refused as a whole,
-an import
-accepts every export, and extenders are proxied without counting weights (docs/bayplan-api.md lists all differences).
+an import accepts every export, and extenders are proxied without counting weights (docs/bayplan-api.md lists all
+differences).
 """
 
 from __future__ import annotations

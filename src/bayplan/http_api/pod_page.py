@@ -177,8 +177,7 @@ class PodPage:
         """Return the record of an attempt that has the plugin results for nodes, and its decision; None if there is none.
 
         A rejection after the choice of a node (Reserve, Permit, PreBind, Bind) has a separate record with the same
-        attempt number and no
-        matrix. In this case, return the record before it.
+        attempt number and no matrix. In this case, return the record before it.
         """
         same = [each for each in self.attempts if each.attempt == attempt.attempt and each.number <= attempt.number]
         for each in reversed(same):

@@ -1,8 +1,7 @@
 """The pods as columns, in sync with the cluster, so that lists of 50,000 pods can be filtered, sorted and counted quickly.
 
 The event loop writes; worker threads read frozen copies (`PodColumns`). Copying the arrays takes a millisecond, while a
-reader
-could hold a lock for a tenth of a second.
+reader could hold a lock for a tenth of a second.
 """
 
 from __future__ import annotations

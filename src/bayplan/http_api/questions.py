@@ -1,8 +1,7 @@
 """Questions about the current cluster, answered one after another on a separate thread, on a copy of the cluster.
 
 The copy is made off the event loop and reused until an object changes. The time limit of a question, and whether the
-client is
-still connected, are checked between scheduling cycles.
+client is still connected, are checked between scheduling cycles.
 """
 
 from __future__ import annotations

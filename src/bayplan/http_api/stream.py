@@ -1,8 +1,7 @@
 """The stream: one ticker creates a frame for each topic and sends the same bytes to all subscribers of the topic.
 
-A client has one slot per topic: a slow client misses frames and then gets a complete one, and no buffer grows.
-Clients do not
-receive single changes, so 500 changes a second cost as much as four.
+A client has one slot per topic: a slow client misses frames and then gets a complete one, and no buffer grows. Clients
+do not receive single changes, so 500 changes a second cost as much as four.
 """
 
 from __future__ import annotations

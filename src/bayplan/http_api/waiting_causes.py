@@ -52,8 +52,7 @@ class WaitingCauses:
     """Finds and caches why the pods of one run wait. For any thread.
 
     Computing a cause takes 6 ms on 1,000 nodes, and the page requests the overview with every change. Each cause is
-    therefore
-    cached until the pod is tried again, or nodes are added, removed or relabelled.
+    therefore cached until the pod is tried again, or nodes are added, removed or relabelled.
 
     Attributes:
         found: the number of causes that were computed.
@@ -70,8 +69,7 @@ class WaitingCauses:
         """Return why pods wait, by row. Rows for which time runs out are missing.
 
         Pods of one workload with the same requests and the same message have the same cause, unless they preempted or
-        have claims.
-        Only one pod of such a group is examined.
+        have claims. Only one pod of such a group is examined.
 
         Args:
             source: the run.

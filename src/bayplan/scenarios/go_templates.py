@@ -1,8 +1,7 @@
 """The part of Go's text/template that scheduler_perf's templates use: values, and functions of values.
 
 ``{{.Index}}``, ``{{DivideInt .Index .podsPerGroup}}``, ``{{AddInt 1 (Mod .Index 3)}}``. Conditions, loops and pipelines
-are not
-supported.
+are not supported.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
 """Read the Scenario objects of kube-scheduler-simulator (KEP-140).
 
 Operations run in the order of their steps, and within a step in the order of the file. After each step, time passes
-until nothing
-changes any more, which is the KEP's definition of the end of a step. A doneOperation ends the scenario after its step.
-The objects
-have no assertions: the scenario fails if an operation cannot be executed. `spec.controllers`, which selects controllers
-in
-kube-scheduler-simulator, is ignored: all controllers run.
+until nothing changes any more, which is the KEP's definition of the end of a step. A doneOperation ends the scenario
+after its step. The objects have no assertions: the scenario fails if an operation cannot be executed.
+`spec.controllers`, which selects controllers in kube-scheduler-simulator, is ignored: all controllers run.
 
 Source: https://github.com/kubernetes-sigs/kube-scheduler-simulator/tree/master/keps/140-scenario-based-simulation
 """

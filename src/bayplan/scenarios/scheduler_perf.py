@@ -1,10 +1,8 @@
 """Read configurations of scheduler_perf, kube-scheduler's own benchmark: one scenario for each workload of each case.
 
 Upstream's waits (all pods of an operation scheduled, a barrier) must succeed within `TIMEOUT` of virtual time, which is
-also how
-long churn continues. Thresholds, in pods per second of a real cluster, and metrics are ignored. `steadyState` needs a
-cluster in
-which scheduling takes time, and is rejected.
+also how long churn continues. Thresholds, in pods per second of a real cluster, and metrics are ignored. `steadyState`
+needs a cluster in which scheduling takes time, and is rejected.
 
 Source: https://github.com/kubernetes/kubernetes/tree/v1.36.3/test/integration/scheduler_perf
 """

@@ -187,7 +187,7 @@ def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
 
 
 def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value]) -> Inputs:
-    """Return the input with a trial's number of nodes of a shape instead of its own nodes.
+    """Return the input with nodes of the trial's shape and number instead of its own nodes.
 
     Raises:
         InputError: the shape is unknown, or a number of nodes is given without a shape.

@@ -1,8 +1,7 @@
 """Builders of typed objects for tests and notebooks: ``make_pod("web").req(cpu="2").label(app="web").obj()``.
 
 A builder assembles an ordinary manifest. Its method `obj` decodes the manifest like the loader, with defaults, so that
-the object
-is ready to be scheduled.
+the object is ready to be scheduled.
 """
 
 from __future__ import annotations
@@ -174,8 +173,7 @@ class PodBuilder(Builder):
         """Add a node affinity term with one requirement. With a `weight`, the term is preferred, otherwise required.
 
         Without values, the key must exist; name other operators explicitly. Several required terms are alternatives.
-        `fields`: whether
-        the key is a field (``metadata.name``) and not a label.
+        `fields`: whether the key is a field (``metadata.name``) and not a label.
         """
         requirement: dict[str, Any] = {"key": key, "operator": operator or ("In" if values else "Exists")}
         if values:

@@ -1,10 +1,8 @@
 """A cluster for tests of manifests: would these objects be scheduled in it, and if not, why?
 
 A separate simulation answers each question: it applies the objects of the cluster, then those in question, and runs
-until nothing
-changes any more. So controllers create the pods of workloads, quotas and priority classes apply, and pods may preempt
-others. No
-question changes the cluster. The fixtures of `bayplan.testing.pytest_plugin` use this class.
+until nothing changes any more. So controllers create the pods of workloads, quotas and priority classes apply, and pods
+may preempt others. No question changes the cluster. The fixtures of `bayplan.testing.pytest_plugin` use this class.
 """
 
 from __future__ import annotations

@@ -36,8 +36,7 @@ def check_plugin(
     All evaluation forms agree; calls change nothing; equal calls return equal results; verdicts have reasons; scores
     are from 0 to 100; data that `reads` does not declare has no influence; pods with equal signatures and keys are
     treated alike; registered events are valid. The random clusters contain what most plugins read; declare any other
-    labels,
-    annotations and resources that yours reads.
+    labels, annotations and resources that yours reads.
 
     Args:
         plugin: the class of the plugin.

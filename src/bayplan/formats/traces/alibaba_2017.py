@@ -1,12 +1,9 @@
 """Alibaba cluster-trace-v2017: 1,300 machines, about a day, batch tasks and containers.
 
 Source: https://github.com/alibaba/clusterdata (cluster-trace-v2017, trace_201708.md and schema.csv). The files have no
-header.
-Memory is a fraction of the largest machine (`machine.memory`). `plan_cpu` is in hundredths of a core for batch tasks
-(issue 11 of
-that repository, although the schema says cores), and in cores for containers and machines. Times are in seconds; 0 and
-negative
-times are before the trace.
+header. Memory is a fraction of the largest machine (`machine.memory`). `plan_cpu` is in hundredths of a core for batch
+tasks (issue 11 of that repository, although the schema says cores), and in cores for containers and machines. Times are
+in seconds; 0 and negative times are before the trace.
 
 - `batch_task`: `instance_num` pods each, from `create_timestamp` to `modify_timestamp`, if the task had ended by then.
 - `batch_instance`, if given: the instances of these tasks, each with individual times. Only the last attempt counts

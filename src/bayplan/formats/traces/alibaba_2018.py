@@ -1,10 +1,8 @@
 """Alibaba cluster-trace-v2018: 4,000 machines, 8 days, batch tasks and containers.
 
 Source: https://github.com/alibaba/clusterdata (cluster-trace-v2018; schema.md has the columns, as the files have no
-header). CPU
-is in hundredths of a core, memory in hundredths of the largest machine (`machine.memory`); -1 and 101 are invalid.
-Times are in
-seconds; 0 is before or after the eight days.
+header). CPU is in hundredths of a core, memory in hundredths of the largest machine (`machine.memory`); -1 and 101 are
+invalid. Times are in seconds; 0 is before or after the eight days.
 
 - `batch_task`: `instance_num` pods each, which arrive at `start_time` and run until `end_time`. A task without an end,
   or with an end before its start, had not ended. The dependencies in task names are not modelled, because `start_time`

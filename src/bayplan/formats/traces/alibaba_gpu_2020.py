@@ -1,10 +1,8 @@
 """Alibaba cluster-trace-gpu-v2020 (PAI): 1,800 machines with 6,500 GPUs, two months of machine learning jobs.
 
 Source: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2020, README.md). The files have no header; their
-columns are in
-separate files. `plan_cpu` is in hundredths of a core, `plan_mem` in GiB, `plan_gpu` in hundredths of a GPU, all for one
-instance.
-Empty amounts are 0. Times are in seconds since an unpublished time.
+columns are in separate files. `plan_cpu` is in hundredths of a core, `plan_mem` in GiB, `plan_gpu` in hundredths of a
+GPU, all for one instance. Empty amounts are 0. Times are in seconds since an unpublished time.
 
 - `pai_task_table`: `inst_num` pods each, which arrive at `start_time`, when the task was launched, and run until
   `end_time`.
@@ -13,8 +11,7 @@ Empty amounts are 0. Times are in seconds since an unpublished time.
 - `pai_machine_spec`: nodes.
 
 GPUs are requested as in `openb`, so that the same plugins can share them. `gpu_type` of a task is the type that it got,
-not the
-type that it requested, so it becomes a label and not a constraint.
+not the type that it requested, so it becomes a label and not a constraint.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Azure traces for packing 2020: requests for virtual machines of one zone in 14 days, as an SQLite database.
 
 Source: https://github.com/Azure/AzurePublicDataset (AzureTracesForPacking2020.md; `packing_trace_zone_a_v1.sqlite`).
-Amounts are
-fractions of one machine, and depend on its kind (`machineId`, a hardware generation). One kind is read (`machine.type`,
-or the kind
-that most types of virtual machines fit on), and its size is `machine`. The trace does not contain the number of
-machines.
+Amounts are fractions of one machine, and depend on its kind (`machineId`, a hardware generation). One kind is read
+(`machine.type`, or the kind that most types of virtual machines fit on), and its size is `machine`. The trace does not
+contain the number of machines.
 
 - `vm`: a pod from `starttime` until `endtime` (in days; negative: before the trace; without an end it runs beyond the
   90 days). Priority 0 (high) becomes pod priority 1, and priority 1 (low, may be evicted) becomes 0.

@@ -1,12 +1,9 @@
 """Google's Borg traces of 2019 (clusterdata-2019): eight cells, a month of events about tasks, reservations and machines.
 
 Source: https://github.com/google/cluster-data (ClusterData2019.md, clusterdata_trace_format_v3.proto). Files are JSON
-lines as
-exported by BigQuery (``instance_events-000000000000.json.gz``; 64-bit numbers may be text), in any order. Amounts are
-fractions of
-the largest machine of all cells (`machine`). Times are in microseconds: the trace starts at 600 s, 0 is before it, and
-2**63 - 1
-after it.
+lines as exported by BigQuery (``instance_events-000000000000.json.gz``; 64-bit numbers may be text), in any order.
+Amounts are fractions of the largest machine of all cells (`machine`). Times are in microseconds: the trace starts at
+600 s, 0 is before it, and 2**63 - 1 after it.
 
 - `instance_events`, read twice: first to select the instances submitted in the window, then for all their events. A pod
   arrives at the first SUBMIT of an instance, with the request and priority of that event. It runs for the sum of the

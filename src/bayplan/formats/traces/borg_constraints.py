@@ -1,8 +1,7 @@
 """Convert constraints of Borg's tasks to node affinity, and the attributes of machines that they name to labels.
 
 Source: https://github.com/google/cluster-data, `MachineConstraint` and `MachineAttribute` of
-clusterdata_trace_format_v3.proto.
-Names and values are hashes; those that are not valid in labels are hashed again.
+clusterdata_trace_format_v3.proto. Names and values are hashes; those that are not valid in labels are hashed again.
 """
 
 from __future__ import annotations

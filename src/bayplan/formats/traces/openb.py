@@ -1,38 +1,28 @@
 """The Alibaba GPU cluster trace of 2023 ("OpenB"): node lists and task lists in CSV.
 
 Source: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023). Headers identify the files, so any mix of node
-lists and
-task lists can be read at once.
+lists and task lists can be read at once.
 
 **Nodes** are as in `openb_node_list_gpu_node.yaml` of the trace: labels for hostname, operating system and GPU model;
 `alibabacloud.com/gpu-count` GPUs and 1000 `alibabacloud.com/gpu-milli` for each GPU; room for 1001 pods. A node without
-GPUs has
-no GPU label and no GPU resources.
+GPUs has no GPU label and no GPU resources.
 
 **Tasks** become pods with one container. CPU and memory are those of the columns. A task with `num_gpu` g and
-`gpu_milli` m carries
-both as annotations, like the pods of the FGD artifact (`gpu-milli` m per GPU, `gpu-count` g), for plugins that assign
-individual
-GPUs. As kube-scheduler sees only extended resources, the pod also requests:
+`gpu_milli` m carries both as annotations, like the pods of the FGD artifact (`gpu-milli` m per GPU, `gpu-count` g), for
+plugins that assign individual GPUs. As kube-scheduler sees only extended resources, the pod also requests:
 
 - `gpu-milli`: g * m, its share of all GPUs of the node;
 - `gpu-count`: g, only if m is 1000, that is, for whole GPUs.
 
 A task that shares a GPU must not request a count: 1,213 nodes have 6,212 GPUs, and one small task would take a whole
-GPU, which is
-the opposite of sharing. Whole GPUs always have 1000 milli each, so the count never decides alone; it is only reported.
-The two
-sums don't show which GPU the shares are on: three tasks of 600 are placed on two GPUs of 1000 each. The default
-scheduler of a real
-cluster with these resources makes the same error.
+GPU, which is the opposite of sharing. Whole GPUs always have 1000 milli each, so the count never decides alone; it is
+only reported. The two sums don't show which GPU the shares are on: three tasks of 600 are placed on two GPUs of 1000
+each. The default scheduler of a real cluster with these resources makes the same error.
 
 `gpu_spec` (models joined by `|`) becomes required node affinity to the model label; `qos` becomes a label, and
-`pod_phase` an
-annotation. **Times** are in seconds. A task arrives at `creation_time` and runs for `deletion_time - scheduled_time`. A
-task that
-was never scheduled (no `scheduled_time`) is deleted at `deletion_time`. Tasks of lists without times (multigpu) arrive
-at 0 and
-run forever.
+`pod_phase` an annotation. **Times** are in seconds. A task arrives at `creation_time` and runs for `deletion_time -
+scheduled_time`. A task that was never scheduled (no `scheduled_time`) is deleted at `deletion_time`. Tasks of lists
+without times (multigpu) arrive at 0 and run forever.
 """
 
 from __future__ import annotations

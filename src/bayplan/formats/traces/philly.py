@@ -1,8 +1,8 @@
 """Philly: deep learning jobs on Microsoft's GPU clusters, August to December 2017.
 
 Source: https://github.com/msr-fiddle/philly-traces (README.md and its notebook). Jobs request only GPUs
-(`nvidia.com/gpu`): the
-trace has no CPU and memory requests. Times are local, without a time zone, and count from 2017-08-07 00:00:00.
+(`nvidia.com/gpu`): the trace has no CPU and memory requests. Times are local, without a time zone, and count from
+2017-08-07 00:00:00.
 
 - `cluster_job_log`: a JSON list of jobs, read job by job. A job that used several servers in its first attempt becomes
   a pod for each server, with the number of GPUs used there; these pods need not start together. They arrive at

@@ -121,8 +121,7 @@ def gpu_amounts(percent: float) -> tuple[Amounts, tuple[tuple[str, str], ...]]:
     """Return the requests and annotations for a percentage of a GPU: 50 is half a GPU, 800 is eight GPUs.
 
     As in `openb`, a share of a GPU requests only thousandths, and whole GPUs also a count. A percentage that is not a
-    whole number of
-    GPUs is divided evenly among its GPUs.
+    whole number of GPUs is divided evenly among its GPUs.
     """
     if percent <= 0:
         return (), ()

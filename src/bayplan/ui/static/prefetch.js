@@ -1,6 +1,6 @@
-// A classic script that runs before the modules are loaded and before anything is painted, so that no page flashes in
-// the wrong colours. While the modules load, it already requests what the page shows first (service.js uses the
-// responses). All later code can use the browser's storage without checking whether the browser blocks it.
+// A classic script that runs before the modules are loaded: it requests what the page shows first (service.js uses the
+// responses). It also runs before anything is painted, so that no page flashes in the wrong colours. All later code can
+// use the browser's storage without checking whether the browser blocks it.
 (function () {
   // The browser may block storage; then values last only until the page is closed.
   /** @type {("localStorage" | "sessionStorage")[]} */ (["localStorage", "sessionStorage"]).forEach(function (name) {
