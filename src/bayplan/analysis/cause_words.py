@@ -1,4 +1,4 @@
-"""Why filters exclude nodes, in words about the pod and the cluster."""
+"""Describe why filters exclude nodes, in terms of the pod and the cluster."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ADDED_AFFINITY = "addedAffinity"
 _VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
-"""Spreading leads if it rejects at least this fraction (one in N) of the nodes that the pod may use, such as one of three zones."""
+"""PodTopologySpread is the main cause if it rejects at least one in N of the usable nodes, such as one of three zones."""
 
 
 _NAMED_KINDS = {
@@ -53,11 +53,11 @@ _NAMED_KINDS = {
     "resourceclaim": "ResourceClaim",
     "deviceclass": "DeviceClass",
 }
-"""The kinds of the objects that scheduler messages call not found, by the first word."""
+"""Kinds of the objects in messages such as ``persistentvolumeclaim "x" not found``, by the first word of the message."""
 
 
 class Clause(NamedTuple):
-    """A cause in words.
+    """A cause as text, for the summary sentence.
 
     Attributes:
         text: the cause.
@@ -71,12 +71,12 @@ class Clause(NamedTuple):
 
 
 class BoundVolume(NamedTuple):
-    """A volume of the pod.
+    """A persistent volume to which a claim of the pod is bound.
 
     Attributes:
-        claim: the name of the claim that is bound to it.
-        where: its location, in words; "" if unknown.
-        nodes: the nodes that reach it, by name.
+        claim: the name of the claim.
+        where: the location of the volume, in words; "" if unknown.
+        nodes: the nodes that can reach the volume, by name.
     """
 
     claim: str
@@ -114,7 +114,7 @@ class CauseWords:
     # --- what leads ---------------------------------------------------------------------------------------------------
 
     def leading(self, everywhere: Sequence[str]) -> Clause:
-        """Return the clause that leads, given the filters that reject every node."""
+        """Return the main cause. `everywhere`: the filters that reject every node, the hardest to resolve first."""
         lead = everywhere[0] if everywhere else ""
         if not self._matrix.nodes and not lead:
             return Clause("the cluster has no nodes")
@@ -136,7 +136,7 @@ class CauseWords:
         )
 
     def of(self, plugin: str) -> str:
-        """Return the text about a filter that rejects every node."""
+        """Return why a filter rejects every node."""
         if plugin in self._matrix.whole:
             return self._whole(plugin)
         texts: dict[str, Callable[[], str]] = {
@@ -150,12 +150,12 @@ class CauseWords:
         return found or f"{plugin} rejects every node: {self._reasons(plugin, self._matrix.known)}"
 
     def also(self, texts: Sequence[str]) -> str:
-        """Return the texts after the first as an addition; "" if there are none."""
+        """Return the distinct texts after the first as ``also A and B``; "" if there are none."""
         others = [text for text in dict.fromkeys(texts[1:]) if text != texts[0]]
         return f"also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}" if others else ""
 
     def _whole(self, plugin: str) -> str:
-        """Return why a plugin rejects the pod on every node; None if it misses an object of an unread kind."""
+        """Return why a plugin rejects the pod on every node; unknown if its message names a missing object of an unread kind."""
         message = self._matrix.whole[plugin].message or f"{plugin} rejects it"
         kind = _NAMED_KINDS.get(message.removeprefix("waiting for ").split(" ", 1)[0], "")
         if kind in self._around.unread and "not found" in message:
@@ -168,7 +168,7 @@ class CauseWords:
     # --- the nodes that the pod may use -------------------------------------------------------------------------------
 
     def _of_usable(self) -> Clause:
-        """Return why the nodes reject the pod that only filters about their pods reject."""
+        """Return why the usable nodes (see `usable`) reject the pod."""
         matrix, rows = self._matrix, self.usable
         failing = {
             name: int((matrix.failing[number] & rows).sum())
@@ -200,9 +200,9 @@ class CauseWords:
         )
 
     def _others(self, rows: Bools) -> str:
-        """Return why the pod can't use all other nodes; each node is counted once, for the first filter that rejects it.
+        """Return why the pod can't use the other nodes; each node counts once, for the first filter that rejects it.
 
-        "" if the others are just those that it does not select.
+        "" if there are no other nodes, or if the pod does not select any of them.
         """
         rest = self._matrix.known & ~rows
         count = int(rest.sum())
@@ -213,7 +213,7 @@ class CauseWords:
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
-        """Return the shortage of the node with the smallest one, among nodes that only lack room; "" if there are none."""
+        """Return the smallest shortage of the given nodes that only NodeResourcesFit rejects; "" if there is none."""
         matrix = self._matrix
         if FIT not in matrix.filters or not self._requests:
             return ""
@@ -235,7 +235,7 @@ class CauseWords:
         return shortage(self._requests | {PODS: 1}, free)
 
     def _too_large(self, rows: Bools) -> str:
-        """Return the resources of which none of some nodes has enough, even if it were empty; "" if there are none."""
+        """Return which requests exceed the allocatable amount of each of the given nodes; "" if none does."""
         texts = []
         nodes = self._groups.at(rows)
         for resource, wanted in self._requests.items():
@@ -256,7 +256,7 @@ class CauseWords:
         return "; ".join(texts)
 
     def _reserved(self) -> str:
-        """Return the text about a device that only tainted nodes have; "" if the pod requests none."""
+        """Return that only nodes with untolerated taints offer a device that the pod requests; "" if this is not so."""
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
@@ -267,7 +267,7 @@ class CauseWords:
     # --- the nodes that the pod selects -------------------------------------------------------------------------------
 
     def _of_selected(self) -> Clause | None:
-        """Return why the nodes that the pod selects reject it; None if it selects all nodes, or none."""
+        """Return why the nodes that the pod selects reject it; None if it selects all nodes or none."""
         rows = self._groups.selected()
         if not rows.any() or rows.all():
             return None
@@ -287,7 +287,7 @@ class CauseWords:
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
     def _exclusions(self, rows: Bools, skip: str = "") -> dict[str, int]:
-        """Return why nodes reject the pod with the number of nodes: each node counts once, for its first filter."""
+        """Map each cause of exclusion to its number of nodes; a node counts once, for its first failing filter except `skip`."""
         matrix, counts = self._matrix, dict[str, int]()
         for row in np.flatnonzero(rows).tolist():
             for number, name in enumerate(matrix.filters):
@@ -315,7 +315,7 @@ class CauseWords:
         return " and ".join(reasons) or (status.message if status is not None else "") or plugin
 
     def _added(self) -> str:
-        """Return the affinity that the scheduler's configuration adds, in words."""
+        """Return the node affinity that the scheduler's configuration adds to all pods, in words."""
         added = self._around.added_affinity
         terms = " or ".join(term_text(each) for each in added.node_selector_terms) if added is not None else ""
         return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
@@ -324,7 +324,7 @@ class CauseWords:
         return reason_counts(self._exclusions(rows, skip))
 
     def _reasons(self, plugin: str, rows: Bools) -> str:
-        """Return the reasons of a filter on some nodes, each with its number of nodes."""
+        """Return the reasons with which a filter rejects the given nodes, as text with counts."""
         matrix = self._matrix
         number, seen = matrix.filters.index(plugin), dict[str, int]()
         for row in np.flatnonzero(matrix.failing[number] & rows).tolist():
@@ -364,7 +364,7 @@ class CauseWords:
         return f"every node has a taint that it does not tolerate: {reason_counts(found, 'taint ')}" if found else ""
 
     def _untolerated(self, rows: Bools) -> dict[str, int]:
-        """Return the sets of taints because of which nodes reject the pod, with the number of nodes of each."""
+        """Map each set of untolerated taints, as text, to its number of nodes, the most frequent first."""
         counts: dict[str, int] = {}
         for node in self._groups.at(rows):
             taints = [taint_text(taint) for taint in untolerated_taints(self._pod, node)]
@@ -376,7 +376,7 @@ class CauseWords:
     # --- other pods ---------------------------------------------------------------------------------------------------
 
     def _pod_affinity(self, rows: Bools) -> str:
-        """Return which rule of the pod rejects some nodes, if there is one rule and one reason; "" otherwise."""
+        """Describe the pod affinity or anti-affinity term that rejects the given nodes; "" unless there is one term and reason."""
         matrix, affinity = self._matrix, self._pod.spec.affinity
         reasons: set[str] = set()
         for row in np.flatnonzero(rows).tolist():
@@ -414,7 +414,7 @@ class CauseWords:
         return f"its anti-affinity {rule}, and {each} one"
 
     def _spread(self, rows: Bools) -> str:
-        """Return the text about the nodes that a spread constraint rejects, and why the others reject the pod; "" if unknown."""
+        """Describe the spread constraint that rejects the given nodes, and why those that it admits reject the pod; or ""."""
         matrix = self._matrix
         rejected = matrix.failing[matrix.filters.index(SPREAD)]
         found = spread_domains(self._pod, self._nodes, self._around.placed())
@@ -425,7 +425,7 @@ class CauseWords:
             np.array([node is not None and each.rejects(node) for node in by_row], dtype=np.bool_) for each in found
         ]
         if not bool((np.logical_or.reduce(computed) == rejected)[matrix.known].all()):
-            # The counts differ, for example because of a configuration that is not known.
+            # The record disagrees with the computed counts, for example because a configuration is unknown.
             return ""
         number = max(range(len(found)), key=lambda place: int((computed[place] & rows).sum()))
         return self._spread_over(found[number], ~computed[number] & matrix.known, rows)
@@ -436,7 +436,7 @@ class CauseWords:
             return f"{self._groups.none_of(rows, '', '')} has the label {key}, over which it is spread"
         counts = domains.text()
         counted = np.array([self._counts(domains, name) for name in self._matrix.nodes], dtype=np.bool_)
-        # Domains that are not counted have no node that the pod could use.
+        # The pod can use no node in a domain that is not counted.
         admitted = admitted & counted if bool((admitted & counted).any()) else admitted
         where = domains.admitting(self._groups.at(admitted))
         if not where:
@@ -458,7 +458,7 @@ class CauseWords:
         ]
 
     def _volume_nodes(self) -> Clause | None:
-        """Return why the nodes that can reach a volume of the pod reject it; None if all nodes can reach its volumes."""
+        """Return why the nodes that can reach a volume of the pod reject it; None if its volumes do not restrict the nodes."""
         for claim, where, near in self._bound:
             if not where or len(near) == len(self._nodes) or not near:
                 continue
@@ -470,7 +470,7 @@ class CauseWords:
         return None
 
     def _state(self, node: Node, rows: Bools) -> str:
-        """Return why a node does not accept the pod."""
+        """Return why a node rejects the pod: its condition if a taint shows one, else the causes of `_exclusions`."""
         ill = [taint.key for taint in untolerated_taints(self._pod, node) if taint.key.startswith(CONDITION)]
         if ill:
             return f"is {ill[0].removeprefix(CONDITION).replace('-', ' ')}"

@@ -27,7 +27,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 EXAMPLES = 3
 SHOWN_REASONS = 8
 MAX_JUDGED = 50
-"""Groups of equal waiting pods whose root causes are sought, the largest first: the report must not delay the scheduler."""
+"""Maximum number of groups of equal waiting pods to find root causes for, the largest first. More would delay the scheduler."""
 
 ALWAYS_SHOWN = ("cpu", "memory")
 NOT_TRIED = "not tried yet"
@@ -52,13 +52,13 @@ class ResourceUse:
 
 @dataclass(frozen=True)
 class ClusterFacts:
-    """The facts of the report.
+    """The contents of the report.
 
     Attributes:
         nodes, zones: the number of nodes and zones.
         placed, waiting, gated: the number of unfinished pods with each status.
         decisions: the number of cycles so far, by outcome.
-        reasons: why pods wait, with the pods' keys; the most frequent first.
+        reasons: pairs of a reason and the keys of the pods that wait for it, the most frequent reason first.
         resources: pods, the resources that any pod requests, and those in `ALWAYS_SHOWN`.
     """
 
@@ -103,7 +103,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
 
 
 def _reason(scheduler: Scheduler, pod: Pod, number: int, *, judges: bool) -> str:
-    """Return the root cause of a pod's last attempt; without a full record, the message of the attempt."""
+    """Return the root cause of a pod's last attempt, or the attempt's message without a full record or if `judges` is false."""
     record = scheduler.records[number]
     if not judges or record.frame < 0:
         return record.message or NOT_TRIED
@@ -136,7 +136,7 @@ def _use(resource: str, requested: Ints, allocatable: Ints, shut: Bools) -> Reso
 
 
 def render_cluster_report(facts: ClusterFacts) -> list[RenderableType]:
-    """Return the report, part by part, for `bayplan.analysis.report.print_parts`."""
+    """Render the report as a list of parts for `bayplan.analysis.report.print_parts`."""
     cause = next((CommonCause(text, len(keys)) for text, keys in facts.reasons if text != NOT_TRIED), None)
     pods = facts.placed + facts.waiting + facts.gated
     sentence = cluster_sentence(

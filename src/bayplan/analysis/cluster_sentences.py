@@ -31,15 +31,15 @@ def cluster_sentence(
     reasons: Sequence[ReasonCount],
     cause: CommonCause | None = None,
 ) -> str:
-    """Return a sentence about the problems of a cluster, or about their absence.
+    """Summarise a cluster in one sentence: how many pods are pending and why, or that all pods have their nodes.
 
     Args:
-        pods: the pods that are not finished.
+        pods: the number of unfinished pods.
         waiting: the number of waiting pods, except gated ones.
         gated: the number of gated pods.
-        nodes: the nodes in the cluster.
+        nodes: the number of nodes.
         reasons: the reasons why pods wait, starting with the most frequent main reason.
-        cause: the root cause of most pods; None to name the reasons in messages instead.
+        cause: the root cause of most waiting pods; None to use the first of `reasons` instead.
     """
     if not nodes and not pods:
         return "The cluster is empty: there are no nodes and no pods"
@@ -58,7 +58,7 @@ def cluster_sentence(
 
 
 def cause_text(cause: CommonCause, waiting: int) -> str:
-    """Return the root cause of most waiting pods, to follow their number."""
+    """Return the root cause of most waiting pods, as the continuation of a sentence that starts with their number."""
     if waiting == 1:
         return f": {cause.sentence}"
     if cause.pods == 1:
@@ -88,15 +88,15 @@ def node_sentence(
     free: Sequence[tuple[str, int, int]],
     named_by: int,
 ) -> str:
-    """Return the sentence about a node.
+    """Summarise a node in one sentence.
 
     Args:
         name: the node's name.
         ready, cordoned: the state of the node.
-        pods: the number of pods on it.
-        full_by: the resources of which it is full.
-        free: resources with their free and allocatable amounts, the tightest first.
-        named_by: the number of waiting pods that it rejected for a reason that more room would resolve.
+        pods: the number of pods on the node.
+        full_by: the resources of which nothing is free.
+        free: (resource, free amount, allocatable amount), the scarcest resource first.
+        named_by: the number of waiting pods that the node rejected for a reason that more room would resolve.
     """
     state = [] if ready else ["not ready"]
     state += ["cordoned"] if cordoned else []
@@ -114,12 +114,12 @@ def node_sentence(
 
 
 def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next_pod: str) -> str:
-    """Return a summary of the scheduling queue.
+    """Summarise the scheduling queue in one sentence.
 
     Args:
         counts: the number of pods by tier: active, backoff, unschedulable, gated.
-        next_retry_in_ns: when the next backoff ends; None if no pod is in backoff.
-        next_pod: the pod in question.
+        next_retry_in_ns: the time until the next backoff ends; None if no pod is in backoff.
+        next_pod: the pod whose backoff ends next; "" to leave it out.
     """
     pieces = []
     if counts.get("active"):
@@ -140,7 +140,7 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
 
 
 def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> str:
-    """Return the sentence about the source of the cluster's objects.
+    """Describe the source of the cluster's objects, and its progress, in one sentence.
 
     Args:
         name: the name of the source.
@@ -166,14 +166,14 @@ def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> st
 def comparison_sentence(
     *, a: str, b: str, pods: int, moved: int, only_a: int, only_b: int, nodes_a: int, nodes_b: int
 ) -> str:
-    """Return how two runs differ.
+    """Return how two runs differ, in one sentence.
 
     Args:
         a, b: the names of the runs.
-        pods: the pods that exist in both runs.
+        pods: the number of pods that exist in both runs.
         moved: the number of pods on different nodes.
         only_a, only_b: the number of pods that have a node in only one of the runs.
-        nodes_a, nodes_b: the number of nodes with pods.
+        nodes_a, nodes_b: the number of nodes with pods in each run.
     """
     differ = moved + only_a + only_b
     if not differ:

@@ -1,6 +1,6 @@
-"""One decision in full: rejected nodes by plugin, the best nodes by score and why one won; and one node through all plugins.
+"""The details of one decision: rejected nodes by plugin, the best nodes by score, and all results for one node.
 
-The numbers are those of the decision record: nothing is evaluated again.
+The numbers are those of the decision record; no plugin runs again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.sim.result import PodTimeline
 
 
 def ranked_rows(decision: Decision) -> list[int]:
-    """Return the scored rows, best first; ties are in order of name, with the chosen node first."""
+    """Return the scored rows by descending total. Equal totals are ordered by name, except that the chosen node comes first."""
     rows = np.flatnonzero(decision.total >= 0).tolist()
     chosen = decision.record.node
     return sorted(rows, key=lambda row: (-int(decision.total[row]), decision.names[row] != chosen, decision.names[row]))
@@ -142,10 +142,10 @@ def _advantages(decision: Decision, winner: int, other: int) -> list[Advantage]:
 def node_detail(
     source: RunSource, attempt: Attempt, decision: Decision, rows: Sequence[int], pod: PodTimeline, node: str
 ) -> NodeDetail:
-    """Return the plugin results for one node; the arguments are those of `attempt_detail`.
+    """Return the results of all plugins for one node. The other arguments are those of `attempt_detail`.
 
     Raises:
-        InputError: there was no such node.
+        InputError: no node of this name existed at the attempt.
     """
     if node not in decision.names:
         close = near_name(node, decision.names)
@@ -202,7 +202,7 @@ def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
 
 
 def _against(decision: Decision, rows: Sequence[int], row: int) -> list[Advantage]:
-    """Return how the chosen node beat this one; for the chosen node itself, how it beat the runner-up."""
+    """Return the chosen node's score advantages over this node; for the chosen node itself, over the runner-up."""
     winner = next((each for each in rows if decision.names[each] == decision.record.node), None)
     if winner is None or row not in rows:
         return []

@@ -13,7 +13,7 @@ from bayplan.engine.decision import Decision, Record
 
 
 def records_table(records: Iterable[Record]) -> pa.Table:
-    """Return a table with one row per cycle, columns as in ``decisions.parquet``; e.g. of `Records`, or of some of them."""
+    """Return a table with one row per record, and the columns of ``decisions.parquet``."""
     columns: list[list[object]] = [[] for _ in DECISIONS]
     for record in records:
         values = astuple(record)
@@ -26,12 +26,15 @@ def records_table(records: Iterable[Record]) -> pa.Table:
 
 
 def decision_table(decision: Decision) -> pa.Table:
-    """Return a table with one row per node: results and scores of every plugin in one cycle.
+    """Return a table with one row per node: the results and scores of every plugin in one cycle.
 
-    Columns: ``node``, ``feasible``, ``plugin`` and ``reason`` (the first to reject it, and why; null if none did), ``chosen``,
-    ``tied`` (in the tie set), ``total`` (null if infeasible or not scored), then per filter ``filter.NAME`` (whether it passes;
-    null on nodes that PreFilter excluded, and after a rejection by PreFilter), and per score plugin ``raw.NAME``,
-    ``normalized.NAME`` and ``weighted.NAME`` (null if infeasible).
+    Columns:
+
+    - ``node``, ``feasible``, ``chosen``, ``tied`` (whether the node is in the tie set)
+    - ``plugin`` and ``reason``: the first plugin that rejected the node, and its message; null if none did
+    - ``total``: null if the node is infeasible or was not scored
+    - ``filter.NAME`` for each filter: whether the node passes; null if no filter ran on the node
+    - ``raw.NAME``, ``normalized.NAME`` and ``weighted.NAME`` for each score plugin: null like ``total``
     """
     failures = [decision.first_failure(row) for row in range(len(decision.names))]
     ties = frozenset(decision.ties)

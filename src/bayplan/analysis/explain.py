@@ -1,4 +1,4 @@
-"""Explain one pod of a run: its node or why it waits, the outcome of every attempt, and the plugin results of one of them."""
+"""Explain one pod of a run: its node or why it waits, the outcome of every attempt, and the plugin results of one attempt."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def explain(
     Args:
         source: the run.
         lives: the timelines of one pod, see `bayplan.analysis.pod_lookup.find_pods`; the last one is explained.
-        attempt: the attempt to show in full; the last one if not given.
-        node: the node to follow through all plugins.
-        best: the number of nodes whose scores are compared.
+        attempt: the number of the attempt to show in full; by default the last one.
+        node: a node for which to show the results of all plugins; "" for none.
+        best: the maximum number of nodes whose scores are compared.
 
     Raises:
         InputError: the attempt or node does not exist.
@@ -92,7 +92,7 @@ def explain(
 
 
 def attempts_of(source: RunSource, pod: PodTimeline, lives: Sequence[PodTimeline]) -> list[Attempt]:
-    """Return the attempts of a pod during one timeline."""
+    """Return the attempts of one of the pods that had the same name: those before the next of them arrived."""
     later = [life.arrived_ns for life in lives if life.arrived_ns > pod.arrived_ns]
     end_ns = min(later, default=source.end_ns + 1)
     return [
@@ -120,7 +120,7 @@ def _attempt(number: int, record: Record, start_ns: int) -> Attempt:
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:
-    """Return the full record of a cycle; None if there is none, or if a server has already dropped it."""
+    """Return the full record of a cycle; None if there is none, or if a server has dropped it."""
     if source.records[number].frame < 0:
         return None
     try:

@@ -23,11 +23,11 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """One cycle of the pod.
+    """One attempt to schedule the pod.
 
     Attributes:
-        number: the number of the decision in the run.
-        attempt: the 1-based number of the pod's attempt.
+        number: the index of the decision in the run.
+        attempt: the 1-based number among the pod's attempts.
         time_ns: the time since the start of the run.
         outcome, node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in `Record`.
     """
@@ -49,14 +49,14 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     """Nodes that the same plugin rejected with the same message.
 
-    It was the first plugin to reject them. With alwaysCheckAllPredicates, every rejecting plugin counts, so a node may be in
-    several groups.
+    A node is in the group of the first plugin that rejected it. With alwaysCheckAllPredicates, it is in the groups of
+    all plugins that rejected it.
 
     Attributes:
-        plugin: the plugin that rejected them; "" for several PreFilter plugins together.
+        plugin: the plugin that rejected the nodes; "" if several PreFilter plugins did so together.
         code: Unschedulable, UnschedulableAndUnresolvable (preemption can't help) or Error.
-        reasons: the reasons in upstream's words.
-        nodes: the nodes, in row order.
+        reasons: the plugin's reasons, in upstream's words.
+        nodes: the names of the nodes, in row order.
     """
 
     plugin: str
@@ -79,9 +79,9 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
     """A feasible node with its scores.
 
     Attributes:
-        rank: 1 for the best; ties share a rank.
-        tied: whether it is in the tie set.
-        chosen: whether the pod was placed there.
+        rank: 1 for the best; nodes with equal totals share a rank.
+        tied: whether the node is in the tie set.
+        chosen: whether the pod was placed on the node.
     """
 
     node: str
@@ -93,7 +93,10 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advantage(msgspec.Struct, frozen=True, kw_only=True):
-    """A plugin's weighted points for the chosen node minus those for the runner-up; negative if it preferred the runner-up."""
+    """The weighted score by a plugin of the chosen node, minus that of the node it is compared with, usually the runner-up.
+
+    Negative if the plugin preferred the other node.
+    """
 
     plugin: str
     points: int
@@ -103,12 +106,12 @@ class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an HTTP extender in an attempt. Its rejections and scores are listed like a plugin's, under its name.
 
     Attributes:
-        extender: its URL prefix.
+        extender: the extender's URL prefix.
         asked, rejected: the number of nodes sent to its filter, and the number that it rejected.
         scored: whether it returned scores.
         filter_error: why its filter failed, or "".
         ignored: whether the attempt continued despite the failure.
-        prioritize_error: why it returned no scores, which never ends an attempt; or "".
+        prioritize_error: why it returned no scores, or ""; this never ends an attempt.
     """
 
     extender: str
@@ -121,7 +124,7 @@ class ExtenderReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Victim(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod to preempt; `started_ns` is since the start of the run, None if it has not started."""
+    """A pod to preempt. `started_ns` is the time since the start of the run; None if the pod has not started."""
 
     pod: str
     priority: int
@@ -133,11 +136,11 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         node: the node's name.
-        chosen: whether it was selected.
-        victims: the most important first.
+        chosen: whether the node was selected.
+        victims: the pods to preempt, the most important first.
         pdb_violations: the number of victims that a disruption budget protects.
         priority_sum: the sum of the victims' priorities.
-        lost_by: the criterion by which other candidates were better; "" for the best, of which one was drawn at random.
+        lost_by: the criterion in which the best candidates were better; "" for these, of which one was drawn at random.
     """
 
     node: str
@@ -149,12 +152,12 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many.
+    """Nodes on which a pod would not fit even without all pods of lower priority.
 
     Attributes:
         plugin, code, reasons: as in `Rejection`.
-        nodes: the names of the nodes.
-        count: number of nodes.
+        nodes: the names of the nodes; only some of them if there are many.
+        count: the number of nodes.
     """
 
     plugin: str
@@ -165,11 +168,11 @@ class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The course of a search for pods to preempt.
+    """The result of one search for pods to preempt.
 
     Attributes:
-        attempt: the attempt that the search belongs to.
-        chosen: the node, or "".
+        attempt: the number of the attempt that the search belongs to.
+        chosen: the node that was selected, or "".
         candidates: the nodes on which preemption could make room, the best first; truncated if there are many.
         candidate_count: the number of candidates.
         refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
@@ -195,17 +198,17 @@ class AttemptDetail(msgspec.Struct, frozen=True, kw_only=True):
         attempt: the attempt.
         nodes: the number of nodes in the cluster at that time.
         examined: the number of nodes that filters ran on.
-        feasible: the number of nodes that passed.
+        feasible: the number of nodes that passed all filters.
         ended_early: whether the search ended before all nodes were evaluated (percentageOfNodesToScore).
         tried_alone: the nominated node, if it was the only node tried; else "".
-        rejections: the other nodes, the largest group first.
+        rejections: the nodes that did not pass, grouped by plugin and message, the largest group first.
         rejected_by_pre_filter: whether PreFilter ended the attempt.
         scored: whether nodes were scored; a single feasible node is not.
-        best: the best nodes.
+        best: the best nodes, with their scores.
         tie_set: the names of the nodes that share the best score.
         runner_up: the best node outside the tie set, or "".
-        margin: the number of points by which it was beaten.
-        advantages: the plugins' contributions to the margin, the largest first; plugins without one are left out.
+        margin: the total of the chosen node minus that of the runner-up.
+        advantages: the plugins' contributions to the margin, the largest first; plugins that contribute 0 are left out.
         remedies: the changes that would get the pod placed, if requested.
         extenders: the results of HTTP extenders, in the order of their calls.
     """
@@ -241,14 +244,15 @@ class PluginVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeDetail(msgspec.Struct, frozen=True, kw_only=True):
-    """One node in one attempt, through all plugins.
+    """The results of all plugins for one node in one attempt.
 
     Attributes:
         node: the node's name.
         fate: the outcome for this node, in one sentence.
-        verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the node.
-        score: its scores, if it was feasible and nodes were scored.
-        advantages: the scores by which the chosen node was better; for the chosen node, better than the runner-up.
+        verdicts: the results of all filters, including those after the first rejection; empty if PreFilter excluded the
+            node.
+        score: the node's scores, if it was feasible and nodes were scored.
+        advantages: the chosen node's score advantages over this node; for the chosen node, over the runner-up.
         free: free amounts of the requested resources just before the attempt.
         requested: the pod's requests.
     """
@@ -278,21 +282,21 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         verdict: the pod's node or why it waits, in one sentence.
-        message: the scheduler's message about a waiting pod in upstream's words, except that an invalid score has its
-            node; otherwise "".
-        reported_at: when that message was written to the pod's condition PodScheduled, in RFC 3339; "" if it is of an attempt of
-            this run.
-        message_now: the message of the attempt of this explanation, if it differs from the reported one; otherwise "".
+        message: the scheduler's message about a waiting pod in upstream's words, except that a message about an invalid
+            score also names the node; "" if the pod does not wait.
+        reported_at: the time at which `message` was written to the condition PodScheduled, in RFC 3339; "" if the
+            message comes from an attempt of this run.
+        message_now: the message of the explained attempt, if it differs from the reported one; else "".
         pod, workload, priority, scheduler_name, fate, node, imported: as in `PodTimeline`.
-        arrived_ns, bound_ns, ended_ns: the times of its life.
+        arrived_ns, bound_ns, ended_ns: the times at which the pod arrived, was bound, and ended; None if it was not.
         attempts: all attempts, in order.
         detail: the requested attempt in full; None without attempts or without a full record.
         node_detail: the results for one node in this attempt, if requested.
         preemption: the search for victims in that attempt, or else in the last attempt before it that found some.
-        events: Kubernetes events.
-        notes: the missing parts of the explanation, and how to get them.
-        assumptions: the assumptions that the explanation makes.
-        age_ns: age of the pod if the present state of a cluster is explained; None for a run.
+        events: the Kubernetes events about the pod.
+        notes: what is missing from the explanation, and how to get it.
+        assumptions: what the explanation assumes, in sentences.
+        age_ns: the age of the pod if the present state of a cluster is explained; None for a run.
     """
 
     verdict: str

@@ -36,11 +36,11 @@ MAX_HEADING_LENGTH = 24
 
 
 def render_explanation(found: Explanation, *, width: int, all_nodes: bool = False) -> list[RenderableType]:
-    """Return an explanation, part by part.
+    """Render an explanation as a list of parts.
 
     Args:
         found: the explanation.
-        width: the width of the terminal in columns; the table of scores has as many nodes as fit.
+        width: the width of the terminal in columns; limits the number of nodes in the table of scores.
         all_nodes: whether to name every node instead of only some.
     """
     parts: list[RenderableType] = [
@@ -69,7 +69,11 @@ def render_explanation(found: Explanation, *, width: int, all_nodes: bool = Fals
 
 
 def _messages(found: Explanation) -> list[str]:
-    """Return the scheduler's message. A recorded message has its scheduler and time, and Bayplan's message if that differs."""
+    """Return the scheduler's message as lines.
+
+    If the message was reported earlier, add its scheduler and time, and the message of Bayplan's attempt if that
+    differs.
+    """
     if not found.reported_at:
         return [found.message] if found.message and found.message not in found.verdict else []
     lines = [f"{found.scheduler_name} reported at {found.reported_at}: {found.message}"]
@@ -96,7 +100,7 @@ def _life(found: Explanation) -> str:
 
 
 def _attempt_count(attempts: Sequence[Attempt]) -> str:
-    """Return the number of attempts; timed retries that could not differ are only counted."""
+    """Return the number of attempts as text, and the number of identical retries that have no records."""
     left_out = attempts[-1].attempt - len(attempts)
     text = format_count(len(attempts), "attempt")
     return f"{text}, and {left_out:,} identical retries" if left_out > 0 else text
@@ -152,7 +156,11 @@ def _events(events: Sequence[EventLine]) -> Table:
 def _detail(
     detail: AttemptDetail, width: int, *, all_nodes: bool, quiet: bool, is_present: bool
 ) -> list[RenderableType]:
-    """Return the parts of an attempt; `quiet`: leave out those about other nodes; `is_present`: it was made for the answer."""
+    """Render one attempt.
+
+    `quiet`: leave out the parts about other nodes. `is_present`: the attempt was made for this explanation, in a copy
+    of the cluster.
+    """
     attempt = detail.attempt
     at = format_duration(attempt.time_ns)
     heading = "Scheduled now, in a copy of the cluster" if is_present else f"Attempt {attempt.attempt:,}, at {at}"
@@ -204,7 +212,7 @@ def _rejections(rejections: Sequence[Rejection], all_nodes: bool) -> Table:
 
 
 def _extender(report: ExtenderReport) -> str:
-    """Return the result of an extender; its rejections and scores are listed with the plugins."""
+    """Describe the result of an extender. Its rejections and scores are listed with those of the plugins."""
     did = []
     if report.filter_error:
         end = "which is ignored" if report.ignored else "which ended the attempt"
@@ -241,7 +249,7 @@ def _ranking(best: Sequence[NodeScore]) -> Table:
 
 
 def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
-    """Return the number of nodes that fit into the table of scores, at least 1."""
+    """Return how many of the best nodes fit into the table of scores, at least 1."""
     left = width - 4 - max(len(_scorer(score)) for score in best[0].scores) if best[0].scores else width
     for number, each in enumerate(best):
         left -= 2 + max(min(len(each.node), MAX_HEADING_LENGTH), *(len(_score(score)) for score in each.scores), 0)
@@ -251,7 +259,7 @@ def _columns_that_fit(best: Sequence[NodeScore], width: int) -> int:
 
 
 def _scores(best: Sequence[NodeScore]) -> Table:
-    """Return a table of plugins by nodes: raw, normalised and weighted score; one number if all three are equal."""
+    """Return a table of plugins by nodes: raw, normalised and weighted scores, or one number if all three are equal."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     table.add_column("raw>normalised>weighted", no_wrap=True)
     for each in best:

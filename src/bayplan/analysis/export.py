@@ -1,6 +1,6 @@
 """Write a result directory: all decisions of a run as Parquet and JSON. `result_layout` describes the files.
 
-Real time is not included, so that two runs can be compared file by file; the report on the terminal shows it.
+Wall-clock times are not written, so that the files of two runs can be compared; the report on the terminal shows them.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ PINNED = (
 """Filters on properties of the node, the hardest to resolve first. They reject the node regardless of its pods."""
 
 LOAD = ("InterPodAffinity", "NodePorts", "NodeVolumeLimits", "VolumeRestrictions", "PodTopologySpread", FIT)
-"""Filters on the existing pods: a node that fails only these could accept the pod if pods left."""
+"""Filters that depend on existing pods. A node that only these reject could accept the pod if pods left."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class FilterMatrix:
 
     Attributes:
         nodes: the names of the nodes, one per row.
-        filters: the names of filters; first the plugins whose PreFilter rejected the pod as a whole.
-        failing: bool[filters, nodes], the filters that reject each node.
+        filters: the names of the filters, after those of the plugins whose PreFilter rejected the pod as a whole.
+        failing: bool[filters, nodes], whether the filter rejects the node.
         known: bool[nodes], the nodes on which filters ran.
         whole: the status with which PreFilter or PreEnqueue rejected the pod as a whole, by plugin.
         decision: the decision with the reasons; None if the pod was rejected as a whole.
@@ -53,7 +53,7 @@ class FilterMatrix:
     decision: Decision | None
 
     def status(self, plugin: str, row: int) -> Status | None:
-        """Return why a filter rejects a node; None if it does not."""
+        """Return the status with which a filter rejects a node; None if it does not."""
         if plugin in self.whole:
             return self.whole[plugin]
         decision, number = self.decision, self.filters.index(plugin) - len(self.whole)
@@ -65,7 +65,7 @@ class FilterMatrix:
         return decision.statuses[number, code] if code else decision.absent
 
     def was_asked(self, plugin: str, row: int) -> bool:
-        """Return whether a filter was run on a node: extenders are called only for nodes that pass all plugins."""
+        """Return whether a filter ran on a node. Extenders are called only for nodes that pass all plugins."""
         number = self.filters.index(plugin) - len(self.whole)
         if self.decision is None or not 0 <= number < len(self.decision.filters):
             return True
@@ -84,7 +84,7 @@ class FilterMatrix:
 
     @property
     def sole(self) -> dict[str, int]:
-        """Return, by filter, the number of nodes that it alone rejects: without the filter, they would fit.
+        """Return, by filter, the number of nodes that no other filter rejects.
 
         Empty if the only known result is the rejection of the pod as a whole.
         """
@@ -96,13 +96,13 @@ class FilterMatrix:
 
     @property
     def pinned_failures(self) -> Ints:
-        """Return int64[nodes], the number of filters on node properties that reject each node."""
+        """Return int64[nodes], the number of filters outside `LOAD` that reject each node."""
         about_node = [number for number, name in enumerate(self.filters) if name not in LOAD]
         found: Ints = self.failing[about_node].sum(axis=0, dtype=np.int64)
         return found
 
     def reasons(self, plugin: str) -> dict[str, int]:
-        """Return the reasons of a filter with the number of nodes of each, the most frequent first."""
+        """Map each reason of a filter to its number of nodes, the most frequent first."""
         if plugin in self.whole:
             return {self.whole[plugin].message: len(self.nodes)}
         number, counts = self.filters.index(plugin), dict[str, int]()
@@ -125,7 +125,7 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
 
     Args:
         decision: the decision, with a full record.
-        whole: the plugins that rejected the pod as a whole, and were disabled for this decision.
+        whole: the statuses of the plugins that rejected the pod as a whole, and were disabled for this decision.
     """
     rejected = dict(whole or {})
     count = len(decision.names)

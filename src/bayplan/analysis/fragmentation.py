@@ -16,8 +16,8 @@ nodes are evaluated as a whole, not GPU by GPU, and pods that don't request a re
 all GPUs as fragments for them.
 
 The workload consists of the `COMMON_SHAPES` commonest shapes of all pods of the run, except those of DaemonSets (each of which
-fits only one node). A shape with waiting pods fits nowhere by definition; for these the report shows how much of the requested
-resources is idle on the nodes that lack only room, and the most on one of them.
+fits only one node). A shape with waiting pods fits nowhere by definition; for such shapes the report shows how much
+of the requested resources is idle on the nodes that lack only room, and the most on one of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COMMON_SHAPES = 20
 """Number of the most common shapes that represent the workload."""
 
 FIT = "NodeResourcesFit"
-"""The plugin that checks for room."""
+"""The plugin that compares requests with free amounts."""
 
 WAITING_SHAPES = 10
 """Maximum number of shapes of waiting pods in the report."""
@@ -55,9 +55,9 @@ class PodShape(msgspec.Struct, kw_only=True):
 
     Attributes:
         pod: the first pod of this shape, without its node.
-        example: the key of the first that waits, or else of the first.
-        pods: the number of such pods in the run.
-        waiting: the number of those without a node at the end.
+        example: the key of the first waiting pod, or of the first pod if none waits.
+        pods: the number of pods of this shape in the run.
+        waiting: the number of these pods that have no node at the end.
     """
 
     pod: Pod
@@ -70,13 +70,13 @@ class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
     """Node counts and idle amounts for one more pod of a shape.
 
     Attributes:
-        example: a pod of this shape.
-        pods, waiting: number of pods, and of waiting pods.
-        requests: amounts in units of the state.
-        allowed: nodes that pass all filters except NodeResourcesFit.
-        fits: the nodes among them on which one more pod would fit.
-        idle: idle amount on the allowed nodes, by requested resource.
-        idle_on_one: the largest idle amount on one of them.
+        example: the key of a pod of this shape.
+        pods, waiting: the number of pods, and of waiting pods.
+        requests: the requested amounts, in units of the state.
+        allowed: the number of nodes that pass all filters, NodeResourcesFit not counted.
+        fits: the number of nodes that pass all filters.
+        idle: the idle amount on the `allowed` nodes, by requested resource.
+        idle_on_one: the largest idle amount on one of them, by requested resource.
     """
 
     example: str
@@ -90,17 +90,17 @@ class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
-    """The fragmentation of one resource; amounts in units of the state.
+    """The fragmentation of one resource; amounts are in units of the state.
 
     Attributes:
         resource: the resource's name.
-        idle: idle amount on all nodes.
-        stranded: the mean share of the idle amount that a pod drawn from the workload can't use.
+        idle: the idle amount on all nodes.
+        stranded: the part of `idle` that a pod drawn from the workload can't use, on average.
         share: `stranded` divided by `idle`.
-        unusable: idle amount on nodes where no shape of the workload that requests the resource fits.
+        unusable: the idle amount on nodes where no shape of the workload that requests the resource fits.
         unusable_share: `unusable` divided by `idle`.
-        shapes: the shapes of the workload that request the resource.
-        pods: their pods.
+        shapes: the number of shapes of the workload that request the resource.
+        pods: the number of pods of these shapes.
     """
 
     resource: str
@@ -118,10 +118,10 @@ class FragmentationFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         resources: every resource that the workload requests, in the order of the state.
-        waiting: the commonest shapes of waiting pods.
-        shapes: number of shapes in all.
-        common_pods: pods of the shapes that represent the workload.
-        pods: pods of all shapes.
+        waiting: the most common shapes of waiting pods.
+        shapes: the number of shapes of the run.
+        common_pods: the number of pods whose shape is among those that represent the workload.
+        pods: the number of pods of all shapes.
     """
 
     resources: list[ResourceFragmentation] = []
@@ -150,7 +150,7 @@ def fragmentation(pods: Iterable[PodTimeline], scheduler: Scheduler) -> Fragment
 
 
 def commonest(shapes: Iterable[PodShape]) -> list[PodShape]:
-    """Return the shapes that represent the workload."""
+    """Return the `COMMON_SHAPES` most common shapes, which represent the workload."""
     return sorted(shapes, key=lambda shape: -shape.pods)[:COMMON_SHAPES]
 
 
@@ -173,7 +173,7 @@ def shapes_fragmentation(common: Sequence[PodShape], scheduler: Scheduler) -> li
 
 
 def shapes_of_pods(pods: Iterable[Pod]) -> list[PodShape]:
-    """Return the shapes that represent the workload, computed from all pods except those of DaemonSets.
+    """Return the shapes that represent the workload, computed from all unfinished pods except those of DaemonSets.
 
     Pods of one controller in one namespace are assumed to have the same shape.
     """
@@ -203,8 +203,8 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
     """Return the shapes of pods in order of appearance, leaving out pods of DaemonSets and of unknown schedulers."""
     encode = msgspec.msgpack.Encoder().encode
     shapes: dict[bytes, PodShape] = {}
-    # Pods of one template share their requests: their shape is found by identity before anything is encoded. All objects
-    # identified here live as long as the pods do.
+    # Pods of one template share these objects, so look up shapes by identity, and encode only unknown ones. The ids
+    # stay valid, because the objects live as long as the pods.
     known: dict[tuple[object, ...], PodShape] = {}
     for timeline in pods:
         pod = timeline.pod
@@ -228,7 +228,7 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
             known[identity] = shape
         shape.pods += 1
         if timeline.fate in WAITING:
-            # The report names the example as a pod that waits.
+            # The report presents the example as a waiting pod.
             shape.example = shape.example if shape.waiting else timeline.key
             shape.waiting += 1
     return list(shapes.values())
@@ -237,7 +237,7 @@ def pod_shapes(pods: Iterable[PodTimeline], scheduler: Scheduler) -> list[PodSha
 def rows_that_fit(pod: Pod, scheduler: Scheduler) -> tuple[Bools, Bools]:
     """Return two bool[rows]: the nodes that pass all filters of the pod's profile, and those that pass all but NodeResourcesFit.
 
-    Nominations are ignored.
+    Nominated pods are ignored.
     """
     state = scheduler.state
     count = state.nodes.count

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[str, Amounts]:
-    """Return by node and resource the amount that was allocatable and not requested just before a decision.
+    """Return the amounts that were allocatable and not requested just before a decision, by node and resource.
 
-    Nodes deleted since then are left out, as their capacity is unknown. ``pods`` is the number of pods that could still be
-    added. Pods held by a Permit plugin at that time are not counted.
+    Nodes deleted since then are left out, as their capacity is unknown. ``pods`` is the number of pods that could still
+    be added. Pods held by a Permit plugin at that time are not counted.
 
     Args:
         source: the run.
         number: the number of the decision.
-        nodes: the nodes to report.
+        nodes: the names of the nodes.
     """
     free = {
         name: node_amounts(node.status.allocatable) for name in nodes if (node := source.nodes.get(name)) is not None
@@ -36,7 +36,7 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
 
 
 def requested_by_time_lines(source: RunSource, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
-    """Return the amounts requested on nodes just before a decision, from all timelines; ``pods`` is the number of pods."""
+    """Return the amounts requested just before a decision, by node and resource; ``pods`` is the number of pods."""
     found: dict[str, Amounts] = {}
     for pod in pods_there(source, number):
         if pod.node not in nodes:
@@ -64,7 +64,7 @@ def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
     for earlier in range(number - 1, -1, -1):
         try:
             record = records[earlier]
-        except LookupError:  # A server keeps a limited number.
+        except LookupError:  # A server drops old records.
             break
         if record.time_ns != time_ns:
             break
@@ -74,7 +74,7 @@ def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
 
 
 def was_there(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
-    """Return whether a pod occupied its node just before a decision at that time."""
+    """Return whether a pod occupied its node just before a decision at this time. `at_once`: see `bound_at_once`."""
     if pod.bound_ns is None or pod.bound_ns > time_ns:
         return False
     if pod.ended_ns is not None and pod.ended_ns <= time_ns:

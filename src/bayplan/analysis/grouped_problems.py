@@ -1,4 +1,4 @@
-"""Problems that repeat, one line each: the problem, its count, and the first places."""
+"""Group repeated problems: one line with the problem, its count, and the first places."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class ProblemGroups:
         """Add a problem.
 
         Args:
-            key: equal for problems of one group.
-            alone: the line if the group has no other problem.
-            together: the line of a group of several; their number and places are appended.
+            key: equal for all problems of a group.
+            alone: the line to print if the group has only this problem.
+            together: the line to print if the group has several problems; their number and places are appended.
             place: the location of the problem.
         """
         self._groups.setdefault(key, (alone, together, []))[2].append(place)
@@ -43,7 +43,8 @@ def group_warnings(warnings: Iterable[tuple[str, str, str, str]]) -> ProblemGrou
     """Group warnings about input.
 
     Args:
-        warnings: place, object with the path of a field, problem and suggestion, as in `bayplan.formats.manifest.LoadWarning`.
+        warnings: tuples of place, object and field path, problem, and suggestion, as in
+            `bayplan.formats.manifest.LoadWarning`.
     """
     groups = ProblemGroups()
     for where, what, problem, hint in warnings:
@@ -55,10 +56,10 @@ def group_warnings(warnings: Iterable[tuple[str, str, str, str]]) -> ProblemGrou
 
 
 def group_messages(messages: Iterable[tuple[str, str, str]]) -> ProblemGroups:
-    """Group messages about objects that differ only in the name of the object.
+    """Group messages that differ only in the name of the object.
 
     Args:
-        messages: object, its name, message.
+        messages: tuples of the object, its name, and the message.
     """
     groups = ProblemGroups()
     for place, name, message in messages:

@@ -23,21 +23,21 @@ TOO_MANY_PODS = "Too many pods"
 
 
 class Nearness:
-    """The nodes of one decision.
+    """Measures how near each node of a decision is to accepting the pod.
 
     Args:
         source: the run.
         number: the number of the decision in the run.
-        decision: its full record.
+        decision: the full record of the decision.
         pod: the pod that was tried.
 
     Attributes:
         matrix: the results of all filters.
         failing: int64[rows], the number of filters that reject the node; 0 if no filter ran on it.
-        pinned: int64[rows], the number of these that would reject the pod even on an empty node: because of the node's
-            properties, or because it has no device of a kind that the pod requests.
+        pinned: int64[rows], how many of these filters would reject the pod even if the node were empty: because of the
+            node's properties, or because it lacks a kind of device that the pod requests.
         short: int64[rows], missing room, in thousandths of the pod's requests, summed over resources.
-        unseen: bool[rows], nodes on which no filter ran, because enough others fit.
+        unseen: bool[rows], nodes on which no filter ran because enough other nodes fit.
     """
 
     def __init__(self, source: RunSource, number: int, decision: Decision, pod: PodTimeline) -> None:
@@ -49,7 +49,7 @@ class Nearness:
         self.matrix: FilterMatrix = filter_matrix(decision)
         rejected: Bools = self.matrix.failing & self.matrix.known
         if decision.pre_filter is not None:
-            # No filter ran, so no node is nearer than another.
+            # No filter ran, so no node is nearer than any other.
             rejected = np.zeros_like(rejected)
         self.failing: Ints = rejected.sum(axis=0, dtype=np.int64)
         self.pinned: Ints = np.where(self.failing > 0, self.matrix.pinned_failures, 0)
@@ -73,15 +73,16 @@ class Nearness:
                 self.pinned[row] += 1
 
     def order(self) -> Index:
-        """Return all rows: first nodes that fit by total (among ties, the chosen node first), then all others, the nearest first.
+        """Return all rows: feasible nodes by total, then all other nodes, the nearest first.
 
-        Equally near nodes are ordered by name; nodes that were not evaluated come last.
+        The chosen node precedes feasible nodes with the same total. Equally near nodes are ordered by name. Nodes that
+        were not evaluated come last.
         """
         decision = self._decision
         names = np.array(decision.names, dtype=object)
         by_name = np.argsort(names, kind="stable") if len(names) else np.zeros(0, dtype=np.intp)
         others = np.array([name != decision.record.node for name in decision.names], dtype=np.int64)
-        # Nodes that PreFilter excluded have no failing filter, but are no nearer for that.
+        # Stored records have no failing filter for nodes that PreFilter excluded; this does not make them near.
         unknown = ~decision.feasible & (self.failing == 0)
         keys = (
             self.short,
@@ -103,7 +104,7 @@ class Nearness:
         return int(found[0]) if len(found) else None
 
     def gap(self, row: int) -> str:
-        """Return the shortage of a node, or why it was rejected: ``lacks 0.8 cpu (requests 4, 3.2 free)``."""
+        """Return what a node lacks (``lacks 0.8 cpu (requests 4, 3.2 free)``) or else why it was rejected; "" if feasible."""
         decision = self._decision
         if self.unseen[row]:
             return "not looked at: enough other nodes fit"
@@ -116,7 +117,7 @@ class Nearness:
         return ", ".join(self._short_of(reason, free) for reason in status.reasons) or status.message
 
     def _short_of(self, reason: str, free: Amounts) -> str:
-        """Return a reason of NodeResourcesFit with its amounts, if they agree with the record."""
+        """Return a reason of NodeResourcesFit with its amounts, or alone if the amounts contradict the record."""
         resource = PODS if reason == TOO_MANY_PODS else reason.removeprefix(INSUFFICIENT)
         wanted, left = self._requests.get(resource, 0), free.get(resource, 0)
         if wanted <= left or resource == PODS:

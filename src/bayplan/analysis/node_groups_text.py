@@ -15,7 +15,7 @@ from bayplan.objects.selectors import NodeTerm, compile_node_term, compile_requi
 from bayplan.state.arrays import Bools
 
 SELECTION = "node selector or affinity"
-"""Why the pod's rules exclude a node if there is no short rule that does so by itself."""
+"""The text for a node that the pod's rules exclude, if no short rule does so by itself."""
 
 _MAX_SELECTION = 80
 """Maximum length of a selector in the name of a group of nodes."""
@@ -36,12 +36,12 @@ class NodeGroups:
         self._by_name = nodes
 
     def at(self, rows: Bools) -> list[Node]:
-        """Return some nodes."""
+        """Return the nodes of these rows."""
         names = (self._matrix.nodes[row] for row in np.flatnonzero(rows).tolist())
         return [self._by_name[name] for name in names if name in self._by_name]
 
     def suffix(self, rows: Bools) -> str:
-        """Return a text that distinguishes some nodes from all others; "" for all nodes."""
+        """Return a phrase that distinguishes the nodes of these rows from all others; "" for all nodes."""
         if rows.all():
             return ""
         selection = self.selection
@@ -51,7 +51,7 @@ class NodeGroups:
 
     @property
     def selection(self) -> str:
-        """Return the nodes that the pod selects, in words: ``with pool=gpu (nodeSelector)``; "" if it selects none."""
+        """Return the nodes that the pod selects, in words: ``with pool=gpu (nodeSelector)``; "" if it has no rules about nodes."""
         wanted = ", ".join(f"{key}={value}" for key, value in (self._pod.spec.node_selector or {}).items())
         terms = " or ".join(term_text(term) for term in self.terms())
         if wanted and not terms:
@@ -65,12 +65,12 @@ class NodeGroups:
         return text if len(text) <= _MAX_SELECTION else "that match its node selector and affinity"
 
     def only(self, rows: Bools) -> str:
-        """Return the only one of some nodes: ``the only node that it may use, n1``."""
+        """Return the name of the only node of these rows: ``the only node that it may use, n1``."""
         name = self._matrix.nodes[int(np.flatnonzero(rows)[0])]
         return f"the only node{self.suffix(rows)}, {name}"
 
     def none_of(self, rows: Bools, verb: str, rest: str) -> str:
-        """Return that none of some nodes does something: ``none of 3 nodes has room``."""
+        """Return that no node of these rows does something: ``none of 3 nodes has room``. Without a verb, only ``none of ...``."""
         count, suffix = int(rows.sum()), self.suffix(rows)
         if not verb:
             return f"none of the {count:,} nodes{suffix}" if suffix and count > 1 else "no node"
@@ -80,7 +80,7 @@ class NodeGroups:
         return f"none of {f'the {count:,} nodes{suffix}' if suffix else f'{count:,} nodes'} {verb} {rest}"
 
     def every(self, rows: Bools) -> str:
-        """Return all of some nodes: ``all 3 nodes with pool=gpu (nodeSelector)``."""
+        """Return a name for all nodes of these rows: ``all 3 nodes with pool=gpu (nodeSelector)``."""
         count = int(rows.sum())
         if count == 1:
             return f"{self.only(rows)},"
@@ -102,7 +102,7 @@ class NodeGroups:
         return required.node_selector_terms if required is not None else ()
 
     def rule_against(self, node: Node | None) -> str:
-        """Return the first rule of the pod that excludes a node by itself; `SELECTION` if none does, or the node is gone."""
+        """Return the first rule of the pod that excludes a node by itself; `SELECTION` if no rule does, or the node is unknown."""
         excluding = (text for text, alternatives in self._rules if node is not None and not _meets(node, alternatives))
         return next(excluding, SELECTION)
 
@@ -110,7 +110,8 @@ class NodeGroups:
     def _rules(self) -> list[tuple[str, Sequence[NodeTerm]]]:
         """The pod's short rules about nodes, each with alternatives of which a node must meet one.
 
-        A rule is a label of the node selector, or a requirement of the only term of the node affinity, or all its terms.
+        A rule is a label of the node selector, or a requirement of the node affinity if that has one term, else all its
+        terms.
         """
         selector, terms = self._pod.spec.node_selector or {}, self.terms()
         rules = [(f"{key}={value}", [_compiled(_label_term(key, value))]) for key, value in selector.items()]
@@ -122,7 +123,7 @@ class NodeGroups:
         return [each for each in found if len(each[0]) <= _MAX_SELECTION]
 
     def unmet(self, term: NodeSelectorTerm) -> str:
-        """Return the requirements of a term that no node meets by itself; "" if each is met by any node."""
+        """Return the requirements of a term that no node meets, joined by "and"; "" if some node meets each of them."""
         rules = [(term_text(each), [_compiled(each)]) for each in _requirements(term)]
         nodes = self._by_name.values()
         return " and ".join(text for text, rule in rules if not any(_meets(node, rule) for node in nodes))
@@ -141,7 +142,7 @@ def _label_term(key: str, value: str) -> NodeSelectorTerm:
 
 
 def _requirements(term: NodeSelectorTerm) -> list[NodeSelectorTerm]:
-    """Return each requirement of a term as a term of its own."""
+    """Split a term into terms of one requirement each."""
     return [
         *(NodeSelectorTerm(match_expressions=(each,)) for each in term.match_expressions),
         *(NodeSelectorTerm(match_fields=(each,)) for each in term.match_fields),

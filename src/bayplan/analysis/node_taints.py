@@ -16,7 +16,7 @@ CONDITION = "node.kubernetes.io/"
 
 
 def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
-    """Return the taints of a node because of which it rejects a pod."""
+    """Return the taints for which a node rejects a pod: NoSchedule and NoExecute taints that the pod does not tolerate."""
     return [
         taint
         for taint in node.spec.taints
@@ -26,10 +26,10 @@ def untolerated_taints(pod: Pod, node: Node) -> list[Taint]:
 
 
 def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict[str, list[Taint]]:
-    """Return for each device that a pod requests the taints that it does not tolerate and that reserve the device's nodes.
+    """Map each device that a pod requests to the untolerated taints that reserve the device's nodes.
 
-    A taint reserves them if all nodes that offer enough of the device have it, and no other node does. Taints of a
-    condition of the node are left out.
+    A taint reserves a device if all nodes that offer enough of the device have the taint, and no other node does.
+    Taints for node conditions are left out.
     """
     known, found = list(nodes), dict[str, list[Taint]]()
     for resource, wanted in requests.items():
@@ -51,7 +51,7 @@ def reserving_taints(pod: Pod, requests: Amounts, nodes: Iterable[Node]) -> dict
 
 
 def taints_of_selected(pod: Pod, nodes: Iterable[Node]) -> list[Taint]:
-    """Return the untolerated taints that all nodes selected by a pod have, and no other node has."""
+    """Return the untolerated taints that all nodes selected by a pod have, and no other node has; [] if it selects all nodes."""
     required = compile_required_node_affinity(pod)
     shared: dict[str, Taint] | None = None
     others: set[str] = set()
@@ -67,6 +67,6 @@ def taints_of_selected(pod: Pod, nodes: Iterable[Node]) -> list[Taint]:
 
 
 def taint_text(taint: Taint) -> str:
-    """Return a taint as kubectl writes it."""
+    """Return a taint in the notation of kubectl: ``key=value:effect``."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"

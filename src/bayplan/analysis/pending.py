@@ -21,9 +21,9 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         fate: pending, gated or unattended.
-        message: upstream's text.
-        pods: number of pods.
-        examples: the first of these pods.
+        message: the scheduler's message.
+        pods: the number of pods.
+        examples: the keys of the first of these pods.
     """
 
     fate: str
@@ -33,7 +33,7 @@ class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def waiting_message(pod: PodTimeline, scheduler: Scheduler) -> str:
-    """Return why a pod has no node, in upstream's words: the message of its last attempt, or why it is held back."""
+    """Return why a pod has no node, in upstream's words: the message of its last attempt or, for a gated pod, of PreEnqueue."""
     if pod.fate is PodFate.UNATTENDED:
         return f'no profile for scheduler name "{pod.scheduler_name}"'
     if pod.fate is PodFate.GATED and pod.pod is not None:

@@ -62,14 +62,14 @@ def _the_one(text: str, keys: Sequence[str], named: dict[str, list[PodTimeline]]
 
 
 def _shared_workload(keys: Sequence[str], named: dict[str, list[PodTimeline]]) -> str:
-    """Return a hint that names the workload of all these pods; empty if they don't share one."""
+    """Return a hint that names the workload of all these pods; "" if they don't share one."""
     workloads = {named[key][-1].workload for key in keys}
     kind, _, owner = workloads.pop().partition(" ")
     return f" or '{kind.lower()}/{owner}'" if owner and not workloads else ""
 
 
 def _owned(text: str, named: dict[str, list[PodTimeline]]) -> list[PodTimeline]:
-    """Return the pods of a workload, or of a controlling owner."""
+    """Return the pods of the workload or controlling owner ``kind/name``; [] if there are none, or the text has no ``/``."""
     kind, slash, name = text.partition("/")
     if not slash:
         return []
@@ -100,7 +100,7 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
         kind, _, owner = pods[-1].workload.partition(" ")
         if owner:
             names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", f"{kind.lower()}/{owner}")
-    # The same name in another namespace is likelier than a similar name.
+    # The same name in another namespace is a better suggestion than a similar name.
     name = text.rpartition("/")[2]
     close = name if name in names else near_name(text, names)
     hint = f"'{names[close]}'" if close else "" if named else "input with pods"
@@ -108,7 +108,7 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
 
 
 def _expected(named: dict[str, list[PodTimeline]]) -> str:
-    """Return the expected input, with the names if they are few."""
+    """Return what the user should have given, with the pods' names if there are few."""
     if not named:
         return "a pod of this run, which has none"
     if len(named) <= LISTED:

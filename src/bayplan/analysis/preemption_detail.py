@@ -1,6 +1,6 @@
-"""The course of a search for pods to preempt: the candidates, why one was selected, and why other nodes are not candidates.
+"""The report on a search for pods to preempt: the candidates, why one was selected, and why other nodes are not candidates.
 
-The facts are those of the decision record (`bayplan.framework.preemption.account`): nothing is searched again.
+The facts come from the decision record (`bayplan.framework.preemption.account`); the search does not run again.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from bayplan.state.pod_info import JUST_STARTED_NS
 def preemption_report(source: RunSource, attempts: Sequence[Attempt], shown: Attempt | None) -> PreemptionReport | None:
     """Return the report on the preemption of the shown attempt, or of the last attempt before it that nominated a node.
 
+    None if there is no such attempt, or it has no full record.
+
     Args:
         source: the run.
         attempts: the attempts of one pod from creation to deletion.
-        shown: the attempt that is shown in full.
+        shown: the attempt that is shown in full, or None.
     """
     if shown is None:
         return None
@@ -38,7 +40,7 @@ def _account(source: RunSource, attempt: Attempt) -> PreemptionAccount | None:
         return None
     try:
         return source.decision(attempt.number).preemption
-    except LookupError:  # A server keeps full records for a limited time.
+    except LookupError:  # A server keeps only the newest full records.
         return None
 
 

@@ -1,4 +1,4 @@
-"""Render a search for preemption victims on a terminal: candidates with their victims, and why one or none was selected."""
+"""Render a search for preemption victims on a terminal: the candidates with their victims, and why one or none was selected."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN_VICTIMS = 3
 
 
 def render_preemption(found: PreemptionReport, *, all_nodes: bool) -> list[RenderableType]:
-    """Return the parts about a search for victims."""
+    """Render a search for victims as a list of parts."""
     parts: list[RenderableType] = []
     if found.candidates:
         parts.append(_candidates(found, all_nodes))
@@ -73,7 +73,7 @@ def _start(started_ns: int) -> str:
 
 
 def _verdict(candidate: CandidateReport, chosen: CandidateReport | None) -> str:
-    """Return the criterion by which another candidate was better."""
+    """Return why a candidate was not chosen: the criterion by which the chosen one is better, or that it is a tie."""
     if candidate.chosen or chosen is None:
         return ""
     if not candidate.lost_by:

@@ -1,15 +1,18 @@
-"""Reasons with their numbers of nodes, in sentences about causes."""
+"""Format reasons with their numbers of nodes, for sentences about causes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 MAX_REASONS = 6
-"""Maximum number of reasons with a number of nodes; the rest is one number."""
+"""Maximum number of reasons that are listed one by one; the others are summed up."""
 
 
 def reason_counts(counts: Mapping[str, int], prefix: str = "") -> str:
-    """Return reasons with their numbers of nodes; the rest of many as one number, so that they add up."""
+    """Return reasons with their numbers of nodes: ``taint a (3), cordoned (1)``. `prefix` is removed from each reason.
+
+    Reasons after the first `MAX_REASONS` become ``other reasons (N)``, so that the numbers still add up.
+    """
     shown = [f"{text.removeprefix(prefix)} ({count:,})" for text, count in counts.items()]
     rest = sum([*counts.values()][MAX_REASONS:])
     if rest:
@@ -19,5 +22,5 @@ def reason_counts(counts: Mapping[str, int], prefix: str = "") -> str:
 
 
 def largest_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Return reasons and their numbers of nodes, the largest number first, and equal ones by name."""
+    """Return (reason, number of nodes) pairs by descending number; equal numbers are ordered by reason."""
     return sorted(counts.items(), key=lambda each: (-each[1], each[0]))

@@ -12,15 +12,15 @@ MAX_REASON_LENGTH = 200
 _HEAD = re.compile(r"0/\d+ nodes are available: ?")
 _NEXT = re.compile(r", (?=\d+ )")
 _COUNTED = re.compile(r"(\d+) (.+)", re.DOTALL)
-# Messages of PostFilter plugins follow the full stop: DynamicResources first, then preemption.
+# PostFilter plugins append their messages after a full stop: DynamicResources first, then preemption.
 _POST_FILTER = re.compile(r"(?:^|\. )(?:no new claims to deallocate.*|(?:[^.]*, )?preemption: .*)$", re.DOTALL)
 
 
 class Reason(NamedTuple):
-    """One reason.
+    """One reason in a scheduler's message.
 
     Attributes:
-        text: the message in upstream's words.
+        text: the reason in upstream's words.
         nodes: the number of nodes rejected for this reason; 0 if it concerns the pod as a whole.
     """
 
@@ -59,12 +59,12 @@ def short_reasons(message: str, most: int = 2) -> str:
 
 
 class ReasonCount(NamedTuple):
-    """Number of pods that wait for a reason.
+    """The number of pods that wait for a reason.
 
     Attributes:
-        text: the message in upstream's words.
-        pods: the pods with this reason.
-        mainly: the number of pods for which no other reason rejects more nodes; each pod counts for one reason.
+        text: the reason in upstream's words.
+        pods: the number of pods with this reason.
+        mainly: the number of pods whose main reason this is, i.e. that of the most nodes. Each pod has one main reason.
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""Write full records so that no plugin is needed to read them: reasons as texts, normalized scores as tables from raw ones."""
+"""Write full records that can be read without plugins: reasons as texts, normalised scores as tables by raw score."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from bayplan.state.arrays import Index, Ints
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
 
 MAX_COMPARED = 256
-"""Maximum number of distinct raw scores for which to check whether a normalised score depends on the raw one alone."""
+"""Maximum number of distinct raw scores for which to check that equal raw scores have equal normalised scores."""
 
 NOT_NORMALIZED = -1
-"""Marks a plugin whose scores are not normalised."""
+"""Stands for the table number of a plugin whose scores are not normalised."""
 
 BY_ROW = -2
-"""While writing, marks tables that are specific to each frame."""
+"""While writing, stands for the table number of a plugin that needs a new table for each frame."""
 
 
 def write_records(records: Records, directory: Path) -> None:
@@ -41,7 +41,7 @@ def write_records(records: Records, directory: Path) -> None:
 
 
 class _RecordWriter:
-    """Numbers keyframes, node sets and normalisations in order of appearance, and writes each once."""
+    """Writes frames, and each keyframe, node set and normalisation once, numbered in order of appearance."""
 
     def __init__(self, writers: dict[str, TableWriter]) -> None:
         self._writers = writers
@@ -49,7 +49,8 @@ class _RecordWriter:
         self._node_sets: dict[tuple[tuple[str | None, ...], bytes], int] = {}
         self._last: tuple[tuple[str | None, ...], Index, int] | None = None
         self._normalizations: dict[tuple[int, int, Params], int] = {}
-        # By keyframe and scales, for frames without a table of their own; most frames share their scales with another frame.
+        # Table numbers by keyframe and scales, for frames that need no new table: most frames have the scales of an
+        # earlier frame.
         self._numbers: dict[tuple[int, tuple[Params | None, ...]], list[int]] = {}
         self._written = 0
         self._values: dict[tuple[int, int], Ints] = {}
@@ -135,7 +136,7 @@ class _RecordWriter:
         return number
 
     def _normalizations_of(self, frame: Frame, keyframe: Keyframe) -> list[int]:
-        """Return the number of the table of every scorer; see `_normalization`."""
+        """Return the number of the normalisation table of each scorer; see `_normalization`."""
         key = (id(keyframe), frame.scales)
         numbers = self._numbers.get(key)
         if numbers is None:
@@ -148,10 +149,11 @@ class _RecordWriter:
         return numbers
 
     def _normalization(self, frame: Frame, keyframe: Keyframe, part: int, scale: Params | None) -> int:
-        """Return the number of the table of normalised scores; None for plugins without normalisation.
+        """Return the number of the table of normalised scores; `NOT_NORMALIZED` if they equal the raw scores.
 
-        A table maps raw to normalised scores; all frames with the same scale use it. If a plugin uses more than the raw
-        score (a node without a topology label scores 0), the table contains the scores of all rows, for this frame.
+        A table maps raw to normalised scores, and all frames with the same scale share it. If a plugin uses more than
+        the raw score (a node without a topology label scores 0), the table lists the scores of all rows, for this frame
+        only.
         """
         if scale is None:
             return NOT_NORMALIZED
@@ -190,7 +192,7 @@ class _RecordWriter:
 
 
 def _is_elementwise(keyframe: Keyframe, part: int, scale: Params, raw: Ints) -> bool:
-    """Return whether equal raw scores have equal normalised scores on all rows."""
+    """Return whether nodes with equal raw scores always have equal normalised scores, by testing a sample of scores."""
     rows = len(keyframe.names)
     for value in raw[:: max(1, len(raw) // MAX_COMPARED)].tolist():
         same = np.asarray(keyframe.normalize(part, scale, np.full(rows, value, dtype=np.int64)))

@@ -1,7 +1,7 @@
-"""The report on a run, for a terminal, a pipe or an issue: 80 columns, colours on terminals only.
+"""The report on a run, for a terminal, a pipe or an issue: 80 columns, and colours only on a terminal.
 
-`render_report` turns `RunFacts` into Rich renderables; the same facts are `summary.json` of a result directory, in
-full length.
+`render_report` renders `RunFacts` with Rich; ``summary.json`` of a result directory has the same facts without
+truncation.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALWAYS_SHOWN = ("pods", "cpu", "memory")
 
 
 def print_report(result: SimulationResult, console: Console | None = None, *, facts: RunFacts | None = None) -> None:
-    """Print the report on a run to a console (standard output by default), including real time.
+    """Print the report on a run to a console (standard output by default), including wall-clock time.
 
     `facts`: the facts of the result, if they are already computed.
     """
@@ -48,7 +48,7 @@ def print_report(result: SimulationResult, console: Console | None = None, *, fa
 
 
 def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
-    """Print renderables one below the other; without trailing blanks unless the console is a terminal."""
+    """Print renderables one below the other. Unless the console is a terminal, strip trailing spaces."""
     if console.is_terminal:
         console.print(*parts, sep="\n")
         return
@@ -66,11 +66,11 @@ def report_console() -> Console:
 
 
 def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[RenderableType]:
-    """Return the report, part by part.
+    """Render the report as a list of parts.
 
     Args:
         facts: the facts of the run.
-        wall: real time of the run; left out if not given.
+        wall: the wall-clock time of the run; None to leave it out.
     """
     parts: list[RenderableType] = [_title(facts), _overview(facts, wall)]
     sections: list[tuple[str, Sequence[RenderableType]]] = [
@@ -98,7 +98,7 @@ def _grid() -> Table:
 
 
 def _figures(*columns: str) -> Table:
-    """Return a table of figures: names on the left, folded if there is too little room, and numbers on the right."""
+    """Return an empty table with a column of names on the left, which fold if necessary, and right-aligned columns of numbers."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     table.add_column(overflow="fold")
     for name in columns:
@@ -107,7 +107,7 @@ def _figures(*columns: str) -> Table:
 
 
 def _add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row of plain texts, without interpreting markup."""
+    """Add a row of cells. Strings are shown as they are: markup is not interpreted."""
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
 
 
@@ -281,7 +281,7 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
         parts.append(Text(f"kinds that kube-scheduler does not read: {_listed(given.unused.items())}"))
     if given.warnings:
         parts.append(Text(_listed((_in_number(name, count), count) for name, count in given.warnings.items())))
-        # Possible errors come before notes.
+        # List possible errors before notes.
         ordered = sorted(given.first_warnings, key=lambda each: each.kind in NOTES)
         lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in ordered).lines()
         parts += [Text(line, style="dim") for line in lines[:SHOWN_WARNINGS]]
@@ -294,7 +294,7 @@ def _input_warnings(facts: RunFacts) -> list[RenderableType]:
 
 
 def _in_number(kind: str, count: int) -> str:
-    """Return the name of a kind of warning, in singular or plural."""
+    """Return the name of a kind of warning, in the singular or plural."""
     if count == 1 or kind in (WarningKind.NO_OBJECT, WarningKind.SKIPPED_ROWS):
         return kind
     return f"{kind[:-1]}ies" if kind.endswith("y") else f"{kind}s"

@@ -1,6 +1,6 @@
-"""Read a result directory: tables as Arrow, decisions as the arrays they were created from.
+"""Read a result directory: tables as Arrow tables, decisions as `bayplan.engine.decision.Decision`.
 
-No plugin is needed: reasons and normalised scores are in the files (see `result_layout`). Everything is loaded on first use.
+No plugin is needed: reasons and normalised scores are in the files (see `result_layout`). Files are read on first use.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def open_result(path: Path | str) -> ResultDirectory:
     """Open a result directory.
 
     Raises:
-        InputError: the folder is not a result directory, or was written by a later version.
+        InputError: the path is not a result directory, or a later version wrote it.
     """
     directory = Path(path)
     if not directory.is_dir():
@@ -87,19 +87,19 @@ class ResultDirectory:
 
     @property
     def end_ns(self) -> int:
-        """Return virtual time at the end."""
+        """Return the virtual time at the end of the run."""
         return self.facts.end_ns
 
     @property
     def start_ns(self) -> int:
-        """Return virtual time at the beginning."""
+        """Return the virtual time at the start of the run."""
         return self.facts.start_ns
 
     def table(self, name: str) -> pa.Table:
-        """Return a table: decisions, pods, templates, nodes, usage, events, objects; if it exists, timeline, scaling, descheduled.
+        """Return a table by name: decisions, pods, templates, nodes, usage, events, objects, timeline, scaling or descheduled.
 
         Raises:
-            InputError: there is no such table.
+            InputError: there is no table of this name, or the run did not write it.
         """
         if name in OPTIONAL_TABLES and not self.has_table(name):
             hint = f"bayplan simulate {OPTIONS[name]} --out"
@@ -114,7 +114,7 @@ class ResultDirectory:
 
     @cached_property
     def records(self) -> Sequence[Record]:
-        """Return the summaries of all cycles, in order."""
+        """Return the summary records of all cycles, in order."""
         columns = self.table("decisions").to_pydict()
         columns["outcome"] = [Outcome[name.upper()] for name in columns["outcome"]]
         columns["victims"] = [tuple(victims) for victims in columns["victims"]]
@@ -123,11 +123,11 @@ class ResultDirectory:
         return [Record(*row) for row in rows]
 
     def records_of(self, key: str) -> list[tuple[int, Record]]:
-        """Return the summaries of the cycles of all pods that had a key, in order, with their numbers."""
+        """Return the summary records of all pods that had this key, in order, each with its number."""
         return numbered_records_of(self.records, key)
 
     def decision(self, number: int) -> Decision:
-        """Return a full record as arrays, as `bayplan.engine.records.Records.decision` does.
+        """Return the full record of a cycle, as `bayplan.engine.records.Records.decision` does.
 
         Raises:
             LookupError: the cycle has no full record.
@@ -143,14 +143,14 @@ class ResultDirectory:
 
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
-        """Return the timelines of all pods, in the order of arrival; each with its pod's name, namespace and spec."""
+        """Return the timelines of all pods by arrival. Of the pod itself, only name, namespace, labels and spec are stored."""
         table = self.table("pods").drop_columns(["requests"])
         names = [NAMES_OF_FIELDS.get(name, name) for name in table.column_names]
         columns = [column.to_pylist() for column in table.columns]
         return [self._timeline(dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)]
 
     def message_of(self, pod: PodTimeline) -> str:
-        """Return why a pending pod has no node; for any other pod, the message of its last failed attempt, or ""."""
+        """Return why a pending pod has no node; for any other pod, the message of its last failed attempt or ""."""
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
@@ -159,7 +159,7 @@ class ResultDirectory:
         return dict(requests[rows[pod.uid]].as_py())
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return the amounts requested on nodes just before a decision; ``pods`` is the number of pods."""
+        """Return the amounts requested just before a decision, by node and resource; ``pods`` is the number of pods."""
         return requested_by_time_lines(self, number, nodes)
 
     @cached_property
@@ -184,7 +184,7 @@ class ResultDirectory:
 
     @cached_property
     def nodes(self) -> dict[str, Node]:
-        """Return the nodes at the end, by name: labels, spec and allocatable resources."""
+        """Return the nodes that exist at the end of the run, by name, with labels, price, spec and allocatable resources."""
         decoder = msgspec.json.Decoder(Node)
         texts = self.table("nodes").column("object").to_pylist()
         found = [decoder.decode(text) for text in texts if text is not None]
@@ -192,12 +192,12 @@ class ResultDirectory:
 
     @property
     def has_objects(self) -> bool:
-        """Return whether the objects that are neither nodes nor pods were written: older versions left them out."""
+        """Return whether the result has the objects that are neither nodes nor pods. Older versions did not write them."""
         return self.has_table("objects")
 
     @cached_property
     def objects(self) -> Sequence[KubernetesObject]:
-        """Return the objects at the end that are neither nodes nor pods; none if they were not written."""
+        """Return the objects at the end of the run that are neither nodes nor pods; () if they were not written."""
         if not self.has_objects:
             return ()
         structs = {kind.kind: kind.struct for kind in KINDS}
@@ -211,7 +211,7 @@ class ResultDirectory:
 
     @cached_property
     def catalog(self) -> StoredObjects:
-        """Return the lookup of claims, volumes and other objects."""
+        """Return a lookup of claims, volumes and other objects by kind and key."""
         return StoredObjects({(type(item), item.key): item for item in self.objects})
 
     @cached_property

@@ -1,26 +1,29 @@
-"""The files of a result directory and their columns: shared by writer and reader.
+"""The files of a result directory and their columns, shared by the writer and the reader.
 
-A result directory holds what follows from input, configuration and seed: the same run gives the same bytes (with the same
-release of PyArrow). Times are nanoseconds of virtual time since 1970; amounts are those of the state: milli-CPU, bytes, pieces.
+The files depend only on input, configuration and seed: the same run writes the same bytes (with the same release of
+PyArrow). Times are nanoseconds of virtual time since 1970; amounts are in units of the state: milli-CPU, bytes, counts.
 
-- ``summary.json``: the facts of the report (`bayplan.analysis.run_facts.RunFacts`). Its presence marks a result directory.
+- ``summary.json``: the facts of the report (`bayplan.analysis.run_facts.RunFacts`). Its presence marks a result
+  directory.
 - ``decisions.parquet``: one row per cycle, in order.
-- ``pods.parquet``, ``templates.parquet``: timelines of pods; the specs they were created from, as JSON, each once.
+- ``pods.parquet``: one row per pod, its timeline. ``templates.parquet``: the distinct pod specs, as JSON.
 - ``nodes.parquet``, ``usage.parquet``, ``events.parquet``: nodes, usage by resource and zone, Kubernetes events.
 - ``objects.parquet``: the objects at the end that are neither nodes nor pods: volumes, claims, budgets, workloads.
-- ``scaling.parquet``, ``descheduled.parquet``: what an autoscaler and a descheduler did, if they ran.
-- ``timeline.parquet``: each pod's way through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), if recorded.
-- ``records/``: full records, if there are any. A keyframe contains all plugin results of a plan for all rows (nodes), followed by
-  the rows that changed later (see `bayplan.engine.keyframe`). Reasons are stored as texts and normalised scores as tables from
-  raw ones, so that no plugin is needed to read them:
+- ``scaling.parquet``, ``descheduled.parquet``: the actions of an autoscaler and a descheduler, if they ran.
+- ``timeline.parquet``: each pod's moves through the scheduling queue (`bayplan.sim.traced_queue.QueueMove`), if
+  recorded.
+- ``records/``: full records, if the run has them. A keyframe contains all plugin results of a plan for all rows
+  (nodes), and then the results of rows that changed later (see `bayplan.engine.keyframe`). Reasons are stored as texts
+  and normalised scores as tables by raw score, so that no plugin is needed to read them:
 
-  - ``frames.parquet``: one row per recorded cycle: its keyframe, how many of its changes count, tie set, overrides; as JSON the
-    results of extenders (`bayplan.engine.extenders`) and the search for victims (`bayplan.framework.preemption.account`).
-  - ``keyframes.parquet``: the nodes of the rows, which of them filters ran on, the rows that changed later.
-  - ``parts.parquet``: per keyframe and plugin the verdicts or raw scores of all rows (a single value if all are
-    equal), then those of the changes; none if placements can't change them.
-  - ``reasons.parquet``: the statuses of the verdicts. ``normalizations.parquet``: normalised scores by raw scores; by row if
-    they depend on more than the raw score.
+  - ``frames.parquet``: one row per recorded cycle: its keyframe, the number of changes that precede it, tie set, overrides;
+    as JSON the results of extenders (`bayplan.engine.extenders`) and of the search for victims
+    (`bayplan.framework.preemption.account`).
+  - ``keyframes.parquet``: the nodes of the rows, the rows that filters ran on, and the rows that changed later.
+  - ``parts.parquet``: per keyframe and plugin, the verdicts or raw scores of all rows (a single value if all are equal),
+    then those of the changes (none if placements can't change them).
+  - ``reasons.parquet``: the status of each verdict.
+  - ``normalizations.parquet``: normalised scores by raw score; by row if they depend on more than the raw score.
   - ``node_sets.parquet``: node names by row, and the order in which a search visits them.
 
 Missing texts are empty; missing numbers and lists are null.
@@ -218,13 +221,13 @@ TABLES = {
     "events": EVENTS,
     "objects": OBJECTS,
 }
-"""Tables of every result, by the name of their file."""
+"""The tables of every result; their files are named ``NAME.parquet``."""
 
 OPTIONAL_TABLES = {"timeline": TIMELINE, "scaling": SCALING, "descheduled": DESCHEDULED}
 """Tables that only some results have."""
 
 OPTIONS = {"timeline": "--timeline", "scaling": "--autoscaler FILE", "descheduled": "--descheduler FILE"}
-"""The options of ``simulate`` that write them."""
+"""The options of ``simulate`` that write the optional tables."""
 
 RECORD_TABLES = {
     "frames": FRAMES,
@@ -238,4 +241,4 @@ RECORD_TABLES = {
 
 FILTER = "filter"
 SCORE = "score"
-"""Kinds of parts."""
+"""The kinds of rows in ``parts.parquet``."""

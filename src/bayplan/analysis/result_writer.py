@@ -1,4 +1,4 @@
-"""Fill an empty directory with the tables and the summary of a result; `bayplan.analysis.export` gives it its name."""
+"""Write the tables and the summary of a result into an empty directory; `bayplan.analysis.export` renames it afterwards."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Row = tuple[object, ...]
 
 
 def write_result(result: SimulationResult, directory: Path, facts: RunFacts) -> None:
-    """Write all files of a result with these facts into an existing, empty directory."""
+    """Write all files of a result into an existing, empty directory. `facts` becomes ``summary.json``."""
     templates = _Templates()
     rows = {
         "decisions": _decisions(result),
@@ -98,7 +98,7 @@ def _pods(result: SimulationResult, templates: _Templates) -> Iterator[Row]:
 
 
 def _requests(pod: Pod | None, template: int | None, known: dict[int, Amounts], gates: RequestGates) -> Amounts:
-    """Return a pod's requests; the same for all pods of a template, unless one is being resized."""
+    """Return a pod's requests. They are computed once per template, except for pods with resources in their status."""
     if pod is None or template is None:
         return {}
     status = pod.status
@@ -111,7 +111,7 @@ def _requests(pod: Pod | None, template: int | None, known: dict[int, Amounts], 
 
 
 class _Templates:
-    """Pod specs without node names, each once, as JSON."""
+    """The distinct pod specs without node names, numbered, as JSON."""
 
     def __init__(self) -> None:
         self._encode = msgspec.json.Encoder(order="sorted").encode
@@ -147,7 +147,7 @@ def _nodes(result: SimulationResult) -> Iterator[Row]:
 
 
 def described(node: Node) -> Node:
-    """Return the stored properties of a node: name, labels, price, spec and allocatable resources."""
+    """Return a node with only what a result stores: name, labels, price, spec and allocatable resources."""
     annotations = {name: text for name, text in node.metadata.annotations.items() if name == PRICE}
     metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels, annotations=annotations)
     return replace(node, metadata=metadata, status=NodeStatus(allocatable=node.status.allocatable))

@@ -1,4 +1,4 @@
-"""Why a pod has no feasible node: the one sentence that all commands, reports and pages show."""
+"""Why a pod has no feasible node: one sentence, the same in all commands, reports and pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayplan.objects.requests import Amounts
 
 
 class SoleFilter(msgspec.Struct, frozen=True):
-    """A filter that is the only one to reject some nodes: without it, the pod would fit there."""
+    """A filter that alone rejects some nodes: without it, the pod would fit on them. `nodes` is their number."""
 
     plugin: str
     nodes: int
@@ -25,12 +25,12 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod fits on no node.
 
     Attributes:
-        plugin: the filter that leads; "" if no single one rejects every node.
-        sentence: why, in words that are the same for all pods that wait for this reason.
+        plugin: the filter that rejects every node and is the hardest to resolve; "" if no filter rejects every node.
+        sentence: the cause, in words that are equal for all pods that wait for it.
         headline: the sentence, with the shortage of the nearest node if resources are short.
         everywhere: the filters that reject every node, the hardest to resolve first.
-        sole: the filters that are the only ones to reject some nodes, those with the most nodes first.
-        usable: the number of nodes that only filters about their pods reject: the pod may use them once there is room.
+        sole: the filters that alone reject some nodes, those with the most nodes first.
+        usable: the number of nodes that only load filters reject: the pod could use them if other pods left.
         nodes: the number of all nodes.
     """
 
@@ -52,15 +52,16 @@ def root_cause(
 ) -> RootCause:
     """Return why a pod fits on no node.
 
-    If a filter on node properties rejects every node, it is the cause. Otherwise filters exclude the nodes together: then the
-    nodes that the pod may use count (which only filters about their pods reject), or else those that it selects.
+    If a filter on node properties rejects every node, it is the cause. Otherwise several filters together exclude all
+    nodes, and the cause explains the nodes that only filters on existing pods reject; if there are none, the nodes that
+    the pod selects.
 
     Args:
         matrix: the matrix of the decision.
-        pod: the pod that waits.
+        pod: the waiting pod.
         nodes: the nodes of the cluster, by name.
         requests: the requests of the pod.
-        surroundings: the cluster at that time, if it is known.
+        surroundings: the rest of the cluster at that time, if known.
     """
     everywhere = matrix.everywhere
     words = CauseWords(matrix, pod, nodes, requests, surroundings)

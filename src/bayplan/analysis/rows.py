@@ -1,4 +1,4 @@
-"""Typed rows as tables: Arrow, pandas, HTML."""
+"""Sequences of typed rows that convert to Arrow, pandas and HTML tables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 
 
 class Rows(Sequence[Row], Generic[Row]):
-    """Rows of one type, in order.
+    """An immutable sequence of rows of one type.
 
     Args:
-        rows: the rows of the type.
-        kind: the type; its fields are the columns.
+        rows: the rows.
+        kind: the struct type of the rows; its fields are the columns.
     """
 
     def __init__(self, rows: Iterable[Row], kind: type[Row]) -> None:
@@ -59,15 +59,16 @@ class Rows(Sequence[Row], Generic[Row]):
         return tuple(each.name for each in msgspec.structs.fields(self._kind))
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """Return the rows as plain data."""
+        """Return the rows as dictionaries of plain data."""
         found: list[dict[str, object]] = msgspec.to_builtins(self._rows)
         return list(found)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table; fields that are documents become JSON texts.
+        """Return the rows as an Arrow table. Fields that contain dictionaries become JSON texts.
 
-        Integers that end in ``_at_ns`` become timestamps (UTC), others that end in ``_ns`` durations, both in nanoseconds;
-        their columns are named without ``_ns``. Columns have the types of the fields, even without rows.
+        Integers named ``..._at_ns`` become timestamps (UTC), and other integers named ``..._ns`` durations, both in
+        nanoseconds; the names of their columns lack the ``_ns``. Columns have the types of the fields even if there are
+        no rows.
         """
         import pyarrow as pa
 
@@ -99,7 +100,7 @@ class Rows(Sequence[Row], Generic[Row]):
 
 
 def _arrow_type(name: str, hint: object) -> pa.DataType | None:
-    """Return the type of a column by the annotation of its field; None leaves it to Arrow."""
+    """Return the Arrow type for a field's annotation; None to let Arrow infer it."""
     import pyarrow as pa
 
     if isinstance(hint, UnionType) or typing.get_origin(hint) is typing.Union:
@@ -113,7 +114,7 @@ def _arrow_type(name: str, hint: object) -> pa.DataType | None:
 
 
 def _column(cells: list[object]) -> list[object]:
-    """Return a column for Arrow: JSON texts if a cell is a document or has documents."""
+    """Return the cells of a column for Arrow: as JSON texts if any cell is a dictionary or a list with dictionaries."""
     if any(isinstance(each, dict) for cell in cells for each in (cell if isinstance(cell, list) else [cell])):
         return [msgspec.json.encode(cell).decode() for cell in cells]
     return cells

@@ -1,7 +1,8 @@
 """The facts about a run, for the report and ``summary.json``.
 
-They follow from input, configuration and seed alone. They contain no clock, no path and no command line, so the same run gives
-the same bytes anywhere. The real time that a run took is in `WallClock`, which only the report on a terminal shows.
+They depend only on input, configuration and seed, and contain no wall-clock time, path or command line, so the same run
+yields the same bytes on any machine. `WallClock` has the run's wall-clock time, which only the report on a terminal
+shows.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from bayplan.sim.result import PodFate, SimulationResult
 from bayplan.sim.scaling import GroupCost
 
 FORMAT = 1
-"""The format of result directories; increased if older readers would misinterpret the files."""
+"""The format of result directories. Increase it if older readers would misinterpret the files."""
 
 MAX_GROUPS = 100
 """Maximum number of groups of pending pods in the facts; the rest is counted."""
@@ -30,14 +31,14 @@ FIRST_WARNINGS = 10_000
 
 
 class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of pods, and their fates at the end.
+    """The number of pods, in all and by their state at the end.
 
     Attributes:
         total: the number of all pods.
-        imported: the number of those that were created with a node.
-        placed, succeeded, failed, deleted, pending, gated, unattended: as in `PodFate`.
+        imported: the number of pods that were created with a node.
         bound: the number of pods that got their node in this run.
-        evicted: the number of victims of preemption; they are among the deleted.
+        placed, succeeded, failed, deleted, pending, gated, unattended: as in `PodFate`.
+        evicted: the number of victims of preemption, which are also counted as deleted.
     """
 
     total: int = 0
@@ -59,7 +60,7 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeCounts(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of nodes and zones at the end, and number of nodes added and removed."""
+    """The number of nodes and zones at the end, and the number of nodes that were ever added or removed."""
 
     total: int = 0
     zones: int = 0
@@ -93,7 +94,7 @@ class DecisionCounts(msgspec.Struct, frozen=True, kw_only=True):
 class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
     """A warning about the input: its kind, file and line, object, problem and suggestion ("" for none).
 
-    Files are named without their folders, so that facts don't depend on the location of the input.
+    Files are named without their folders, so that the facts don't depend on the location of the input.
     """
 
     kind: str
@@ -104,15 +105,15 @@ class WarningFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InputFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """The input: the files, and the ignored parts.
+    """The loaded input, and its ignored parts.
 
     Attributes:
         files: the number of files.
         objects: the number of loaded objects, by kind.
         unused: the number of ignored objects, by kind.
         warnings: the number of warnings of each kind.
-        first_warnings: the first warnings.
-        failures: the failures of controllers, by object.
+        first_warnings: the first `FIRST_WARNINGS` warnings.
+        failures: the error messages of controllers, by object.
     """
 
     files: int = 0
@@ -131,13 +132,15 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
         version, kubernetes: the version of Bayplan, and the Kubernetes release that it reproduces.
         seed, digest: see `SimulationResult`.
         start_ns, end_ns, stopped: see `SimulationResult`.
-        pending: the largest groups of pods without a node; pending_groups: number of groups.
-        missing_plugins: the plugins in the configuration that this version lacks; they had no effect.
-        custom_plugins: the enabled plugins that are not kube-scheduler's, which questions about the result need: ``NAME=WEIGHT``,
-            or ``NAME`` if it does not score. None if an older Bayplan wrote the result.
-        node_groups: the node groups of an autoscaler.
+        pending: the largest groups of pods without a node.
+        pending_groups: the number of these groups, including those that `pending` omits.
+        missing_plugins: the configured plugins that this version lacks; they had no effect.
+        custom_plugins: the enabled plugins that are not kube-scheduler's, as ``NAME=WEIGHT``, or ``NAME`` without a
+            score. Questions about the result need them. None if an older Bayplan wrote the result.
+        node_groups: the node groups of an autoscaler, with their costs.
         descheduled: the number of pods that a descheduler evicted.
-        instants, events: the number of times at which something happened, and of changes sent to the scheduler.
+        instants: the number of points in virtual time at which something happened.
+        events: the number of changes sent to the scheduler.
     """
 
     format: int = FORMAT
@@ -167,7 +170,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     input: InputFacts = InputFacts()
 
     def as_dict(self) -> dict[str, object]:
-        """Return the facts as plain data: dictionaries, lists, texts and numbers."""
+        """Return the facts as plain data: dictionaries, lists, strings and numbers."""
         plain: dict[str, object] = msgspec.to_builtins(self)
         return plain
 

@@ -1,4 +1,4 @@
-"""The sources of explanations: a finished run, a result directory, or a running server, with one interface."""
+"""`RunSource`, the interface through which explanations read a run, a result directory or a running server."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent, SimulationResult
 
 
 class RecordSequence(Protocol):
-    """Summaries of cycles, in order. Raises LookupError for a cycle that is no longer in memory."""
+    """The summary records of cycles, in order. Indexing raises LookupError for a cycle that is no longer in memory."""
 
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Record]: ...
@@ -32,22 +32,22 @@ class RunSource(Protocol):
 
     @property
     def level(self) -> RecordLevel:
-        """The record level."""
+        """The record level of the run."""
         ...
 
     @property
     def start_ns(self) -> int:
-        """Virtual time at the beginning."""
+        """Virtual time at the start of the run."""
         ...
 
     @property
     def end_ns(self) -> int:
-        """Virtual time at the end."""
+        """Virtual time at the end of the run."""
         ...
 
     @property
     def records(self) -> RecordSequence:
-        """Summaries of all cycles, in order."""
+        """The summary records of all cycles, in order."""
         ...
 
     @property
@@ -57,20 +57,20 @@ class RunSource(Protocol):
 
     @property
     def nodes(self) -> Mapping[str, Node]:
-        """The nodes at the end."""
+        """The nodes at the end of the run, by name."""
         ...
 
     @property
     def events(self) -> Sequence[SimulatedEvent]:
-        """Kubernetes events about pods."""
+        """The Kubernetes events about pods."""
         ...
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
-        """Return the summaries of the cycles of all pods that had a key, in order, with their numbers."""
+        """Return the summary records of all pods that had this key, in order, each with its number."""
         ...
 
     def decision(self, number: int) -> Decision:
-        """Return a full record as arrays; LookupError if there is none."""
+        """Return the full record of a cycle. Raise LookupError if there is none."""
         ...
 
     def message_of(self, pod: PodTimeline) -> str:
@@ -82,20 +82,23 @@ class RunSource(Protocol):
         ...
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return the amounts requested on nodes just before a decision, and the number of ``pods``. Empty nodes may be missing."""
+        """Return the amounts requested just before a decision, by node and resource; ``pods`` is the number of pods.
+
+        Nodes without pods may be missing.
+        """
         ...
 
 
 def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
-    """Return the records of a key with their numbers by scanning all records, for sources without an index."""
+    """Return the records with this key, each with its number. Scans all records; for sources without an index."""
     return [(number, record) for number, record in enumerate(records) if record.pod == key]
 
 
 class SimulationSource:
-    """A finished simulation as a source.
+    """A finished simulation as a `RunSource`.
 
     Args:
-        result: its outcome.
+        result: the result of the simulation.
     """
 
     def __init__(self, result: SimulationResult) -> None:
@@ -104,65 +107,65 @@ class SimulationSource:
 
     @property
     def level(self) -> RecordLevel:
-        """See `RunSource`."""
+        """Return the record level of the run."""
         return self._result.records.level
 
     @property
     def start_ns(self) -> int:
-        """See `RunSource`."""
+        """Return the virtual time at the start of the run."""
         return self._result.start_ns
 
     @property
     def end_ns(self) -> int:
-        """See `RunSource`."""
+        """Return the virtual time at the end of the run."""
         return self._result.end_ns
 
     @property
     def records(self) -> RecordSequence:
-        """See `RunSource`."""
+        """Return the summary records of all cycles."""
         return self._result.records
 
     @property
     def pods(self) -> Sequence[PodTimeline]:
-        """See `RunSource`."""
+        """Return the timelines of all pods."""
         return self._result.pods
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:
-        """See `RunSource`."""
+        """Return the nodes at the end of the run, by name."""
         return {node.metadata.name: node for node in self._result.state.nodes.nodes if node is not None}
 
     @property
     def catalog(self) -> Lookup:
-        """See `CatalogSource`."""
+        """Return the lookup of claims, volumes and other objects."""
         return self._result.state.catalog
 
     @property
     def events(self) -> Sequence[SimulatedEvent]:
-        """See `RunSource`."""
+        """Return the Kubernetes events about pods."""
         return self._result.events
 
     def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
-        """See `bayplan.analysis.surroundings.ConfiguredSource`."""
+        """Return the required node affinity that a profile adds to all pods, or None."""
         profile = self._result.scheduler.profiles.get(scheduler_name)
         return None if profile is None else added_affinity(profile)
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
-        """See `RunSource`."""
+        """Return the summary records of all pods that had this key, each with its number."""
         return numbered_records_of(self._result.records, key)
 
     def decision(self, number: int) -> Decision:
-        """See `RunSource`."""
+        """Return the full record of a cycle."""
         return self._result.records.decision(number)
 
     def message_of(self, pod: PodTimeline) -> str:
-        """See `RunSource`."""
+        """Return why a waiting pod has no node, or else the message of its last failed attempt."""
         return waiting_message(pod, self._result.scheduler) if pod.fate in WAITING else pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
-        """See `RunSource`."""
+        """Return a pod's requests; {} if the pod is unknown."""
         return {} if pod.pod is None else accounted_requests(pod.pod, self._gates).requests
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """See `RunSource`."""
+        """Return the amounts requested just before a decision, by node and resource."""
         return requested_by_time_lines(self, number, nodes)

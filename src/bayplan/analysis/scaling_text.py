@@ -1,4 +1,4 @@
-"""The results of an autoscaler and a descheduler as text: costs by group, then events."""
+"""Format the results of an autoscaler and a descheduler: costs by group, then events."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bayplan.sim.result import SimulationResult
 from bayplan.sim.scaling import ScalingEvent, ScalingKind, ScalingSummary
 
 MAX_EVENTS = 20
-"""Maximum number of listed events; the others are counted."""
+"""Maximum number of events listed; the report only counts further evictions and scaling events."""
 
 
 def agent_lines(result: SimulationResult) -> list[str]:
-    """Return the results of the autoscaler and the descheduler of a run; nothing for those that did not run."""
+    """Return the results of the autoscaler and the descheduler of a run as lines; [] if neither ran."""
     lines = [] if result.scaling is None else scaling_lines(result.scaling, result.start_ns)
     return lines + ([] if result.descheduled is None else descheduling_lines(result.descheduled, result.start_ns))
 
 
 def scaling_lines(summary: ScalingSummary, start_ns: int) -> list[str]:
-    """Return the costs of node groups and the events of an autoscaler, with times since the start of the run."""
+    """Return the costs of node groups and the events of an autoscaler as lines, with times since the start of the run."""
     lines = ["", f"Autoscaling: cost {summary.cost:.2f}"]
     for cost in summary.costs:
         nodes = f"{format_count(cost.nodes, 'node')}, {cost.peak:,} at once, {cost.node_hours:.2f} node hours"
@@ -32,7 +32,7 @@ def scaling_lines(summary: ScalingSummary, start_ns: int) -> list[str]:
 
 
 def descheduling_lines(evicted: Sequence[Descheduled], start_ns: int) -> list[str]:
-    """Return the evictions of a descheduler, with times since the start of the run."""
+    """Return the evictions of a descheduler as lines, with times since the start of the run."""
     lines = ["", f"Descheduling: {format_count(len(evicted), 'eviction')}"]
     for each in evicted[:MAX_EVENTS]:
         lines.append(

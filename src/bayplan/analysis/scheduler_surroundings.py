@@ -1,4 +1,4 @@
-"""The surroundings of a scheduler's next decision: the objects, pods and free amounts of its state."""
+"""The surroundings of a scheduler's next decision, read from its current state."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def added_affinity(profile: Profile) -> NodeSelector | None:
 
 
 class SchedulerSurroundings:
-    """The current cluster of a scheduler; see `bayplan.analysis.surroundings.Surroundings`.
+    """The current cluster of a scheduler, as `bayplan.analysis.surroundings.Surroundings`.
 
     Args:
         scheduler: the scheduler.
-        pod: the pod whose profile decides.
+        pod: the pod to schedule; selects the profile.
         unread: the kinds of which nothing is known.
     """
 
@@ -39,21 +39,21 @@ class SchedulerSurroundings:
 
     @property
     def added_affinity(self) -> NodeSelector | None:
-        """See `Surroundings`."""
+        """Return the required node affinity that the pod's profile adds to all pods, or None."""
         return None if self._profile is None else added_affinity(self._profile)
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """See `Surroundings`."""
+        """Return an object of the catalog, or None."""
         return self._state.catalog.get(kind, key)
 
     def placed(self) -> Iterator[tuple[Pod, str]]:
-        """See `Surroundings`."""
+        """Yield the pods on nodes, each with the name of its node."""
         names = self._state.nodes.names
         for info in self._state.pods.values():
             yield info.pod, names[info.row] or ""
 
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """See `Surroundings`."""
+        """Return the free amounts of nodes, by node and resource."""
         state, found = self._state, dict[str, Amounts]()
         table, usage = state.nodes, state.usage
         for name in nodes:

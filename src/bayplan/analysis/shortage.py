@@ -17,6 +17,6 @@ def shortages(requests: Amounts, free: Amounts) -> Amounts:
 
 
 def shortage(requests: Amounts, free: Amounts) -> int:
-    """Return a node's shortage in thousandths of the requests, summed over resources."""
+    """Return a node's shortage, summed over resources, each in thousandths of the pod's request for it."""
     missing = {name: wanted - free.get(name, 0) for name, wanted in requests.items() if wanted > 0}
     return sum(min(short * 1000 // requests[name], _MAX_SHORT) for name, short in missing.items() if short > 0)

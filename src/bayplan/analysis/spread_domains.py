@@ -1,4 +1,4 @@
-"""The domains of a hard topology spread constraint: how many pods each has, and which of them may take another one."""
+"""The domains of a hard topology spread constraint: the number of matching pods in each, and which domains admit another pod."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def short_label(label: str) -> str:
 
 @dataclass(frozen=True)
 class SpreadDomains:
-    """One spread constraint with its counts.
+    """A topology spread constraint with its counts.
 
     Attributes:
         constraint: the constraint.
         counts: the number of matching pods by domain.
         smallest: the smallest count; 0 if there are fewer domains than `minDomains`; None if there are no domains.
-        own: 1 if the waiting pod counts, too, else 0.
+        own: 1 if the waiting pod matches the constraint's selector, else 0.
     """
 
     constraint: TopologySpreadConstraint
@@ -92,7 +92,7 @@ class SpreadDomains:
         return f"{shown} ({limit})"
 
     def admitting(self, nodes: Iterable[Node]) -> str:
-        """Return the domains of nodes that may take the pod, in words: ``zones b and c``; "" if there are none."""
+        """Return the domains of these nodes, in words: ``zones b and c``; "" if no node has a domain."""
         found = sorted({self.domain_of(node) for node in nodes} - {""})
         if not found:
             return ""
@@ -100,17 +100,17 @@ class SpreadDomains:
         return self._named(listed) if len(found) == 1 else self._named(listed, "s")
 
     def _named(self, listed: str, plural: str = "") -> str:
-        """Return the names of domains with a noun, unless the names contain it: ``zone a``, ``zone-a``."""
+        """Return the names of domains with a noun, unless the names start with it: ``zone a``, ``zone-a``."""
         return listed if listed.startswith(self.noun) else f"{self.noun}{plural} {listed}"
 
 
 def spread_domains(pod: Pod, nodes: Sequence[Node], placed: Iterable[tuple[Pod, str]]) -> list[SpreadDomains]:
-    """Return the hard constraints of a pod with their counts; empty if a selector can't be compiled.
+    """Return the hard constraints of a pod with their counts; [] if a selector can't be compiled.
 
     Args:
         pod: the waiting pod.
         nodes: all nodes.
-        placed: the pods on nodes, with the names of the nodes.
+        placed: the pods on nodes, each with the name of its node.
     """
     constraints = [each for each in pod.spec.topology_spread_constraints if each.when_unsatisfiable == HARD]
     keys = {each.topology_key for each in constraints}

@@ -1,4 +1,4 @@
-"""Full records in files: frames and keyframes, loaded on first use."""
+"""Read full records from the files of a result directory: frames and keyframes, loaded on first use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 Value = TypeVar("Value")
 
 KEPT_KEYFRAMES = 32
-"""Number of keyframes cached in memory."""
+"""Maximum number of keyframes cached in memory."""
 
 
 def read_table(path: Path) -> pa.Table:
@@ -61,27 +61,27 @@ class StoredKeyframe:
 
     @property
     def filter_names(self) -> tuple[str, ...]:
-        """See `bayplan.engine.keyframe.Keyframe.filter_names`."""
+        """Return the names of the filters, by number."""
         return tuple(part["plugin"] for part in self._filters)
 
     @property
     def scorer_weights(self) -> tuple[tuple[str, int], ...]:
-        """See `bayplan.engine.keyframe.Keyframe.scorer_weights`."""
+        """Return (name, weight) of the score plugins, by number."""
         return tuple((part["plugin"], part["weight"]) for part in self._scorers)
 
     def explain(self, number: int, verdict: int) -> Status:
-        """See `bayplan.engine.keyframe.Keyframe.explain`."""
+        """Return the status for a filter's verdict."""
         return self._statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """See `bayplan.engine.keyframe.Keyframe`; the scale is the number of a stored table."""
+        """Return normalised scores for raw scores. The scale is the number of a stored table, or None for no normalisation."""
         if scale is None:
             return raw
         known, normalized = self._records.normalization(int(str(scale[0])))
         return normalized if known is None else normalized[np.searchsorted(known, raw)]
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
-        """See `bayplan.engine.keyframe.Keyframe.values_until`."""
+        """Return verdicts and raw scores, each as an array [plugins, rows], after the given number of changes."""
         return self._values(self._filters, changes).astype(np.uint16), self._values(self._scorers, changes)
 
     def _values(self, parts: list[dict[str, Any]], changes: int) -> Ints:
@@ -89,7 +89,7 @@ class StoredKeyframe:
         rows = self._rows[:changes]
         for number, part in enumerate(parts):
             values[number] = part["values"]
-            # The last change of a row counts; NumPy assigns in order.
+            # If a row changed several times, the last change counts: NumPy assigns in order.
             if len(part["changes"]):
                 values[number, rows] = part["changes"][:changes]
         return values
@@ -107,7 +107,7 @@ class StoredRecords:
         self._kept: OrderedDict[int, StoredKeyframe] = OrderedDict()
 
     def frame(self, number: int) -> Frame:
-        """Return a frame by its number, with its keyframe read from files."""
+        """Return a frame by its number. Its keyframe is read from files, or cached."""
         row = self._frames.slice(number, 1).to_pylist()[0]
         return Frame(
             self._keyframe(row["keyframe"]),
@@ -121,12 +121,12 @@ class StoredRecords:
             None if row["sample"] is None else (row["sample"][0], row["sample"][1]),
             _decoded(row.get("extenders"), tuple[ExtenderResult, ...]),
             _decoded(row.get("preemption"), PreemptionAccount),
-            # Older results have no such column.
+            # Older results lack this column.
             bool(row.get("check_all")),
         )
 
     def node_set(self, number: int) -> tuple[tuple[str | None, ...], Index]:
-        """Return node names by row, and the rows in the order of visits."""
+        """Return the node names by row, and the rows in the order in which a search visits them."""
         return self._node_sets[number]
 
     def statuses(self, keyframe: int, filters: list[str]) -> dict[tuple[int, int], Status]:
@@ -138,7 +138,10 @@ class StoredRecords:
         }
 
     def normalization(self, number: int) -> tuple[Ints | None, Ints]:
-        """Return raw scores, ascending, and the normalised score of each; or None and the normalised scores of all rows."""
+        """Return the distinct raw scores, ascending, and the normalised score of each.
+
+        If the scores depend on more than the raw score, return None and the normalised scores of all rows.
+        """
         row = self._normalizations.slice(number, 1)
         by_row = row.column("raw").null_count
         raw, normalized = (row.column(name).combine_chunks().flatten().to_numpy() for name in ("raw", "normalized"))
@@ -196,12 +199,12 @@ def _node_set(rows: list[dict[str, Any]]) -> tuple[tuple[str | None, ...], Index
 
 
 def _decoded(stored: str | None, kind: type[Value]) -> Value | None:
-    """Return the JSON value of a column; None if it is empty, or if the column is newer than the result."""
+    """Return the decoded JSON value of a cell; None if the cell is null, or an older result lacks the column."""
     return None if stored is None else msgspec.json.decode(stored, type=kind)
 
 
 def status_of(stored: dict[str, Any] | None) -> Status | None:
-    """Return a status from its columns."""
+    """Return the status stored in a struct column; None if the cell is null."""
     if stored is None:
         return None
     return Status(Code[stored["code"]], tuple(stored["reasons"]), stored["plugin"])

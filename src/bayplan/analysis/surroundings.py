@@ -1,4 +1,4 @@
-"""Objects that a root cause may refer to, in addition to nodes: claims, volumes, pods on nodes, free amounts, configuration."""
+"""What root causes refer to besides nodes: claims, volumes, pods on nodes, free amounts and the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class CatalogSource(Protocol):
 
     @property
     def catalog(self) -> Lookup:
-        """The catalog of these objects."""
+        """The lookup of these objects by kind and key."""
         ...
 
 
 class Surroundings(Protocol):
-    """A cluster at the time of a decision."""
+    """What is known about a cluster at the time of a decision."""
 
     @property
     def added_affinity(self) -> NodeSelector | None:
@@ -50,36 +50,36 @@ class Surroundings(Protocol):
         ...
 
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """Return by node and resource the amount that is allocatable and not requested."""
+        """Return the amounts that are allocatable and not requested, by node and resource."""
         ...
 
 
 class NoSurroundings:
-    """Surroundings of which nothing is known; see `Surroundings`."""
+    """Surroundings of which nothing is known."""
 
     added_affinity: NodeSelector | None = None
     unread: Collection[str] = ()
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return None."""
+        """Return None: no object is known."""
         return None
 
     def placed(self) -> tuple[()]:
-        """Return no pods."""
+        """Return (): no pod is known."""
         return ()
 
     def free(self, nodes: Collection[str]) -> dict[str, Amounts]:
-        """Return nothing."""
+        """Return {}: no free amount is known."""
         return {}
 
 
 @runtime_checkable
 class SituatedSource(Protocol):
-    """A source that knows the surroundings of its decisions better than timelines do."""
+    """A source that provides the surroundings of its last decision itself, instead of deriving them from timelines."""
 
     @property
     def surroundings(self) -> Surroundings:
-        """The surroundings of its last decision."""
+        """The surroundings of the last decision."""
         ...
 
 
@@ -93,7 +93,7 @@ class ConfiguredSource(Protocol):
 
 
 class RunSurroundings:
-    """The cluster just before a decision of a run.
+    """The cluster just before a decision of a run, derived from timelines.
 
     Args:
         source: the run.
@@ -108,27 +108,27 @@ class RunSurroundings:
 
     @property
     def added_affinity(self) -> NodeSelector | None:
-        """See `Surroundings`."""
+        """Return the affinity that the scheduler's configuration adds; None if the source does not know the configuration."""
         source = self._source
         return source.added_affinity_of(self._scheduler_name) if isinstance(source, ConfiguredSource) else None
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """See `Surroundings`."""
+        """Return an object of the source's catalog; None if the source has no such object, or no catalog."""
         return self._source.catalog.get(kind, key) if isinstance(self._source, CatalogSource) else None
 
     def placed(self) -> Iterator[tuple[Pod, str]]:
-        """See `Surroundings`."""
+        """Yield the pods that were on nodes just before the decision, each with the name of its node."""
         for life in pods_there(self._source, self._number):
             if life.pod is not None:
                 yield life.pod, life.node
 
     def free(self, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """See `Surroundings`."""
+        """Return the free amounts of nodes just before the decision, by node and resource."""
         return free_amounts(self._source, self._number, nodes)
 
 
 def surroundings_of(source: RunSource, number: int, scheduler_name: str) -> Surroundings:
-    """Return the surroundings of a decision about a pod of a scheduler."""
+    """Return the surroundings of a decision; `scheduler_name` selects the profile."""
     return (
         source.surroundings if isinstance(source, SituatedSource) else RunSurroundings(source, number, scheduler_name)
     )

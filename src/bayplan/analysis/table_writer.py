@@ -1,4 +1,4 @@
-"""Write tables to Parquet row by row, in row groups of limited size, without metadata in the files."""
+"""Write tables to Parquet row by row, in row groups of limited size, and without file metadata."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import pyarrow.parquet as pq
 
 ROWS_A_GROUP = 1 << 16
 ELEMENTS_A_GROUP = 1 << 22
-"""Number of rows, or of list elements, after which a row group ends."""
+"""Maximum number of rows, and of list elements, in a row group."""
 
 COMPRESSION = "zstd"
 
 
 class TableWriter:
-    """Writes one table; a context manager.
+    """Writes one Parquet file; a context manager.
 
     Args:
         path: the file.
-        schema: the columns. The file holds no other metadata than this, so equal rows make equal bytes.
+        schema: the columns. No other metadata is written, so that equal rows yield equal bytes.
     """
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
@@ -30,14 +30,14 @@ class TableWriter:
         self._elements = 0
 
     def add(self, row: Sequence[object], *, elements: int = 0) -> None:
-        """Add a row, in the order of the schema; `elements` is the approximate number of elements in its lists."""
+        """Add a row with its values in the order of the schema; `elements` is the approximate number of elements in its lists."""
         self._rows.append(row)
         self._elements += elements
         if self._elements >= ELEMENTS_A_GROUP or len(self._rows) >= ROWS_A_GROUP:
             self._flush()
 
     def add_all(self, rows: Iterable[Sequence[object]]) -> None:
-        """Add rows."""
+        """Add rows one by one; lists in them do not count towards the size of a row group."""
         for row in rows:
             self.add(row)
 

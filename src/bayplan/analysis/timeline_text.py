@@ -1,4 +1,4 @@
-"""Print each pod's path through the scheduling queue: one line per move, times to the nanosecond."""
+"""Print each pod's moves through the scheduling queue, one line per move, with times in nanoseconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOTE_WIDTH = 100
 
 
 def print_timeline(result: SimulationResult) -> None:
-    """Print the queue moves of a run with a recorded timeline."""
+    """Print the queue moves of a run that recorded its timeline."""
     moves = result.moves or ()
     pods = len(dict.fromkeys(move.uid for move in moves))
     many = "1 pod" if pods == 1 else f"{pods} pods"
@@ -23,7 +23,7 @@ def print_timeline(result: SimulationResult) -> None:
 
 
 def timeline_lines(moves: Sequence[QueueMove], start_ns: int) -> Iterator[str]:
-    """Yield a line for each move."""
+    """Yield a line for each move, in aligned columns."""
     ways = [f"{move.source or 'new'} -> {move.target}" for move in moves]
     times = [seconds(move.time_ns - start_ns) for move in moves]
     widths = [max(map(len, column), default=0) for column in (times, [move.pod for move in moves], ways)]
@@ -32,7 +32,7 @@ def timeline_lines(moves: Sequence[QueueMove], start_ns: int) -> Iterator[str]:
 
 
 def seconds(time_ns: int) -> str:
-    """Return a time in seconds with nine decimals."""
+    """Format a time in seconds with nine decimals."""
     return f"{time_ns // SECOND_NS}.{time_ns % SECOND_NS:09d}"
 
 

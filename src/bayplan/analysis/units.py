@@ -1,4 +1,4 @@
-"""Format amounts, durations and shares for people: always the same text for the same number."""
+"""Format amounts, durations and shares. The same number always yields the same text."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def format_duration(duration_ns: int) -> str:
 
 
 def format_share(share: float) -> str:
-    """Return a share of 1 in percent, with a decimal if it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to 100 %."""
+    """Format a share of 1 in percent, with a decimal if it is small: ``0 %``, ``0.4 %``, ``57 %``; never rounded up to 100 %."""
     percent = share * 100
     if 0 < percent < 9.95:
         return "< 0.1 %" if percent < 0.05 else f"{percent:.1f} %"
@@ -63,7 +63,7 @@ def format_share(share: float) -> str:
 
 
 def format_list(items: Sequence[str], *, more: int = 0) -> str:
-    """Format items as in a sentence; `more`: the number of items not listed: ``a``, ``a and b``, ``a, b and 3 more``."""
+    """Format items as in a sentence: ``a``, ``a and b``, ``a, b and 3 more``. `more` is the number of items that are not listed."""
     shown = [*items, f"{more:,} more"] if more else items
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
@@ -74,7 +74,7 @@ def format_count(count: int, noun: str) -> str:
 
 
 def is_or_are(count: int) -> str:
-    """Return the verb for a number of things."""
+    """Return "is" for 1 and "are" for any other number."""
     return "is" if count == 1 else "are"
 
 

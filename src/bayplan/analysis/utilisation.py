@@ -1,4 +1,4 @@
-"""Utilisation of the cluster: requested relative to allocatable, at the end, as the mean over time and at the peak."""
+"""Utilisation of the cluster: requested divided by allocatable, at the end, at the peak and as the mean over time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from bayplan.sim.result import ResourceUsage
 
 
 class UtilisationFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource, in the whole cluster or in one zone. Amounts are those of the state: milli-CPU, bytes, pieces.
+    """One resource, in the whole cluster or in one zone. Amounts are in units of the state: milli-CPU, bytes, counts.
 
     Attributes:
         resource: the resource's name; ``pods`` is the number of pods that nodes may run.
-        zone: the zone, "" for nodes without one, None for the cluster.
+        zone: the zone, "" for nodes without a zone, None for the whole cluster.
         nodes, allocatable, requested: at the end of the run.
         share, mean_share, peak_share: requested divided by allocatable at the end, as the mean over time, and at the peak.
         peak_requested, peak_ns: the highest requested amount, and when it was first reached.
@@ -33,7 +33,7 @@ class UtilisationFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def utilisation(usages: Iterable[ResourceUsage]) -> list[UtilisationFacts]:
-    """Return the utilisation of every resource, in the order of the simulation: the cluster, then zones by name."""
+    """Return the utilisation of every resource, in the order of the usages: the cluster, then zones by name."""
     return [
         UtilisationFacts(
             resource=usage.resource,
@@ -52,5 +52,5 @@ def utilisation(usages: Iterable[ResourceUsage]) -> list[UtilisationFacts]:
 
 
 def stable(share: float) -> float:
-    """Return a share rounded to six decimals, so that machines that add in different orders agree."""
+    """Round a share to six decimals, so that machines that add numbers in different orders agree."""
     return round(share, 6)

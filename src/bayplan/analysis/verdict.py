@@ -27,7 +27,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     Args:
         source: the run.
         pod: the timeline of the pod.
-        attempts: its attempts, in order.
+        attempts: the attempts of the pod, in order.
     """
     fate = pod.fate.value
     if pod.bound_ns is None and fate in ("pending", "unattended"):
@@ -52,12 +52,12 @@ def unattended_text(scheduler_name: str) -> str:
 
 
 def waiting_message_of(pod: PodTimeline) -> str:
-    """Return the scheduler's message about a waiting pod, in upstream's words; "" if it does not wait, or was not tried."""
+    """Return the scheduler's message about a pending pod, in upstream's words; "" if it is not pending or was never tried."""
     return pod.message if pod.bound_ns is None and pod.fate is PodFate.PENDING else ""
 
 
 def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return why a pod without a node waits, in plain words without its name; the last attempt has upstream's message."""
+    """Return why a pod without a node waits, in plain words and without its name. `RunSource.message_of` has upstream's words."""
     if pod.fate is PodFate.UNATTENDED:
         return unattended_text(pod.scheduler_name)
     if room := _awaited_room(pod, attempts):
@@ -69,7 +69,7 @@ def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attem
 
 
 def _awaited_room(pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return the room that a pod waits for after it preempted others in its last attempt, in words; "" if it did not."""
+    """Return which node a pod waits for after preempting other pods in its last attempt, in words; "" if it did not."""
     last = attempts[-1] if attempts and pod.fate is PodFate.PENDING else None
     if last is None or last.outcome != "unschedulable" or not last.nominated_node or not last.victims:
         return ""
@@ -93,7 +93,7 @@ def last_cause(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt])
 
 
 def _decision(source: RunSource, number: int) -> Decision | None:
-    """Return the full record of a cycle, or None if it has none, or has lost it."""
+    """Return the full record of a cycle; None if it has none or is no longer in memory."""
     try:
         return source.decision(number) if source.records[number].frame >= 0 else None
     except LookupError:
@@ -101,7 +101,7 @@ def _decision(source: RunSource, number: int) -> Decision | None:
 
 
 def _short_message(message: str) -> str:
-    """Return a scheduler's message without its part about preemption: ``none of 5 nodes fits: Insufficient cpu (5)``."""
+    """Return a scheduler's message in short form, without preemption: ``none of 5 nodes fits: Insufficient cpu (5)``."""
     nodes = _NODES.match(message)
     if nodes is None:
         return message
@@ -129,8 +129,8 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
 
 
 def _named(pods: Sequence[str]) -> str:
-    """Format pods as in a sentence; of many, the first ones and the number of all others."""
-    # A single remaining pod is named: counting it would take as much room.
+    """Format pods as in a sentence; of many, the first ones and the number of the others."""
+    # Name a single remaining pod: "and 1 more" would be as long.
     shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
     return format_list(shown, more=len(pods) - len(shown))
 
@@ -139,9 +139,9 @@ def decision_text(record: Record, margin: int | None) -> str:
     """Return a decision in one line, for lists.
 
     Args:
-        record: the summary of the decision.
-        margin: the points by which the chosen node was ahead of the best node outside the tie set; None if there is no such node,
-            or no record of it.
+        record: the summary record of the decision.
+        margin: the total of the chosen node minus that of the best node outside the tie set; None if there is no such
+            node, or no full record.
     """
     pod = record.pod
     if record.outcome is Outcome.SCHEDULED:
@@ -161,7 +161,7 @@ def decision_text(record: Record, margin: int | None) -> str:
 
 
 def attempt_difference(before: Attempt | None, after: Attempt) -> str:
-    """Return how an attempt differs from the previous one; "" for the first attempt, or if nothing differs."""
+    """Return how an attempt differs from the previous one; "" for the first attempt, or if they do not differ."""
     if before is None:
         return ""
     differences = []

@@ -1,4 +1,4 @@
-"""The locations of a pod's volumes, and the nodes that reach them."""
+"""The locations of a pod's volumes, and the nodes that can reach them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOPOLOGY = (ZONE, BETA_ZONE, REGION, BETA_REGION)
 
 
 class Lookup(Protocol):
-    """A collection of claims and volumes."""
+    """A lookup of claims, volumes and other objects."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
@@ -27,15 +27,19 @@ class Lookup(Protocol):
 
 
 class NoObjects:
-    """A lookup without objects, for sources that have none."""
+    """An empty lookup, for sources without objects."""
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return None."""
+        """Return None: there are no objects."""
         return None
 
 
 class StoredObjects:
-    """A lookup of given objects, by kind and key."""
+    """A lookup of the given objects.
+
+    Args:
+        items: the objects by kind and key.
+    """
 
     def __init__(self, items: Mapping[tuple[type[KubernetesObject], str], KubernetesObject]) -> None:
         self._items = items
@@ -46,14 +50,14 @@ class StoredObjects:
 
 
 def claims_of(pod: Pod, lookup: Lookup) -> list[PersistentVolumeClaim]:
-    """Return the claims of a pod that are known."""
+    """Return the claims that a pod uses, except those that the lookup lacks."""
     names = (claim_name_of(pod.metadata.name, volume) for volume in pod.spec.volumes)
     claims = (lookup.get(PersistentVolumeClaim, f"{pod.metadata.namespace}/{name}") for name in names if name)
     return [claim for claim in claims if claim is not None]
 
 
 def bound_volumes(pod: Pod, lookup: Lookup) -> list[tuple[PersistentVolumeClaim, PersistentVolume]]:
-    """Return the bound claims of a pod with their volumes, that are known."""
+    """Return the bound claims of a pod with their volumes, except those that the lookup lacks."""
     found = []
     for claim in claims_of(pod, lookup):
         volume = lookup.get(PersistentVolume, claim.spec.volume_name) if claim.spec.volume_name else None
@@ -63,7 +67,7 @@ def bound_volumes(pod: Pod, lookup: Lookup) -> list[tuple[PersistentVolumeClaim,
 
 
 def volume_labels(volume: PersistentVolume) -> dict[str, str]:
-    """Return the labels that a node needs to reach a volume, one value of each: the first of several."""
+    """Return the labels that a node needs to reach a volume, with one value each: the first if several are possible."""
     found: dict[str, str] = {}
     required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
     for term in required.node_selector_terms[:1] if required is not None else ():
@@ -89,7 +93,7 @@ def volume_place(volume: PersistentVolume) -> str:
 
 
 def nodes_reaching(volume: PersistentVolume, nodes: Iterable[Node]) -> dict[str, Node]:
-    """Return the nodes, by name, whose pods can use a volume, by its node affinity and its labels."""
+    """Return the nodes, by name, that can reach a volume, according to its node affinity and its topology labels."""
     required = volume.spec.node_affinity.required if volume.spec.node_affinity is not None else None
     terms = None if required is None else [compile_node_term(term, "") for term in required.node_selector_terms]
     zones = [(key, values.split(ZONE_DELIMITER)) for key in _TOPOLOGY if (values := volume.metadata.labels.get(key))]

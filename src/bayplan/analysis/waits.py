@@ -1,4 +1,4 @@
-"""Waiting times and numbers of attempts of pods."""
+"""Statistics of the waiting times and scheduling attempts of pods."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from bayplan.sim.result import PodFate, PodTimeline
 
 
 def percentile(ascending: Sequence[int], percent: int) -> int:
-    """Return the smallest number that at least `percent` percent of all numbers do not exceed. `ascending` must not be empty."""
+    """Return the nearest-rank percentile: the smallest of the numbers that at least `percent` percent do not exceed.
+
+    `ascending` must be sorted and not empty.
+    """
     rank = -(-len(ascending) * percent // 100)
     return ascending[max(rank, 1) - 1]
 
 
 class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Waiting times of some pods, in nanoseconds of virtual time; all 0 if there are none.
+    """Statistics of waiting times, in nanoseconds of virtual time; all 0 if there are no pods.
 
     Attributes:
-        pods: number of pods.
-        median_ns, p95_ns, max_ns: by nearest rank.
+        pods: the number of pods.
+        median_ns, p95_ns, max_ns: nearest-rank percentiles.
     """
 
     pods: int = 0
@@ -30,14 +33,14 @@ class WaitFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AttemptFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Cycles by pod.
+    """Statistics of scheduling attempts.
 
     Attributes:
-        pods: pods that were tried at least once.
-        total: attempts of all pods.
-        most: maximum number of attempts of one pod.
-        most_pod: the key of that pod; the first of several.
-        repeated: pods that were tried more than once.
+        pods: the number of pods with at least one attempt.
+        total: the number of attempts of all pods.
+        most: the maximum number of attempts of one pod.
+        most_pod: the key of the first pod with this number.
+        repeated: the number of pods with more than one attempt.
     """
 
     pods: int = 0
@@ -52,7 +55,7 @@ WAITING = (PodFate.PENDING, PodFate.GATED, PodFate.UNATTENDED)
 
 
 def waits_of(durations_ns: Iterable[int]) -> WaitFacts:
-    """Return the facts about some waiting times."""
+    """Return statistics of the given waiting times."""
     ascending = sorted(durations_ns)
     if not ascending:
         return WaitFacts()
@@ -75,7 +78,7 @@ def unbound_waits(pods: Iterable[PodTimeline], end_ns: int) -> WaitFacts:
 
 
 def attempts_of(pods: Sequence[PodTimeline]) -> AttemptFacts:
-    """Return the number of attempts by pod."""
+    """Return statistics of the attempts of these pods."""
     tried = [pod for pod in pods if pod.attempts]
     if not tried:
         return AttemptFacts()

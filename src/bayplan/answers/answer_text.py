@@ -1,4 +1,4 @@
-"""Answers as readable text: the verdict in the first line, then tables, then the assumptions."""
+"""Render answers as text: the verdict in the first line, then tables, then the assumptions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
 
 
 class KindTexts(NamedTuple):
-    """The texts of a kind of differences: in tables, and after the number of pods."""
+    """The words for a kind of difference: in tables, and after a number of pods (singular and plural)."""
 
     word: str
     singular: str
@@ -38,11 +38,14 @@ _KINDS = {
 }
 
 SHOWN = 15
-"""Default number of table rows; ``--json`` has them all."""
+"""Default maximum number of table rows; ``--json`` has all rows."""
 
 
 def columns(heads: Sequence[str], rows: Iterable[Sequence[object]], *, everything: bool = False) -> list[str]:
-    """Return rows as lines with aligned columns, indented; numbers on the right, the last column unpadded."""
+    """Return a table as indented lines with aligned columns; columns of numbers are right-aligned.
+
+    Shows at most `SHOWN` rows and the number of the others, unless `everything` is set.
+    """
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     if not cells:
         return []
@@ -70,7 +73,7 @@ def listed(counts: Mapping[str, int], *, most: int = 3) -> str:
 
 
 def assumed(assumptions: Sequence[str]) -> list[str]:
-    """Return an answer's assumptions as a section."""
+    """Return an answer's assumptions as the lines of a section."""
     return bullet_lines("Assumptions", assumptions)
 
 
@@ -78,7 +81,7 @@ def assumed(assumptions: Sequence[str]) -> list[str]:
 
 
 def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[str]:
-    """Return the text about the number of copies that still fit."""
+    """Return the lines about how many further copies fit."""
     lines = [_capacity_verdict(answer)]
     if answer.by_seed:
         counts = sorted(answer.by_seed.values())
@@ -112,7 +115,7 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
 
 
 def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = False) -> list[str]:
-    """Return the text about headroom over time; `start_ns` is the start of the simulation."""
+    """Return the lines about headroom over time; `start_ns` is the start of the simulation."""
     least = next(row for row in answer.times if row.copies == answer.least)
     at = format_duration(least.taken_at_ns - start_ns)
     reason = f", because of {least.runs_out}" if least.runs_out else ""
@@ -168,7 +171,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
 
 
 def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str]:
-    """Return the text about nodes that can be removed."""
+    """Return the lines about nodes that can be removed."""
     count, bound = len(answer.removed), answer.bound
     priced = any(each.price != 1.0 for each in answer.removed)
     saved = f", saving {answer.price:,.2f}" if priced and count else ""
@@ -202,7 +205,7 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
 
 
 def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[str]:
-    """Return the text about nodes to add."""
+    """Return the lines about nodes to add."""
     lines = [_addition_verdict(answer)]
     rows = [(each.node, each.shape, each.zone or "-", f"{each.price:g}", each.pods) for each in answer.nodes]
     lines += ["", *columns(("NODE", "SHAPE", "ZONE", "PRICE", "PODS"), rows, everything=everything)]
@@ -243,7 +246,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
 
 
 def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, everything: bool = False) -> list[str]:
-    """Return the text about differences. `names`: of the two clusters; None for one cluster before and after changes."""
+    """Return the lines about differences. `names`: the two clusters; None for one cluster before and after changes."""
     before, after = names or ("BEFORE", "AFTER")
     parts = [
         f"{count:,} {_KINDS[kind].singular if count == 1 else _KINDS[kind].plural}"
@@ -292,7 +295,7 @@ def _by_workload(answer: Answer) -> list[str]:
 
 
 def _why(plugin: str, reason: str) -> str:
-    # Only the first sentence of a scheduler's message: the rest is about preemption.
+    # Show only the first sentence of a scheduler's message: the rest is about preemption.
     reason = reason.partition(". ")[0]
     return f"{plugin}: {reason}" if plugin and reason else reason or plugin
 
@@ -307,7 +310,7 @@ def _figure(name: str, value: float) -> str:
 
 
 def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
-    """Return the text about when pods start."""
+    """Return the lines about when pods start."""
     starts = f"{answer.asked}: its last pod starts" if answer.pods > 1 else f"{answer.asked} starts"
     horizon = format_duration(answer.horizon_ns)
     if answer.median_ns is not None and answer.earliest_ns is not None and answer.latest_ns is not None:

@@ -1,14 +1,14 @@
-"""Bounds on how good an answer about nodes can be: by amounts only, and by packing whole pods with OR-tools.
+"""Bounds on how good an answer about nodes can be: by resource amounts alone, and by packing whole pods with OR-tools.
 
-The relaxation considers amounts only: pods may be split and put anywhere. For each resource, the remaining nodes must offer
-(allocatable minus the requests of DaemonSet pods and mirror pods) as much as the other pods request. The fewest nodes that do are
-the largest ones, so the bound of one resource is exact for it; the bound is the smallest over all resources. Rules such as
-affinity or spreading can only make the true number smaller.
+The relaxation compares only amounts: pods may be split and placed anywhere. For each resource, the free capacity of the
+remaining nodes (allocatable minus the requests of DaemonSet pods and mirror pods) must hold the requests of all other
+pods. The fewest nodes that can do so are the largest ones, so the bound for one resource is exact; the result is the
+smallest bound over all resources. Rules such as affinity or spreading can only reduce the true number.
 
-The models for OR-tools, for small and medium clusters, are relaxations, too, but tighter: a pod stays in one piece, all
-resources count at once, and a node takes no pod that its taints, labels or cordon keep away. Rules about other pods, volumes and
-ports are left out, so the bounds hold for every answer. If the search is stopped early, the bound that it has proved so far
-counts. The limit on its work is deterministic, and so is the bound.
+The OR-tools models, for small and medium clusters, are tighter relaxations: a pod stays whole, all resources count at
+once, and pods avoid nodes whose taints, labels or cordon exclude them. The models ignore rules about other pods,
+volumes and ports, so their bounds hold for every answer. If the search stops early, it returns the best bound proved so
+far. The work limit is deterministic, and therefore so is the bound.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ RELAXATION = "relaxation: amounts only, pods may be split and put on any node"
 PACKING = "packing by OR-tools: whole pods, all resources, taints, labels and cordons"
 
 MAX_VARIABLES = 20_000
-"""Maximum number of variables of a model: larger ones take minutes. The relaxation is used instead."""
+"""Maximum number of variables of a model. Larger models take minutes, so the relaxation is used instead."""
 
 MAX_WORK = 20.0
-"""Work after which the search stops, in the solver's deterministic seconds, which take about as long as seconds."""
+"""Maximum work of a search, in the solver's deterministic seconds, which are about as long as real ones."""
 
 _CORDON = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
@@ -53,9 +53,10 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
     """An upper bound on the number of nodes that can be removed, and on the savings.
 
     Attributes:
-        nodes: maximum number that could be removed.
-        price: maximum saving, in the unit of the given prices.
-        resource: the resource that limits the number; "" if none does, or if packing gives a lower bound than amounts do.
+        nodes: the maximum number of nodes that could be removed.
+        price: the maximum saving, in the unit of the given prices.
+        resource: the resource that limits the number; "" if none does, or if packing gives a lower number than amounts
+            alone.
         method: the method that found the bound, in words.
     """
 
@@ -66,12 +67,12 @@ class RemovalBound(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: Mapping[str, float]) -> RemovalBound:
-    """Return an upper bound on how many of some nodes can be removed.
+    """Return an upper bound on how many of the candidates can be removed, by amounts alone.
 
     Args:
         cluster: the current cluster.
         candidates: the nodes that may be removed.
-        prices: the prices by node; a node without a price counts 1.
+        prices: the price of each node; a node without a price counts 1.
     """
     state = cluster.state
     count = state.nodes.count
@@ -87,7 +88,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     best, best_price, resource = int(may_go.sum()), float(price[may_go].sum()), ""
     for name, offered, usage, taken in _resources(cluster, fixed):
         rooms = np.maximum(offered - taken, 0)
-        # The excess of an overcommitted node stays where it is.
+        # The requests that exceed an overcommitted node's capacity need not fit elsewhere.
         needed = int((usage - taken)[alive].sum()) - int(np.maximum(usage - offered, 0)[alive].sum())
         spare = needed - int(rooms[alive & ~may_go].sum())
         if spare <= 0:
@@ -104,7 +105,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
 
 
 def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, Ints, Ints]]:
-    """Return name, offer, usage and fixed usage by row of every resource; pods among them."""
+    """Return (name, allocatable, usage, usage of pods that stay) by row for each resource, and for pods."""
     state = cluster.state
     count = state.nodes.count
     found = [("pods", state.nodes.allowed_pods[:count], state.usage[POD_COUNT, :count], fixed[POD_COUNT])]
@@ -115,7 +116,7 @@ def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, I
 
 
 def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
-    """Return an upper bound on the savings if nodes of these sizes must offer `needed`; nodes may be kept in part."""
+    """Return an upper bound on the savings if the nodes that remain must offer `needed`; nodes may remain in part."""
     order = np.argsort(prices / np.maximum(sizes, 1), kind="stable")
     cost, left = 0.0, needed
     for place in order.tolist():
@@ -133,7 +134,7 @@ def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
 
 
 class _Group(msgspec.Struct):
-    """Identical pods: the amounts of each, the rows that may run it, their number, and the row that they leave."""
+    """Identical pods: the amounts of one pod, the rows that may run it, the number of pods, and the row that they leave or -1."""
 
     vector: Ints
     rows: list[int]
@@ -142,7 +143,7 @@ class _Group(msgspec.Struct):
 
 
 class _Rules:
-    """The nodes that may run a pod, regardless of the pods on them.
+    """Predicates for the nodes that may run a pod, regardless of the pods on them.
 
     Args:
         cluster: the cluster whose scheduler's filters apply.
@@ -158,7 +159,7 @@ class _Rules:
         self._cordon = "NodeUnschedulable" in found
 
     def of(self, pod: Pod) -> Callable[[Node], bool]:
-        """Return a predicate: whether a node may take this pod."""
+        """Return a predicate that tells whether a node may run this pod."""
         required = compile_required_node_affinity(pod)
         tolerations = pod.spec.tolerations
 
@@ -179,12 +180,12 @@ class _Rules:
 def packed_removal_bound(
     cluster: QuestionCluster, candidates: Sequence[str], prices: Mapping[str, float], relaxed: RemovalBound
 ) -> RemovalBound:
-    """Return a tighter bound on how many of some nodes can be removed; `relaxed` if the model would be too large.
+    """Return a tighter bound on how many of the candidates can be removed; `relaxed` if the model would be too large.
 
     Args:
         cluster: the current cluster.
         candidates: the nodes that may be removed.
-        prices: the prices by node; a node without a price counts 1.
+        prices: the price of each node; a node without a price counts 1.
         relaxed: the bound of the relaxation.
 
     Raises:
@@ -212,7 +213,9 @@ def packed_removal_bound(
 def packed_addition_bound(
     cluster: QuestionCluster, pods: Sequence[Pod], shapes: Sequence[NodeShape], price: float, relaxed: float
 ) -> tuple[float, str]:
-    """Return the least that nodes for some waiting pods can cost, and how it was found; "" if the model would be too large.
+    """Return a lower bound on the price of nodes for some waiting pods, and the method that found it.
+
+    If the model would be too large, return `relaxed` and "".
 
     Args:
         cluster: the current cluster.
@@ -241,7 +244,7 @@ def packed_addition_bound(
 
 
 def _free(state: ClusterState) -> Ints:
-    """Return int64[rows of usage, nodes], the free amounts of each node; 0 for rows without a node."""
+    """Return int64[usage rows, nodes]: the free amounts of each node; 0 for rows without a node."""
     count = state.nodes.count
     offered = np.zeros((FIRST_RESOURCE + len(state.nodes.allocatable), count), dtype=np.int64)
     offered[POD_COUNT] = state.nodes.allowed_pods[:count]
@@ -253,7 +256,10 @@ def _free(state: ClusterState) -> Ints:
 
 
 def _groups(pods: Sequence[tuple[Pod, Ints, int]], state: ClusterState, free: Ints, rules: _Rules) -> list[_Group]:
-    """Group identical pods that leave the same row, with the other rows that may run them."""
+    """Group identical pods on the same node, with the other rows that may run them.
+
+    `pods`: tuples of pod, footprint vector, and the row that the pod leaves (-1 for none).
+    """
     found: dict[tuple[bytes, bytes, int], _Group] = {}
     static: dict[bytes, np.ndarray] = {}
     counted = [POD_COUNT, *range(FIRST_RESOURCE, len(free))]
@@ -290,7 +296,10 @@ def _model() -> tuple[CpModel, CpSolver]:
 
 
 def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mapping[int, IntVar]) -> list[list[IntVar]]:
-    """Return how many pods of each group are placed on each of its rows; rows in `is_open` take pods only if they are open."""
+    """Add variables for how many pods of each group are placed on each of the group's rows, and return them.
+
+    Rows in `is_open` take pods only if their variable is 1.
+    """
     placed = [[model.new_int_var(0, group.count, "") for _ in group.rows] for group in groups]
     incoming: dict[int, list[tuple[_Group, IntVar]]] = {}
     for group, counts in zip(groups, placed, strict=True):
@@ -306,7 +315,7 @@ def _place(model: CpModel, groups: Sequence[_Group], free: Ints, is_open: Mappin
 
 
 def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, float]) -> float:
-    """Return the largest weight of removed rows, or the upper bound that the solver has proved."""
+    """Return an upper bound on the total weight of removed rows: the optimum, or the bound proved when the search stopped."""
     model, solver = _model()
     stays = {row: model.new_bool_var("") for row in weights}
     placed = _place(model, groups, free, stays)
@@ -319,13 +328,13 @@ def _most_removed(groups: Sequence[_Group], free: Ints, weights: Mapping[int, fl
 
 
 def _least_price(groups: Sequence[_Group], free: Ints, new: Mapping[int, tuple[int, float]]) -> float:
-    """Return the lowest price of new rows, or the lower bound that the solver has proved."""
+    """Return a lower bound on the price of new rows: the optimum, or the bound proved when the search stopped."""
     model, solver = _model()
     used = {row: model.new_bool_var("") for row in new}
     placed = _place(model, groups, free, used)
     for group, counts in zip(groups, placed, strict=True):
         model.add(sum(counts) == group.count)
-    # Nodes of one shape are equal: use them in order.
+    # Nodes of one shape are equal, so use them in order to exclude symmetric solutions.
     rows = list(new)
     for row, following in pairwise(rows):
         if new[row][0] == new[following][0]:

@@ -1,7 +1,7 @@
-"""Capacity: the number of further copies of a workload, or of a mix of workloads, that fit, and what runs out first.
+"""Capacity: how many further copies of a workload, or of a mix of workloads, fit, and which resource runs out first.
 
-Copies are scheduled one after another, in the proportions of the mix, until one finds no node. Nothing is estimated: the answer
-is the scheduler's own, including spreading, affinity, volumes and quotas.
+Copies are scheduled one after another, in the proportions of the mix, until one finds no node. Nothing is estimated:
+the scheduler itself decides, with spreading, affinity, volumes and quotas.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
 DEFAULT_LIMIT = 10_000
-"""Default number of copies after which the search ends."""
+"""Default maximum number of copies to place."""
 
 QUOTA = "quota"
-"""The value of `runs_out` if admission rejects the next copy; a scheduler's message may contain the word, too."""
+"""The only key of `runs_out` if admission rejects the next copy."""
 
 
 class Share(msgspec.Struct, frozen=True):
     """A workload in a mix.
 
     Attributes:
-        workload: as for `find_workload`.
+        workload: the name of the workload, as for `find_workload`.
         count: the number of copies of the workload in one mix.
     """
 
@@ -49,10 +49,10 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def parse_mix(text: str) -> list[Share]:
-    """Return the workloads of a mix with their proportions: ``deployment/web=3,db``.
+    """Parse a mix, i.e. workloads with their proportions: ``deployment/web=3,db``.
 
     Raises:
-        InputError: a proportion is not a number above 0, or a workload has no name.
+        InputError: a proportion is not a number from 1 to 1,000, or a workload has no name.
     """
     found = []
     for part in text.split(","):
@@ -66,12 +66,12 @@ def parse_mix(text: str) -> list[Share]:
 
 
 class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of further copies of one workload that fit.
+    """How many further copies of one workload fit.
 
     Attributes:
-        workload: e.g. ``deployment/shop/web``.
+        workload: the name of the workload, e.g. ``deployment/shop/web``.
         copies: the number of copies that were placed.
-        share: copies in one mix.
+        share: the number of copies in one mix.
     """
 
     workload: str
@@ -84,12 +84,13 @@ class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         zone, pool: the zone and pool of the nodes.
-        nodes: number of nodes.
-        nodes_with_room: the number of these nodes on which the workload that ended the search fitted before the first copy.
-        nodes_left: the number of nodes on which it still fits.
+        nodes: the number of nodes.
+        nodes_with_room: the number of these nodes with room, before the first copy, for the workload that ended the
+            search.
+        nodes_left: the number of nodes that still have room for it afterwards.
         copies: the number of copies that were placed on these nodes.
-        runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent reason first; if
-            no node had room, why any node rejects it.
+        runs_out: why nodes that had room or took a copy reject the next copy, with node counts, the most frequent
+            reason first. If no node had room, why all nodes reject it.
     """
 
     zone: str
@@ -102,7 +103,7 @@ class GroupCapacity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Placement(msgspec.Struct, frozen=True, kw_only=True):
-    """A copy and its node."""
+    """A copy and the node that it was placed on."""
 
     copy: str
     workload: str
@@ -116,7 +117,7 @@ class VictimRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pod, node, preemptor, priority, controller: see `Eviction`.
-        new_node: the final node of the pod that its controller would create in its place; "" if it would wait.
+        new_node: the final node of the pod that the controller creates as a replacement; "" if it finds no node.
     """
 
     pod: str
@@ -128,18 +129,18 @@ class VictimRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """Number of further copies that fit.
+    """How many further copies fit.
 
     Attributes:
         copies: the number of copies of all workloads together.
         mixes: the number of complete mixes.
-        reached_limit: whether the search ended before something ran out.
+        reached_limit: whether the search ended at the limit, before a copy found no node.
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
-        message: the reason, from the scheduler or a quota.
+        message: why that copy found no node, from the scheduler or a quota.
         runs_out: the reasons of all groups, with the number of nodes.
-        by_seed: copies by seed, if several were requested.
-        assumptions: the assumptions that the answer makes.
+        by_seed: the number of copies by seed, if several seeds were requested.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     copies: int
@@ -164,13 +165,13 @@ def capacity(
     limit: int = DEFAULT_LIMIT,
     seeds: Sequence[int] = (),
 ) -> CapacityAnswer:
-    """Return the number of additional copies of workloads that fit.
+    """Return how many further copies of workloads fit.
 
     Args:
         cluster: the current cluster.
-        mix: workloads with their proportions.
+        mix: the workloads with their proportions.
         preempts: whether copies may evict pods of lower priority.
-        limit: copies after which the search ends.
+        limit: the maximum number of copies to place.
         seeds: further seeds for tie-breaking, to find the range of the answer.
 
     Raises:
@@ -186,7 +187,7 @@ def capacity(
 
 
 class _Filling:
-    """One search: fills a cluster with copies until one finds no node."""
+    """A search: fills a cluster with copies until one finds no node."""
 
     def __init__(
         self,
@@ -205,7 +206,7 @@ class _Filling:
         self._has_quotas = any(each.pod.metadata.namespace in quota_namespaces(cluster) for each in templates)
 
     def run(self, seed: int, seeds: Sequence[int]) -> CapacityAnswer:
-        """Search in full with the first seed; with all other seeds, only count."""
+        """Return the answer for the first seed, with only the number of copies for each of the other seeds."""
         answer = self._run(seed)
         if not seeds:
             return answer
@@ -213,7 +214,7 @@ class _Filling:
         return msgspec.structs.replace(answer, by_seed=by_seed)
 
     def _order(self) -> Iterator[int]:
-        """Yield workload numbers forever: those of a mix in turn, as evenly as their counts allow."""
+        """Yield the indexes of the workloads of a mix forever, as evenly mixed as their counts allow."""
         turns = [
             number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
         ]
@@ -251,7 +252,7 @@ class _Filling:
     def _answer(
         self, trial: Trial, placed: Sequence[tuple[int, str]], rooms: Sequence[Bools], stopped: int, message: str
     ) -> CapacityAnswer:
-        # A copy may have been evicted by a later one of higher priority: it does not count.
+        # A copy does not count if a later copy of higher priority has evicted it.
         kept = [(number, key) for number, key in placed if trial.node_of(key)]
         state = trial.state
         alive = [node for node in state.nodes.nodes if node is not None]
@@ -266,7 +267,7 @@ class _Filling:
         counts = Counter(number for number, _ in kept)
         asked = max(stopped, 0)
         left = rows_with_room(trial, self._templates[asked].model)
-        # Nodes that had room at the beginning, or that a copy has found room on since.
+        # Nodes that had room at first, or on which a copy was placed since.
         used = rooms[asked].copy()
         used[[state.nodes.row_of[row.node] for row in placements]] = True
         if not used.any():
@@ -321,7 +322,7 @@ def _pod_of(items: Sequence[KubernetesObject]) -> Pod:
 
 
 def rows_with_room(trial: Trial, pod: Pod) -> Bools:
-    """Return bool[rows]: the nodes that pass all filters for a pod now; nominations are ignored."""
+    """Return bool[rows]: the nodes that pass all filters for a pod now. Nominated pods are ignored."""
     state = trial.state
     count = state.nodes.count
     profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
@@ -336,7 +337,7 @@ def rows_with_room(trial: Trial, pod: Pod) -> Bools:
 
 
 def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
-    """Return why a pod does not fit on some rows, by row."""
+    """Return by row why a pod does not fit on each of the given rows."""
     profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
     if profile is None or not rows.any():
         return {}
@@ -391,7 +392,7 @@ def _groups(
 
 
 def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:
-    """Return the victims, and the current nodes of the pods that replace them."""
+    """Schedule the replacements of the evicted pods without preemption, and return all victims with their new nodes."""
     evictions: Sequence[Eviction] = tuple(trial.evictions)
     if not evictions:
         return []

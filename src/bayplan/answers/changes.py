@@ -1,7 +1,7 @@
 """Changes to try on a cluster: add, delete or change nodes, fail zones, scale, restart or delete workloads.
 
-A change is written ``KIND=TARGET``, or ``KIND=TARGET:VALUE``; `CHANGES` lists them. Nodes are named, matched (``pool-a-*``) or
-selected by a label (``label:disk=ssd``).
+A change is written ``KIND=TARGET`` or ``KIND=TARGET:VALUE``; `CHANGES` lists the kinds. Nodes are selected by name,
+pattern (``pool-a-*``) or label (``label:disk=ssd``).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.selectors import tolerates
 
 MAX_ADDED = 100_000
-"""Nodes or copies that one change may add."""
+"""Maximum number of nodes or copies that one change may add."""
 
 
 class Change(msgspec.Struct, frozen=True):
-    """A change.
+    """A change to try.
 
     Attributes:
         kind: one of `CHANGES`.
-        target: nodes, a zone, a workload, a number of nodes.
+        target: the nodes, zone, workload or number of nodes to change.
         value: the text after the colon.
-        objects: the objects of ``apply``.
+        objects: the objects to create or replace, for ``apply``.
     """
 
     kind: str
@@ -56,12 +56,12 @@ class Effect(msgspec.Struct):
     """The direct effect of a change, before anything is scheduled.
 
     Attributes:
-        displaced: the pods that lost their node and are recreated.
-        gone: the keys of pods that are not recreated.
-        added: keys of new pods.
-        nodes_gone: names.
-        nodes_added: names.
-        notes: the notes for the assumptions of the answer.
+        displaced: the pods, by key, that lost their node and are recreated.
+        gone: why pods are not recreated, by key.
+        added: the workload of each new pod, by key.
+        nodes_gone: the names of removed nodes.
+        nodes_added: the names of new nodes.
+        notes: sentences for the assumptions of the answer.
     """
 
     displaced: dict[str, Pod] = {}
@@ -89,7 +89,7 @@ def parse_change(text: str) -> Change:
     if kind == "add-nodes":
         target, colon, value = rest.partition(":")
     elif kind in ("taint", "untaint", "resize"):
-        # A label selector has a colon of its own.
+        # A label selector contains a colon itself.
         start = len("label:") if rest.startswith("label:") else 0
         place = rest.find(":", start)
         target, colon, value = (rest[:place], ":", rest[place + 1 :]) if place >= 0 else (rest, "", "")
@@ -107,10 +107,10 @@ def is_change(text: str) -> bool:
 
 
 def apply_change(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    """Apply a change; pods that it displaces are only recorded.
+    """Apply a change. Pods that it displaces are only recorded in `effect`.
 
     Raises:
-        InputError: its target does not exist, or its value can't be parsed.
+        InputError: the target does not exist, or the value can't be parsed.
     """
     CHANGES[change.kind].apply(change, trial, cluster, effect)
 
@@ -119,7 +119,7 @@ def apply_change(change: Change, trial: Trial, cluster: QuestionCluster, effect:
 
 
 def select_nodes(text: str, trial: Trial) -> list[Node]:
-    """Return the nodes that a text names: a name, a pattern, or ``label:key=value`` (``label:key``: with any value).
+    """Return the nodes of a trial that a text selects: a name, a pattern, ``label:key=value`` or ``label:key`` (any value).
 
     Raises:
         InputError: no node matches.
@@ -128,7 +128,7 @@ def select_nodes(text: str, trial: Trial) -> list[Node]:
 
 
 def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes among `nodes` that a text names; see `select_nodes`.
+    """Return those of the given nodes that a text selects; see `select_nodes`.
 
     Raises:
         InputError: no node matches.
@@ -147,7 +147,7 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
 
 
 def select_names(text: str, cluster: QuestionCluster) -> list[str]:
-    """Return the names of the nodes of a cluster that a text names; see `select_nodes`.
+    """Return the names of a cluster's nodes that a text selects; see `select_nodes`.
 
     Raises:
         InputError: no node matches.
@@ -163,7 +163,7 @@ def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
 
 
 def _displace(pod: Pod, effect: Effect) -> None:
-    """Record a pod that has lost its node."""
+    """Record a pod that has lost its node: as displaced if it is recreated, else as gone."""
     effect.added.pop(pod.key, None)
     if not comes_back(pod):
         effect.gone[pod.key] = "it ends with its node"
@@ -304,7 +304,7 @@ def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Ef
         raise InputError("priority", got=change.value, wanted="an integer of 32 bits")
     for pod in find_workload(change.target, cluster).pods:
         spec = replace(pod.spec, priority=priority)
-        # Without its version, so that the scheduler does not treat it as an update that it already knows.
+        # Without the resource version, or the scheduler would ignore it as a duplicate update.
         trial.put(replace(pod, metadata=replace(pod.metadata, resource_version=""), spec=spec))
     effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
 
@@ -325,7 +325,7 @@ def _count(what: str, text: str) -> int:
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """The syntax of a kind of change after its target, if any, and the function that applies it."""
+    """A kind of change: the syntax of its target and value ("" if it has no value), and the function that applies it."""
 
     value: str
     apply: Callable[[Change, Trial, QuestionCluster, Effect], None]
@@ -347,4 +347,4 @@ CHANGES: dict[str, _Kind] = {
     "priority": _Kind("WORKLOAD:NUMBER", _priority),
     "apply": _Kind("", _apply),
 }
-"""The kinds of changes."""
+"""The kinds of changes, by name."""

@@ -24,14 +24,14 @@ class NodeRow(msgspec.Struct, frozen=True, kw_only=True):
     """A node.
 
     Attributes:
-        node, zone, pool: its name and place.
-        cordoned: whether it is unschedulable.
-        taints: the taints in kubectl's form.
+        node, zone, pool: the name, zone and node pool.
+        cordoned: whether the node is unschedulable.
+        taints: the taints in kubectl's notation.
         pods: the number of pods on the node.
-        allowed_pods: maximum number.
-        cpu_milli, memory_bytes: allocatable.
-        cpu_requested_milli, memory_requested_bytes: requested by its pods.
-        created_at_ns: nanoseconds since 1970; None if unknown.
+        allowed_pods: the maximum number of pods.
+        cpu_milli, memory_bytes: the allocatable amounts.
+        cpu_requested_milli, memory_requested_bytes: the amounts that its pods request.
+        created_at_ns: the creation time in nanoseconds since 1970; None if unknown.
     """
 
     node: str
@@ -53,11 +53,11 @@ class PodRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         pod: ``namespace/name``.
-        workload: ``kind/namespace/name`` of the workload it belongs to; "" if none.
-        node: "" if it waits.
+        workload: ``kind/namespace/name`` of the pod's workload; "" if it has none.
+        node: the name of the node; "" if the pod waits.
         phase, priority: the phase and priority of the pod.
-        cpu_milli, memory_bytes: requested.
-        created_at_ns: nanoseconds since 1970; None if unknown.
+        cpu_milli, memory_bytes: the requested amounts.
+        created_at_ns: the creation time in nanoseconds since 1970; None if unknown.
         age_ns: the age; None if unknown.
     """
 
@@ -105,7 +105,7 @@ def pod_rows(state: ClusterState, pods: Mapping[str, Pod], now_ns: int = 0) -> R
     Args:
         state: the state, with the nodes of the pods.
         pods: the pods by key.
-        now_ns: the time; 0 if it is unknown.
+        now_ns: the present time, in nanoseconds since 1970; 0 if unknown.
     """
     owners, rows = WorkloadObjects(chain(state.catalog.all(ReplicaSet), state.catalog.all(Job))), []
     for key, pod in pods.items():

@@ -1,4 +1,4 @@
-"""Compare two clusters, or one cluster under two configurations: the nodes of the same pods, and which plugin decided."""
+"""Compare the nodes of the same pods in two clusters, or under two configurations, and find which plugin decided."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ def compare(
     names: tuple[str, str] = ("a", "b"),
     explained: int = MAX_EXPLAINED,
 ) -> Answer:
-    """Return how two clusters differ, pod by pod; pods are the same if they have the same namespace and name.
+    """Return how two clusters differ, pod by pod. Pods with the same namespace and name are compared.
 
-    For pods on different nodes, each side decides again on its current cluster to find the plugin that judged the two
-    nodes differently.
+    For pods on different nodes, both schedulers decide again on their current clusters, to find the first plugin
+    whose results for the two nodes differ.
 
     Args:
         a, b: the clusters.
         names: the names of the clusters.
-        explained: maximum number of moved pods whose decisive plugin is determined.
+        explained: the maximum number of moved pods for which to find the decisive plugin.
     """
     a_nodes, b_nodes = (_nodes(cluster) for cluster in (a, b))
     moved = [key for key, node in a_nodes.items() if node and b_nodes.get(key) not in (None, "", node)]

@@ -1,4 +1,4 @@
-"""Changes of a scheduler's configuration to try: another weight of a plugin, or a plugin switched off."""
+"""Changes of a scheduler's configuration to try: change the weight of a plugin, or disable a plugin."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.framework.configuration.profiles import PluginWeight, ProfileConfig
 WEIGHT, DISABLE = "weight", "disable"
 SCORE = "score"
 _REQUIRED = ("queue_sort", "bind")
-"""Extension points that need a plugin; ``disable`` leaves them alone."""
+"""Extension points that need a plugin; ``disable`` does not change them."""
 
 
 def is_profile_change(text: str) -> bool:
@@ -22,7 +22,7 @@ def is_profile_change(text: str) -> bool:
 
 
 def changed_configuration(configuration: SchedulerConfiguration, text: str) -> SchedulerConfiguration:
-    """Return a configuration with ``weight=PLUGIN:N`` or ``disable=PLUGIN`` applied to all profiles.
+    """Apply ``weight=PLUGIN:N`` or ``disable=PLUGIN`` to all profiles of a configuration.
 
     Raises:
         InputError: there is no such plugin, or the weight is invalid.

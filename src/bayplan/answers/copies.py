@@ -1,7 +1,7 @@
-"""Copies of pods: more of the same, and pods that come back after their node was removed.
+"""Copies of pods: further copies of a workload, and replacements for pods whose node was removed.
 
-A copy has the same requests and constraints as its model. Claims that belong to one pod only (of StatefulSets, ephemeral
-volumes, resource claim templates) are created for each copy, unbound; copies share the claims that their models share.
+A copy has the same requests and constraints as its model. Claims that belong to a single pod (from StatefulSets,
+ephemeral volumes, resource claim templates) are created for each copy, unbound; other claims are shared with the model.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ class Lookup(Protocol):
     """A lookup of claims and templates."""
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object, or None."""
+        """Return an object by its key, or None."""
         ...
 
 
 class PodCopier:
-    """Makes copies of one pod.
+    """Copies one pod.
 
     Args:
         model: the pod; its node and status are not copied.
-        objects: has its claims.
+        objects: a lookup of the pod's claims.
     """
 
     def __init__(self, model: Pod, objects: Lookup) -> None:
@@ -64,7 +64,7 @@ class PodCopier:
         )
 
     def copy(self, name: str, uid: str = "") -> list[KubernetesObject]:
-        """Return the objects of a copy, its claims first and the pod last."""
+        """Return the objects of a copy: its claims, then the pod."""
         before = self.model.metadata
         metadata = ObjectMeta(
             name=name,
@@ -123,7 +123,7 @@ class PodCopier:
         return [*found, replace(pod, spec=spec, status=status)]
 
     def _own_claim(self, pod: Pod, volume: Volume, claim_name: str) -> tuple[Volume, PersistentVolumeClaim | None]:
-        """Return the volume of a StatefulSet's pod with the claim of that pod, and this claim if it is new."""
+        """Return the volume of a StatefulSet's copy with the claim of that copy, and the claim if it has to be created."""
         before, after = f"-{self.model.metadata.name}", f"-{pod.metadata.name}"
         if not claim_name.endswith(before) or before == after:
             return volume, None
@@ -155,9 +155,10 @@ def _owner(pod: Pod) -> OwnerReference:
 
 
 def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
-    """Return the objects of the pod that replaces a deleted one, the pod last.
+    """Return the objects of the pod that replaces a deleted one: its claims, then the pod.
 
-    It keeps the name, so that both sides can be compared; most controllers would generate a new name.
+    The replacement keeps the name, so that it can be compared with the deleted pod; most controllers would generate a
+    new name.
     """
     return PodCopier(pod, objects).copy(pod.metadata.name, f"{pod.metadata.uid}-again")
 
@@ -166,7 +167,7 @@ def replacement(pod: Pod, objects: Lookup) -> list[KubernetesObject]:
 
 
 class Template:
-    """The template for further copies of a workload.
+    """Creates further copies of a workload.
 
     Args:
         found: the workload.
@@ -174,12 +175,12 @@ class Template:
 
     Attributes:
         pod: the pod that is copied.
-        model: the same without its node.
+        model: the same pod, waiting for a node.
         label: the name of the workload.
-        comes_from: the origin of the model, for the assumptions of an answer.
+        comes_from: the origin of the copied pod, for the assumptions of an answer.
 
     Raises:
-        InputError: it has neither pods nor a template, or admission rejects its pods.
+        InputError: the workload has neither pods nor a template, or admission rejects its pods.
     """
 
     def __init__(self, found: Found, cluster: QuestionCluster) -> None:
@@ -190,7 +191,7 @@ class Template:
             self.pod = max(found.pods, key=lambda pod: pod.metadata.creation_timestamp or "")
             self.comes_from = f"pod {self.pod.key}"
             if not self.pod.metadata.uid:
-                # It was never in a cluster, so apply the API server's defaults and admission.
+                # The pod was never in a cluster, so apply the API server's defaults and admission.
                 self.pod = replace(self.pod, spec=admission_of(cluster).admit(self.pod))
         elif found.item is not None and template is not None:
             self.pod = self._from_template(found.item, template)
@@ -224,7 +225,7 @@ class Template:
         return replace(pod, spec=admission_of(self._cluster).admit(pod))
 
     def next(self) -> list[KubernetesObject]:
-        """Return the objects of the next copy, the pod last; its name is free."""
+        """Return the objects of the next copy, the pod last. The pod's name is not in use."""
         namespace, pods = self.pod.metadata.namespace, self._cluster.objects.get(Pod, {})
         while f"{namespace}/{self._base}-{self._next}" in pods:
             self._next += 1
@@ -232,12 +233,12 @@ class Template:
         return self._copier.copy(f"{self._base}-{self._next - 1}")
 
     def begin(self) -> None:
-        """Restart the names of copies."""
+        """Restart the numbering of copies."""
         self._next = 0
 
 
 def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> PodAdmission:
-    """Return the admission of a cluster's pods: priority classes, limit ranges and, for these namespaces, quotas in use."""
+    """Return the admission for pods of a cluster: its priority classes and limit ranges and, for `namespaces`, quotas and usage."""
     store = ObjectStore(RandomStreams(0).stream("questions.uids"))
     for item in (*cluster.all(PriorityClass), *cluster.all(LimitRange)):
         store.add(item, cluster.now_ns)
@@ -252,5 +253,5 @@ def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> Po
 
 
 def quota_namespaces(cluster: QuestionCluster) -> Mapping[str, None]:
-    """Return the namespaces that have quotas."""
+    """Return the namespaces that have quotas, as keys."""
     return {item.metadata.namespace: None for item in cluster.all(ResourceQuota)}

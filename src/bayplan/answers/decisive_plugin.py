@@ -1,4 +1,4 @@
-"""The plugin that decided: of two decisions about one pod, the first plugin that judged two nodes differently."""
+"""Find the plugin that decided: the first one whose results for two nodes differ between two decisions about one pod."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bayplan.engine.decision import Decision
 
 
 class PluginOutput(Protocol):
-    """The plugin results of one decision."""
+    """The results of all plugins in one decision."""
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """Return the plugin that rejected a node, and its reason; None if none did, or the node did not exist."""
+        """Return the plugin that rejected a node, and its reason; None if none did, or if there was no such node."""
         ...
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """Return the weighted points of a node by scorer; None if the node did not exist."""
+        """Return a node's weighted score by score plugin; None if there was no such node."""
         ...
 
 
 class DecisionOutput:
-    """Plugin results from the full record.
+    """Plugin results from a full record.
 
     Args:
-        decision: the record.
+        decision: the full record.
     """
 
     def __init__(self, decision: Decision) -> None:
@@ -37,7 +37,7 @@ class DecisionOutput:
         return names.index(node) if node in names else None
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """See `PluginOutput`."""
+        """Return the plugin that rejected a node, and its reason, or None."""
         row, decision = self._row(node), self._decision
         status = None if row is None else decision.first_failure(row)
         if row is None or status is None:
@@ -45,7 +45,7 @@ class DecisionOutput:
         return decision.rejecting_plugin(row), status.message or status.code.text
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """See `PluginOutput`."""
+        """Return a node's weighted score by score plugin, or None."""
         row, decision = self._row(node), self._decision
         if row is None:
             return None
@@ -59,8 +59,8 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name of the plugin.
-        a, b: its result on each side: for a filter, the reason if it rejected the other side's node, else None; for a scorer, its
-            weighted points for the node of side a minus those for the node of side b.
+        a, b: the plugin's result on each side: for a filter, the reason if it rejected the other side's node, else
+            None; for a score plugin, its weighted score for the node of side a minus that for the node of side b.
     """
 
     name: str
@@ -69,10 +69,10 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str) -> DecisivePlugin | None:
-    """Return the first plugin that judged two nodes differently; None if there is none, or if results are missing.
+    """Return the first plugin whose results for two nodes differ between the sides; None if none does or results are missing.
 
-    A filter that rejected the other side's node comes first, with its reason. Otherwise it is the scorer, in the order of the
-    profile, whose preference for one node over the other (in weighted points) differs between both sides.
+    A filter that rejected the other side's node takes precedence. Otherwise it is the first score plugin of the profile
+    whose weighted scores for the two nodes differ by another amount on side a than on side b.
     """
     if b is not None and a_node and (found := b.rejection(a_node)) is not None:
         return DecisivePlugin(name=found[0], a=None, b=found[1])
@@ -88,7 +88,7 @@ def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str,
 
 
 def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, int]:
-    """Return for each scorer the points of one node minus those of the other."""
+    """Return by score plugin its weighted score for `a_node` minus that for `b_node`; {} if a node is missing."""
     a_points, b_points = output.points(a_node), output.points(b_node)
     if a_points is None or b_points is None:
         return {}
@@ -96,7 +96,7 @@ def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, in
 
 
 def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
-    """Return whether the node of side b was also better on side a; and the scorer that prefers it most, with its points.
+    """Return whether side b's node was also better on side a, the score plugin that prefers it most, and by how many points.
 
     If so, the changes did not move the pod: it would also have moved if it had been scheduled again without them.
     """

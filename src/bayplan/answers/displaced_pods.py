@@ -1,4 +1,4 @@
-"""Pods that lose their node: which of them come back, in which form, and which end with it."""
+"""Pods that lose their node: which of them are recreated, and in which form."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from bayplan.cluster.owned_pods import is_active
 from bayplan.objects.pod import Pod, PodStatus
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Annotation of mirror pods: the kubelet runs them from a file of its node, so they are gone with it."""
+"""Annotation of mirror pods. They represent static pods, which the kubelet runs from files on its node."""
 
 
 def stays_on_node(pod: Pod) -> bool:
-    """Return whether a pod always stays on its node: DaemonSet pods are recreated there, and static pods can't be evicted."""
+    """Return whether a pod always stays on its node: pods of DaemonSets are recreated there, and mirror pods can't be evicted."""
     owner = pod.metadata.controller()
     return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
 def comes_back(pod: Pod) -> bool:
-    """Return whether a pod is recreated elsewhere when its node is removed; a drain does not evict any other pod.
+    """Return whether a pod is recreated elsewhere when its node is removed. A drain evicts only such pods.
 
-    Pods of DaemonSets, mirror pods, finished pods and pods that are being deleted are not. Pods without a controller would be
-    lost in a real cluster; here they come back as copies, which every answer states.
+    Pods of DaemonSets, mirror pods, finished pods and terminating pods are not recreated elsewhere. Pods without a
+    controller would be lost in a real cluster, but are recreated as copies in answers, whose assumptions say so.
     """
     return is_active(pod) and not stays_on_node(pod)
 
@@ -32,7 +32,7 @@ def is_recreated(pod: Pod) -> bool:
 
 
 def is_sibling(pod: Pod, other: Pod) -> bool:
-    """Return whether one controller makes both pods."""
+    """Return whether both pods have the same controller."""
     owner, others = pod.metadata.controller(), other.metadata.controller()
     if owner is None or others is None or pod.metadata.namespace != other.metadata.namespace:
         return False
@@ -40,7 +40,7 @@ def is_sibling(pod: Pod, other: Pod) -> bool:
 
 
 def as_waiting(pod: Pod) -> Pod:
-    """Return a pod as its controller recreates it: without a node, and with the same claims."""
+    """Return a pod as its controller recreates it: waiting, without a node, and with the same claims."""
     status = PodStatus(phase="Pending", resource_claim_statuses=pod.status.resource_claim_statuses)
     metadata = replace(pod.metadata, deletion_timestamp=None, resource_version="")
     return replace(pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=status)

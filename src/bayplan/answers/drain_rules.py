@@ -1,4 +1,4 @@
-"""Obstacles to draining a node, by the rules of ``kubectl drain`` and of the eviction API.
+"""Find obstacles to draining a node by the rules of ``kubectl drain`` and of the eviction API.
 
 Source: https://kubernetes.io/docs/tasks/administer-cluster/safely-drain-node/, k8s.io/kubectl/pkg/drain/filters.go and
 pkg/registry/core/pod/storage/eviction.go v1.36.3.
@@ -19,16 +19,16 @@ from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
-"""The taint that the node controller gives a cordoned node: one cordon, rejected by two filters."""
+"""The taint that the node controller adds to a cordoned node. Two filters reject the node then: by the cordon and by the taint."""
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of ``kubectl drain``. Pods of DaemonSets are always ignored.
 
     Attributes:
-        force: whether pods without a controller may be evicted; in answers they are recreated as copies.
-        delete_emptydir_data: pods with emptyDir volumes may be evicted.
-        disable_eviction: disruption budgets are ignored.
+        force: whether to evict pods without a controller; in answers they are recreated as copies.
+        delete_emptydir_data: whether to evict pods with emptyDir volumes.
+        disable_eviction: whether to ignore disruption budgets.
     """
 
     force: bool = False
@@ -37,14 +37,14 @@ class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Obstacle(msgspec.Struct, frozen=True):
-    """A reason why a node can't be drained, and the pod concerned."""
+    """A reason why a node can't be drained, and the key of the pod concerned."""
 
     pod: str
     reason: str
 
 
 def uncordoned(node: Node) -> Node:
-    """Return a node without its cordon and the corresponding taint."""
+    """Return a node without its cordon and the taint of the cordon."""
     taints = tuple(taint for taint in node.spec.taints if taint.key != CORDON_TAINT)
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
@@ -53,7 +53,7 @@ class Budgets:
     """The disruption budgets of a cluster.
 
     Args:
-        items: the items.
+        items: the budgets.
     """
 
     def __init__(self, items: Iterable[PodDisruptionBudget]) -> None:
@@ -73,16 +73,16 @@ class Budgets:
         ]
 
     def selects(self, pod: Pod) -> bool:
-        """Return whether any budget is about a pod."""
+        """Return whether any budget selects a pod."""
         return bool(self._of(pod))
 
     def budget_of(self, pod: Pod) -> PodDisruptionBudget | None:
-        """Return the disruption budget that an eviction of a pod counts against; None if it has none, or has not started."""
+        """Return the budget that an eviction of a pod counts against; None if there is none, or the pod has not started."""
         budgets = self._of(pod)
         return budgets[0] if budgets and pod.status.phase != "Pending" else None
 
     def refusal(self, pod: Pod) -> str:
-        """Return why the eviction API rejects a pod permanently; "" if it can be evicted, perhaps after others are ready again."""
+        """Return why the eviction API refuses a pod; "" if it can be evicted."""
         budgets = self._of(pod)
         # Pods that have not started do not count towards any budget.
         if not budgets or pod.status.phase == "Pending":
@@ -102,7 +102,7 @@ class Budgets:
 
 
 class Disruptions:
-    """Evictions at one moment: for each disruption budget, at most the number that it allows now.
+    """Counts evictions at one moment, and limits them for each disruption budget to the number that it allows now.
 
     Args:
         budgets: the budgets of the cluster.
@@ -119,7 +119,7 @@ class Disruptions:
         budget = self._budgets.budget_of(pod)
         if budget is not None:
             used = self._used.get(budget.key, 0)
-            # A pod that is not ready may go whatever the budget allows.
+            # An unready pod may be evicted even if its budget allows no disruption.
             if used and used >= budget.status.disruptions_allowed:
                 return False
             self._used[budget.key] = used + 1
@@ -127,7 +127,7 @@ class Disruptions:
 
 
 def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> list[Obstacle]:
-    """Return the reasons why a node with these pods can't be drained."""
+    """Return the obstacles to draining a node with these pods."""
     found = []
     for pod in pods:
         if not comes_back(pod):

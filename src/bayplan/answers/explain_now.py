@@ -43,9 +43,10 @@ def explain_now(
         trial: the cluster.
         pods: all pods, see `bayplan.answers.present.present_pods`.
         life: the pod.
-        node: a node to follow through all plugins, with the smallest change that would turn each rejection.
-        best: number of nodes whose scores to compare.
-        now_ns: the time.
+        node: a node for which to show all filters, each with the smallest change after which it no longer rejects; ""
+            for none.
+        best: the maximum number of nodes whose scores are compared.
+        now_ns: the present time.
 
     Raises:
         InputError: there is no such node.
@@ -53,7 +54,7 @@ def explain_now(
     if node and trial.node(node) is None:
         close = near_name(node, [each.metadata.name for each in trial.nodes()])
         raise InputError("--node", got=f"'{node}'", wanted="a node of the cluster", hint=f"'{close}'" if close else "")
-    # A pod without a creation time counts as new.
+    # Treat a pod without a creation time as new.
     arrived_ns = min(life.arrived_ns, now_ns) or now_ns
     life = replace(
         life, arrived_ns=arrived_ns, bound_ns=None if life.bound_ns is None else max(life.bound_ns, arrived_ns)
@@ -74,7 +75,7 @@ def explain_now(
 
 
 def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
-    """Return the explanation with the time of the message in the pod's condition; if the attempt's message differs, with both."""
+    """Add the time at which the explained message was reported, and the message of Bayplan's attempt if it differs."""
     condition = None if life.pod is None else not_scheduled(life.pod)
     if not found.message or condition is None:
         return found
@@ -84,7 +85,7 @@ def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource)
 
 
 def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
-    """Return the explanation of a pod with a node: where the scheduler would place it now."""
+    """Complete the explanation of a pod with a node: say where the scheduler would place it now."""
     detail = found.detail
     if detail is None:
         return found
@@ -101,7 +102,7 @@ def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Expl
 
 
 def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "") -> Explanation:
-    """Return the explanation of a waiting pod with suggestions, and with a change that resolves each rejection on a node."""
+    """Add suggestions to the explanation of a waiting pod and, for a node, a change that resolves each rejection."""
     if pod.spec.scheduler_name not in trial.profiles:
         return found
     answer = unblock(trial, [pod])
@@ -118,7 +119,7 @@ def _with_remedies(detail: AttemptDetail, suggestions: Sequence[Suggestion]) -> 
 
 
 def _remedy(suggestion: Suggestion, attempt: Attempt) -> Remedy:
-    """Return a suggestion; to wait for preemption, with the victims of the attempt that is explained.
+    """Return a suggestion as a remedy. If it is to wait for preemption, name the victims of the explained attempt.
 
     If several candidates are equally good, each attempt chooses one at random.
     """
@@ -142,7 +143,7 @@ def _node_detail(known: NodeDetail | None, judged: Judgement, trial: Trial, node
 
 
 def node_verdicts(judged: Judgement, trial: Trial, node: str) -> list[PluginVerdict]:
-    """Return the result of every filter for a node, and the smallest change that would turn each rejection."""
+    """Return the result of every filter for a node and, for rejections, the smallest change that would resolve them."""
     matrix = judged.matrix
     row = matrix.nodes.index(node) if node in matrix.nodes else -1
     found: list[PluginVerdict] = []
@@ -160,7 +161,7 @@ def node_verdicts(judged: Judgement, trial: Trial, node: str) -> list[PluginVerd
 
 
 def smallest_change(plugin: str, judged: Judgement, trial: Trial, node: str) -> str:
-    """Return the least risky change after which a filter no longer rejects a node, tried in a fork; "" if none is known."""
+    """Return the least risky change after which a filter no longer rejects a node, tested in a fork; "" if none is known."""
     steps = [
         step for step in (*pod_steps(judged, trial, node), *node_steps(judged, trial, node)) if step.lifts == plugin
     ]
@@ -183,7 +184,7 @@ def smallest_change(plugin: str, judged: Judgement, trial: Trial, node: str) -> 
 
 
 def _rejects(plugin: str, step: Step, judged: Judgement, trial: Trial, node: str) -> bool:
-    """Return whether a filter still rejects a node after a step."""
+    """Return whether a filter still rejects a node after a step, or the pod could not be scheduled at all."""
     pod = edited(judged.pod, [step])
     others = [name for name in judged.matrix.whole if name != plugin]
     decision = trial.decide_after(pod, changes_of([step], trial), others)

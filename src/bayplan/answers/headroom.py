@@ -18,10 +18,10 @@ class Headroom(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         taken_at_ns: the time.
-        copies: the number of copies that fitted then.
-        reached_limit: whether there may be more.
-        placed, waiting: pods with and without a node.
-        runs_out: the resource that the next copy lacked on most nodes; "" if none.
+        copies: the number of copies that fitted at that time.
+        reached_limit: whether the search ended at the limit, so that more copies may fit.
+        placed, waiting: the number of pods with and without a node.
+        runs_out: the resource or other reason for which most nodes rejected the next copy; "" if there is none.
     """
 
     taken_at_ns: int
@@ -36,10 +36,10 @@ class HeadroomAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Headroom over time.
 
     Attributes:
-        workloads: the workloads whose copies are placed, as the user named them.
-        times: see `Headroom`.
-        least, most: copies over all times.
-        assumptions: the assumptions that the answer makes.
+        workloads: the names of the workloads whose copies are placed.
+        times: the headroom at each time.
+        least, most: the minimum and maximum number of copies over all times.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     workloads: str
@@ -60,11 +60,11 @@ def headroom(
     """Return how many additional copies would have fitted at each time.
 
     Args:
-        cluster_at: the function that returns the cluster at a time.
-        times_ns: the times, in order; the workloads must exist at the last of them.
-        mix: workloads with their proportions.
+        cluster_at: returns the cluster at a time.
+        times_ns: the times, ascending; the workloads must exist at the last of them.
+        mix: the workloads with their proportions.
         preempts: whether copies may evict pods.
-        limit: maximum number of copies.
+        limit: the maximum number of copies at each time.
 
     Raises:
         InputError: a workload does not exist.
@@ -74,7 +74,7 @@ def headroom(
     rows: list[Headroom] = []
     for time_ns in times_ns:
         cluster = cluster_at(time_ns) if time_ns != times_ns[-1] else last
-        # Copy a workload that does not exist yet at this time from its state at the last time.
+        # If a workload does not exist yet at this time, copy it as it is at the last time.
         cluster.know(item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item))
         found = capacity(cluster, mix, preempts=preempts, limit=limit)
         rows.append(

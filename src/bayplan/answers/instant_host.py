@@ -1,4 +1,4 @@
-"""A host without time: it executes the scheduler's requests immediately, records what happens to pods, and undoes its changes."""
+"""A host without time: it executes the scheduler's actions immediately, records their effects on pods, and can undo changes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 
 Change = tuple[KubernetesObject | None, KubernetesObject | None]
-"""An object before and after: an addition has no before, a deletion no after."""
+"""An object before and after a change: None before an addition, and None after a deletion."""
 
 
 class Eviction(Struct, frozen=True):
@@ -28,9 +28,9 @@ class Eviction(Struct, frozen=True):
     Attributes:
         pod: ``namespace/name`` of the victim.
         node: the node of the victim.
-        preemptor: the other pod.
+        preemptor: ``namespace/name`` of the pod that room was made for.
         priority: the priority of the victim.
-        controller: the controller that recreates it, ``Kind/name``; "" if none does.
+        controller: the controller that recreates the victim, ``Kind/name``; "" if it has none.
     """
 
     pod: str
@@ -41,18 +41,18 @@ class Eviction(Struct, frozen=True):
 
 
 class InstantHost:
-    """Hands changes to a scheduler and executes its requests: binds at once, deletes victims at once.
+    """Passes changes to a scheduler and executes its actions immediately: binds pods and deletes victims.
 
     Args:
-        scheduler: the host's own scheduler; no other code may pass it changes.
-        now_ns: the time; it never advances on its own.
+        scheduler: the host's scheduler; no other code may pass changes to it.
+        now_ns: the time; it never advances by itself.
 
     Attributes:
         scheduler, now_ns: the arguments.
         state: the state of the scheduler.
-        placed: node by key of every pod that was placed here and still exists.
+        placed: the nodes of the existing pods that this host bound, by key.
         messages: why pods that were tried have no node, by key.
-        evictions: evicted pods, in order.
+        evictions: the evictions, in order.
         victims: the evicted pods in their last version, by key.
     """
 
@@ -69,7 +69,7 @@ class InstantHost:
     # Changes.
 
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Make one change, and execute the scheduler's resulting requests."""
+        """Pass one change to the scheduler, and execute the resulting actions."""
         if self._journal is not None:
             self._journal.append((old, new))
         if actions := self.scheduler.handle(old, new, self.now_ns):
@@ -89,12 +89,12 @@ class InstantHost:
         self.handle(old, item)
 
     def add_all(self, items: Iterable[KubernetesObject]) -> None:
-        """Add objects in order; nothing is scheduled."""
+        """Add objects in order, without scheduling pods."""
         for item in items:
             self.put(item)
 
     def remove_all(self, items: Sequence[KubernetesObject]) -> None:
-        """Remove added objects, the last first; no other pods may be on nodes among them."""
+        """Remove objects that were added, the last one first. If they include nodes, no other pods may be on these."""
         for item in reversed(items):
             if isinstance(item, Pod):
                 self.remove_pod(item.key)
@@ -102,7 +102,7 @@ class InstantHost:
                 self.handle(item, None)
 
     def remove_pod(self, key: str) -> Pod | None:
-        """Remove a pod; return it, or None if it does not exist."""
+        """Remove a pod. Return it, or None if it does not exist."""
         pod = self.scheduler.pods.get(key)
         if pod is not None:
             self.placed.pop(key, None)
@@ -115,7 +115,7 @@ class InstantHost:
         return pod
 
     def _free_devices(self, pod: Pod) -> None:
-        """Remove a deleted pod from its claims' reservations; claims without other users release their devices."""
+        """Remove a deleted pod from the reservations of its claims, and release the devices of claims without other users."""
         for claim in list(self.state.catalog.all(ResourceClaim)):
             users = claim.status.reserved_for
             left = tuple(user for user in users if user.uid != pod.metadata.uid or user.name != pod.metadata.name)
@@ -127,7 +127,7 @@ class InstantHost:
             self.put(replace(claim, status=status))
 
     def remove_node(self, name: str) -> list[Pod]:
-        """Remove a node and its pods; return the pods, sorted by name."""
+        """Remove a node and its pods. Return the pods, sorted by name."""
         pods = self.pods_on(name)
         for pod in pods:
             self.remove_pod(pod.key)
@@ -136,9 +136,10 @@ class InstantHost:
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Undo all changes of the block at its end. Blocks nest.
+        """Undo all changes of the block when it ends. Blocks may be nested.
 
-        Inside, bindings stay unfinished: pods count on their nodes, and plugins release their reservations.
+        Within the block, bindings stay unfinished: pods count on their nodes, and plugins release their reservations
+        afterwards.
         """
         scheduler, outer, now_ns = self.scheduler, self._journal, self.now_ns
         fates = dict(self.placed), dict(self.messages), list(self.evictions), dict(self.victims)
@@ -169,7 +170,7 @@ class InstantHost:
     # The cluster.
 
     def nodes(self) -> list[Node]:
-        """Return the nodes, in the order of their rows."""
+        """Return the nodes in row order."""
         return [node for node in self.state.nodes.nodes if node is not None]
 
     def node(self, name: str) -> Node | None:
@@ -178,7 +179,7 @@ class InstantHost:
         return None if row is None else self.state.nodes.nodes[row]
 
     def pods_on(self, name: str) -> list[Pod]:
-        """Return the pods on a node, sorted by name: undoing changes their order."""
+        """Return the pods on a node, sorted by name, because undoing changes reorders them."""
         infos = self.state.pods_on[self.state.nodes.row_of[name]]
         return [infos[key].pod for key in sorted(infos)]
 
@@ -193,14 +194,14 @@ class InstantHost:
         return "" if info is None else self.state.nodes.names[info.row] or ""
 
     def objects(self) -> list[KubernetesObject]:
-        """Return all current objects: other objects first, then nodes, pods with a node, pods without one."""
+        """Return all current objects: nodes and pods come last, pods with a node before pods without."""
         pods = sorted(self.scheduler.pods.values(), key=lambda pod: not pod.spec.node_name)
         return [*self.state.catalog.everything(), *self.nodes(), *pods]
 
-    # The scheduler's requests.
+    # Execute the scheduler's actions.
 
     def carry_out(self, actions: Iterable[Action]) -> None:
-        """Execute the scheduler's requests."""
+        """Execute the scheduler's actions."""
         for action in actions:
             key = key_of(action.pod)
             if isinstance(action, SetCondition):
@@ -218,13 +219,13 @@ class InstantHost:
             elif isinstance(action, Evict):
                 self._evict(pod, action)
             elif isinstance(action, Nominate) and pod.status.nominated_node_name != action.node_name:
-                # Another version of the pod: the same version would be treated as a duplicate update.
+                # Clear the resource version, or the scheduler would ignore the update as a duplicate.
                 metadata = replace(pod.metadata, resource_version="")
                 status = replace(pod.status, nominated_node_name=action.node_name)
                 self.handle(pod, replace(pod, metadata=metadata, status=status))
 
     def _write(self, action: Update) -> None:
-        """Write a volume or claim, and its consequences."""
+        """Write a volume or claim, and what the volume controller would write as a consequence."""
         for item in volume_writes(action.item, self.state.catalog, self.node(action.node_name)):
             self.put(item)
 

@@ -1,4 +1,4 @@
-"""The verdicts of all filters about a waiting pod, even if PreFilter or a gate ends the attempt before filters run."""
+"""The verdicts of all filters about a waiting pod, even if PreFilter or a gate would end the attempt before filters run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.requests import accounted_requests
 
 _MAX_REJECTIONS = 12
-"""Maximum number of plugins that reject the pod as a whole, one after another."""
+"""Maximum number of plugins to disable, one after another, because they reject the pod as a whole."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,12 @@ class Judgement:
     """A waiting pod with the results of all filters.
 
     Attributes:
-        pod: the pod that waits.
-        decision: the last decision, with plugins disabled that reject the pod as a whole. None if no scheduler is responsible.
+        pod: the waiting pod.
+        decision: the last decision, with the plugins disabled that reject the pod as a whole; None if no profile has
+            the pod's scheduler name.
         matrix: the matrix of all filters and nodes.
-        cause: why the pod fits nowhere; meaningless if it fits.
-        fits: whether it fits some node unchanged.
+        cause: why the pod fits on no node; meaningless if `fits`.
+        fits: whether the unchanged pod fits on a node.
     """
 
     pod: Pod
@@ -41,11 +42,7 @@ class Judgement:
 
 
 def judge(trial: Trial, pod: Pod) -> Judgement:
-    """Run all plugins on a pod. A plugin that rejects it as a whole is recorded and disabled for the next run.
-
-    Raises:
-        InputError: no profile has the pod's scheduler name.
-    """
+    """Run all plugins on a pod. Record a plugin that rejects the pod as a whole, and run again without it."""
     whole: dict[str, Status] = {}
     decision: Decision | None = None
     for _ in range(_MAX_REJECTIONS):
@@ -67,7 +64,7 @@ def judge(trial: Trial, pod: Pod) -> Judgement:
     requests = accounted_requests(pod, trial.state.request_gates).requests
     cause = root_cause(matrix, pod, nodes, requests, SchedulerSurroundings(trial.scheduler, pod, trial.unread))
     if decision is not None and decision.record.outcome is Outcome.ERROR:
-        # The error ended the attempt, whatever filters found.
+        # An error ends the attempt, whatever the filters found.
         message = error_text(trial, pod, decision.record.message)
         cause = replace(cause, plugin="", sentence=message, headline=message, everywhere=[], sole=[])
     fits = not whole and decision is not None and bool(decision.record.node)

@@ -1,4 +1,4 @@
-"""Replicas that a workload should have and its controller could not create: a quota or a limit refuses them."""
+"""Replicas that a controller could not create because a quota or a limit refuses them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bayplan.objects.workloads import DaemonSet, Job
 
 
 def missing_replicas(text: str, cluster: QuestionCluster) -> str:
-    """Return why replicas of a workload do not exist, in one sentence; "" if all do, or the object of the workload is unknown."""
+    """Return why replicas of a workload do not exist, in one sentence; "" if all exist, or the workload's object is unknown."""
     try:
         found = find_workload(text, cluster)
     except InputError:
@@ -29,7 +29,7 @@ def missing_replicas(text: str, cluster: QuestionCluster) -> str:
 
 
 def _refusal(template: Template, cluster: QuestionCluster, namespace: str) -> str:
-    """Return why admission refuses the next replica; "" if it does not."""
+    """Return why admission refuses the next replica; "" if it admits it."""
     pod = template.next()[-1]
     assert isinstance(pod, Pod)
     try:

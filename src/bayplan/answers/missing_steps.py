@@ -1,4 +1,4 @@
-"""Steps that create objects that a pod refers to and the cluster lacks: volumes, their claims, claims for devices."""
+"""Steps that create the objects that a pod refers to and the cluster lacks: volumes, volume claims and resource claims."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone",
 
 
 def missing_steps(judged: Judgement, trial: Trial) -> Iterator[Step]:
-    """Yield the missing objects that the pod refers to: volumes and their claims, claims for devices, and both together."""
+    """Yield a step that creates missing volumes and their claims, one that creates missing resource claims, and one for both."""
     volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
     if volumes is not None:
         yield volumes
@@ -42,7 +42,7 @@ def missing_steps(judged: Judgement, trial: Trial) -> Iterator[Step]:
 
 
 def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
-    """Return a volume for each claim without one, and the claim if it is missing as well; None if no volume is missing."""
+    """Return a step that creates the volumes that the pod's claims lack, and missing claims; None if no volume is missing."""
     if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
         return None
     pod = judged.pod
@@ -71,7 +71,7 @@ def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
 
 
 def _missing_devices(judged: Judgement, trial: Trial) -> Step | None:
-    """Return the missing ResourceClaims of the pod; None if there are none.
+    """Return a step that creates the missing ResourceClaims of the pod; None if there are none.
 
     The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
     """
@@ -119,7 +119,7 @@ def _with_claims(statuses: tuple[PodResourceClaimStatus, ...], pod: Pod) -> Pod:
 def bound_pair(
     claim: PersistentVolumeClaim | None, namespace: str, name: str, volume_name: str
 ) -> tuple[PersistentVolume, PersistentVolumeClaim]:
-    """Return a claim that is bound to a volume which every node reaches."""
+    """Return a volume that every node can reach, and a claim bound to it: a copy of `claim`, or a new one."""
     found = claim or PersistentVolumeClaim(
         metadata=ObjectMeta(name=name, namespace=namespace, uid=f"{namespace}-{name}")
     )

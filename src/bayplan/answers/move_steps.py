@@ -1,4 +1,4 @@
-"""Steps that take other pods off a node: found by preemption with the highest priority, and by the rules about neighbours."""
+"""Steps that evict other pods from a node: found by preemption with the highest priority, and by rules about other pods."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _MAX_DOMAINS = 4
 
 
 def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step]:
-    """Yield sets of pods whose removal may make room; disruption budgets allow all these evictions.
+    """Yield steps that evict a set of pods whose removal may make room. Disruption budgets allow all these evictions.
 
     Args:
         judged: the pod with the verdicts of all filters.
         trial: the cluster.
-        only: a node whose movable pods are also a set; "" for none.
+        only: a node whose movable pods are tried as one more set; "" for none.
     """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()
@@ -52,7 +52,7 @@ def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step
 def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step:
     keys = [info.key for info in infos]
     named = format_list(keys[:SHOWN], more=max(0, len(keys) - SHOWN))
-    # Sets of few, unimportant pods come first.
+    # Prefer sets of few pods and, among equal sizes, those found first.
     cost = min(0.05 * len(keys) + 0.001 * place, 0.99)
     return Step(
         StepKind.MOVE,
@@ -68,7 +68,7 @@ def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step
 
 
 def _by_preemption(judged: Judgement, trial: Trial) -> list[tuple[str, list[str]]]:
-    """Return the smallest sets that preemption finds for a pod with a higher priority than all others."""
+    """Return (node, victims) for the smallest sets that preemption would evict if the pod had the highest priority."""
     if judged.matrix.whole:
         return []
     spec = replace(judged.pod.spec, priority=HIGHEST_PRIORITY, preemption_policy=None)
@@ -82,7 +82,7 @@ def _by_preemption(judged: Judgement, trial: Trial) -> list[tuple[str, list[str]
 
 
 def _by_devices(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Yield single pods with devices on nodes that lack nothing else: preemption does not free devices."""
+    """Yield (node, pod) for single pods with devices, on nodes that lack nothing else: preemption does not free devices."""
     matrix = judged.matrix
     if "DynamicResources" not in matrix.filters:
         return
@@ -99,7 +99,7 @@ def _by_devices(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str
 
 
 def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Yield the pods of whole domains (zones, racks) that violate affinity or spread constraints, the smallest domains first."""
+    """Yield (node, pods) for pods of a domain that violate affinity or spread constraints, the smallest sets first."""
     matrix, sets = judged.matrix, list[tuple[str, list[str]]]()
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
         if plugin not in matrix.filters:
@@ -114,14 +114,14 @@ def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[
 
 
 def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain the pods that the pod's anti-affinity excludes, and the pods whose anti-affinity excludes it."""
+    """Yield for each domain the pods that the pod's anti-affinity excludes, and those whose anti-affinity excludes the pod."""
     own = _compiled(_anti_terms(pod))
     known: dict[int, list[_Term]] = {}
     others: dict[str, list[_Term]] = {}
     for info in trial.state.pods.values():
         terms = _anti_terms(info.pod) if info.owned_counters else ()
         if terms:
-            # Pods of one template share their terms.
+            # Pods of one template share the tuple of terms, so compile it once.
             if id(terms) not in known:
                 known[id(terms)] = _compiled(terms)
             others[info.key] = known[id(terms)]
@@ -142,7 +142,7 @@ def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _crowded(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain of a hard spread constraint its least important pods: one, two and three of them."""
+    """Yield for each domain of a hard spread constraint its least important pods: one, then two, then three of them."""
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "DoNotSchedule":
             continue
@@ -162,7 +162,7 @@ def _crowded(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str
 
 
 def _domains(key: str, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[PodInfo]]]:
-    """Yield a node of each of the first domains, with all pods of the domain."""
+    """Yield one node of each of the first domains of `names`, with all pods of the domain."""
     members: dict[str, list[str]] = {}
     for node in trial.nodes():
         value = node.metadata.labels.get(key)
@@ -187,7 +187,7 @@ def _anti_terms(pod: Pod) -> tuple[PodAffinityTerm, ...]:
 
 
 class _Term(NamedTuple):
-    """A term with its selector, compiled."""
+    """A pod affinity term with its compiled selector."""
 
     term: PodAffinityTerm
     selector: Selector

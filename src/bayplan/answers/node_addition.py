@@ -1,9 +1,9 @@
-"""Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound on the price.
+"""Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound on its price.
 
-Nodes are added one by one: next comes the shape whose new node takes most of the waiting pods for its price. Afterwards nodes
-are removed again, or exchanged for cheaper ones, while all pods still find nodes. Each step is scheduled, so that affinity,
-spreading, taints, volumes and the pods of DaemonSets count; the answer is the outcome of scheduling everything on the final
-set.
+Nodes are added one by one, each of the shape whose new node takes most of the waiting pods for its price. Then nodes
+are removed again, or replaced by cheaper ones, as long as all pods still find nodes. Each step runs the scheduler, so
+that affinity, spreading, taints, volumes and the pods of DaemonSets count. The answer is the result of scheduling
+everything on the final set.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_NODES = 5_000
-"""Nodes after which the search ends."""
+"""Maximum number of nodes to add."""
 
 MAX_ROUNDS = 20
-"""Rounds of adding nodes again because pods went elsewhere when everything was scheduled from the beginning."""
+"""Maximum number of rounds that add nodes because some pods no longer fit when everything is scheduled from the beginning."""
 
 MAX_TRIES = 300
-"""Maximum number of exchanges tried to improve an answer."""
+"""Maximum number of sets to try when improving an answer."""
 
 MAX_IMPROVED = 60
-"""Maximum number of nodes for which an answer is improved node by node; each try schedules the waiting pods from the beginning."""
+"""Maximum number of nodes of an answer to improve; each attempt to improve it schedules all waiting pods again."""
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node to add: its name in the answer, its shape, price, and number of pods placed on it (except those of DaemonSets)."""
+    """A node to add: its name in the answer, shape and price, and the number of waiting pods placed on it."""
 
     node: str
     shape: str
@@ -54,7 +54,7 @@ class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlacedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A waiting pod and its node once the nodes are added; "" and a reason if nothing helps."""
+    """A waiting pod and its node once the nodes are added. If no shape helps, `node` is "" and `reason` says why."""
 
     pod: str
     node: str
@@ -65,15 +65,15 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Which nodes to add.
 
     Attributes:
-        waiting: pods to be placed.
-        placed_without: the waiting pods that fit the current cluster.
+        waiting: the number of pods to place.
+        placed_without: the number of these pods that fit on the current nodes.
         nodes, pods: see the types of their rows.
-        by_shape: nodes by the name of their shape.
-        price: the price of all nodes.
+        by_shape: the number of nodes by shape.
+        price: the price of all added nodes.
         bound: a lower bound on the price of any set of these shapes.
         bound_method: the method that determined the bound.
-        still_waiting: pods that no shape helps.
-        assumptions: the assumptions that the answer makes.
+        still_waiting: the number of pods that no shape helps.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     waiting: int
@@ -104,12 +104,14 @@ def nodes_to_add(
     Args:
         cluster: the current cluster.
         shapes: the available shapes; a shape without a zone is available in every zone of the cluster.
-        copies: further copies of workloads to place, by workload.
+        copies: the number of further copies to place, by workload.
         preempts: whether waiting pods may evict pods on the existing nodes.
-        packing: whether OR-tools packs pods for a tighter bound, if there are not too many. Not if pods may be evicted.
+        packing: whether to find a tighter bound with OR-tools, if the model is not too large. Ignored if pods may be
+            evicted.
 
     Raises:
-        InputError: there is no shape, or a workload does not exist. MissingExtra: OR-tools is needed and not installed.
+        InputError: there is no shape, or a workload does not exist.
+        MissingExtra: OR-tools is needed and not installed.
     """
     if not shapes:
         raise InputError("shapes", got="none", wanted="a shape", hint="--shape cpu=8,memory=32Gi,price=0.4")
@@ -144,7 +146,7 @@ class _Addition:
         self._shapes = shapes
         self._preempts = preempts
         self._daemons = daemon_models(cluster.state)
-        # By priority, as the queue would; then the largest first, which are the hardest to place.
+        # By priority, like the queue; within a priority the largest pods first, because they are the hardest to place.
         waiting = [pod for pod in cluster.waiting.values() if not pod.spec.scheduling_gates]
         size = {pod.key: cluster.state.footprint(pod).largest for pod in waiting}
         waiting.sort(key=lambda pod: (-(pod.spec.priority or 0), -size[pod.key]))
@@ -153,7 +155,7 @@ class _Addition:
             template = Template(find_workload(text, cluster), cluster)
             self._items += [template.next() for _ in range(count)]
         self._gated = len(cluster.waiting) - len(waiting)
-        # Pods that differ only in name share a number; pods with their own claims don't.
+        # Pods that differ only in name share a number; pods with individual claims don't.
         numbers: dict[bytes, int] = {}
         self._alike = [numbers.setdefault(_ask(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
@@ -161,9 +163,9 @@ class _Addition:
         self._messages: dict[str, str] = {}
 
     def run(self) -> AdditionAnswer:
-        """Add until nothing waits or nothing helps, with all shapes and with each alone; improve the best outcome."""
+        """Add nodes until no pod waits or no shape helps, with all shapes and with each shape alone; improve the best outcome."""
         families = list(dict.fromkeys(map(_family, self._shapes)))
-        # All shapes first: this shows which pods no shape helps, and among equal outcomes the first counts.
+        # All shapes first: this finds the pods that no shape helps, and among equal outcomes the first one counts.
         outcomes = [self._settled(self._shapes)]
         if len(families) > 1:
             outcomes += [self._settled([s for s in self._shapes if _family(s) == family]) for family in families]
@@ -173,11 +175,11 @@ class _Addition:
         return self._answer(best)
 
     def _settled(self, shapes: Sequence[NodeShape]) -> _Outcome:
-        """Add nodes of some shapes until all pods that fit any shape are placed; return the outcome of scheduling them all."""
+        """Add nodes of some shapes until all pods that fit any shape are placed. Return the outcome of scheduling all pods."""
         chosen, unplaceable = self._grow([], shapes)
         found = self._schedule(chosen)
         for _ in range(MAX_ROUNDS):
-            # With all nodes there from the beginning pods may go elsewhere, and leave less room for others.
+            # If all nodes exist from the beginning, pods may choose other nodes and leave less room for later pods.
             if found.left <= unplaceable:
                 break
             chosen, unplaceable = self._grow(chosen, shapes)
@@ -187,9 +189,9 @@ class _Addition:
     # Adding.
 
     def _grow(self, begun: Sequence[NodeShape], shapes: Sequence[NodeShape]) -> tuple[list[NodeShape], frozenset[str]]:
-        """Return the shapes of the added nodes, in order, and the pods that no shape helps.
+        """Return the shapes of the added nodes, in order, and the pods that no shape helps. `begun`: the nodes added so far.
 
-        While another node of the same shape is worth as much as the previous node, other shapes are not evaluated.
+        Other shapes are not evaluated while another node of the same shape is as valuable as the previous one.
         """
         chosen = list(begun)
         with self._cluster.trial(preempts=self._preempts) as trial:
@@ -207,7 +209,7 @@ class _Addition:
                 trial.add_all(added)
                 waiting = self._place(trial, waiting)
                 if len(waiting) == len(before):
-                    # A further node of the last shape, which takes no pod.
+                    # This further node of the previous shape takes no pod.
                     trial.remove_all(added)
                     shape = None
                     continue
@@ -219,7 +221,7 @@ class _Addition:
     def _best_shape(
         self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeShape], shapes: Sequence[NodeShape]
     ) -> tuple[NodeShape | None, float]:
-        """Return the shape with the highest value, and that value; among equals, the shape with the fewest nodes so far."""
+        """Return the shape with the highest value, and that value; among equal shapes, the one with the fewest nodes so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
         found: NodeShape | None = None
@@ -235,7 +237,7 @@ class _Addition:
         return found, best[0]
 
     def _next_of_family(self, shape: NodeShape, chosen: Sequence[NodeShape]) -> NodeShape | None:
-        """Return the shape that differs only in its zone and has the fewest nodes so far; None if no more nodes are available."""
+        """Return the shape of the same family (equal except for its zone) with the fewest nodes; None if all are exhausted."""
         counts = Counter(each.name for each in chosen)
         family = [
             each
@@ -245,19 +247,22 @@ class _Addition:
         return min(family, key=lambda each: counts[each.name], default=None)
 
     def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeShape, name: str) -> float:
-        """Return the value of a node of a shape: the size of the waiting pods that fit on it, by its price. Undoes its changes."""
+        """Return the value of one more node of a shape: the size of the waiting pods that fit on it, divided by its price.
+
+        Undoes its changes.
+        """
         with trial.undone():
             trial.add_all(shape.objects(name, self._daemons))
             left = self._place(trial, waiting)
             return self._taken(trial, waiting, left) / max(shape.price, 1e-9)
 
     def _taken(self, trial: Trial, before: Sequence[str], after: Sequence[str]) -> float:
-        """Return the total size of the placed pods."""
+        """Return the total size of the pods that were placed: those in `before` and not in `after`."""
         left = frozenset(after)
         return sum(self._size(trial, key) for key in before if key not in left)
 
     def _size(self, trial: Trial, key: str) -> float:
-        """Return the size of a pod: its largest share of the mean capacity of the cluster's nodes and the shapes."""
+        """Return the size of a pod: its largest request relative to the largest node's allocatable amount."""
         vector = trial.state.pods[key].footprint.vector
         return float(np.max(vector[FIRST_RESOURCE:] / self._scale(trial, len(vector) - FIRST_RESOURCE))) + 1e-6
 
@@ -267,7 +272,7 @@ class _Addition:
         return found
 
     def _place(self, trial: Trial, keys: Sequence[str]) -> list[str]:
-        """Schedule pods one by one; return those without a node. Of pods that differ only in name, only one is tried."""
+        """Schedule pods one by one, and return those without a node. Skip pods that are identical to one without a node."""
         left, unplaceable = [], set[int]()
         for key in keys:
             place = self._place_of[key]
@@ -282,7 +287,7 @@ class _Addition:
     # The outcome, and better ones.
 
     def _schedule(self, chosen: Sequence[NodeShape]) -> _Outcome:
-        """Schedule everything with all nodes present from the beginning."""
+        """Schedule everything, with all nodes present from the beginning."""
         self._messages = {}
         with self._cluster.trial(preempts=self._preempts) as trial:
             names = []
@@ -294,12 +299,12 @@ class _Addition:
         return _Outcome(list(chosen), names, nodes, frozenset(left), dict(self._messages))
 
     def _improve(self, best: _Outcome) -> _Outcome:
-        """Remove nodes, and exchange them for cheaper ones, as long as no more pods wait."""
+        """Remove nodes, and replace them by cheaper ones, as long as no more pods wait."""
         cheaper = sorted(self._shapes, key=lambda shape: shape.price)
         improved, tries_left = True, MAX_TRIES
         while improved and tries_left > 0:
             improved = False
-            # One of each shape: other nodes of the same shape are equivalent.
+            # One node of each shape: the others of the shape are equivalent.
             places = {shape.name: place for place, shape in enumerate(best.shapes)}.values()
             for place in sorted(places, key=lambda place: -best.shapes[place].price):
                 rest = best.shapes[:place] + best.shapes[place + 1 :]
@@ -354,9 +359,9 @@ class _Addition:
         )
 
     def _bound(self, best: _Outcome) -> float:
-        """Return a lower bound on the price: for each resource, the demand that free room can't hold, at the lowest rate."""
+        """Return a lower bound on the price: per resource, the demand beyond the free room, at the lowest price per unit."""
         state = self._cluster.state
-        # Adds rows, which stay.
+        # This may add resource rows to the state for good, so read the number of rows afterwards.
         offered = [self._capacity(shape) for shape in self._shapes]
         count = state.nodes.count
         usable = state.nodes.alive[:count] & ~state.nodes.unschedulable[:count]
@@ -402,7 +407,7 @@ class _Addition:
         return float(np.maximum(offered[:count] - state.usage[row, :count], 0)[usable].sum())
 
     def _capacity(self, shape: NodeShape) -> np.ndarray:
-        """Return the capacity of a node of a shape, with rows as in the usage matrix."""
+        """Return the capacity of a node of a shape, as a vector with the rows of the usage matrix."""
         with self._cluster.state.trial() as state:
             row = state.add_node(shape.node("shape"))
             found = np.zeros(FIRST_RESOURCE + len(state.nodes.allocatable), dtype=np.float64)
@@ -430,7 +435,7 @@ class _Addition:
         return found
 
     def _missing_resources(self) -> list[str]:
-        """Return the resources that a pod requests and no shape has, by name."""
+        """Return the resources that a pod requests and no shape offers, sorted by name."""
         names = self._cluster.state.nodes.resources.names
         offered = {name for shape in self._shapes for name in shape.template.status.allocatable}
         asked = set[str]()
@@ -443,7 +448,7 @@ class _Addition:
 
 
 def _ask(items: Sequence[KubernetesObject]) -> bytes:
-    """Return a key that is equal for pods that the scheduler treats equally."""
+    """Return a key that is equal for pods that the scheduler treats alike."""
     pod = items[-1]
     assert isinstance(pod, Pod)
     return msgspec.msgpack.encode((pod.metadata.namespace, pod.metadata.labels, pod.spec))
@@ -467,7 +472,14 @@ def _may_add(shape: NodeShape, others: Sequence[NodeShape]) -> bool:
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """The outcome for a set of nodes: shapes and names, the node of each pod, and the pods that still wait."""
+    """The outcome for a set of nodes.
+
+    Attributes:
+        shapes, names: the shapes and names of the nodes.
+        nodes: the node of each pod, or "".
+        left: the keys of the pods that still wait.
+        messages: why pods wait, by key.
+    """
 
     shapes: list[NodeShape]
     names: list[str]

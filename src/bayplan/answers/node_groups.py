@@ -1,4 +1,4 @@
-"""Groups of nodes in answers: by zone and node pool."""
+"""Group nodes by zone and node pool."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _GIVEN_PREFIXES = (
     "kubernetes.azure.com/",
     "nvidia.com/",
 )
-"""Prefixes of labels that the kubelet, the cloud or a device's operator sets."""
+"""Prefixes of labels that the kubelet, the cloud provider or a device operator sets."""
 
 _PROPERTIES = (
     "accelerator",
@@ -60,21 +60,21 @@ _PROPERTIES = (
     "storage",
     "zone",
 )
-"""Words in the names of labels that describe hardware, location or pool of a node: ``disktype``, ``example.com/gpu-model``."""
+"""Words in the names of labels that describe a node's hardware, location or pool: ``disktype``, ``example.com/gpu-model``."""
 
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
-"""Used as the pool of nodes that have none of these labels."""
+"""The label that stands for the pool of nodes without a label for pools."""
 
 
 class Group(NamedTuple):
-    """Zone and pool of a node; "" if it has none."""
+    """The zone and pool of a node, each "" if unknown."""
 
     zone: str
     pool: str
 
 
 def describes_node(label: str) -> bool:
-    """Return whether a label describes a node or its location, so that it must not be changed to attract a pod."""
+    """Return whether a label describes a node or its location. Such a label must not be changed to attract a pod."""
     if label in POOL_LABELS or label.startswith(_GIVEN_PREFIXES):
         return True
     name = label.rpartition("/")[2].lower().replace("-", "").replace("_", "").replace(".", "")
@@ -82,11 +82,11 @@ def describes_node(label: str) -> bool:
 
 
 def describes_place(label: str) -> bool:
-    """Return whether a label gives the zone or region of a node, under any name."""
+    """Return whether a label gives the zone or region of a node, whatever its prefix."""
     return label.rpartition("/")[2] in ("zone", "region") and ("topology." in label or "failure-domain" in label)
 
 
 def group_of(labels: Mapping[str, str]) -> Group:
-    """Return the group of a node by its labels."""
+    """Return the group of a node from its labels."""
     pool = next((labels[name] for name in POOL_LABELS if labels.get(name)), labels.get(INSTANCE_TYPE, ""))
     return Group(labels.get(ZONE, ""), pool)

@@ -1,8 +1,9 @@
-"""Which nodes can be removed, in which order, with every placed pod still placed, and where each pod goes.
+"""Which nodes can be removed, and in which order, so that every placed pod still has a node; and where each pod moves.
 
-All nodes of the answer are cordoned first, then drained one after another, so that each pod moves once. Nodes are ordered by
-how much would have to move. A node that can't be emptied is restored and stays. The rest is replayed from the beginning until
-no further node is left out: the answer is a drain that the scheduler has executed from beginning to end.
+All nodes of the answer are cordoned first, then drained one after another, so that each pod moves once. Nodes are
+ordered by how much would have to move. A node that can't be emptied is restored and stays. The drain of the others is
+replayed from the beginning until it empties all of them: the answer is a drain that the scheduler has executed from
+beginning to end.
 """
 
 from __future__ import annotations
@@ -30,19 +31,22 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_PASSES = 12
-"""Maximum number of replays; each leaves out at least one node, and the last ones very few."""
+"""Maximum number of replays. Each leaves out at least one node, and the last ones leave out very few."""
 
 PATIENT_PASSES = 3
-"""Replays after which each left-out node also drops the last node of the order, so that large clusters finish."""
+"""Number of replays after which each node left out also drops the last node of the order, so that large clusters finish."""
 
 MAX_RETRIES = 3
-"""Maximum number of retries of left-out nodes after the other nodes are gone."""
+"""Maximum number of times that nodes left out are tried again, after the other nodes are gone."""
 
 MAX_RETRIED_MOVES = 2_000
-"""Maximum moves for which left-out nodes are retried: with 5,000 nodes and 15,000 moves this doubled the time for one more node."""
+"""Maximum number of moves up to which nodes left out are tried again.
+
+With 15,000 moves (5,000 nodes), this took twice as long and removed one more node.
+"""
 
 MAX_MISSES = 50
-"""Consecutive nodes that can't be emptied before a pass ends. Only nodes beyond those that the bound allows are counted."""
+"""Number of consecutive nodes that can't be emptied after which a pass ends. Only nodes beyond the bound are counted."""
 
 
 class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,9 +54,9 @@ class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         order: 1 for the node that is drained first.
-        node, zone, pool: which.
-        pods: the pods that move.
-        ends: the DaemonSet pods and mirror pods that end with the node.
+        node, zone, pool: the name, zone and node pool.
+        pods: the number of its pods that move.
+        ends: the number of its pods of DaemonSets, mirror pods and others that end with the node.
         price: the price of the node.
     """
 
@@ -66,7 +70,7 @@ class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MovedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that moves: in the order of the drain."""
+    """A pod that moves to another node. `order` is that of its drained node."""
 
     order: int
     pod: str
@@ -78,10 +82,10 @@ class KeptNode(msgspec.Struct, frozen=True, kw_only=True):
     """A candidate that can't be removed.
 
     Attributes:
-        node: which.
+        node: the name of the node.
         pod: the pod that prevents its removal, or "".
-        reason: why it can't be moved, or finds no other node.
-        is_rule: whether a drain rule forbids it; otherwise its pods fit nowhere else.
+        reason: why the pod can't be evicted, or finds no other node.
+        is_rule: whether a rule of the drain forbids the removal; otherwise a pod finds no other node.
     """
 
     node: str
@@ -91,16 +95,16 @@ class KeptNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemovalAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The nodes that can be removed.
+    """Which nodes can be removed.
 
     Attributes:
-        nodes: all of the cluster.
-        candidates: the names of the nodes in question.
+        nodes: the number of nodes in the cluster.
+        candidates: the number of nodes that may be removed.
         removed, moves, kept: see the types of their rows.
         price: the price of the removed nodes.
         bound: the maximum number of nodes that could be removed, and how it was determined.
         passes: the number of replays of the drain.
-        assumptions: the assumptions of the answer.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     nodes: int
@@ -127,20 +131,20 @@ def nodes_to_remove(
 
     Args:
         cluster: the current cluster.
-        candidates: nodes that may be removed; None for all.
+        candidates: the names of the nodes that may be removed; None for all nodes.
         prices: the prices by node; without prices, the answer has as many nodes as possible.
         options: the options of the drain.
-        most: the maximum number of nodes; None for as many as possible.
-        packing: whether OR-tools packs pods for a tighter bound, if the cluster is not too large.
+        most: the maximum number of nodes to remove; None for no limit.
+        packing: whether to find a tighter bound with OR-tools, if the model is not too large.
 
     Raises:
-        MissingExtra: it is to, and is not installed.
+        MissingExtra: OR-tools is needed and not installed.
     """
     return _Removal(cluster, candidates, prices or {}, options or DrainOptions(), most, packing).run()
 
 
 class _Pass(msgspec.Struct):
-    """One replay: the emptied nodes in order, the moves of their pods, and the pods because of which other nodes stay."""
+    """One drain: the emptied nodes in order, the moves of their pods, and for each node that stays the pod that prevents it."""
 
     removed: list[str]
     moves: list[MovedPod]
@@ -173,7 +177,7 @@ class _Removal:
                 self._blocked[name] = found[0]
 
     def run(self) -> RemovalAnswer:
-        """Find the nodes, then replay until no further node is excluded."""
+        """Find the nodes to remove, replaying the drain until it empties all of its nodes."""
         free = [name for name in self._names if name not in self._blocked]
         bound = removal_bound(self._cluster, free, self._prices)
         if self._packing:
@@ -187,7 +191,7 @@ class _Removal:
             enough = bound.nodes if self._most is None else min(bound.nodes, self._most)
             if len(found.removed) >= enough or len(found.moves) > MAX_RETRIED_MOVES:
                 break
-            # Nodes that found no room while many other nodes were cordoned may find some now.
+            # Nodes whose pods found no room while many nodes were cordoned may find some once these are gone.
             chosen = frozenset(found.removed)
             more = self._pass([*found.removed, *(name for name in order if name not in chosen)], len(chosen))
             left_out.update(more.left_out)
@@ -199,7 +203,10 @@ class _Removal:
         return self._answer(found, left_out, bound, passes)
 
     def _settled(self, found: _Pass, left_out: dict[str, Obstacle]) -> tuple[_Pass, int]:
-        """Replay a drain with all its nodes closed from the beginning, until nothing is left out; return how often."""
+        """Replay a drain, with all its nodes cordoned from the beginning, until it empties all of them.
+
+        Returns the last drain and the number of replays; adds to `left_out`.
+        """
         for passes in range(1, MAX_PASSES + 1):
             order = found.removed
             if passes > PATIENT_PASSES:
@@ -212,7 +219,7 @@ class _Removal:
         return _Pass([], [], left_out), MAX_PASSES
 
     def _in_order(self, names: Sequence[str]) -> list[str]:
-        """Return nodes by the load that would have to move relative to their price, the smallest first."""
+        """Return nodes by the load that would have to move relative to their price, smallest first."""
         state = self._cluster.state
         load = moving_share(state)
 
@@ -222,7 +229,7 @@ class _Removal:
         return sorted(names, key=key)
 
     def _pass(self, order: Sequence[str], window: int) -> _Pass:
-        """Cordon the first nodes of an order, then drain all of them one by one."""
+        """Cordon the first `window` nodes of an order, then drain all nodes one by one; cordon each other node before its drain."""
         found, misses = _Pass([], [], {}), 0
         with self._cluster.trial(preempts=False) as trial:
             nodes = {name: _node(trial.state, name) for name in order}
@@ -301,13 +308,13 @@ class _Removal:
 
 
 def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle | None, list[tuple[str, str]]]:
-    """Evict the pods of a cordoned node and schedule their replacements; put all back if one finds no node.
+    """Evict the pods of a cordoned node and schedule their replacements. If one finds no node, restore all of them.
 
     Returns:
-        The obstacle, or None; and the moved pods, with their new nodes.
+        The obstacle, or None; and the moved pods, each with its new node.
     """
     pods = [pod for pod in _pods_on(trial.state, name) if comes_back(pod)]
-    # By priority, as the queue would; then the largest first, which are the hardest to place.
+    # By priority, like the queue; within a priority the largest pods first, because they are the hardest to place.
     infos = trial.state.pods
     pods.sort(key=lambda pod: (-(pod.spec.priority or 0), -infos[pod.key].footprint.largest, pod.key))
     before: list[tuple[KubernetesObject, KubernetesObject | None]] = []
@@ -332,7 +339,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
 
 
 def moving_share(state: ClusterState) -> np.ndarray:
-    """Return float64[rows]: the largest share of a node's cpu, memory or pods that its pods take, except those of DaemonSets."""
+    """Return float64[rows]: the largest fraction of a node's cpu, memory or pods that belongs to pods that can move."""
     count = state.nodes.count
     taken = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():
@@ -360,5 +367,5 @@ def _cordoned(node: Node) -> Node:
 
 
 def cordoned(nodes: Iterable[Node]) -> list[Node]:
-    """Return nodes in their cordoned form."""
+    """Return cordoned copies of nodes."""
     return [_cordoned(node) for node in nodes]

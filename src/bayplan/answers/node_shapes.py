@@ -1,4 +1,4 @@
-"""Shapes of nodes that could be added: those of the cluster, those of a catalogue, and those that a user writes down."""
+"""Shapes of nodes that could be added: those of the cluster, of a catalogue, or written by a user."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from bayplan.state.cluster_state import ClusterState
 HOSTNAME = "kubernetes.io/hostname"
 
 OWN_LABELS = (HOSTNAME, "alpha.eksctl.io/instance-id", "topology.ebs.csi.aws.com/instance-id")
-"""Labels that belong to one node and are not copied."""
+"""Labels that identify a single node and are not copied."""
 
 CONDITION_PREFIXES = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-"""Taints that mark a node as unhealthy or not ready yet."""
+"""Prefixes of taints that mark a node as unhealthy or not ready yet."""
 
 LEAVING_TAINTS = ("ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption")
-"""Taints of nodes that an autoscaler is about to remove."""
+"""Keys of taints on nodes that an autoscaler is about to remove."""
 
 DEFAULT_PODS = "110"
-"""Pods that a kubelet allows by default (maxPods)."""
+"""The number of pods that a kubelet allows by default (maxPods)."""
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _CORE = 1000
@@ -42,23 +42,23 @@ _GIB = 1 << 30
 
 
 def is_condition_taint(taint: Taint) -> bool:
-    """Return whether a taint marks a node as unhealthy, not ready or about to be removed: no pod should tolerate such a taint."""
+    """Return whether a taint marks a node as unhealthy, not ready or about to be removed. Pods should not tolerate these."""
     return taint.key.startswith(CONDITION_PREFIXES) or taint.key in LEAVING_TAINTS
 
 
 class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of node.
+    """A kind of node that could be added.
 
     Attributes:
         name: the name of the shape in tables.
-        like: the nodes of this shape in words.
         template: a node of this shape.
+        like: the existing nodes that the shape resembles, in words.
         price: the price of one node, in any unit.
         most: the maximum number of additional nodes; None for any number.
-        csi: the objects of its CSI drivers.
-        slices: its devices.
-        differs: the differences from the nodes that it is like, in words; empty for an existing shape.
-        labels: the labels in which it differs from other shapes of its pool, except size and location.
+        csi: the CSINode of the template.
+        slices: the ResourceSlices of the template, i.e. its devices.
+        differs: the differences from the existing nodes, in words; empty for an existing shape.
+        labels: the labels that distinguish the shape from others of its pool, except those for size and location.
     """
 
     name: str
@@ -73,7 +73,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def zone(self) -> str:
-        """Return the zone of nodes of this shape; "" if they have none."""
+        """Return the zone of nodes of this shape; "" if it has none."""
         return self.template.metadata.labels.get(ZONE, "")
 
     @property
@@ -82,7 +82,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         return self.text_for(())
 
     def text_for(self, keys: Collection[str]) -> str:
-        """Return the shape in words, with its labels that have one of some keys."""
+        """Return the shape in words, including its labels with one of these keys."""
         where = f" in {self.zone}" if self.zone and not any("in " in each for each in self.differs) else ""
         like = f"like {self.like or self.name}"
         own = [f"{key}={text}" for key, text in self.labels if key in keys]
@@ -92,9 +92,9 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def distance(self) -> int:
-        """Return the number of labels, taints and amounts in which it differs from the nodes that it is like.
+        """Return the number of labels, taints and amounts in which the shape differs from the existing nodes that it resembles.
 
-        A taint counts three times: nodes reserved for other workloads are rarely the ones to add.
+        A removed taint counts three times: nodes reserved for other workloads are rarely the ones to add.
         """
         return sum((each.count(",") + 1) * (3 if each.startswith("without") else 1) for each in self.differs)
 
@@ -108,7 +108,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(shown[:4])
 
     def node(self, name: str) -> Node:
-        """Return a new node of this shape, which has just become ready."""
+        """Return a new, ready node of this shape, without pods."""
         node = self.template
         labels = {key: value for key, value in node.metadata.labels.items() if key not in OWN_LABELS}
         status = NodeStatus(
@@ -121,7 +121,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
         return Node(metadata=metadata, spec=NodeSpec(taints=taints), status=status)
 
     def objects(self, name: str, daemons: Iterable[Pod]) -> tuple[KubernetesObject, ...]:
-        """Return the objects of a new node: its CSI drivers and devices, the node, and its pods of DaemonSets.
+        """Return the objects of a new node: its CSINode and ResourceSlices, the node, and its pods of DaemonSets.
 
         Args:
             name: the name of the node.
@@ -142,7 +142,7 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def daemon_models(state: ClusterState) -> list[Pod]:
-    """Return one pod of each DaemonSet, to run on a new node before anything else."""
+    """Return one pod of each DaemonSet, as a model for its pods on new nodes."""
     found: dict[tuple[str, str], Pod] = {}
     for info in state.pods.values():
         owner = info.pod.metadata.controller() if info.pod.metadata.owner_references else None
@@ -152,11 +152,11 @@ def daemon_models(state: ClusterState) -> list[Pod]:
 
 
 def daemon_on(daemon: Pod, node: Node) -> Pod | None:
-    """Return the pod of a DaemonSet on a new node; None if the controller does not create one on it."""
+    """Return the pod of a DaemonSet on a new node; None if the DaemonSet does not run on this node."""
     spec = daemon.spec
     affinity = spec.affinity
     if affinity is not None and affinity.node_affinity is not None:
-        # The controller pins each pod to its node by name, which is the only thing that differs.
+        # The controller adds a term that selects the pod's node by name. Remove it: the pods differ in nothing else.
         of_node = affinity.node_affinity
         required = of_node.required_during_scheduling_ignored_during_execution
         if required is not None:
@@ -177,7 +177,7 @@ def daemon_on(daemon: Pod, node: Node) -> Pod | None:
 
 
 def with_daemons(node: Node, daemons: Iterable[Pod]) -> list[KubernetesObject]:
-    """Return a new node and its DaemonSet pods, as far as they fit.
+    """Return a new node and the pods of DaemonSets that fit on it.
 
     Args:
         node: the new node, with its name.
@@ -200,21 +200,21 @@ def with_daemons(node: Node, daemons: Iterable[Pod]) -> list[KubernetesObject]:
 
 
 def size_price(node: Node) -> float:
-    """Return a price by size: a core counts 1, 8 GiB count 1, any other device 10."""
+    """Return a price by size: 1 for each core, 1 for each 8 GiB of memory, and 10 for each device."""
     amounts = node_amounts(node.status.allocatable)
     price = amounts.get("cpu", 0) / _CORE + amounts.get("memory", 0) / (8 * _GIB)
     return price + 10.0 * sum(amount for name, amount in amounts.items() if "/" in name and amount < 1000)
 
 
 def equal_price(node: Node) -> float:
-    """Return 1: without prices all nodes cost the same."""
+    """Return 1 for every node, for answers without prices."""
     return 1.0
 
 
 def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeShape:
     """Return the shape of a node of a catalogue.
 
-    The annotation ``bayplan.io/price`` gives the price of one node; the default is `price`.
+    The annotation ``bayplan.io/price`` of the node gives its price; the default is `price`.
     """
     text = node.metadata.annotations.get(PRICE)
     name = node.metadata.name
@@ -222,11 +222,11 @@ def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeSh
 
 
 def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price) -> list[NodeShape]:
-    """Return the distinct shapes of the nodes of a cluster, with their CSI drivers and devices, named by pool and zone.
+    """Return the distinct shapes of the nodes of a cluster, named by pool and zone, with their CSINodes and devices.
 
     Args:
         state: the cluster.
-        price: the price of a node.
+        price: returns the price of a node.
     """
     nodes = [node for node in state.nodes.nodes if node is not None]
     own = _labels_of_one_node(nodes)
@@ -261,7 +261,7 @@ def shapes_of(state: ClusterState, price: Callable[[Node], float] = equal_price)
 
 
 def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
-    """Return the labels of single nodes rather than pools: the host name, and labels whose values are all different."""
+    """Return the keys of labels that belong to single nodes, not pools: `OWN_LABELS`, and labels whose values are all different."""
     values: dict[str, list[str]] = {}
     for node in nodes:
         for key, text in node.metadata.labels.items():
@@ -271,7 +271,7 @@ def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
 
 
 def _table_name(node: Node) -> str:
-    """Return the instance type, pool and zone of a node, as far as known."""
+    """Return ``instance type/pool/zone`` of a node, without unknown parts; the node's name if all are unknown."""
     zone, pool = group_of(node.metadata.labels)
     kind = node.metadata.labels.get(INSTANCE_TYPE, "")
     return "/".join(part for part in (kind if kind != pool else "", pool, zone) if part) or node.metadata.name
@@ -283,7 +283,7 @@ def _nodes_of_pool(node: Node) -> str:
 
 
 def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> tuple[tuple[str, str], ...]:
-    """Return the labels that distinguish a node from others of its pool, except place and size."""
+    """Return the labels that distinguish a node from the others of its pool, except location and single-node labels."""
     return tuple(
         (key, text)
         for key, text in sorted(node.metadata.labels.items())
@@ -297,13 +297,13 @@ def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> t
 
 
 def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
-    """Parse a shape.
+    """Parse a shape that a user wrote.
 
-    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE`` begins
-    with the shape of a node of the cluster, its CSI drivers and devices included. Any other key is a resource.
+    E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE``
+    starts with the shape of a node of the cluster, including its CSINode and devices. Any other key is a resource.
 
     Raises:
-        InputError: it can't be parsed.
+        InputError: the text can't be parsed.
     """
     model: NodeShape | None = None
     allocatable: ResourceList = {}
@@ -347,7 +347,7 @@ def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
 
 
 def _like(name: str, state: ClusterState | None) -> NodeShape:
-    """Return the shape of a node of a cluster, its CSI drivers and devices included."""
+    """Return the shape of a node of a cluster, including its CSINode and devices."""
     row = state.nodes.row_of.get(name) if state is not None else None
     node = state.nodes.nodes[row] if state is not None and row is not None else None
     if state is None or node is None:
@@ -379,10 +379,10 @@ def price_in(prices: Mapping[str, float], node: Node) -> float | None:
 
 
 def parse_taint(text: str) -> Taint:
-    """Parse a taint as kubectl writes it: ``key=value:Effect`` or ``key:Effect``.
+    """Parse a taint in kubectl's notation: ``key=value:Effect`` or ``key:Effect``.
 
     Raises:
-        InputError: it is not a taint.
+        InputError: the text is not a taint.
     """
     rest, colon, effect = text.rpartition(":")
     key, _, value = rest.partition("=")

@@ -1,4 +1,4 @@
-"""Steps that change nodes: lift a cordon, add a label, add a node."""
+"""Steps that change nodes: uncordon a node, add a label, or add a node."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bayplan.objects.selectors import compile_required_node_affinity
 
 _MAX_NODES = 8
 _MAX_SHAPES = 12
-"""Maximum number of shapes tried."""
+"""Maximum number of shapes to try."""
 
 
 def node_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]:
-    """Yield the steps that change an existing node; `node` is the only one to consider, "" for all."""
+    """Yield the steps that change an existing node. `node`: the only node to consider; "" for all."""
     yield from _uncordons(judged, trial, node)
     yield from _labels(judged, trial, node)
 
@@ -46,7 +46,7 @@ def _uncordons(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
         if only not in ("", matrix.nodes[row]):
             continue
         if node is None or any(is_condition_taint(each) and each.key != CORDON_TAINT for each in node.spec.taints):
-            # Lifting the cordon of an unhealthy node does not make it healthy.
+            # Uncordoning an unhealthy node does not make it healthy.
             continue
         name = node.metadata.name
         yield Step(
@@ -64,7 +64,7 @@ def _uncordons(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
 
 
 def _labels(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield steps for nodes that lack only labels that administrators assign."""
+    """Yield steps that label nodes with a pod's node selector, if the missing labels are ones that administrators assign."""
     matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
     if NODE_AFFINITY not in matrix.filters or not wanted:
         return
@@ -107,19 +107,19 @@ def _labelled(labels: dict[str, str], node: Node) -> Node:
 
 
 def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator[Step]:
-    """Yield nodes to add, the cheapest first.
+    """Yield steps that add a node.
 
     Args:
-        pod: the pod that waits.
-        shapes: see `ShapeCatalogue`.
-        tailored: yield nodes tailored to the pod instead of existing shapes.
+        pod: the waiting pod.
+        shapes: the available shapes.
+        tailored: whether to tailor shapes to the pod, instead of using existing ones.
     """
     known = shapes.shapes
     if tailored:
-        # A pool keeps its label and its hardware, unless nothing else is left.
+        # Don't give nodes another pool's labels or hardware, unless there is no other way.
         apt = [shape for shape in known if shapes.may_become(shape, pod)] or known
         made = [shapes.tailored(shape, pod) for shape in apt]
-        # Nodes that are nearest to an existing one come first.
+        # Prefer shapes that differ least from existing nodes.
         chosen = sorted(made, key=lambda each: (each.distance, each.price, each.like))[:_MAX_SHAPES]
     else:
         chosen = [shape for shape in known if _could_do(shape, pod)][:_MAX_SHAPES]
@@ -138,7 +138,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
 
 
 def _could_do(shape: NodeShape, pod: Pod) -> bool:
-    """Return whether a shape could fit by its labels, taints and size; scheduling decides the rest."""
+    """Return whether a shape's labels, taints and size allow a pod; scheduling decides the rest."""
     node = shape.template
     if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):
         return False

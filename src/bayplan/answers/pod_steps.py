@@ -1,4 +1,4 @@
-"""Steps that change the pod itself: tolerate, relax, shrink, raise its priority, remove a gate, create what it refers to."""
+"""Steps that change the pod itself: tolerate, relax, shrink, raise its priority, remove a gate, or create missing objects."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from bayplan.objects.selectors import selector_text
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 SYSTEM_PRIORITY = 1_000_000_000
-"""Priorities above it are those of system classes."""
+"""The lowest priority of Kubernetes' system classes."""
 
 _MAX_SETS = 8
 _MAX_SHRINKS = 3
 _MAX_CLASSES = 5
 _MEMORY_STEP = 1 << 20
 _SMALLEST_SHARE = 0.1
-"""Smallest share of a request to which it may be reduced."""
+"""The smallest fraction to which a request may be reduced."""
 
 
 def pod_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]:
@@ -61,7 +61,7 @@ def pod_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]
 
 
 def matrix_name(judged: Judgement, row: int) -> str:
-    """Return the name of a node of the matrix."""
+    """Return the name of the node in a row of the matrix."""
     return judged.matrix.nodes[row]
 
 
@@ -98,7 +98,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _tolerations(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield the sets of taints because of which healthy nodes reject the pod, the sets of the most nodes first."""
+    """Yield steps that tolerate the taints of healthy nodes, the set of taints on most nodes first."""
     if TAINTS not in judged.matrix.filters:
         return
     number = judged.matrix.filters.index(TAINTS)
@@ -135,7 +135,7 @@ def _tolerating(taints: tuple[Taint, ...], pod: Pod) -> Pod:
 
 
 def _relaxations(pod: Pod) -> Iterator[Step]:
-    """Yield each hard rule of the pod as a soft rule, or without one of its parts."""
+    """Yield steps that soften one of the pod's hard rules, or remove a part of it."""
     spec = pod.spec
     for key, wanted in (spec.node_selector or {}).items():
         yield Step(
@@ -179,7 +179,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
 
 
 def _unreadable(judged: Judgement) -> Iterator[Step]:
-    """Yield preferences that end the attempt with an error: the API server accepts some that the scheduler rejects."""
+    """Yield a step that drops preferences for which the attempt failed: the API server accepts some that the scheduler rejects."""
     affinity = judged.pod.spec.affinity
     node = affinity.node_affinity if affinity is not None else None
     is_error = judged.decision is not None and judged.decision.record.outcome is Outcome.ERROR
@@ -231,7 +231,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
         if side is not None
     ]
-    # A single rule is relaxed by its own step.
+    # A single rule has its own step.
     if sum(map(bool, (required, *rules))) > 1:
         yield Step(
             StepKind.RELAX,
@@ -263,7 +263,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
 
 
 def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
-    """Yield anti-affinity relaxed in all pods of the workload: the anti-affinity of running pods would still reject the pod."""
+    """Yield steps that soften the anti-affinity in all pods of the workload: running pods would still reject the pod."""
     owner = pod.metadata.controller()
     side = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
     terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
@@ -307,7 +307,7 @@ def _without_expression(expression: NodeSelectorRequirement, pod: Pod) -> Pod:
         )
         for term in required.node_selector_terms
     ]
-    # A term without expressions would match nothing. Terms are alternatives: if one no longer requires anything, drop the rule.
+    # A term without expressions matches nothing; terms are alternatives, so if one requires nothing, drop the rule.
     found = (
         None
         if any(not (each.match_expressions or each.match_fields) for each in terms)
@@ -364,7 +364,7 @@ def _without_host_ports(pod: Pod) -> Pod:
 
 
 def _shrinks(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield smaller requests that would fit on some node, smallest cut first."""
+    """Yield steps that reduce requests so that the pod fits on some node, the smallest reductions first."""
     pod, matrix = judged.pod, judged.matrix
     if FIT not in matrix.filters:
         return
@@ -392,21 +392,21 @@ def _shrinks(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
             cost=min(share, 0.999),
             nodes=frozenset(names),
             edit_pod=partial(_shrunk, dict(key), requests),
-            # Only the smallest cut of some resources is useful.
+            # Show only the smallest reduction of the same resources.
             group=f"shrink {' '.join(resource for resource, _ in key)}",
             risk=_shrink_risk([resource for resource, _ in key]),
         )
 
 
 def _shrink_risk(resources: Sequence[str]) -> str:
-    """Return what a pod with smaller requests may suffer; "" for the risk of the kind."""
+    """Return the possible effect of smaller requests; "" to use the risk of the kind of step."""
     risks = {"cpu": "run slower", "memory": "run out of memory", "ephemeral-storage": "be evicted for lack of storage"}
     found = [risks[resource] for resource in resources if resource in risks]
     return f"the pod may {' or '.join(found)}" if found else ""
 
 
 def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | None:
-    """Return the free amounts of the resources that a node is short of, rounded down; None if the cut would be useless."""
+    """Return the free amounts, rounded down, of the resources that a node is short of; None if reducing requests does not help."""
     state = trial.state
     row = state.nodes.row_of[name]
     if state.usage.item(0, row) >= int(state.nodes.allowed_pods[row]):
@@ -428,7 +428,7 @@ def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | 
 
 
 def _shrunk(cut: dict[str, int], requests: dict[str, int], pod: Pod) -> Pod:
-    """Return a pod whose containers' requests are reduced in proportion; limits stay."""
+    """Return a pod with the requests of all its containers reduced in proportion; limits are unchanged."""
     spec = pod.spec
     for resource, left in cut.items():
         share = left / requests[resource]
@@ -455,7 +455,7 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
         amounts[resource] = str(int(value(amounts[resource]) * share))
     limits: ResourceList = dict(resources.limits)
     if resource in limits and "/" in resource:
-        # Limits of extended resources are their requests.
+        # For extended resources, requests and limits must be equal.
         limits[resource] = amounts[resource]
     return replace(resources, requests=amounts, limits=limits)
 
@@ -464,7 +464,7 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
 
 
 def _priorities(judged: Judgement, trial: Trial) -> Iterator[Step]:
-    """Yield the priority classes above the pod's, the lowest first, and preemption if the pod does not preempt."""
+    """Yield steps that raise the pod's priority, the lowest class first, and one that permits preemption if it is off."""
     pod = judged.pod
     own = pod.spec.priority or 0
     if pod.spec.preemption_policy == "Never":

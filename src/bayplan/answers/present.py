@@ -1,4 +1,4 @@
-"""The present cluster as a source of explanations: one fresh attempt of one pod, without history."""
+"""The present cluster as a source of explanations: one new attempt for one pod, without history."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from bayplan.state.resource_table import PODS
 
 
 def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
-    """Return the pods of a cluster with their workloads, in order.
+    """Return the timelines of all pods of a cluster, with their workloads, in order.
 
-    Owners that are missing from the source are inferred from names: a ReplicaSet ``web-5d8f`` whose pods carry the hash
+    Owners that the source lacks are inferred from names: a ReplicaSet ``web-5d8f`` whose pods have the template hash
     ``5d8f`` belongs to the Deployment ``web``.
     """
     listed = list(objects)
@@ -73,13 +73,13 @@ def _time_ns(text: str | None) -> int:
 
 
 class PresentSource:
-    """One pod with the scheduler's decision about it now; see `bayplan.analysis.run_source.RunSource`.
+    """One pod with the scheduler's present decision about it, as a `bayplan.analysis.run_source.RunSource`.
 
     Args:
         trial: the cluster.
         pods: all pods, see `present_pods`.
-        life: the pod.
-        now_ns: the time.
+        life: the pod to explain.
+        now_ns: the present time.
     """
 
     def __init__(self, trial: Trial, pods: Sequence[PodTimeline], life: PodTimeline, now_ns: int) -> None:
@@ -105,36 +105,36 @@ class PresentSource:
 
     @property
     def records(self) -> RecordSequence:
-        """Return the one attempt; none if the pod is not to be scheduled."""
+        """Return the record of the one attempt; [] if the scheduler would not try the pod."""
         return [self._decision.record] if self._decision is not None else []
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:
-        """See `RunSource`."""
+        """Return the nodes of the cluster, by name."""
         return {node.metadata.name: node for node in self._trial.nodes()}
 
     @property
     def catalog(self) -> Lookup:
-        """See `bayplan.analysis.surroundings.CatalogSource`."""
+        """Return the lookup of claims, volumes and other objects."""
         return self._trial.catalog
 
     @property
     def surroundings(self) -> Surroundings:
-        """See `bayplan.analysis.surroundings.SituatedSource`."""
+        """Return the current cluster of the scheduler."""
         return SchedulerSurroundings(self._trial.scheduler, self._life.pod or Pod(), self._trial.unread)
 
     def records_of(self, key: str) -> Iterable[tuple[int, Record]]:
-        """See `RunSource`."""
+        """Return the record of the one attempt, numbered 0, if the key is that of the explained pod."""
         return list(enumerate(self.records)) if key == self._life.key else []
 
     def decision(self, number: int) -> Decision:
-        """See `RunSource`."""
+        """Return the decision of the one attempt."""
         if self._decision is None:
             raise LookupError("no attempt was made")
         return self._decision
 
     def message_of(self, pod: PodTimeline) -> str:
-        """See `RunSource`."""
+        """Return why a pod has no node: of a gated pod, the gate's message; of the explained pod, that of the attempt."""
         if pod.fate is PodFate.GATED and pod.pod is not None:
             gate = self._trial.gate(pod.pod)
             return gate.message if gate is not None else pod.message
@@ -146,11 +146,11 @@ class PresentSource:
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
-        """See `RunSource`."""
+        """Return a pod's requests; {} if the pod is unknown."""
         return {} if pod.pod is None else accounted_requests(pod.pod, self._trial.state.request_gates).requests
 
     def requested_before(self, number: int, nodes: Collection[str]) -> Mapping[str, Amounts]:
-        """See `RunSource`."""
+        """Return the amounts requested on nodes, by node and resource, without those of the explained pod."""
         state, found = self._trial.state, dict[str, Amounts]()
         names = state.nodes.resources.names
         own = self._trial.bound(self._life.key)
@@ -161,7 +161,7 @@ class PresentSource:
             amounts = {resource: state.usage.item(FIRST_RESOURCE + place, row) for place, resource in enumerate(names)}
             amounts[PODS] = state.usage.item(POD_COUNT, row)
             if own is not None and own.spec.node_name == name:
-                # It was taken off its node for the question.
+                # The pod was taken off its node for this attempt.
                 for resource, amount in {**self.requests_of(self._life), PODS: 1}.items():
                     amounts[resource] -= amount
             found[name] = amounts

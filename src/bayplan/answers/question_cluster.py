@@ -1,4 +1,4 @@
-"""The cluster that questions are about: its objects, its columns and a scheduler for each trial."""
+"""The cluster that questions are about: its objects, its state, and a scheduler for each trial."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class SchedulerMaker(Protocol):
-    """A scheduler that is configured, e.g. `bayplan.app.scheduler_setup.SchedulerSetup`."""
+    """Creates configured schedulers, e.g. `bayplan.app.scheduler_setup.SchedulerSetup`."""
 
     def make(
         self,
@@ -33,25 +33,28 @@ class SchedulerMaker(Protocol):
         sampling: bool = True,
         without: Collection[str] = (),
     ) -> Scheduler:
-        """Return a scheduler for a state or an empty cluster, `without` some plugins; without `sampling` it examines all nodes."""
+        """Return a scheduler for `state`, by default an empty cluster.
+
+        `without`: names of plugins to disable. Without `sampling`, the scheduler examines all nodes.
+        """
         ...
 
 
 class QuestionCluster:
-    """The current cluster. Questions never change it: they try things in trials, which are undone.
+    """The current cluster. Questions never change it: they run trials, whose changes are undone.
 
     Args:
-        objects: nodes, pods and everything else that scheduling reads, defaulted; if an object occurs twice, the last one
-            counts.
-        scheduler: creates the scheduler that decides.
-        now_ns: time of the cluster, nanoseconds since 1970.
+        objects: nodes, pods and all other objects that scheduling reads, defaulted; if an object occurs twice, the last
+            one counts.
+        scheduler: creates the schedulers.
+        now_ns: the time of the cluster, in nanoseconds since 1970.
         seed: the seed for tie-breaking.
-        checkpoint: the function to call between cycles of a trial; it may raise to end the question.
+        checkpoint: called between the cycles of a trial; may raise an exception to end the question.
 
     Attributes:
-        state: the columns; written by trials only.
-        objects: everything by kind and key.
-        waiting: pods without a node that are neither finished nor being deleted, by key.
+        state: the state; only trials write to it.
+        objects: all objects, by kind and key.
+        waiting: pods without a node that are neither finished nor terminating, by key.
     """
 
     def __init__(
@@ -98,7 +101,7 @@ class QuestionCluster:
         return list(self.objects.get(kind, {}).values())  # type: ignore[arg-type]
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object, or None."""
+        """Return an object by its key, or None."""
         return self.objects.get(kind, {}).get(key)  # type: ignore[return-value]
 
     def node_of(self, key: str) -> str:
@@ -111,14 +114,14 @@ class QuestionCluster:
         return item.key not in self.objects.get(type(item), {})
 
     def know(self, items: Iterable[KubernetesObject]) -> None:
-        """Add objects of the question that do not exist yet: workloads and pods to copy, and the objects that these refer to."""
+        """Add objects that a question needs and the cluster lacks: workloads, pods to copy, and the objects they refer to."""
         for item in items:
             self.objects.setdefault(type(item), {})[item.key] = item
             if not isinstance(item, Pod | Node):
                 self.state.put_object(item.key, item)
 
     def asked_by(self, scheduler: SchedulerMaker) -> QuestionCluster:
-        """Return the same cluster with another scheduler; the two share their columns, so use their trials one at a time."""
+        """Return the same cluster with another scheduler. Both share the state, so run their trials one at a time."""
         other = object.__new__(QuestionCluster)
         other.__dict__.update(self.__dict__)
         other.scheduler = scheduler
@@ -128,16 +131,15 @@ class QuestionCluster:
     def trial(
         self, *, preempts: bool = False, records: RecordLevel = RecordLevel.OFF, seed: int | None = None
     ) -> Iterator[Trial]:
-        """Yield a scheduler on this cluster; all its changes are undone at the end. Trials don't nest.
+        """Yield a scheduler on this cluster, and undo all its changes at the end. Trials can't be nested.
 
-        All nodes are examined, even if kube-scheduler would stop at a sample: answers must not depend on where its search began.
-
-        Waiting pods are not in its queue; nominated pods count on their node.
+        The scheduler examines all nodes, even if kube-scheduler would examine a sample: answers must not depend on
+        where its search starts. Waiting pods are not in the queue; nominated pods count on their nodes.
 
         Args:
             preempts: whether pods may preempt other pods.
             records: the level of decision records.
-            seed: instead of the cluster's.
+            seed: the seed for tie-breaking; by default that of the cluster.
         """
         with self.state.trial() as state:
 

@@ -1,4 +1,4 @@
-"""Errors of plugins' scores, with the node: kube-scheduler's message names only the plugin and the score."""
+"""Complete the error about an invalid score by the node: kube-scheduler's message names only the plugin and the score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _INVALID = re.compile(r'plugin "([^"]+)" returns an invalid score (-?\d+)')
 
 
 def error_text(trial: Trial, pod: Pod, message: str) -> str:
-    """Return the message of an attempt that ended with an error, with the node of a score that is out of range.
+    """Return the message of an attempt that ended with an error, with the node if a score is out of range.
 
     Args:
         trial: the cluster of the attempt.

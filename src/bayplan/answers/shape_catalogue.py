@@ -1,4 +1,4 @@
-"""The shapes of nodes that could be added for a waiting pod: given ones, those of the cluster, and one tailored to the pod."""
+"""The node shapes that could be added for a waiting pod: given ones, those of the cluster, or one tailored to the pod."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ class ShapeCatalogue:
 
     Args:
         trial: the cluster.
-        catalogue: available nodes, one for each shape; each shape has the name of its node.
+        catalogue: one node for each available shape, which has the name of the node; by default the shapes of the
+            cluster.
     """
 
     def __init__(self, trial: Trial, catalogue: Sequence[Node] = ()) -> None:
@@ -48,7 +49,7 @@ class ShapeCatalogue:
 
     @cached_property
     def shapes(self) -> list[NodeShape]:
-        """Return all shapes, the cheapest first; if a catalogue is given, only its shapes."""
+        """Return all shapes, the cheapest first. If a catalogue is given, only its shapes."""
         found = [shape_of(node, size_price) for node in self._given] or shapes_of(self._trial.state, size_price)
         if not found:
             node = Node(metadata=ObjectMeta(name="generic"), status=NodeStatus(allocatable=_GENERIC, capacity=_GENERIC))
@@ -57,15 +58,15 @@ class ShapeCatalogue:
 
     @cached_property
     def daemons(self) -> list[Pod]:
-        """Return one pod of each DaemonSet."""
+        """Return one pod of each DaemonSet, as a model for its pods on new nodes."""
         return daemon_models(self._trial.state)
 
     def objects(self, shape: NodeShape, number: int = 0) -> tuple[KubernetesObject, ...]:
-        """Return the objects of one new node of a shape: the node, its CSI and device objects, the pods of DaemonSets."""
+        """Return the objects of one new node of a shape: its CSINode and ResourceSlices, the node, and its pods of DaemonSets."""
         return shape.objects(f"new-node-{number}" if number else "new-node", self.daemons)
 
     def tailored(self, shape: NodeShape, pod: Pod) -> NodeShape:
-        """Return a shape with the labels and the room that a pod needs, and without taints that it does not tolerate."""
+        """Return a copy of a shape with the labels and capacity that a pod needs, and without taints that it does not tolerate."""
         node, differs = shape.template, list[str]()
         labels = self._wanted_labels(pod, node)
         missing = {key: text for key, text in labels.items() if node.metadata.labels.get(key) != text}
@@ -79,7 +80,7 @@ class ShapeCatalogue:
             rest = [f"{key}={text}" for key, text in missing.items() if not describes_place(key)]
             if rest:
                 differs.append(f"with {', '.join(rest)}")
-        # A new node has neither conditions nor cordons.
+        # A new node has no condition taints and no cordon.
         taints = [each for each in untolerated_taints(pod, node) if not is_condition_taint(each)]
         if taints:
             left = tuple(each for each in node.spec.taints if each not in taints)
@@ -97,7 +98,7 @@ class ShapeCatalogue:
         return replace(shape, template=node, differs=tuple(differs), price=price)
 
     def may_become(self, shape: NodeShape, pod: Pod) -> bool:
-        """Return whether a pod's node of this shape can exist: a pool can't have another pool's label, type or devices."""
+        """Return whether a pod's node can be of this shape: no shape can get another pool's label, instance type or devices."""
         node = shape.template
         labels = self._wanted_labels(pod, node)
         for key in (*POOL_LABELS, INSTANCE_TYPE):
@@ -129,9 +130,9 @@ class ShapeCatalogue:
         return found
 
     def _larger(self, node: Node, pod: Pod) -> dict[str, str]:
-        """Return the resources of which a new node would have too little, with the required amounts."""
+        """Return the resources of which a new node would have too little, with the amounts that it needs."""
         taken: dict[str, int] = {}
-        # A node of this shape runs the pods of DaemonSets, too.
+        # A new node also runs pods of DaemonSets.
         runs = [made for daemon in self.daemons if (made := daemon_on(daemon, node)) is not None]
         for each in (*runs, pod):
             for name, amount in accounted_requests(each, self._trial.state.request_gates).requests.items():
@@ -162,7 +163,7 @@ def labels_named_by(pod: Pod) -> set[str]:
 
 
 def _moved(node: Node, missing: dict[str, str]) -> dict[str, str]:
-    """Return the other location labels to change along with some: all zone and region labels of a node must agree."""
+    """Return the other location labels to change with the missing ones: all zone and region labels of a node must agree."""
     places = {key.rpartition("/")[2]: text for key, text in missing.items() if describes_place(key)}
     return {
         key: places[name]
@@ -172,7 +173,7 @@ def _moved(node: Node, missing: dict[str, str]) -> dict[str, str]:
 
 
 def _labels_for(term: NodeSelectorTerm, labels: dict[str, str]) -> dict[str, str]:
-    """Return labels with which a node matches the expressions of a term, as far as labels can do that."""
+    """Return labels that a node lacks to match the expressions of a term. Not every expression can be met by adding labels."""
     found: dict[str, str] = {}
     for each in term.match_expressions:
         values = each.values or ()

@@ -1,4 +1,4 @@
-"""Steps that correct which domains a topology spread constraint counts."""
+"""Steps that change which domains a topology spread constraint counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayplan.plugins.spread_constraints import HONOR
 
 
 def counted_domains(place: int, constraint: TopologySpreadConstraint) -> Iterator[Step]:
-    """Yield each policy with which a constraint counts only domains that the pod can use."""
+    """Yield a step for each inclusion policy that is not Honor: with Honor, only domains that the pod can use are counted."""
     for name, policy, is_set in (
         ("node_affinity_policy", "nodeAffinityPolicy", constraint.node_affinity_policy in (None, HONOR)),
         ("node_taints_policy", "nodeTaintsPolicy", constraint.node_taints_policy == HONOR),

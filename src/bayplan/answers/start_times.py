@@ -1,8 +1,8 @@
-"""When a waiting pod, or a Job, would start: the cluster simulated in virtual time until its pods have nodes.
+"""When a waiting pod or Job would start: simulates the cluster in virtual time until the pods have nodes.
 
-Room becomes free when pods end. A pod's run time comes from its annotation ``bayplan.io/run-time``, or else from the history of
-its workload (existing finished pods of the same Job or CronJob), or else from an assumption for pods that end by themselves.
-All other pods never end.
+Pods that end make room. A pod's run time comes from its annotation ``bayplan.io/run-time``, else from the history of
+its workload (finished pods of the same Job or CronJob), else from an assumption for pods that end by themselves. All
+other pods never end.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ DEFAULT_HORIZON_NS = 7 * DAY_NS
 DEFAULT_SEEDS = 5
 
 FIRST_STEP_NS = 10 * MINUTE_NS
-"""Virtual time before the first check; each further interval is twice as long."""
+"""Virtual time before the first check. Each further interval is twice as long."""
 
 
 class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The start of a pod under one seed.
 
     Attributes:
-        pod, seed: which.
-        starts_at_ns: the time when it gets its node; None if that is after the horizon.
-        wait_ns: time from now until then.
-        node: the node that it gets.
-        message: why it waits, if it does at the horizon.
+        pod, seed: the key of the pod, and the seed.
+        starts_at_ns: the time at which the pod gets its node; None if it gets none before the horizon.
+        wait_ns: the time from now until then.
+        node: the node that the pod gets.
+        message: why the pod still waits at the horizon; else "".
     """
 
     pod: str
@@ -63,13 +63,13 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """When pods would start.
 
     Attributes:
-        asked: the pod or workload in question.
-        pods: number of its waiting pods.
-        starts: per pod and seed.
-        earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node; None if under some
-            seed it has no node before the horizon (then `earliest_ns` is that of the other seeds).
-        horizon_ns: simulated time.
-        assumptions: the assumptions that the answer makes.
+        asked: the name of the pod or workload in question.
+        pods: the number of its waiting pods.
+        starts: the start of each pod under each seed.
+        earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node. None if
+            under some seed a pod has no node before the horizon; `earliest_ns` is then that of the other seeds.
+        horizon_ns: the length of the simulation.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     asked: str
@@ -95,13 +95,13 @@ def start_times(
     Args:
         cluster: the current cluster.
         asked: the pod or workload in question.
-        assumed_run_ns: the assumed run time of pods that end by themselves and have no other known run time; None: they run
-            forever.
-        seeds: the seeds for tie-breaking and drawing from histories.
-        horizon_ns: virtual time to look ahead.
+        assumed_run_ns: the run time to assume for pods that end by themselves and have no known run time; None to
+            assume that they run forever.
+        seeds: the seeds for tie-breaking and for drawing from histories.
+        horizon_ns: the virtual time to look ahead.
 
     Raises:
-        InputError: it does not exist, or has no waiting pods.
+        InputError: the pod or workload does not exist, or has no waiting pods.
     """
     found = find_workload(asked, cluster)
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
@@ -144,14 +144,14 @@ def _start(timeline: PodTimeline, seed: int, now_ns: int) -> Start:
 
 
 class _Wanted(msgspec.Struct, frozen=True):
-    """The pods in question: by key, or all pods of a workload whose pods do not exist yet."""
+    """The pods in question: selected by key or, for a workload whose pods do not exist yet, by workload."""
 
     keys: frozenset[str]
     label: str
     unmade: bool
 
     def of(self, timelines: Sequence[PodTimeline]) -> list[PodTimeline]:
-        """Return their time lines."""
+        """Return the timelines of these pods."""
         if not self.unmade:
             return [each for each in timelines if each.key in self.keys]
         kind, _, name = self.label.partition("/")
@@ -159,7 +159,7 @@ class _Wanted(msgspec.Struct, frozen=True):
 
 
 def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int, wanted: _Wanted) -> list[PodTimeline]:
-    """Let virtual time pass until the wanted pods have nodes, nothing happens any more, or the horizon is reached."""
+    """Simulate until the wanted pods have nodes, nothing happens any more, or the horizon is reached. Return their timelines."""
     scheduler = cluster.scheduler.make(
         seed=seed, start_ns=cluster.now_ns, record_level=RecordLevel.OFF, queue_type=EventDrivenQueue, sampling=False
     )
@@ -170,7 +170,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
         for item in items.values():
             if not isinstance(item, Pod):
                 simulator.at(cluster.now_ns, Apply(_without_rollout(item)))
-    # Pods that have a node are there before those that wait for one.
+    # Add pods with a node before pods that wait for one.
     for pod in sorted(cluster.all(Pod), key=lambda pod: not pod.spec.node_name):
         simulator.at(cluster.now_ns, Apply(pod))
     step_ns = FIRST_STEP_NS
@@ -184,7 +184,7 @@ def _simulate(cluster: QuestionCluster, runs: _Runs, seed: int, horizon_ns: int,
 
 
 def _without_rollout(item: KubernetesObject) -> KubernetesObject:
-    """Return a workload that does not update its pods: the source does not have the revisions."""
+    """Return a workload without rolling updates: the source lacks the revisions, so every pod would seem outdated."""
     if isinstance(item, DaemonSet | StatefulSet):
         strategy = replace(item.spec.update_strategy, type="OnDelete", rolling_update=None)
         return replace(item, spec=replace(item.spec, update_strategy=strategy))
@@ -192,11 +192,11 @@ def _without_rollout(item: KubernetesObject) -> KubernetesObject:
 
 
 class _Runs:
-    """Run times of pods.
+    """The run times of pods.
 
     Args:
-        cluster: the cluster with the finished pods that are the history.
-        assumed_ns: the assumed run time of pods with unknown run times.
+        cluster: the cluster; its finished pods are the history.
+        assumed_ns: the run time to assume for pods with unknown run times; None: forever.
     """
 
     def __init__(self, cluster: QuestionCluster, assumed_ns: int | None) -> None:
@@ -213,11 +213,11 @@ class _Runs:
         self._counts = len(ending), len(annotated), len(known)
 
     def _family(self, pod: Pod) -> tuple[str, str, str]:
-        """Return the workload whose pods have similar run times: the CronJob of a Job, if it has one."""
+        """Return the workload whose pods are assumed to have similar run times: of a Job's pod, its CronJob if there is one."""
         return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
-        """Return a function that gives a pod's run time; it draws one if finished pods of the workload had several."""
+        """Return a function that returns a pod's run time, drawn at random from the finished pods of its workload."""
 
         def run_of(pod: Pod) -> PodRun | None:
             if RUN_TIME_ANNOTATION in pod.metadata.annotations or not _ends(pod):
@@ -255,7 +255,7 @@ def _ends(pod: Pod) -> bool:
 
 
 def _duration_ns(pod: Pod) -> int | None:
-    """Return the run time of a finished pod; None if it did not succeed, or has no times."""
+    """Return the run time of a succeeded pod; None if the pod has not succeeded, or lacks times."""
     if pod.status.phase != "Succeeded" or pod.status.start_time is None:
         return None
     ends = [

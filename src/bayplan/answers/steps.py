@@ -1,4 +1,4 @@
-"""Steps that people can take to get a pod placed: what each changes, what it costs, and how it is done."""
+"""Steps that a user can take to get a pod placed: what each step changes, what it costs, and the commands for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayplan.objects.pod import Pod
 
 
 class StepKind(StrEnum):
-    """The kind of a change, in the order of the ranking: least risk first."""
+    """The kind of a step. The order is that of the ranking, the least risky first."""
 
     WAIT = "wait"
     CREATE = "create object"
@@ -48,7 +48,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.TOLERATE: "the pod takes room that is reserved for others",
     StepKind.LABEL: "other pods that look for the label come, too",
 }
-"""The risk of each kind of step, unless the step has its own."""
+"""The risk of each kind of step, unless a step has an individual one."""
 
 RANKS: Mapping[StepKind, int] = {kind: place for place, kind in enumerate(StepKind)}
 
@@ -58,23 +58,23 @@ NodeEdit = Callable[[Node], Node]
 
 @dataclass(frozen=True)
 class Step:
-    """One change.
+    """One step.
 
     Attributes:
         kind: see `StepKind`.
         text: the change, as an imperative sentence.
+        lifts: the filter whose rejection the step resolves.
+        cost: the relative cost from 0 to 1, among steps of the same kind.
         commands: the kubectl commands for the change, if there are any.
-        lifts: the filter whose rejection it resolves.
-        nodes: the nodes on which it is meant to help; None for any.
-        cost: the relative cost from 0 to 1, among steps of its kind.
-        edit_pod: the function that returns the changed pod.
-        edit_nodes: the functions that return changed nodes, by name.
-        evicts: keys of pods that are evicted.
-        adds: new objects, in order.
-        copies: the function that creates the objects again for another pod.
+        nodes: the nodes on which the step is meant to help; None for any.
+        edit_pod: returns the changed pod.
+        edit_nodes: return the changed nodes, by name.
+        evicts: the keys of the pods to evict.
+        adds: the new objects, in order.
+        copies: returns the objects of one more new node, by its number.
         replaces: objects that replace existing objects of the same names.
         preempts: whether the pod preempts other pods.
-        group: the group of equivalent steps, one of which is shown; "" for a step without such.
+        group: equal for equivalent steps, of which only one is shown; "" for a step without equivalents.
         risk: the risk, if it differs from that of the kind.
     """
 
@@ -96,7 +96,7 @@ class Step:
 
 
 def edited(pod: Pod, steps: Sequence[Step]) -> Pod:
-    """Return a pod after some steps."""
+    """Return a pod with the edits of these steps."""
     for step in steps:
         if step.edit_pod is not None:
             pod = step.edit_pod(pod)
@@ -104,7 +104,7 @@ def edited(pod: Pod, steps: Sequence[Step]) -> Pod:
 
 
 def changes_of(steps: Sequence[Step], trial: Trial) -> list[Change]:
-    """Return the changes that some steps make to the cluster: first pods are deleted, then nodes change, then objects are added."""
+    """Return the changes that steps make to the cluster: first evictions, then changed nodes, then new objects."""
     found: list[Change] = []
     for key in dict.fromkeys(key for step in steps for key in step.evicts):
         pod = trial.bound(key)

@@ -1,4 +1,4 @@
-"""A trial: changes are made, pods are scheduled, results are read; then one part after another, or everything, is undone."""
+"""A trial: make changes, schedule pods and read the results; then undo parts of it, or everything."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
 
 Make = Callable[[Collection[str]], Scheduler]
-"""Returns another scheduler over the state of a trial, all nodes examined, with some plugins switched off."""
+"""Returns another scheduler over the state of a trial that examines all nodes, with some plugins disabled."""
 
 
 def nothing() -> None:
-    """Do nothing: the checkpoint of a question without a time limit."""
+    """Do nothing. The checkpoint of questions without a time limit."""
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """A pod and its node, "" if it waits."""
+    """A pod and its node; "" if the pod waits."""
 
     pod: str
     node: str
@@ -46,8 +46,8 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         placed: the pods in question, in order.
-        displaced: the pods that lost their nodes by the changes or by preemption.
-        victims: pods that were preempted by the pods in question.
+        displaced: the pods that lost their nodes because of the changes or preemption.
+        victims: the keys of the pods that the pods in question preempted.
     """
 
     placed: Sequence[Placement]
@@ -56,32 +56,33 @@ class TrialResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def count(self) -> int:
-        """Return the number of the pods in question that have a node."""
+        """Return how many of the pods in question have a node."""
         return sum(bool(each.node) for each in self.placed)
 
     @property
     def fits(self) -> bool:
-        """Return whether all pods have a node."""
+        """Return whether all pods in question have a node."""
         return self.count == len(self.placed)
 
 
 class Trial(InstantHost):
-    """A cluster in which everything may be tried.
+    """A cluster to try changes on.
 
     Args:
-        scheduler: a scheduler whose state no other code writes to in the meantime; the caller discards it, or undoes its writes.
-        now_ns: virtual time of the beginning.
+        scheduler: a scheduler whose state no other code writes to in the meantime. The caller discards it, or undoes
+            its writes.
+        now_ns: the virtual time at which the trial starts.
         make: see `Make`.
         preempts: whether pods may preempt other pods; otherwise no PostFilter plugin runs.
-        waiting: all waiting pods. Nominated pods count on their node, others are ignored.
-        checkpoint: the function to call between cycles; it may raise to end the trial.
+        waiting: all waiting pods. Nominated pods count on their nodes, others are ignored.
+        checkpoint: called between cycles; may raise an exception to end the trial.
         unread: the kinds of which nothing is known.
 
     Attributes:
         unread: the argument.
-        nominated: the pods that are counted on the nodes that they are nominated to, by key; they are not scheduled until they
-            are `put`.
-        trials: number of attempts made.
+        nominated: the pods that count on the nodes that they are nominated to, by key. They are not scheduled until
+            they are `put`.
+        trials: the number of attempts made.
         last_decision: the number of the last record about each pod, by key, if records are enabled.
     """
 
@@ -111,7 +112,7 @@ class Trial(InstantHost):
 
     def _nominate(self, pods: Iterable[Pod]) -> None:
         for pod in pods:
-            # Its nomination counts, but it must not be scheduled, so it is not added to the queue.
+            # The nomination must count without the pod being scheduled, so do not add the pod to the queue.
             self.nominated[key_of(pod)] = self.scheduler.pods[key_of(pod)] = pod
             self.scheduler.queue.nominator.add(pod)
 
@@ -124,7 +125,7 @@ class Trial(InstantHost):
 
     @contextmanager
     def undone(self) -> Iterator[None]:
-        """Undo all changes of the block at its end; see `InstantHost.undone`."""
+        """Undo all changes of the block when it ends; see `InstantHost.undone`."""
         before = dict(self.nominated)
         try:
             with super().undone():
@@ -139,18 +140,18 @@ class Trial(InstantHost):
 
     @property
     def profiles(self) -> Collection[str]:
-        """Return the names of the schedulers that are configured."""
+        """Return the names of the configured schedulers, as in `spec.schedulerName`."""
         return self.scheduler.profiles
 
     # --- scheduling ---------------------------------------------------------------------------------------------------
 
     def begin_records(self, level: RecordLevel) -> None:
-        """Record all following decisions at a level, and drop earlier records."""
+        """Record all following decisions at this level, and drop earlier records."""
         self.scheduler.records = Records(level)
         self.last_decision = {}
 
     def place(self, items: Iterable[KubernetesObject]) -> str:
-        """Add objects, the last of which is a pod, and schedule until nothing changes; return the pod's node, or ""."""
+        """Add objects, the last of which is a pod, and schedule until no pod is ready. Return the pod's node, or ""."""
         key = ""
         for item in items:
             self.put(item)
@@ -159,13 +160,13 @@ class Trial(InstantHost):
         return self.placed.get(key, "")
 
     def settle(self, *, preempts: bool | None = None) -> None:
-        """Schedule until no pod is ready, letting virtual time pass for backoffs and permits.
+        """Schedule until no pod is ready. Advance virtual time for backoffs and permits.
 
         Args:
             preempts: whether pods may preempt other pods; by default as in the whole trial.
         """
         scheduler = self.scheduler
-        # The search for victims takes most of the time of a pod that fits nowhere.
+        # For a pod that fits nowhere, the search for victims takes most of the time.
         self._enable_post_filters((self._preempts if preempts is None else preempts) and self._may_preempt())
         while True:
             while (report := scheduler.schedule_one(self.now_ns)) is not None:
@@ -204,13 +205,13 @@ class Trial(InstantHost):
     # --- single attempts, which leave nothing behind ------------------------------------------------------------------
 
     def attempt(self, pods: Sequence[Pod], changes: Sequence[Change] = (), *, preempts: bool = False) -> TrialResult:
-        """Make changes, schedule pods, then the pods that the changes took off their nodes; undo everything.
+        """Make changes, schedule pods, then schedule the pods that lost their nodes. Undo everything.
 
         Args:
             pods: the waiting pods, in their changed form.
-            changes: the changes, in order. A pod with a node that is deleted comes back without one, if a controller would
-                recreate it.
-            preempts: whether the pods may preempt others, which are then scheduled again, too.
+            changes: the changes, in order. A deleted pod with a node is scheduled again if a controller would recreate
+                it.
+            preempts: whether the pods may preempt others, which are then scheduled again too.
         """
         self.trials += 1
         with self.undone():
@@ -226,7 +227,7 @@ class Trial(InstantHost):
             return TrialResult(placed=placed, displaced=moved, victims=victims)
 
     def _change(self, changes: Iterable[Change]) -> list[Pod]:
-        """Make changes; return the pods that they take off their nodes."""
+        """Make changes. Return the pods that lose their nodes."""
         gone: list[Pod] = []
         for old, new in changes:
             if isinstance(old, Pod) and new is None:
@@ -238,16 +239,16 @@ class Trial(InstantHost):
 
     @contextmanager
     def after(self, pods: Sequence[Pod]) -> Iterator[None]:
-        """Schedule some pods for the duration of a block."""
+        """Schedule some pods, and undo this when the block ends."""
         with self.undone():
             self.add_all(pods)
             self.settle(preempts=False)
             yield
 
     def decide(self, pod: Pod, without: Collection[str] = ()) -> Decision | None:
-        """Return the decision about a pod in the current cluster, as if some plugins were disabled. The pod is not placed.
+        """Return the decision about a pod in the current cluster with some plugins disabled, without placing the pod.
 
-        None if a PreEnqueue plugin keeps it out of the queue.
+        None if a PreEnqueue plugin keeps the pod out of the queue.
         """
         self._checkpoint()
         trial = self._without(frozenset(without))
@@ -263,7 +264,7 @@ class Trial(InstantHost):
             scheduler.records = before
 
     def decide_after(self, pod: Pod, changes: Sequence[Change], without: Collection[str] = ()) -> Decision | None:
-        """Return the decision about a pod after some changes, which are undone."""
+        """Return the decision about a pod after some changes, which are undone again."""
         with self.undone():
             self._change(changes)
             return self.decide(pod, without)
@@ -279,10 +280,10 @@ class Trial(InstantHost):
         return self._others[plugins]
 
     def profile(self, pod: Pod) -> Profile:
-        """Return the profile that is in charge of a pod.
+        """Return the profile that schedules a pod.
 
         Raises:
-            InputError: no profile has that name.
+            InputError: no profile has the pod's scheduler name.
         """
         found = self.scheduler.profiles.get(pod.spec.scheduler_name)
         if found is None:
@@ -293,7 +294,7 @@ class Trial(InstantHost):
         return found
 
     def gate(self, pod: Pod) -> Status | None:
-        """Return the status of the PreEnqueue plugin that keeps a pod out of the queue; None if it may be scheduled."""
+        """Return the status of the PreEnqueue plugin that keeps a pod out of the queue; None if it enters the queue."""
         for plugin in self.profile(pod).pre_enqueue:
             status = plugin.pre_enqueue(pod)
             if not status.ok:

@@ -1,4 +1,4 @@
-"""Search for steps that get a waiting pod placed. Each is verified by scheduling in a fork; the least risk comes first."""
+"""Search for steps that get a waiting pod placed. Each is verified by scheduling in a fork; the least risky come first."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 MAX_PAIRS = 60
-"""Maximum number of pairs of steps to try, if no single step works except a new node."""
+"""Maximum number of pairs of steps to try, if no single step works other than a new node."""
 
 MAX_NODES_IN_PAIRS = 6
-"""Maximum number of shapes of new nodes that are tried together with other steps."""
+"""Maximum number of shapes of new nodes to try together with other steps."""
 
 MAX_OF_KIND = 3
 """Maximum number of steps of one kind in the answer."""
@@ -43,19 +43,19 @@ class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
     """One way to get a pod placed, verified in a fork: the scheduler placed the pod.
 
     Attributes:
-        rank: 1 for the first.
-        kind: the kind of the change, see `StepKind`; of a pair of changes, the riskier one.
+        rank: 1 for the best suggestion.
+        kind: the kind of the change, see `StepKind`; for a pair of changes, that of the riskier one.
         text: the suggested action.
         risk: the possible effects on other pods.
         cost: the relative cost from 0 to 1, among suggestions of the same kind.
         node: the node of the pod in question; "" if only other waiting pods get one.
         placed: the number of waiting pods that get a node, excluding pods that fit without the change.
         waiting: the number of waiting pods, with the same exclusion.
-        moved: the new places of pods that leave their nodes.
-        evicted: keys of pods that leave their nodes and then wait, or are not recreated.
+        moved: the pods that move to other nodes.
+        evicted: the keys of pods that lose their nodes and then wait, or are not recreated.
         commands: the kubectl commands for the change, if there are any.
-        objects: documents that are new or changed.
-        deleted: keys of pods that are deleted.
+        objects: the new or changed objects, as documents.
+        deleted: the keys of pods that are deleted.
     """
 
     rank: int
@@ -77,15 +77,15 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
     """Why a pod, or the pods of a workload, wait, and suggestions to get them placed.
 
     Attributes:
-        verdict: the verdict, in one sentence.
-        pods: the pods in question.
-        waiting: the pods among them that fit nowhere now.
-        fits: whether all fit unchanged; then there is nothing to suggest.
-        cause: why the first of these fits nowhere; None if all fit.
-        suggestions: the least risky first.
-        trials: number of trials made.
-        limits: the changes that were not tried.
-        assumptions: the assumptions that the answer makes, see `bayplan.app.sources`.
+        verdict: the answer in one sentence.
+        pods: the keys of the pods in question.
+        waiting: the keys of those that fit nowhere now.
+        fits: whether all pods fit unchanged; then there is nothing to suggest.
+        cause: why the first of the waiting pods fits nowhere; None if all fit.
+        suggestions: the suggestions, the least risky first.
+        trials: the number of changes tried.
+        limits: the changes that were not tried, in words.
+        assumptions: the assumptions behind the answer, see `bayplan.app.sources`.
     """
 
     verdict: str
@@ -110,8 +110,8 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     Args:
         trial: the cluster.
         pods: the pods of one workload, or a single pod; without nodes.
-        catalogue: the available node shapes; by default those of the cluster.
-        others: number of other waiting pods, for the limits.
+        catalogue: a node for each available shape; by default the shapes of the cluster.
+        others: the number of other waiting pods, to mention in the limits.
 
     Raises:
         InputError: no profile has a pod's scheduler name.
@@ -125,7 +125,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
         return Unblocking(
             verdict=_fitting(now), pods=keys, waiting=[], fits=True, cause=None, suggestions=[], trials=1, limits=[]
         )
-    # Pods that fit take room from those that don't.
+    # Pods that fit take room from those that don't, so schedule them first.
     with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
         judged = judge(trial, waiting[0])
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
@@ -168,9 +168,9 @@ class _Search:
 
     Args:
         trial: the cluster.
-        judged: the first pod that waits.
+        judged: the first waiting pod, with the verdicts of all filters.
         pods: all pods in question.
-        fit: the number of pods that fit already.
+        fit: the number of pods that fit without a change.
         shapes: the shapes of nodes that can be added.
     """
 
@@ -196,26 +196,26 @@ class _Search:
         if not added:
             added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=True), 2)
         if not found and not added:
-            # A rule may reject new nodes, too: combine a new node with each other step.
+            # A rule may reject new nodes too, so combine a new node with each of the other steps.
             added = self._pairs_with_nodes()
         found += added
-        # A pod that gets the place of a pod of its own workload gains nothing; this is shown if nothing else is known.
+        # Replacing a pod of the same workload gains nothing: suggest it only if nothing else works.
         found = [each for each in found if not self._takes_own(each)] or found
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
 
     def _takes_own(self, found: Suggestion) -> bool:
-        """Return whether a suggestion leaves a pod of the same workload without a node."""
+        """Return whether a suggestion deprives a pod of the same workload of its node."""
         gone = (self._trial.bound(key) for key in found.evicted)
         return any(pod is not None and is_sibling(pod, self._judged.pod) for pod in gone)
 
     def _by_itself(self) -> Iterator[Suggestion]:
-        """Yield the step that the scheduler will make on its own: preempt other pods."""
+        """Yield the suggestion to wait, if the scheduler will preempt other pods without any change."""
         done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
             yield done
 
     def _try_all(self, steps: Iterable[Step], most: int) -> list[Suggestion]:
-        """Return the steps that work, at most `most` of one kind."""
+        """Return suggestions for the steps that work, at most `most` of each kind."""
         counts: dict[StepKind, int] = {}
         groups: set[str] = set()
         found: list[Suggestion] = []
@@ -234,7 +234,7 @@ class _Search:
     # --- pairs --------------------------------------------------------------------------------------------------------
 
     def _pairs(self) -> list[Suggestion]:
-        """Return the pairs of steps that help, among pairs that resolve different filters on the same nodes."""
+        """Return suggestions for pairs of steps that work, among those that resolve different filters on the same nodes."""
         pairs = sorted(
             (pair for pair in combinations(self._steps, 2) if _go_together(*pair)),
             key=lambda pair: (max(RANKS[step.kind] for step in pair), sum(step.cost for step in pair)),
@@ -255,7 +255,7 @@ class _Search:
     # --- one trial ----------------------------------------------------------------------------------------------------
 
     def _try(self, steps: Sequence[Step]) -> Suggestion | None:
-        """Return a suggestion if these steps get the first pod placed, if need be by preemption, as the scheduler does it then."""
+        """Return a suggestion if these steps get another pod placed, if necessary with preemption."""
         if any(step.preempts for step in steps):
             return self._try_once(steps, preempts=True)
         found = self._try_once(steps, preempts=False)
@@ -265,7 +265,7 @@ class _Search:
 
     @cached_property
     def _may_preempt(self) -> bool:
-        """Return whether there are pods that the pod may preempt."""
+        """Return whether the pod may preempt any pod."""
         spec = self._judged.pod.spec
         own = spec.priority or 0
         return spec.preemption_policy != "Never" and any(
@@ -273,7 +273,7 @@ class _Search:
         )
 
     def _try_once(self, steps: Sequence[Step], *, preempts: bool) -> Suggestion | None:
-        """Return a suggestion if these steps get the first pod placed, and take nothing from pods that are as important."""
+        """Return a suggestion if these steps get another pod placed, and no pod of equal or higher priority loses its node."""
         trial = self._trial
         pods = [edited(pod, steps) for pod in self._pods]
         changes = changes_of(steps, trial)
@@ -294,12 +294,12 @@ class _Search:
             more, result = grown
         found = self._suggestion([*steps, *more], pods, result, left)
         if breaks:
-            # Preemption violates budgets if nothing else helps, which deserves a warning.
+            # Preemption violates budgets if it finds no other way, which deserves a warning.
             found = replace(found, kind=StepKind.EVICT.value, text=f"{found.text}, and breaks a disruption budget")
         return found
 
     def _more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[list[Step], TrialResult] | None:
-        """Return more nodes of the shape that is added, if one does not do for all pods; None if it does, or they don't help."""
+        """Return more nodes of the added shape if one is not enough for all pods; None if it is enough, or more do not help."""
         step = next((each for each in steps if each.copies is not None), None)
         if step is None or step.copies is None or result.fits:
             return None
@@ -357,7 +357,7 @@ def _text(step: Step, kind: StepKind, result: TrialResult, left: Sequence[str]) 
 
 
 def preemption_text(victims: Sequence[str], node: str) -> str:
-    """Return the suggestion to wait until the scheduler has preempted some pods."""
+    """Return the suggestion to wait until the scheduler has preempted these pods."""
     return f"wait: the scheduler preempts {_named(victims)} on {node} by itself"
 
 
@@ -366,7 +366,7 @@ def _named(pods: Sequence[str]) -> str:
 
 
 def _go_together(first: Step, second: Step) -> bool:
-    """Return whether two steps could help together: they resolve different filters, and not on different nodes."""
+    """Return whether two steps can help together: they resolve different filters, and are not meant for different nodes."""
     if first.lifts and first.lifts == second.lifts:
         return first.kind is not second.kind and first.kind is StepKind.UNGATE
     if first.nodes is not None and second.nodes is not None and not first.nodes & second.nodes:

@@ -1,4 +1,4 @@
-"""Render on a terminal what gets a waiting pod placed: the verdict first, then suggestions, the least risky first."""
+"""Render the suggestions to get a waiting pod placed: the verdict first, then suggestions, the least risky first."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHOWN_PODS = 4
 
 
 def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[RenderableType]:
-    """Return an answer as Rich renderables, in the order in which to print them."""
+    """Render an answer as a list of parts to print."""
     parts: list[RenderableType] = [Text(found.verdict, style="bold")]
     shown = found.suggestions if everything else found.suggestions[:SHOWN]
     for each in shown:

@@ -1,4 +1,4 @@
-"""The reasons why pods wait, ranked by the pods that nothing else blocks: those that one change would place."""
+"""The reasons why pods wait, ranked by the number of pods that have no other reason, which one change would place."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ GATES = "SchedulingGates"
 
 
 class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
-    """A reason for which pods fit nowhere.
+    """A reason why pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several filters`` if no single one does, ``no scheduler`` if no profile is
-            responsible.
-        alone: pods that it alone blocks.
-        pods: the pods that it blocks, alone or together with other reasons.
-        sentence: the reason, in words.
-        examples: the pods.
+        plugin: the filter that rejects every node; ``several filters`` if no single filter does; ``no scheduler`` if no
+            profile has the pods' scheduler name.
+        alone: the number of pods that only this reason blocks.
+        pods: the number of pods that this reason blocks, alone or together with others.
+        sentence: the root cause, in words.
+        examples: the keys of these pods.
     """
 
     plugin: str
@@ -37,7 +37,7 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
-    """Return pods in groups with equal specs, labels and namespaces, which fit the same nodes."""
+    """Group pods with equal specs, labels and namespaces; all pods of a group fit the same nodes."""
     groups: dict[bytes, list[Pod]] = {}
     encode = msgspec.msgpack.Encoder().encode
     for pod in pods:
@@ -46,9 +46,10 @@ def equal_pods(pods: Sequence[Pod]) -> list[list[Pod]]:
 
 
 def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
-    """Return why pods wait, the reasons with the most pods that nothing else blocks first. Pods that fit now are left out.
+    """Return why pods wait, sorted by the number of pods that have no other reason. Pods that fit now are left out.
 
-    Pods with equal specs, labels and namespaces are evaluated once. A pod that several filters block counts for each of them.
+    Pods with equal specs, labels and namespaces are evaluated once. A pod that several filters block counts for each of
+    them.
     """
     found: dict[tuple[str, str], list[tuple[list[Pod], bool]]] = {}
     for members in equal_pods(pods):
@@ -68,10 +69,10 @@ def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
 
 
 def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: int, pods: int, nodes: int) -> str:
-    """Return a sentence with the number of waiting pods and the first reason; "" if no pods wait.
+    """Return a sentence with the number of waiting pods and the first reason other than gates; "" if there is none.
 
     Args:
-        reasons: ranked, see `waiting_reasons`.
+        reasons: the ranked reasons, see `waiting_reasons`.
         waiting, gated, pods, nodes: see `cluster_sentence`.
     """
     first = next((each for each in reasons if each.plugin != GATES), None)
@@ -82,7 +83,7 @@ def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: i
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
-    """Return the filters that block a pod, whether each does so alone, and the root cause; empty if it fits."""
+    """Return (filter, whether it blocks the pod alone, root cause) for each filter that blocks a pod; [] if the pod fits."""
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
     judged = judge(trial, pod)

@@ -1,8 +1,8 @@
-"""What-if questions: a cluster before and after some changes, or under another configuration, pod by pod.
+"""What-if questions: compare a cluster, pod by pod, before and after some changes, or under another configuration.
 
-Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed one
-(after), so that all differences are effects of the changes. Pods that lose their node come back through their controllers,
-or as copies if they have none, and keep their names. Evicted pods come back, too.
+Both sides are scheduled by the same rules: waiting pods are tried on the current cluster (before) and on the changed
+one (after), so that all differences are effects of the changes. Pods that lose their node are recreated by their
+controllers, or as copies if they have none, and keep their names. Evicted pods are recreated, too.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from bayplan.objects.pod import Pod
 from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 MAX_EXPLAINED = 500
-"""Maximum number of moved pods whose decisive plugin is determined; each takes a cycle on either side."""
+"""Maximum number of moved pods for which to find the decisive plugin. Each takes one cycle on each side."""
 
 MAX_RECORDED = 5_000
-"""Maximum number of pods to schedule with full records enabled."""
+"""Maximum number of pods to schedule with full records."""
 
 MAX_ROUNDS = 5
-"""Maximum number of times that evicted pods are scheduled again, as they may evict others."""
+"""Maximum number of times to schedule evicted pods again, as they may evict others in turn."""
 
 
 class Reschedule(StrEnum):
-    """Which placed pods are decided again, on both sides."""
+    """Which placed pods are scheduled again, on both sides."""
 
     NEW = "new"
     ALL = "all"
@@ -50,7 +50,7 @@ class Reschedule(StrEnum):
 
 
 class DifferenceKind(StrEnum):
-    """The kind of a pod's difference."""
+    """How a pod differs between the two sides."""
 
     MOVED = "moved"
     WAITS = "waits"
@@ -62,17 +62,17 @@ class DifferenceKind(StrEnum):
 WORST_FIRST = (
     DifferenceKind.WAITS, DifferenceKind.GONE, DifferenceKind.MOVED, DifferenceKind.PLACED, DifferenceKind.NEW,
 )  # fmt: skip
-"""The kinds in the order in which people want to read them."""
+"""The kinds in the order in which users want to read them."""
 
 
 class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
     """A pod whose node differs.
 
     Attributes:
-        pod, workload: which.
-        kind: see `DifferenceKind`; ``new`` pods have a node or wait.
-        before, after: its node on each side; "" for none.
-        plugin: the plugin that decided; "" if that is not known, or no plugin decided.
+        pod, workload: the key of the pod, and its workload.
+        kind: see `DifferenceKind`. A ``new`` pod may have a node or wait.
+        before, after: the node of the pod on each side; "" for none.
+        plugin: the plugin that decided; "" if unknown, or if no plugin decided.
         reason: the reason, in words.
     """
 
@@ -86,7 +86,7 @@ class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure of the cluster, before and after; requests as shares of allocatable amounts. See also `analysis.fragmentation`."""
+    """A measurement of the cluster before and after: counts, and requested or fragmented amounts as fractions of 1."""
 
     name: str
     before: float
@@ -98,11 +98,11 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         changes: the changes that were tried.
-        pods: the pods on both sides together.
-        differences, measures, evictions: see the types of their rows. Evictions are the evictions after the changes.
-        counts: the number of pods with each kind of difference, in the order of `DifferenceKind`.
-        explained: number of moved pods whose decisive plugin was determined.
-        assumptions: the assumptions that the answer makes.
+        pods: the number of pods that exist on either side.
+        differences, measures, evictions: see the types of their rows. `evictions` are those on the changed side.
+        counts: the number of pods by kind of difference, in the order of `DifferenceKind`.
+        explained: the number of moved pods with a known reason.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     changes: Sequence[str]
@@ -127,13 +127,13 @@ class Side(msgspec.Struct):
     """The cluster before or after the changes.
 
     Attributes:
-        nodes: the node of every pod by its key; "" if the pod waits.
-        messages: the messages of waiting pods.
+        nodes: the node of every pod, by key; "" if the pod waits.
+        messages: the messages of waiting pods, by key.
         reasons: why pods no longer exist on this side, by key.
-        decision_of: the function that returns the plugin results of the last decision about a pod; None if it was not decided
-            on this side, or not recorded.
+        decision_of: returns the plugin results of the last decision about a pod; None if there was no decision on this
+            side, or no full record of it.
         evictions, measures: the evictions and measures of this side.
-        node_names: its nodes.
+        node_names: the names of the nodes of this side.
     """
 
     nodes: dict[str, str]
@@ -161,12 +161,12 @@ def what_if(
     Args:
         cluster: the current cluster.
         changes: the changes, in order.
-        scheduler: the scheduler that decides afterwards, if different.
-        scheduler_label: its name in the answer.
-        reschedule: which placed pods are decided again, on both sides: none (new pods only), all from an empty cluster, or
-            `these` (pods or workloads).
-        explained: maximum number of moved pods whose decisive plugin is determined.
-        after: called with the changed cluster, before it is undone.
+        scheduler: the scheduler that decides after the changes; None for the same one.
+        scheduler_label: the name of this scheduler in the answer.
+        reschedule: which placed pods are scheduled again, on both sides.
+        these: the pods or workloads to schedule again, for `Reschedule.THESE`.
+        explained: the maximum number of moved pods for which to find the decisive plugin.
+        after: called with the changed cluster, before the changes are undone.
 
     Raises:
         InputError: a change names an object that does not exist, or there is nothing to try.
@@ -195,7 +195,7 @@ def answer_of(
     looked_at: int,
     assumptions: Sequence[str],
 ) -> Answer:
-    """Return two sides and their differences as an answer."""
+    """Combine two sides and their differences to an answer."""
     counts = {kind.value: sum(row.kind == kind for row in rows) for kind in DifferenceKind}
     figures = [
         Measure(name=name, before=a.measures.get(name, 0.0), after=b.measures.get(name, 0.0))
@@ -229,7 +229,7 @@ def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collect
         named = {pod.key: pod for text in these for pod in find_workload(text, cluster).pods}
         pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
     found = [pod for pod in pods if comes_back(pod)]
-    # In order of arrival: the queue itself puts pods of higher priority first.
+    # In order of creation; the queue puts pods of higher priority first.
     return sorted(found, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
 
 
@@ -243,7 +243,7 @@ def _run(
     explain: Mapping[str, str] | None = None,
     after: Callable[[Trial], None] | None = None,
 ) -> Side:
-    """Schedule one side: waiting pods, pods to decide again, and pods that changes displace."""
+    """Schedule one side: the waiting pods, the pods to schedule again, and the pods that changes displace."""
     level = RecordLevel.FULL if len(again) + len(cluster.waiting) <= MAX_RECORDED else RecordLevel.OFF
     with cluster.trial(preempts=True, records=level) as trial:
         for pod in again:
@@ -286,7 +286,7 @@ def _bring_back_victims(trial: Trial, cluster: QuestionCluster) -> None:
 
 
 def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
-    """Return the nodes of pods at the end of a trial."""
+    """Return one side: the nodes, messages and evictions at the end of a trial. Its measures are empty."""
     names = trial.state.nodes.names
     nodes = {key: names[info.row] or "" for key, info in trial.state.pods.items()}
     for key, pod in trial.scheduler.pods.items():
@@ -304,7 +304,7 @@ def side_of(trial: Trial, gone: Mapping[str, str] | None = None) -> Side:
 
 
 def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], DecisionOutput | None]:
-    """Return a function that looks up decisions in records by the pods' keys."""
+    """Return a function that returns the recorded decision about the pod with a key, or None."""
 
     def decision_of(key: str) -> DecisionOutput | None:
         number = numbers.get(key)
@@ -316,9 +316,9 @@ def _recorded(records: Records, numbers: Mapping[str, int]) -> Callable[[str], D
 
 
 def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> None:
-    """Decide about placed pods again, each alone on the current cluster, to learn the plugin results.
+    """Decide again about placed pods, each alone on the current cluster, to get the results of all plugins.
 
-    Pods that were decided in this trial are left out. The trial can't be used afterwards.
+    Pods that were already decided in this trial with a full record are left out. The trial can't be used afterwards.
     """
     decided = side.decision_of
     wanted = [key for key in pods if decided(key) is None]
@@ -326,7 +326,8 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
     for key in wanted:
         pod = trial.remove_pod(key)
         if pod is not None:
-            # Without preemption: only results of filters and scores are needed, and a search for victims examines all pods.
+            # Without preemption: only results of filters and scores are needed, and a search for victims examines all
+            # pods.
             trial.put(as_waiting(pod))
             trial.settle(preempts=False)
             trial.remove_pod(key)
@@ -336,7 +337,7 @@ def hypothetical_decisions(trial: Trial, side: Side, pods: Iterable[str]) -> Non
 
 
 def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, float]:
-    """Return figures of the cluster at the end of a trial."""
+    """Return the measurements of the cluster at the end of a trial, by name."""
     state = trial.state
     count = state.nodes.count
     alive = state.nodes.alive[:count]
@@ -363,7 +364,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Return the pods with a different node on the second side although their current node still exists; at most `most`."""
+    """Return at most `most` pods whose node differs on side b although their current node still exists there, with that node."""
     names = cluster.state.nodes.names
     found: dict[str, str] = {}
     for key, info in cluster.state.pods.items():
@@ -376,11 +377,11 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
 def differences(
     cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
 ) -> tuple[list[PodDifference], int]:
-    """Return the pods that differ, by kind and name, and the number of moved pods whose decisive plugin was determined."""
+    """Return the pods that differ, sorted by kind and key, and the number of moved pods with a known reason."""
     rows, looked_at = [], 0
     evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}
-    # Items without an equal one on the other side: most pods have one.
+    # Compare (pod, node) items as sets, because most pods do not differ.
     for key in sorted({key for key, _ in a.nodes.items() ^ b.nodes.items()}):
         before, after = a.nodes.get(key), b.nodes.get(key)
         kind = _kind(before, after)
@@ -419,7 +420,7 @@ def _kind(before: str | None, after: str | None) -> DifferenceKind:
 
 
 def _moved_because(key: str, a: Side, b: Side) -> tuple[str, str]:
-    """Return the plugin that moved a pod, and the reason in words; "" if nothing is recorded."""
+    """Return the plugin that moved a pod, and the reason in words; "" if unknown."""
     before, after = a.nodes[key], b.nodes[key]
     if before not in b.node_names:
         return "", f"{before} is gone"

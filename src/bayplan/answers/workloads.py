@@ -1,4 +1,4 @@
-"""Workloads of a question's cluster: which workload a pod belongs to, and which one a user means."""
+"""Workloads of a question's cluster: find the workload of a pod, and the workload that a user names."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ KINDS: dict[str, type[KubernetesObject]] = {
 }
 
 _OWNED: dict[str, type[KubernetesObject]] = {"ReplicaSet": ReplicaSet, "Job": Job}
-"""Controllers that have an owner of their own."""
+"""Controllers that usually have an owner themselves."""
 
 LISTED = 5
-"""Names of candidates in an error."""
+"""Maximum number of candidates to name in an error."""
 
 
 class Objects(Protocol):
     """A lookup of workloads and pods."""
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object, or None."""
+        """Return an object by its key, or None."""
         ...
 
     def all(self, kind: type[T]) -> Iterable[T]:
@@ -65,10 +65,10 @@ class Objects(Protocol):
 
 
 class WorkloadObjects:
-    """Objects by kind and key.
+    """A lookup of objects by kind and key.
 
     Args:
-        items: the objects; of two with the same key, the last counts.
+        items: the objects; if two have the same kind and key, the last one counts.
     """
 
     def __init__(self, items: Iterable[KubernetesObject]) -> None:
@@ -77,7 +77,7 @@ class WorkloadObjects:
             self._items.setdefault(type(item), {})[item.key] = item
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object, or None."""
+        """Return an object by its key, or None."""
         return self._items.get(kind, {}).get(key)  # type: ignore[return-value]
 
     def all(self, kind: type[T]) -> Sequence[T]:
@@ -89,9 +89,9 @@ class Found(Struct, frozen=True):
     """A workload, or a pod without a workload.
 
     Attributes:
-        kind, namespace, name: e.g. Deployment, shop, web; Pod for a pod that nothing controls.
-        item: the object; None if the source has pods only.
-        pods: its pods, in the order of the source; finished ones and those being deleted are left out.
+        kind, namespace, name: e.g. Deployment, shop, web. The kind is Pod for a pod without a controller.
+        item: the object; None if the source has only the pods.
+        pods: the active pods (neither finished nor terminating), in the order of the source.
     """
 
     kind: str
@@ -102,15 +102,15 @@ class Found(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """Return its name in answers: ``deployment/shop/web``."""
+        """Return the workload's name in answers: ``deployment/shop/web``."""
         return f"{self.kind.lower()}/{self.namespace}/{self.name}"
 
 
 def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
-    """Return kind and name of the topmost owner of a pod: its Deployment rather than its ReplicaSet; or Pod and its name.
+    """Return kind and name of the topmost owner of a pod, e.g. its Deployment, not its ReplicaSet; of a bare pod, ("Pod", name).
 
-    The ReplicaSet refers to its Deployment, the Job to its CronJob. If the ReplicaSet is missing, its name without the
-    template's hash is the Deployment's name.
+    The owner of a ReplicaSet is a Deployment, and that of a Job may be a CronJob. If the cluster lacks the ReplicaSet,
+    the name of the Deployment is that of the ReplicaSet without the template hash.
     """
     owner = pod.metadata.controller()
     if owner is None:
@@ -129,7 +129,7 @@ def workload_of(pod: Pod, cluster: Objects) -> tuple[str, str]:
 def find_workload(text: str, cluster: Objects) -> Found:
     """Return the workload or pod that a text refers to: ``kind/name``, ``kind/namespace/name``, ``namespace/name`` or ``name``.
 
-    A bare name refers to the workload of that name, or else the pod.
+    A name without a kind refers to the workload of that name, or else the pod.
 
     Raises:
         InputError: no workload or pod matches, or several do.
@@ -151,7 +151,7 @@ def find_workload(text: str, cluster: Objects) -> Found:
 
 
 def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Found]:
-    """Return the workloads with a name, or else the pod with this name."""
+    """Return the workloads with this name, or else the pods."""
     items: dict[tuple[str, str], KubernetesObject] = {}
     for key, struct in KINDS.items():
         if kind in ("", key):

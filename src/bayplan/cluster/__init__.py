@@ -1,1 +1,1 @@
-"""The virtual cluster that hosts share: document store, workload controllers, virtual kubelet."""
+"""The virtual cluster that hosts share: object store, admission, virtual kubelet, and volume binding."""

@@ -1,8 +1,8 @@
-"""Admission of new pods, cached by spec: defaults and admission are computed once for each distinct spec.
+"""Admission of new pods: defaults and admission are computed once for each distinct spec object.
 
-Defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module tracks the priority classes, and
-returns the same object for the same input object: thousands of pods of one template or trace keep sharing one spec object, which
-the scheduler compiles once.
+The rules for defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module caches
+their results by spec object: thousands of pods of one template or trace share one spec, and the admitted pods share one
+as well, which the scheduler compiles once.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _MEMO_SIZE = 65536
 
 
 class PodAdmission:
-    """Admits the specs of new pods, with the priority classes of a store.
+    """Admits the specs of new pods, with the priority classes, limit ranges and quotas of a store.
 
     Args:
-        store: the store with the priority classes.
+        store: the store.
 
     Attributes:
-        version: changes whenever a priority class, limit range or quota changes; specs admitted under an older version may be
-            outdated.
+        version: changes whenever a priority class, limit range or quota changes. Specs admitted under an older version
+            may be outdated.
         policies: the limit ranges and quotas of the store.
     """
 
@@ -37,7 +37,7 @@ class PodAdmission:
         self.version = 0
         self._classes: PriorityClasses | None = None
         self.policies = NamespacePolicies(store)
-        # Keyed by identity; the keys' objects are kept in the values, so that an id can't pass to another object.
+        # Keyed by the objects' ids. The values contain the objects, so that their ids can't be reused.
         self._specs: dict[object, tuple[PodSpec, PodSpec]] = {}
         self._labelled: dict[tuple[int, int], tuple[PodSpec, dict[str, str], PodSpec]] = {}
 
@@ -45,15 +45,12 @@ class PodAdmission:
         """Add the usage of a new pod to the quotas of its namespace.
 
         Raises:
-            InputError: it exceeds a quota.
+            InputError: the pod exceeds a quota.
         """
         self.policies.charge(pod)
 
     def forget(self) -> None:
-        """Clear the cache. Called when a priority class, limit range or quota has changed.
-
-        Existing pods do not change.
-        """
+        """Clear the cache, because a priority class, limit range or quota has changed. Existing pods do not change."""
         self.version += 1
         self.policies.forget()
         self._classes = None
@@ -63,10 +60,11 @@ class PodAdmission:
     def admit(self, pod: Pod) -> PodSpec:
         """Return the spec of a new pod as the API server stores it.
 
-        Pods that share a spec object get the same result object, unless their labels are part of it (``matchLabelKeys``).
+        Pods that share a spec object get the same result object, unless the result depends on their labels
+        (``matchLabelKeys``).
 
         Raises:
-            InputError: its priority class does not exist, or a limit range rejects it.
+            InputError: the pod's priority class does not exist, or a limit range rejects it.
         """
         spec = pod.spec
         namespace = pod.metadata.namespace

@@ -13,9 +13,9 @@ JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
 
 
 def label_job(job: Job, store: ObjectStore) -> Job:
-    """Return a new Job with a uid and a generation, and with the labels and selector that are generated from the uid.
+    """Return a new Job with UID, generation, and the selector and labels that are generated from the UID.
 
-    A Job with ``manualSelector``, or one that already has its selector (an import), keeps its labels.
+    A Job with ``manualSelector``, or one that already has a selector (an import), keeps its labels.
     """
     metadata, spec = job.metadata, job.spec
     metadata = replace(metadata, uid=metadata.uid or store.new_uid(), generation=metadata.generation or 1)
@@ -26,7 +26,7 @@ def label_job(job: Job, store: ObjectStore) -> Job:
         **template.metadata.labels,
         CONTROLLER_UID_LABEL: metadata.uid,
         JOB_NAME_LABEL: metadata.name,
-        # The names used before labels had prefixes; still written.
+        # Labels without a prefix, which upstream still writes for compatibility.
         "controller-uid": metadata.uid,
         "job-name": metadata.name,
     }

@@ -1,24 +1,24 @@
-"""The virtual kubelet of every node: pods start, run for their run time, and end.
+"""The virtual kubelet of all nodes: pods start, run for their run time, and end.
 
-It pulls no images and runs no containers. A bound pod is Running after the start delay (0: at once, in the same write as the
-binding). It finishes after its run time, or never:
+It pulls no images and runs no containers. A bound pod is Running after the start delay (0: at once, in the same write
+as the binding). When the pod ends is determined by the first of these:
 
-* the host's function returns how long a pod runs and how it ends, or None for no decision;
-* otherwise the annotation ``bayplan.io/run-time`` (a Go duration, ``90s``, or ``forever``) of the pod, which it inherits from its
-  template, and ``bayplan.io/exit-code`` (0 unless given; any other makes the pod Failed);
-* otherwise it runs until it is deleted.
+* the host's function `run_of`, unless it returns None;
+* the pod's annotations ``bayplan.io/run-time`` (a Go duration, such as ``90s``, or ``forever``), which it may get from
+  its template, and ``bayplan.io/exit-code`` (by default 0; any other makes the pod Failed);
+* otherwise the pod runs until it is deleted.
 
 With the annotation ``bayplan.io/runs-with`` the run time starts when all pods of the group have started; see
 `bayplan.cluster.running_together`.
 
-A run time ends a pod whatever its restart policy: containers are not restarted.
+A run time ends a pod regardless of its restart policy: containers are not restarted.
 
-A deleted pod stays for its grace period times the termination scale, terminating but still using its node's resources, and is then
-removed. The grace period is the longest a process may take after SIGTERM, and a well-behaved process ends at once, so the scale is
-0 by default: deleted pods are removed at once, without a visible terminating state.
+A deleted pod is terminating, and still uses its node's resources, for its grace period times the termination scale;
+then it is removed. The grace period is the longest that a process may take after SIGTERM. As well-behaved processes end
+at once, the scale is 0 by default: deleted pods are removed at once, and are never seen terminating.
 
-Future work is stored as timers (`next_wakeup`, `advance`); a pod that was deleted or recreated under the same name in between is
-recognized by its uid.
+Future work is stored as timers (`next_wakeup`, `advance`). Timers contain the pod's UID, so that a timer is ignored if
+the pod was deleted, or recreated under the same name.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ START, FINISH, KILL = range(3)
 
 
 class PodRun(msgspec.Struct, frozen=True):
-    """Run time and exit code of a pod.
+    """How long a pod runs, and its exit code.
 
     Attributes:
-        duration_ns: the duration from its start to its end; None runs until it is deleted.
-        exit_code: the exit code: 0 makes it Succeeded, any other Failed.
+        duration_ns: the time from its start to its end; None to run until it is deleted.
+        exit_code: 0 makes the pod Succeeded, any other exit code makes it Failed.
     """
 
     duration_ns: int | None = None
@@ -69,13 +69,13 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of the virtual kubelet.
 
     Attributes:
-        start_delay_ns: the start delay from binding to Running: image pull, container start, readiness.
-        termination_scale: the fraction of its grace period that a deleted pod stays; 0 removes pods at once, 1 is the worst case
-            that Kubernetes allows.
+        start_delay_ns: the time from binding to Running, for image pulls, container starts and readiness.
+        termination_scale: the fraction of its grace period for which a deleted pod stays. 0 removes pods at once; 1 is
+            the worst case that Kubernetes allows.
         container_statuses: whether to list the containers in statuses, for hosts that display them.
-        default_run_time: the default run time for pods with the restart policy Never or OnFailure that a server's kubelet starts
-            and that have no annotation, in the annotation's format; "" for none. Simulations have none.
-        run_of: the function that returns how long a pod runs; called once for each pod, when it starts.
+        default_run_time: the run time, in the format of the annotation, of pods without the annotation and with the
+            restart policy Never or OnFailure. "" for none, as in simulations; servers set it.
+        run_of: returns how long a pod runs, or None; called once for each pod, when it starts.
     """
 
     start_delay_ns: int = 0
@@ -85,7 +85,7 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     run_of: RunOf | None = None
 
 
-# The task, the pod's key and uid, and its exit code.
+# What to do, key and UID of the pod, and its exit code.
 _Task = tuple[int, str, str, int]
 
 
@@ -93,19 +93,19 @@ T = TypeVar("T", bound=KubernetesObject)
 
 
 class PodWrites(Protocol):
-    """The kubelet's writes of pods and nodes."""
+    """Writes objects for the kubelet."""
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version and return it as stored."""
+        """Replace an object by a newer version. Return the stored object."""
         ...
 
     def remove(self, kind: type[T], key: str) -> T:
-        """Remove an object permanently and return its last version."""
+        """Remove an object permanently. Return its last version."""
         ...
 
 
 class VirtualKubelet:
-    """Start, finish and remove pods, in a store, on all nodes.
+    """Starts, finishes and removes the pods of all nodes in a store.
 
     Args:
         store: the store of the pods.
@@ -124,9 +124,10 @@ class VirtualKubelet:
     # --- starting -----------------------------------------------------------------------------------------------------
 
     def take(self, pod: Pod, now_ns: int) -> Pod:
-        """Manage a pod that is being bound; return it in its state right after: pending, or already running.
+        """Manage a pod that is being bound. Return it as it is right after that: pending, or already running.
 
-        The caller stores the returned pod. A pod that is already running (an import) keeps its status and only gets an end time.
+        The caller stores the returned pod. A pod that is already running (an import) keeps its status; only its end is
+        planned.
         """
         if pod.status.phase == "Running":
             started = pod.status.start_time
@@ -145,14 +146,14 @@ class VirtualKubelet:
         return replace(pod, status=status)
 
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
-        # The run time of a group starts when its last pod starts.
+        # The run time of a group of pods starts when its last pod starts.
         for each in self._together.started(pod) if pod.metadata.annotations else (pod,):
             run = self.run_of(each)
             if run is not None and run.duration_ns is not None:
                 self._set(max(start_ns + run.duration_ns, now_ns), FINISH, each, run.exit_code)
 
     def run_of(self, pod: Pod) -> PodRun | None:
-        """Return how long a pod runs and how it ends: from the host, else the annotations, else None (forever).
+        """Return how long a pod runs, and its exit code: from the host, else from annotations, else None (it runs forever).
 
         Raises:
             InputError: an annotation is invalid.
@@ -195,15 +196,17 @@ class VirtualKubelet:
     # --- ending -------------------------------------------------------------------------------------------------------
 
     def terminate(self, pod: Pod, now_ns: int, *, grace_seconds: int | None = None) -> None:
-        """Delete a pod: at once, or after its grace period times the termination scale.
+        """Delete a pod, at once or after its grace period times the termination scale.
 
-        A pod without a node, a finished pod, or a pod whose node is gone is removed at once. A second call can only shorten the
-        remaining time. A pod with finalizers becomes Failed and stays until they are gone.
+        A pod without a node, a finished pod, or a pod whose node does not exist is removed at once. A second call can
+        only shorten the remaining time. A pod with finalizers becomes Failed and stays until the finalizers are
+        removed.
 
         Args:
             pod: the stored pod.
             now_ns: the current time.
-            grace_seconds: the grace period instead of the pod's ``terminationGracePeriodSeconds``; 0 removes the pod at once.
+            grace_seconds: a grace period that overrides the pod's ``terminationGracePeriodSeconds``; 0 removes the pod
+                at once.
         """
         metadata, spec = pod.metadata, pod.spec
         if not spec.node_name or is_finished(pod) or spec.node_name not in self._store.nodes:
@@ -255,16 +258,16 @@ class VirtualKubelet:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return the next time at which `advance` has work, or None."""
+        """Return the earliest time at which `advance` has work, or None."""
         return self._timers.next_time
 
     def advance(self, now_ns: int) -> None:
-        """Do all due work: start, finish and remove pods."""
+        """Do all work that is due: start, finish and remove pods."""
         while self.advance_one(now_ns):
             pass
 
     def advance_one(self, now_ns: int) -> bool:
-        """Execute the first due task; return whether there was one."""
+        """Execute the first task that is due. Return whether there was one."""
         due = self._timers.pop_due(now_ns)
         if due is None:
             return False

@@ -1,9 +1,9 @@
 """Limit ranges and resource quotas of a virtual cluster: the API server's rules, applied to typed pods.
 
-Usage is computed from the pods in the store, because nothing writes the status of quotas here. Other kinds of objects are not
-counted.
+Usage is computed from the pods in the store, because no component of the virtual cluster writes the status of quotas.
+Only pods are counted.
 
-Source: `bayplan.objects.limit_ranges` and `bayplan.objects.resource_quotas` have the rules.
+Source: `bayplan.objects.limit_ranges` and `bayplan.objects.resource_quotas` implement the rules.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class NamespacePolicies:
     """The limit ranges and quotas of a store.
 
     Args:
-        store: the store with the policies and the pods.
+        store: the store with the limit ranges, the quotas and the pods.
 
     Attributes:
         counts: whether there are quotas. If not, changes of pods are ignored.
@@ -45,7 +45,7 @@ class NamespacePolicies:
         self._totals: dict[str, dict[str, dict[str, Quantity]]] = {}
 
     def forget(self) -> None:
-        """Read limit ranges and quotas again. Called when one has changed."""
+        """Drop everything cached, because a limit range or quota has changed."""
         self._limits = None
         self.counts = False
         self._usages.clear()
@@ -89,7 +89,7 @@ class NamespacePolicies:
         return replace(pod, spec=spec)
 
     def charge(self, pod: Pod) -> None:
-        """Raise if a new pod exceeds a quota.
+        """Add a new pod to the usage of its namespace's quotas.
 
         Raises:
             InputError: the pod exceeds a quota.
@@ -109,7 +109,7 @@ class NamespacePolicies:
         self._put(usages, pod.key, namespace, usage)
 
     def _in_use(self, namespace: str) -> dict[str, Usage]:
-        """Return the usage of a namespace's pods, by key, after updating the totals of its quotas."""
+        """Return the usage of a namespace's pods, by key. If it is not cached, compute it and the totals of the quotas."""
         found = self._usages.get(namespace)
         if found is None:
             found = self._usages[namespace] = {}
@@ -121,7 +121,7 @@ class NamespacePolicies:
         return found
 
     def _put(self, usages: dict[str, Usage], key: str, namespace: str, usage: Usage | None) -> None:
-        """Record the current usage of a pod, None if it is deleted, and update the totals."""
+        """Record the usage of a pod (None if it was deleted), and update the totals of the quotas."""
         before = usages.pop(key, None)
         totals = self._totals[namespace]
         for quota in self._quotas.get(namespace, ()):
@@ -135,7 +135,7 @@ class NamespacePolicies:
             usages[key] = usage
 
     def gives_back(self, event: ChangeEvent) -> bool:
-        """Process a write of a pod; return whether it releases amounts of a quota."""
+        """Process a write of a pod. Return whether it frees amounts of a quota."""
         pod = event.object
         if not self.counts or not isinstance(pod, Pod):
             return False
@@ -211,7 +211,7 @@ def _container(container: Container, *, sidecar: bool = False) -> ContainerAmoun
 
 
 def _with_amounts(containers: tuple[Container, ...], amounts: tuple[ContainerAmounts, ...]) -> tuple[Container, ...]:
-    """Return containers with default amounts."""
+    """Return containers in which missing requests and limits are filled in from `amounts`."""
     found = []
     for container, filled in zip(containers, amounts, strict=True):
         resources = container.resources

@@ -1,9 +1,9 @@
 """Names of generated objects: random suffixes, template hashes, and the alphabet of both.
 
-Generated names are those of the API server: prefix and five characters of an alphabet without vowels. Template hashes
-have the form of upstream's (a 32-bit FNV-1a sum, written in decimal, letter by letter in that alphabet), but not its
-values: upstream hashes the memory dump of a Go struct with every field of the release, most of which the typed
-objects here lack. Bayplan hashes the canonical JSON of the typed template. An existing ReplicaSet is found
+As in the API server, a generated name is a prefix and five characters of an alphabet without vowels. Template hashes
+have the same form as upstream's (a 32-bit FNV-1a sum in decimal, with each digit mapped to that alphabet), but
+different values: upstream hashes the memory dump of a Go struct with every field of the release, most of which
+Bayplan's typed objects lack. Bayplan hashes the canonical JSON of the typed template. An existing ReplicaSet is found
 by comparing templates, never by its hash, so the ReplicaSets of a recorded cluster keep their names.
 """
 
@@ -39,16 +39,16 @@ class NameGenerator:
         self._random = stream.random
 
     def generate(self, prefix: str, namespace: str, taken: Container[str]) -> str:
-        """Return a free name: the prefix (truncated to 58 characters) and five random characters.
+        """Return an unused name: the prefix (truncated to 58 characters) and five random characters.
 
         Args:
             prefix: the prefix of the name.
-            namespace: the namespace of the object, part of the key that is looked up.
-            taken: the keys that exist.
+            namespace: the namespace of the object.
+            taken: the existing keys (``namespace/name``).
         """
         prefix = prefix[:_MAX_PREFIX_LENGTH]
         while True:
-            # One draw provides the whole suffix; 27**5 values fit 53 bits many times over, so the bias is below 2**-29.
+            # One draw provides the whole suffix. It has 53 bits for 27**5 values, so the bias is below 2**-29.
             number = int(self._random() * _SUFFIXES)
             name = prefix + _PAIRS[number // len(_TRIPLES)] + _TRIPLES[number % len(_TRIPLES)]
             if f"{namespace}/{name}" not in taken:
@@ -56,7 +56,7 @@ class NameGenerator:
 
 
 def pod_name_prefix(owner_name: str) -> str:
-    """Return the ``generateName`` of an owner's pods: its name and a dash, without the dash if that is too long."""
+    """Return the ``generateName`` for the pods of an owner: its name and a dash, or its name alone if that would be too long."""
     return f"{owner_name}-" if len(owner_name) < _MAX_SUBDOMAIN_LENGTH else owner_name
 
 
@@ -77,11 +77,11 @@ def revision_name(owner_name: str, template_hash: str) -> str:
 
 
 def template_hash(template: msgspec.Struct, collision_count: int | None = None) -> str:
-    """Return the hash of a template as in ``pod-template-hash`` and ``controller-revision-hash``.
+    """Return the hash of a template, as used in ``pod-template-hash`` and ``controller-revision-hash``.
 
     Args:
-        template: any struct; equal structs have equal hashes, regardless of the order of their maps.
-        collision_count: added to the hashed bytes if the hash collided with that of another template.
+        template: any struct. Equal structs have equal hashes, regardless of the order of their maps.
+        collision_count: hashed too, if the hash collided with that of a different template.
     """
     data = msgspec.json.encode(template, order="deterministic")
     if collision_count is not None:
@@ -90,7 +90,7 @@ def template_hash(template: msgspec.Struct, collision_count: int | None = None) 
 
 
 def safe_encode(text: str) -> str:
-    """Write a text, letter by letter, in the alphabet of generated names (upstream's ``SafeEncodeString``)."""
+    """Map each character of a text to the alphabet of generated names (upstream's ``SafeEncodeString``)."""
     return "".join(ALPHABET[ord(letter) % len(ALPHABET)] for letter in text)
 
 

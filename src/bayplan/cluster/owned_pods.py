@@ -1,7 +1,7 @@
-"""The pods that one controller object owns, grouped by lifecycle state, so that counting them is cheap.
+"""The pods that one controller object owns, grouped by lifecycle state, so that they need not be counted one by one.
 
-A ReplicaSet of 10,000 pods whose pods are bound one after the other is reconciled 10,000 times; counting its pods
-each time would take minutes. The store moves a pod between these groups as it changes, and controllers read their sizes.
+A ReplicaSet with 10,000 pods that are bound one after the other is reconciled 10,000 times, and counting its pods each
+time would take minutes. The store moves a pod between these groups as it changes, and controllers read their sizes.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ FINISHED_PHASES = ("Succeeded", "Failed")
 
 
 class OwnedPods:
-    """Pods by key in three groups, each in the order in which pods entered it. Only the store writes to it.
+    """The pods of one owner in three groups, by key, each in the order in which pods entered it. Only the store writes to it.
 
     Attributes:
-        active: the pods that are neither finished nor being deleted.
-        terminating: the pods that are being deleted, but not finished.
-        finished: the pods with the phase Succeeded or Failed, whether being deleted or not.
+        active: the pods that are neither finished nor terminating.
+        terminating: the pods that are being deleted and not finished.
+        finished: the pods with the phase Succeeded or Failed, whether terminating or not.
         ready: the keys of the active pods whose Ready condition is true.
-        uncounted: the finished or terminating pods that still have the finalizer by which a Job counts each pod once.
+        uncounted: the finished or terminating pods that still have the finalizer with which a Job counts each pod once.
     """
 
     __slots__ = ("active", "finished", "ready", "terminating", "uncounted")
@@ -49,7 +49,7 @@ class OwnedPods:
         return self.active.get(key) or self.terminating.get(key) or self.finished.get(key)
 
     def put(self, key: str, pod: Pod) -> None:
-        """Record a new or changed pod."""
+        """Add a new pod, or move a changed pod to its group."""
         metadata = pod.metadata
         if pod.status.phase in FINISHED_PHASES:
             group = self.finished
@@ -97,7 +97,7 @@ def is_ready(pod: Pod) -> bool:
 
 
 def condition_time(pod: Pod, type_: str, status: str) -> str | None:
-    """Return the time at which a condition of a pod got its status, or None if it does not have that status, or no time."""
+    """Return the time at which a condition of a pod got this status; None if it has another status, or no time."""
     for condition in pod.status.conditions:
         if condition.type == type_:
             return condition.last_transition_time if condition.status == status else None

@@ -1,7 +1,7 @@
 """The status of a pod during its lifecycle, as kubelet and API server write it: bound, running, finished.
 
-Statuses are built from parts that are shared by all pods that reach the same point within the same second, because this
-runs for every pod of a simulation.
+Pods that reach the same state within the same second share the parts of their statuses, to save time and memory for
+every pod of a simulation.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _running(timestamp: str, scheduled_at: str, ready: bool) -> tuple[PodConditi
 
 @lru_cache(maxsize=4096)
 def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, ...]:
-    # A pod that succeeded stays Initialized since its start; the other conditions became false when it ended.
+    # A pod that ends stays Initialized since its start; its other conditions become false.
     return (
         PodCondition(type="PodReadyToStartContainers", status="False", last_transition_time=timestamp),
         PodCondition(
@@ -64,7 +64,7 @@ def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, 
 
 
 def bound_status(pod: Pod, timestamp: str) -> PodStatus:
-    """Return the status of a pod that has just been bound: scheduled, and no longer nominated for any node."""
+    """Return the status of a pod that has just been bound: scheduled, and not nominated any more."""
     status = pod.status
     conditions = _scheduled(timestamp)
     others = tuple(condition for condition in status.conditions if condition.type != "PodScheduled")
@@ -109,7 +109,7 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
 
 
 def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses: bool) -> PodStatus:
-    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other."""
+    """Return the status of a pod whose containers have ended: Succeeded for exit code 0, Failed for any other."""
     status = pod.status
     reason = "PodCompleted" if exit_code == 0 else "PodFailed"
     others = tuple(condition for condition in status.conditions if condition.type not in _ENDED)
@@ -130,9 +130,9 @@ def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses
 
 
 def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:
-    """Return a status with a condition set, in its place or at the end; unchanged if it is equal already.
+    """Return a status with a condition replaced or appended; the same status if the condition is already equal.
 
-    A condition whose status is unchanged keeps its transition time, as in the API machinery.
+    If the condition's status does not change, its transition time does not either, as in the API machinery.
     """
     for index, present in enumerate(status.conditions):
         if present.type != condition.type:
@@ -154,7 +154,7 @@ def _running_containers(containers: tuple[Container, ...], timestamp: str) -> tu
 def _initialized_containers(
     containers: tuple[Container, ...], started_at: str, ended_at: str | None
 ) -> tuple[ContainerStatus, ...]:
-    """Return the statuses of init containers: finished at the start of the pod, except sidecars, which end with it."""
+    """Return the statuses of init containers, which end when the pod starts, except sidecars, which end with the pod."""
     statuses: tuple[ContainerStatus, ...] = ()
     for item in containers:
         if is_sidecar(item):

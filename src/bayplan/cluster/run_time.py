@@ -13,7 +13,7 @@ FOREVER = "forever"
 """The run time of pods that run until they are deleted, whatever their restart policy."""
 
 ENDS_BY_ITSELF = ("Never", "OnFailure")
-"""Restart policies of pods that are expected to end."""
+"""Restart policies of pods that are expected to end by themselves."""
 
 
 def run_forever(pod: Document) -> None:
@@ -22,7 +22,7 @@ def run_forever(pod: Document) -> None:
     A pod that already has a run time is not changed.
 
     Args:
-        pod: the document of the pod, which is changed.
+        pod: the document of the pod, modified in place.
     """
     spec = cast("Document", pod.get("spec") or {})
     if spec.get("restartPolicy") not in ENDS_BY_ITSELF:

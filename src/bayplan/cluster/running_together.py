@@ -1,7 +1,7 @@
-"""Pods that start to work together: the workers of one training job.
+"""Pods that start working together, such as the workers of one training job.
 
-The annotation ``bayplan.io/runs-with: LABEL=COUNT`` means that a pod's run time counts from the moment at which COUNT pods of its
-namespace with its value of LABEL have started. Until then a pod occupies its node and does nothing, possibly forever.
+With the annotation ``bayplan.io/runs-with: LABEL=COUNT``, a pod's run time starts when COUNT pods of its namespace with
+the same value of LABEL have started. Until then, possibly forever, the pod occupies its node and does nothing.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ RUNS_WITH_ANNOTATION = "bayplan.io/runs-with"
 
 
 class StartGroup(msgspec.Struct):
-    """The pods that run together.
+    """The pods of one group.
 
     Attributes:
         count: the number of pods that must have started.
-        present: the started pods that wait for the others, by uid.
-        complete: whether all were present at some moment; later pods start at once.
+        present: the started pods that wait for the others, by UID.
+        complete: whether all were present at some time; later pods start working at once.
     """
 
     count: int
@@ -30,16 +30,16 @@ class StartGroup(msgspec.Struct):
 
 
 class RunningTogether:
-    """All pods with the annotation, group by group."""
+    """All groups of pods with the annotation."""
 
     def __init__(self) -> None:
         self._groups: dict[tuple[str, str, str], StartGroup] = {}
 
     def started(self, pod: Pod) -> list[Pod]:
-        """Record that a pod has started; return the pods whose run time begins now, which is only itself if it need not wait.
+        """Record that a pod has started. Return the pods whose run time starts now: the whole group, the pod alone, or none.
 
         Raises:
-            InputError: the annotation can't be read.
+            InputError: the annotation is invalid.
         """
         text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
         if text is None:
@@ -57,7 +57,7 @@ class RunningTogether:
         return begins
 
     def gone(self, pod: Pod) -> None:
-        """Record that a pod was deleted; the others wait for a replacement."""
+        """Record that a pod was deleted. The others of its group wait for a replacement."""
         text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
         if text is not None:
             label, _ = _read(text, pod)

@@ -1,12 +1,11 @@
 """The object store of the virtual cluster: typed objects, their changes, and the indexes that controllers read.
 
-It is the API server's storage without the API: it assigns uids and resource versions, stores the newest version of every
-object and journals each write as a watch event. It makes no decisions; controllers, the kubelet and
-the host do.
+It is like the API server's storage without the API: it assigns UIDs and resource versions, stores the newest version of
+every object, and journals each write as a watch event. It makes no decisions; controllers, the kubelet and the host do.
 
-Objects are immutable and stored without copies. A write costs about a microsecond, because a simulation writes
-hundreds of thousands of pods. Two consequences: pods are indexed only by what every change needs (owner and node), and
-every iteration is in insertion order, never over a set.
+Objects are immutable and stored without copying. A write takes about a microsecond, because a simulation writes
+hundreds of thousands of pods. For this reason, pods are indexed only by what every change needs (owner and node). Every
+iteration is in insertion order, never over a set.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
     """One write, as a watch event.
 
     Attributes:
-        type: the type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
+        type: ``ADDED``, ``MODIFIED`` or ``DELETED``.
         kind: the struct of the object, e.g. ``Pod``.
-        old: the object before, None when added.
-        new: the object after, None when deleted.
-        resource_version: the revision of the write; every write of the store has the next number.
+        old: the object before the write; None if it was added.
+        new: the object after the write; None if it was deleted.
+        resource_version: the revision of the write; consecutive writes have consecutive numbers.
     """
 
     type: str
@@ -67,7 +66,7 @@ class ObjectStore:
     """Objects by kind, then by key (``namespace/name``, or ``name`` without a namespace), in insertion order.
 
     Args:
-        uid_stream: the random stream of uids; a store draws 16 bytes per object, in blocks.
+        uid_stream: the random stream for UIDs.
     """
 
     __slots__ = (
@@ -101,16 +100,16 @@ class ObjectStore:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def get(self, kind: type[T], key: str) -> T | None:
-        """Return an object, or None."""
+        """Return an object by its key, or None."""
         table = self._tables.get(kind)
         return None if table is None else cast("T | None", table.get(key))
 
     def all(self, kind: type[T]) -> ValuesView[T]:
-        """Return the objects of a kind, in insertion order: a live view, so copy it before writing while iterating."""
+        """Return the objects of a kind in insertion order. This is a live view: copy it to write while iterating."""
         return cast("ValuesView[T]", self._tables.get(kind, {}).values())
 
     def keys(self, kind: Kind) -> KeysView[str]:
-        """Return the keys of the objects of a kind: a live view with fast membership tests."""
+        """Return the keys of the objects of a kind. This is a live view with fast membership tests."""
         return self._tables.get(kind, {}).keys()
 
     def kinds(self) -> list[Kind]:
@@ -118,36 +117,36 @@ class ObjectStore:
         return [kind for kind, table in self._tables.items() if table]
 
     def pods_on(self, node_name: str) -> list[Pod]:
-        """Return the pods bound to a node, including finished ones, in the order of arrival."""
+        """Return the pods bound to a node, including finished ones, in the order in which they were bound."""
         pods = self.pods
         return [pods[key] for key in self._pods_by_node.get(node_name, ())]
 
     def owned_pods(self, uid: str) -> OwnedPods:
-        """Return the pods that the object with this uid controls. Read-only; call again after writing pods."""
+        """Return the pods that the object with this UID controls. Read-only; call again after writing pods."""
         return self._pods_by_owner.get(uid, _NO_PODS)
 
     def dependents(self, uid: str, kind: type[T]) -> list[T]:
-        """Return the objects of a kind that have an owner reference to this uid, controlling or not."""
+        """Return the objects of a kind that have an owner reference to this UID, controlling or not."""
         table = self._tables.get(kind, {})
         return [cast("T", table[key]) for dependent, key in self._dependents.get(uid, ()) if dependent is kind]
 
     def places_of_dependents(self, uid: str) -> list[tuple[Kind, str]]:
-        """Return kind and key of every object that has an owner reference to this uid, controlling or not."""
+        """Return kind and key of every object that has an owner reference to this UID, controlling or not."""
         return list(self._dependents.get(uid, ()))
 
     def has_dependents(self, uid: str) -> bool:
-        """Return whether any object has an owner reference to this uid."""
+        """Return whether any object has an owner reference to this UID."""
         return bool(self._dependents.get(uid))
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def add(self, new: T, now_ns: int) -> T:
-        """Store a new object and return it as stored: with resource version, uid and creation time.
+        """Store a new object. Return the stored object, with resource version, UID and creation time.
 
-        An existing uid and creation time are kept.
+        An existing UID or creation time is kept.
 
         Raises:
-            InputError: an object of that kind and key exists.
+            InputError: an object of this kind and key exists.
         """
         metadata = new.metadata
         key = object_key(metadata)
@@ -176,10 +175,10 @@ class ObjectStore:
         return new
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version and return it as stored, with its resource version.
+        """Replace an object by a newer version. Return the stored object, with its resource version.
 
         Raises:
-            InvariantError: the object does not exist, or has another uid.
+            InvariantError: the object does not exist, or has a different UID.
         """
         metadata = new.metadata
         key = object_key(metadata)
@@ -205,7 +204,7 @@ class ObjectStore:
         return new
 
     def remove(self, kind: type[T], key: str) -> T:
-        """Remove an object permanently and return its last version.
+        """Remove an object permanently. Return its last version.
 
         Raises:
             InvariantError: the object does not exist.
@@ -223,7 +222,7 @@ class ObjectStore:
         return cast("T", old)
 
     def new_uid(self) -> str:
-        """Return a fresh uid in the form of a version 4 UUID, from the seeded stream."""
+        """Return a new UID in the form of a version 4 UUID, drawn from the seeded stream."""
         if not self._uids:
             digits = self._uid_stream.getrandbits(128 * _UID_BLOCK).to_bytes(16 * _UID_BLOCK, "big").hex()
             self._uids = [
@@ -236,11 +235,11 @@ class ObjectStore:
     # --- the journal --------------------------------------------------------------------------------------------------
 
     def journal(self) -> list[ChangeEvent]:
-        """Return the live list of writes since the journal was last taken, for readers that keep a position in it."""
+        """Return the live list of writes since `take_journal` was last called. For readers that remember a position in it."""
         return self._journal
 
     def take_journal(self) -> list[ChangeEvent]:
-        """Return the writes since the last time, and start an empty journal."""
+        """Return the writes since the last call, and start an empty journal."""
         taken, self._journal = self._journal, []
         return taken
 
@@ -294,10 +293,10 @@ class ObjectStore:
                         del self._pods_by_owner[owner.uid]
 
     def check_invariants(self) -> None:
-        """Compare every index with one rebuilt from the objects.
+        """Compare every index with one rebuilt from the objects. Called by tests, and by simulations with ``--check``.
 
         Raises:
-            InvariantError: they differ. Called by tests, and by simulations that check themselves.
+            InvariantError: an index differs.
         """
         fresh = ObjectStore(self._uid_stream)
         for kind, table in self._tables.items():

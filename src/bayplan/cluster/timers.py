@@ -1,4 +1,4 @@
-"""Timers in virtual time: future work of kubelet and controllers, by time, then in insertion order."""
+"""Timers in virtual time: future work of kubelet and controllers, by time, and in insertion order for equal times."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ T = TypeVar("T")
 
 
 class Timers(Generic[T]):
-    """A heap of (time, sequence, item). Items are never compared; items with equal times are returned in insertion order.
+    """A heap of (time, sequence number, item). Items with equal times are returned in insertion order, without comparing items.
 
-    Items are never removed early: the caller recognizes and drops obsolete items when popping them: cheaper than searching
-    the heap.
+    Items are never removed early. The caller recognizes and drops obsolete items when it pops them, which is cheaper
+    than searching the heap.
 
     Attributes:
-        next_time: the time of the earliest item, or None; read after every write of a cluster, so it is an attribute, not a method.
+        next_time: the time of the earliest item, or None. An attribute and not a method, because it is read after every
+            write.
     """
 
     __slots__ = ("_heap", "_sequence", "next_time")
@@ -35,7 +36,7 @@ class Timers(Generic[T]):
         self.next_time = self._heap[0][0]
 
     def pop_due(self, now_ns: int) -> tuple[int, T] | None:
-        """Remove and return the earliest item that is due, with its time, or None if there is none."""
+        """Remove and return the earliest item that is due, with its time. Return None if none is due."""
         if not self._heap or self._heap[0][0] > now_ns:
             return None
         time_ns, _, item = heappop(self._heap)

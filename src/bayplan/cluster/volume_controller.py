@@ -1,7 +1,7 @@
-"""Binding of volumes and claims that the scheduler chose for a pod: bind the claim, and provision a missing volume.
+"""Bind claims to the volumes that the scheduler chose for a pod, and provision missing volumes.
 
-A real cluster has a volume controller and provisioners for this; here it happens at once. `bayplan.controllers.persistent_volumes`
-binds claims without a pod.
+In a real cluster, the volume controller and provisioners do this; here it happens at once.
+`bayplan.controllers.persistent_volumes` binds claims without a pod.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 
 
 class Objects(Protocol):
-    """Lookup of objects: a store or a catalog."""
+    """A lookup of objects: a store or a catalog."""
 
     def get(self, kind: type[T], key: str) -> T | None:
         """Return an object by its key, or None."""
@@ -46,14 +46,15 @@ class Objects(Protocol):
 
 
 def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = None) -> list[KubernetesObject]:
-    """Return the writes for a volume or claim that the scheduler writes: the object, and all consequences, in order.
+    """Return the writes that follow from the scheduler's write of a volume or claim: the object and all consequences, in order.
 
-    The versions are new; the store assigns their numbers.
+    Their metadata has no resource version; the store assigns one.
 
     Args:
         item: a volume that is now reserved for a claim, or a claim with a selected node.
-        objects: the cluster.
-        node: the selected node; a volume provisioned for a claim is accessible from the driver's topology for that node.
+        objects: the objects of the cluster.
+        node: the selected node; a volume provisioned for a claim is accessible from the node's topology, as known to
+            the driver.
     """
     if isinstance(item, PersistentVolume):
         reference = item.spec.claim_ref
@@ -71,7 +72,7 @@ def volume_writes(item: KubernetesObject, objects: Objects, node: Node | None = 
 
 
 def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> PersistentVolumeClaim:
-    """Return a claim bound to its volume; unless the claim named the volume, it gets the annotation that a controller bound it."""
+    """Return a claim bound to a volume. If the claim did not name the volume, annotate it as bound by the controller."""
     metadata = _new_version(claim.metadata)
     annotations = {**metadata.annotations, BIND_COMPLETED: "yes"}
     if not claim.spec.volume_name:
@@ -89,7 +90,7 @@ def bound_claim(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Persi
 def provisioned_volume(
     claim: PersistentVolumeClaim, storage_class: StorageClass, objects: Objects, node: Node | None
 ) -> PersistentVolume:
-    """Return the volume that a class's driver creates for a claim; without a node it is accessible from all nodes."""
+    """Return the volume that a class's driver provisions for a claim; without a node, it is accessible from all nodes."""
     metadata, spec = claim.metadata, claim.spec
     driver = DRIVERS.get(storage_class.provisioner, storage_class.provisioner)
     name = f"pvc-{metadata.uid or f'{metadata.namespace}-{metadata.name}'}"
@@ -105,7 +106,7 @@ def provisioned_volume(
         metadata=ObjectMeta(name=name, annotations={PROVISIONED_BY: driver}),
         spec=PersistentVolumeSpec(
             capacity={} if requested is None else {STORAGE: requested},
-            # A provisioner that is not a CSI driver may have a slash in its name, but a driver may not.
+            # Names of provisioners that are not CSI drivers may contain slashes, but names of drivers may not.
             csi=CSIPersistentVolumeSource(driver=driver.replace("/", "."), volume_handle=name),
             access_modes=spec.access_modes,
             claim_ref=reference,
@@ -120,7 +121,7 @@ def provisioned_volume(
 
 
 def _reachable_from(node: Node, driver: str, objects: Objects) -> VolumeNodeAffinity | None:
-    """Return the topology of a volume that a driver provisions for a node: the node's values of the driver's topology keys."""
+    """Return the node affinity of a volume provisioned for a node: the node's labels with the driver's topology keys."""
     csi_node = objects.get(CSINode, node.metadata.name)
     drivers = csi_node.spec.drivers if csi_node is not None else ()
     keys = next((item.topology_keys for item in drivers if item.name == driver), ())

@@ -44,4 +44,4 @@ WATCHED_KINDS: frozenset[Kind] = frozenset(
         DeviceTaintRule,
     )
 )
-"""The kinds for which kube-scheduler has informers. Asked by membership only, never iterated over."""
+"""The kinds for which kube-scheduler has informers. Only for membership tests; never iterated over."""

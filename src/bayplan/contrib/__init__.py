@@ -1,4 +1,4 @@
-"""Optional plugins that no default profile contains: useful by themselves, and worked examples of custom plugins."""
+"""Optional plugins that no default profile contains; they also serve as examples of custom plugins."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from bayplan.contrib.gpu_sharing import POLICIES
 from bayplan.framework.plugin import Plugin
 
 CONTRIB: tuple[type[Plugin[Any]], ...] = (Gang, *POLICIES)
-"""The plugin classes; a configuration enables them by name, or the option ``--plugin``."""
+"""The plugin classes. A configuration enables them by name, and so does the option ``--plugin``."""

@@ -1,14 +1,16 @@
 """Gang: either all pods of a group get nodes, or none does.
 
-Labels define a group: pods of one namespace with the same `group_label`; `size_label` is the required number of pods. This way, two
-jobs that need most of a cluster each cannot block each other with half of their pods placed.
+A group is the pods of one namespace that have the same value of `group_label`; the label `size_label` is the number of
+them that must run together. Without it, two jobs that each need most of a cluster can block each other, each with half
+of its pods placed.
 
-The plugin is the worked example of a plugin with state over time. PreFilter rejects a pod while its group is incomplete, or while
-the free room is too small for the rest of it. Reserve and Permit let the first members wait on their nodes until enough of them
-have one; then all are bound. When the first member times out, or loses its node in another way, Unreserve rejects the others,
-too, which frees their room for other pods. docs/gang.md explains it with an example.
+The plugin is the example of a plugin that keeps state between cycles. PreFilter rejects a pod while its group is
+incomplete, or while the rest of the group does not fit. Reserve and Permit let the first members wait on their nodes
+until enough members have one; then all are bound. If a waiting member times out or loses its node, Unreserve rejects
+the others, too, and frees their nodes for other pods. docs/gang.md shows an example.
 
-Labels as in the lightweight mode of the out-of-tree plugin Coscheduling (KEP-42 of kubernetes-sigs/scheduler-plugins).
+The labels are those of the lightweight mode of the out-of-tree plugin Coscheduling (KEP-42 of
+kubernetes-sigs/scheduler-plugins).
 """
 
 from __future__ import annotations
@@ -38,10 +40,10 @@ _FIELDS = {"groupLabel": "a label", "sizeLabel": "a label", "permitTimeoutSecond
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GangArgs:
-    """Arguments of Gang, in a configuration ``groupLabel``, ``sizeLabel`` and ``permitTimeoutSeconds``.
+    """Arguments of Gang; in a configuration ``groupLabel``, ``sizeLabel`` and ``permitTimeoutSeconds``.
 
     Attributes:
-        group_label: the label with the group of a pod.
+        group_label: the label that names the group of a pod.
         size_label: the label with the number of members to place together.
         permit_timeout_seconds: the maximum time that members wait on their nodes for the other members.
     """
@@ -58,8 +60,8 @@ class GangSpec:
     Attributes:
         key: the group, size and requests, for comparisons.
         group: the namespace and name of the group; None for a pod without a group.
-        size: the number of members to place together; 0 if the label is invalid.
-        requests: one column of the usage matrix.
+        size: the number of members to place together; 0 if the label is missing or invalid.
+        requests: the requests of the pod, in the layout of a column of the usage matrix.
     """
 
     key: tuple[object, ...]
@@ -80,17 +82,17 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # Group membership.
 
     def group_of(self, pod: Pod) -> tuple[str, str] | None:
-        """Return the group of a pod, by namespace and name."""
+        """Return the namespace and name of a pod's group; None if it has none."""
         name = pod.metadata.labels.get(self.args.group_label)
         return (pod.metadata.namespace, name) if name else None
 
     def size_of(self, pod: Pod) -> int:
-        """Return the required number of members of a pod's group; 0 if it is invalid."""
+        """Return the required number of members of a pod's group; 0 if the label is missing or invalid."""
         text = pod.metadata.labels.get(self.args.size_label, "")
         return int(text) if text.isascii() and text.isdigit() else 0
 
     def members(self, group: tuple[str, str]) -> list[str]:
-        """Return the keys of the pods of a group that are not being deleted. Iterates over all pods."""
+        """Return the keys of the pods of a group, except those being deleted. It looks at all pods of the cluster."""
         return [
             key
             for key, pod in self.handle.pods.items()
@@ -98,7 +100,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         ]
 
     def siblings_waiting(self, pod: Pod) -> list[WaitingPod]:
-        """Return the other members that wait for their permit."""
+        """Return the other members of a pod's group that wait in Permit."""
         group = self.group_of(pod)
         waiting = self.handle.waiting_pods
         if group is None or waiting is None:
@@ -108,7 +110,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # PreFilter: is it worth trying?
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GangSpec:
-        """Look up the group of a pod and its requests."""
+        """Return the group and the requests of a pod."""
         group, size = self.group_of(pod), self.size_of(pod)
         if group is None:
             return GangSpec((None,), None, 0, np.zeros(0, dtype=np.int64))
@@ -135,18 +137,18 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     # Reserve, Permit: wait for one another, or give up together.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Reserve nothing: nodes are enough."""
+        """Reserve nothing: the plugin only needs Unreserve."""
         return SUCCESS
 
     def permit(self, state: CycleState, pod: Pod, node_name: str) -> tuple[Status, int]:
-        """Let a pod wait until its group is placed; the last member releases them all."""
+        """Let a pod wait until enough of its group have nodes; the last one releases all of them."""
         group = self.group_of(pod)
         if group is None:
             return SUCCESS, 0
         members = self.members(group)
         placed = [key for key in members if key in self.handle.cluster.pods]
         if len(placed) < self.size_of(pod):
-            # Activate the members that were rejected while there were too few: no event would.
+            # Retry the other members at once: they may have been rejected while the group had too few pods.
             state.pods_to_activate = tuple(self.handle.pods[key] for key in members if key not in placed)
             return Status(Code.WAIT), self.args.permit_timeout_seconds * SECOND_NS
         for sibling in self.siblings_waiting(pod):
@@ -154,7 +156,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return SUCCESS, 0
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
-        """Reject the other members that wait: without this one they would hold their nodes for nothing."""
+        """Reject the other members that wait: without this one, the group can't run, and they would occupy nodes."""
         for sibling in self.siblings_waiting(pod):
             sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was given up")
 
@@ -171,7 +173,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         )
 
     def _is_of_another_group(self, pod: Pod, old: object | None, new: object | None) -> bool:
-        # The rejection of the group itself frees no more room than before.
+        # When the plugin rejects a group's own pods, that frees no more room than there was before.
         return not isinstance(old, Pod) or self.group_of(old) != self.group_of(pod)
 
     def _is_of_the_group(self, pod: Pod, old: object | None, new: object | None) -> bool:
@@ -179,10 +181,11 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
 
 
 def room_for(requests: Ints, cluster: ClusterState) -> int:
-    """Return the number of pods with these requests that fit on all nodes together, considering only resources.
+    """Return how many pods with the given requests fit on all nodes together, by resources only.
 
     Args:
-        requests: int64[3 + resources], a column of the usage matrix.
+        requests: int64[3 + resources], in the layout of a column of the usage matrix.
+        cluster: the cluster.
     """
     nodes, count = cluster.nodes, cluster.nodes.count
     wanted = np.flatnonzero(requests[FIRST_RESOURCE:] > 0)
@@ -195,7 +198,7 @@ def room_for(requests: Ints, cluster: ClusterState) -> int:
 
 
 def read_arguments(arguments: object) -> GangArgs:
-    """Return the arguments that a configuration gives.
+    """Return the arguments from a configuration.
 
     Raises:
         ConfigurationError: a field is unknown, or a value has the wrong type.

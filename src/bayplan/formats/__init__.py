@@ -1,7 +1,7 @@
-"""Bytes to objects: manifests, lists, traces.
+"""Read input: manifests, lists and traces, from bytes to objects.
 
-`inputs` is the entry point for files: `load_inputs` returns typed objects (`manifest.Manifest`, `trace.Trace`), `read_objects`
-returns documents. Its steps: `files` (paths, gzip), `documents` (bytes to documents with positions) on top of `yaml_text` and
-`json_text` (text to plain data), `manifests` and `traces` (to typed objects). `object_decoder` decodes objects from an API.
-`schema` describes the types of the API.
+`inputs` is the entry point for files: `load_inputs` returns typed objects (`manifest.Manifest`, `trace.Trace`), and
+`read_objects` returns documents. The steps are `files` (paths, gzip), `documents` (bytes to documents with positions),
+which uses `yaml_text` and `json_text` (text to plain data), and `manifests` and `traces` (documents to typed objects).
+`object_decoder` decodes objects from an API. `schema` describes the types of the API.
 """

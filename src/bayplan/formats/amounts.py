@@ -1,4 +1,4 @@
-"""Suspicious amounts: kube-apiserver rejects them or warns about them, or kube-scheduler counts them differently."""
+"""Find suspicious amounts, which kube-apiserver rejects or warns about, or which kube-scheduler counts differently."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class OddAmount(NamedTuple):
     Attributes:
         path: the path of the amount in the document.
         text: the amount as written.
-        refused: the value that kube-apiserver expects, e.g. ``an amount of at least 0``; "" if it accepts the amount.
-        problem: the effect of an amount that kube-apiserver accepts.
+        refused: what kube-apiserver expects instead, e.g. ``an amount of at least 0``; "" if it accepts the amount.
+        problem: how an accepted amount differs from what is written; else "".
     """
 
     path: str
@@ -42,7 +42,7 @@ class OddAmount(NamedTuple):
 
 
 def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
-    """Yield the odd amounts of a pod, of a workload's pod template, or of a node.
+    """Yield the odd amounts of a pod, a workload's pod template, or a node.
 
     Args:
         document: a valid document of a known kind.
@@ -77,7 +77,7 @@ def _part(value: Mapping[str, object], *names: str) -> Mapping[str, object]:
 
 
 def _is_plain(container: Mapping[str, object]) -> bool:
-    """Return whether a container has no odd amount. Builds no field paths (a third of the time), and suffices for most."""
+    """Return whether a container has no odd amount. Takes a third of the time of `_requests`, as it builds no field paths."""
     resources = container.get("resources")
     if not isinstance(resources, dict):
         return True
@@ -93,7 +93,8 @@ def _is_plain(container: Mapping[str, object]) -> bool:
     return True
 
 
-# Most pods of a cluster have the same few amounts: checking one takes 3 us, finding it here 0.1 to 0.8 us.
+# Most pods of a cluster have the same few amounts: checking an amount takes 3 us, finding it in the cache 0.1 to 0.8
+# us.
 @lru_cache(maxsize=4096)
 def _exceeds(amount: QuantityLike, limit: QuantityLike) -> bool:
     return amount != limit and parse_quantity(amount) > parse_quantity(limit)
@@ -121,7 +122,7 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
 
 @lru_cache(maxsize=4096, typed=True)
 def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
-    """Return the problem of an amount, or None."""
+    """Return what is odd about an amount, without its path; None if nothing is."""
     quantity, text = parse_quantity(amount), str(amount)
     nanos = quantity.as_nanos()
     if nanos < 0:

@@ -10,22 +10,22 @@ from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.objects.quantity import value
 
 DEFAULT_MAX_FILE_BYTES = 2**30
-"""Maximum size of one input file, unpacked. A dump of 50,000 objects has about 250 MB."""
+"""Maximum size of one input file, decompressed. A dump of 50,000 objects has about 250 MB."""
 
 MAX_FILE_VARIABLE = "BAYPLAN_MAX_FILE"
-"""The environment variable that overrides the maximum, e.g. ``4Gi``."""
+"""The environment variable that overrides the maximum size, e.g. ``4Gi``."""
 
 MAX_CONFIGURATION_BYTES = 16 * 2**20
-"""Maximum size of a scheduler configuration. The largest in use have some kilobytes."""
+"""Maximum size of a scheduler configuration. Real ones have some kilobytes."""
 
 _PIECE_BYTES = 2**20
 
 
 class ByteStream(Protocol):
-    """A file, a pipe, or a stream that decompresses one."""
+    """A file, a pipe, or a stream that decompresses either."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, none at the end."""
+        """Return at most `size` bytes; b"" at the end."""
         ...
 
 
@@ -33,7 +33,7 @@ def max_file_bytes() -> int:
     """Return the maximum size of an input file.
 
     Raises:
-        InputError: the environment variable is not a quantity, or not above zero.
+        InputError: the environment variable is not a quantity above zero.
     """
     text = os.environ.get(MAX_FILE_VARIABLE)
     if text is None:
@@ -51,14 +51,14 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
     """Return the rest of a stream.
 
     Args:
-        stream: the stream to read from.
-        name: the name of the file, for the error.
+        stream: the stream to read.
+        name: the name of the file, for errors.
         max_bytes: the maximum number of bytes.
-        hint: how to raise the maximum, for the error.
+        hint: how to raise the maximum, for errors.
 
     Raises:
         InputError: the stream is longer than `max_bytes`.
-        OSError: it can't be read.
+        OSError: the stream can't be read.
     """
     pieces: list[bytes] = []
     left = max_bytes
@@ -72,7 +72,7 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
 
 
 def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file") -> bytes:
-    """Return the content of a scheduler configuration.
+    """Return the content of a scheduler configuration file.
 
     Args:
         path: the path of the file.
@@ -80,7 +80,7 @@ def read_configuration_bytes(path: Path, *, wanted: str = "a configuration file"
 
     Raises:
         ConfigurationError: the file can't be read.
-        InputError: it is too large.
+        InputError: the file is too large.
     """
     try:
         with path.open("rb") as file:

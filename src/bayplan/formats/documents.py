@@ -1,14 +1,15 @@
-"""Parse the bytes of a file into documents: YAML or JSON, lists split into their items, each with its position.
+"""Parse the bytes of a file into documents: YAML or JSON, with lists split into their items, each with its position.
 
-What is read:
+Supported input:
 
-- YAML: several documents between `---` lines, block and flow style (KYAML), anchors, aliases and merge keys, with the
-  meaning that kubectl gives it (see `bayplan.formats.yaml_text`).
+- YAML: several documents separated by `---` lines, block and flow style (KYAML), anchors, aliases and merge keys, as
+  interpreted by kubectl (see `bayplan.formats.yaml_text`).
 - JSON: one object, or several objects, one per line or concatenated.
-- In both, `List` objects as `kubectl get -o yaml` and `-o json` print them, and typed lists (`PodList`) whose items may
+- In both, `List` objects as printed by `kubectl get -o yaml` and `-o json`, and typed lists (`PodList`) whose items may
   lack `apiVersion` and `kind`.
 
-A text is JSON if its name ends in .json or .jsonl, or if it starts with `{` and parses as JSON; else it is YAML.
+A text is read as JSON if the file's name ends in .json or .jsonl, or if it starts with `{` and parses as JSON; else as
+YAML.
 """
 
 import codecs
@@ -26,11 +27,11 @@ from bayplan.formats.manifest import shown
 
 _JSON_SUFFIXES = (".json", ".jsonl")
 _SPLIT_ABOVE = 1_000_000
-"""YAML lists with more characters are split into items as text: composed as a whole, 50 MB would need gigabytes of memory."""
+"""YAML lists with more characters are split into items as text. Composed as a whole, 50 MB would need gigabytes of memory."""
 
 
 class Source(msgspec.Struct, frozen=True):
-    """The origin of a document: file, and its first line, 1-based."""
+    """The position of a document: the file, and the document's first line, counted from 1."""
 
     file: str
     line: int
@@ -43,11 +44,11 @@ class Document(msgspec.Struct):
     """One document, or one item of a list.
 
     Attributes:
-        source: its origin.
+        source: the position of the document.
         value: plain data; an object if the file is valid.
         raw: the value as compact JSON, which hosts store because it is small and immutable.
-        list_type: (apiVersion, kind) of the typed list it was an item of, e.g. `("v1", "PodList")`, or None.
-        duplicates: (position, name) of duplicate fields in one object; the last occurrence counts.
+        list_type: (apiVersion, kind) of the typed list that contains the document, e.g. `("v1", "PodList")`, or None.
+        duplicates: (position, name) of fields that occur repeatedly in one object; the last occurrence counts.
     """
 
     source: Source
@@ -61,20 +62,20 @@ class Document(msgspec.Struct):
     _inside: str = "$"
 
     def checked_value(self) -> PlainDocument:
-        """Return the value, which is an object.
+        """Return the value, which must be an object.
 
         Raises:
-            InputError: it is not an object.
+            InputError: the value is not an object.
         """
         if not isinstance(self.value, dict):
             raise InputError("document", where=self.where(), wanted="an object", got=shown(self.value))
         return self.value
 
     def value_with_kind(self) -> PlainDocument:
-        """Return the object; an item of a typed list without apiVersion and kind gets them from the list.
+        """Return the object. If it is an item of a typed list without kind, add the apiVersion and kind of the list's items.
 
         Raises:
-            InputError: it is not an object.
+            InputError: the value is not an object.
         """
         value = self.checked_value()
         if self.list_type is None or "kind" in value:
@@ -83,7 +84,7 @@ class Document(msgspec.Struct):
         return {"apiVersion": version, "kind": kind.removesuffix("List"), **value}
 
     def part(self, path: str, value: object) -> "Document":
-        """Return the value at a JSON path as a document of its own, with its own lines and paths."""
+        """Return the value at a JSON path as a separate document, whose paths start there."""
         source = Source(self.source.file, self.line_of(path))
         raw = _encode(value, str(source))
         inside = self._inside + path.removeprefix("$")
@@ -92,13 +93,13 @@ class Document(msgspec.Struct):
     def line_of(self, path: str) -> int:
         """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
 
-        The text is parsed a second time, with positions. For a path that does not exist, this is the line of its last
-        existing part; if the text can't be parsed again, the line of the document.
+        The text is parsed a second time, with positions. If the path does not exist, return the line of its last
+        existing part; if the text can't be parsed again, that of the document.
         """
         return self._find(path)[0]
 
     def written(self, path: str) -> str:
-        """Return the plain scalar at a JSON path as written in YAML (`y`, `1.10`), or '' if there is none."""
+        """Return the plain scalar at a JSON path as it is written in YAML (`y`, `1.10`); "" if there is none."""
         node = self._find(path)[1]
         return str(node.value) if isinstance(node, ScalarNode) and node.tag == "" else ""
 
@@ -114,7 +115,7 @@ class Document(msgspec.Struct):
         return self.source.line, None
 
     def where(self, path: str = "$") -> str:
-        """Return `file:line` of the field at a path."""
+        """Return `file:line` of the field at a JSON path."""
         return f"{self.source.file}:{self.line_of(path)}"
 
 
@@ -123,11 +124,11 @@ def read_documents(data: bytes, name: str, *, suffix: str = "") -> Iterator[Docu
 
     Args:
         data: the content of the file, decompressed.
-        name: the file's name, for errors.
-        suffix: `.json` or `.jsonl` if the name requires JSON.
+        name: the file's name, for positions and errors.
+        suffix: `.json` or `.jsonl` if the file must be JSON.
 
     Raises:
-        InputError: broken YAML or JSON, with its line.
+        InputError: the YAML or JSON is invalid; with file and line.
     """
     data = data.removeprefix(codecs.BOM_UTF8)
     if suffix in _JSON_SUFFIXES or data[:1024].lstrip().startswith(b"{"):
@@ -152,7 +153,7 @@ def _encode(value: object, where: str) -> bytes:
 
 
 def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Document]:
-    """Yield the items of a List object; yield any other document, or a List without items, as it is."""
+    """Yield the items of a List object. Yield any other document, or a List without items, unchanged."""
     value = document.value
     items = value.get("items") if isinstance(value, dict) else None
     kind = value.get("kind") if isinstance(value, dict) else None
@@ -176,7 +177,7 @@ def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Docu
 
 
 def _list_type(api_version: object, kind: str) -> tuple[str, str] | None:
-    """Return the (apiVersion, kind) of the items of a typed list, which may omit it; None for a `List`."""
+    """Return the (apiVersion, kind) of a typed list, whose items may lack them; None for a `List`."""
     return (api_version, kind) if isinstance(api_version, str) and kind != "List" else None
 
 
@@ -213,7 +214,7 @@ def _decode(data: bytes, name: str) -> str:
 
 
 def _pieces(text: str) -> list[tuple[str, int]]:
-    """Cut a text at its `---` lines; return the pieces and the lines they start on (counted from 0).
+    """Split a text at its `---` lines. Return the pieces and the lines on which they start (counted from 0).
 
     A text with directives or `...` lines is not split, because documents can end in other ways there.
     """
@@ -269,7 +270,7 @@ class _Slices(msgspec.Struct, frozen=True):
     """The text of a list object in block style, split into items.
 
     Attributes:
-        kind, api_version: the kind and api version of the list, as written.
+        kind, api_version: the kind and apiVersion of the list, as written.
         items: the text of each item, with a space instead of its dash, and its first line (counted from 0).
     """
 
@@ -279,7 +280,7 @@ class _Slices(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, text: str) -> "_Slices | None":
-        """Split a text into items; return None if it is not a list in block style."""
+        """Split a text into items. Return None if it is not a list in block style."""
         head = _ITEMS.search(text)
         dash = _DASH.match(text, head.end()) if head else None
         if head is None or dash is None:
@@ -311,10 +312,11 @@ _TAIL = re.compile(r"\n(?=[^\s#\-])")
 
 
 def _yaml_items(slices: _Slices, text: str, first_line: int, name: str) -> Iterator[Document]:
-    """Yield the items of a large list, each parsed on its own.
+    """Yield the items of a large list, each parsed separately.
 
-    A wrong split (at a dash inside a multi-line string) or an alias to another item causes a syntax error in the piece where it
-    starts; items before it are correct. In that case the whole list is parsed, and the remaining items are yielded.
+    A wrong split (at a dash inside a multi-line string), or an alias to another item, causes a syntax error in the
+    piece where it starts, and the items before it are correct. In that case the whole list is parsed, and the remaining
+    items are yielded.
     """
     list_type = _list_type(slices.api_version, slices.kind)
     done = 0
@@ -342,8 +344,8 @@ _INDEX = re.compile(r"\[(\d+)\]")
 def _walk(node: Node, path: str, line: int | None = None) -> tuple[int, Node | None]:
     """Return the line (counted from 0) and the node at a path such as `.spec.ports[0]` below a node.
 
-    Field names may hold dots and brackets themselves (labels do), so the longest matching name is taken. For a path that
-    does not exist, return the line of its last existing part, and None.
+    As field names may contain dots and brackets (labels do), the longest name that matches is used. If the path does
+    not exist, return the line of its last existing part, and None.
     """
     here: int = node.start_mark.line if line is None else line
     if not path:

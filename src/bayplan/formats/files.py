@@ -1,4 +1,4 @@
-"""Find and read the files that a user names: paths, folders, patterns, `-` for standard input; gzip or plain."""
+"""Find and read the files that a user names: paths, folders, patterns, or `-` for standard input; compressed with gzip or not."""
 
 import glob
 import gzip
@@ -16,7 +16,7 @@ from bayplan.base.near_names import near_name
 from bayplan.formats.bounded_reading import MAX_FILE_VARIABLE, max_file_bytes, read_bounded
 
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
-"""Suffixes of the files that are read from a folder, also with `.gz`. A file given directly may have any name."""
+"""Suffixes of the files that are read from a folder, also with `.gz`. A file named by the user may have any name."""
 
 STANDARD_INPUT = "-"
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -26,9 +26,9 @@ class InputFile(msgspec.Struct, frozen=True):
     """A file to read.
 
     Attributes:
-        name: the name in errors.
-        path: None for standard input.
-        found: whether it was found in a folder or by a pattern, not named by the user.
+        name: the name of the file in errors.
+        path: the path; None for standard input.
+        found: whether the file was found in a folder or by a pattern, and not named by the user.
     """
 
     name: str
@@ -37,16 +37,16 @@ class InputFile(msgspec.Struct, frozen=True):
 
     @property
     def suffix(self) -> str:
-        """The suffix in lower case, without `.gz`; empty for standard input."""
+        """The suffix in lower case, without `.gz`; "" for standard input."""
         name = self.name.lower().removesuffix(".gz")
         return os.path.splitext(name)[1] if self.path is not None else ""
 
 
 def find_files(paths: Sequence[str]) -> list[InputFile]:
-    """Return the files for `paths`, in the order given.
+    """Return the files that paths refer to, in the order given.
 
-    A folder means all manifests in it and in its subfolders, sorted by path; a pattern (`*`, `?`, `[...]`, `**`) means all
-    matching files, sorted.
+    A folder stands for all manifests in it and in its subfolders, sorted by path; a pattern (`*`, `?`, `[...]`, `**`)
+    for all matching files, sorted.
 
     Raises:
         InputError: a path does not exist, a pattern matches nothing, a folder has no manifests, or there are no paths.
@@ -88,7 +88,7 @@ def _files_below(folder: Path) -> list[InputFile]:
 
 
 def _similar(path: Path) -> str:
-    """Return a file in the same folder whose name is similar to that of a missing file, or ""."""
+    """Return a path in the same folder that is similar to a missing one, in quotes; "" if there is none."""
     try:
         names = os.listdir(path.parent)
     except OSError:
@@ -98,10 +98,11 @@ def _similar(path: Path) -> str:
 
 
 def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
-    """Return the content of a file, decompressed if it is gzip (detected by its first bytes).
+    """Return the content of a file. Decompress gzip, which is recognised by its first bytes.
 
     Raises:
-        InputError: the file can't be read or decompressed, or is too large; or standard input is requested and not given.
+        InputError: the file can't be read or decompressed, or is too large; or it is standard input, which is not
+            given.
     """
     most = max_file_bytes()
     hint = f"{MAX_FILE_VARIABLE}=4Gi in the environment"

@@ -1,4 +1,4 @@
-"""Fields with a fixed set of values, such as operators, and the values that kube-apiserver rejects."""
+"""Fields with a fixed set of allowed values, such as operators: find values that kube-apiserver rejects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 Shape: TypeAlias = "Mapping[str, Shape | tuple[str, ...]]"
-"""The fields of an object to check: each with its allowed values, or with the fields of the object (or list of objects) in it."""
+"""The fields of an object to check: maps each field to its allowed values, or to the shape of the object (or objects) in it."""
 
 _REQUIRED, _PREFERRED = (
     "requiredDuringSchedulingIgnoredDuringExecution",

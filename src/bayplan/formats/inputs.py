@@ -1,7 +1,7 @@
-"""The entry point for files: from paths to bytes, to documents with positions, and to objects with warnings about them.
+"""The entry point for reading files: from paths to bytes, to documents with positions, and to objects with warnings.
 
-`load_inputs` returns typed objects, for simulations and questions. `read_objects` returns documents, for the API server and
-a sync, which decode them like request bodies.
+`load_inputs` returns typed objects, for simulations and questions. `read_objects` returns documents, for the API server
+and a sync, which decode them like request bodies.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
     from bayplan.formats.traces.reading import TraceTable
 
 LoadProgress = Callable[[str, int], None]
-"""Called with the current file and the number of documents read so far, after every 1,000 and at the end of each file."""
+"""Called with the current file and the number of documents read so far, after every 1,000 documents and at the end of each file."""
 
 _PROGRESS_STEP = 1000
 _YAML = (".yaml", ".yml")
 
 
 class Inputs(msgspec.Struct, frozen=True, kw_only=True):
-    """The loaded input: all manifests together, and all traces together.
+    """The loaded input: all manifests together, and the trace.
 
     Attributes:
-        manifest: empty if no manifests were given.
-        trace: None if no trace was given.
+        manifest: the objects of all manifests; empty if none were given.
+        trace: the trace; None if none was given.
     """
 
     manifest: Manifest
@@ -44,14 +44,14 @@ class Inputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_objects(paths: Sequence[str], *, stdin: BinaryIO | None = None) -> Iterator[PlainObject]:
-    """Yield the objects of manifests and dumps, unchanged.
+    """Yield the objects of manifests and dumps, as written.
 
     Args:
         paths: files, folders, patterns and `-`; see `bayplan.formats.files.find_files`.
         stdin: the stream for `-`.
 
     Raises:
-        InputError: a file can't be found or read, or a document is broken or not an object.
+        InputError: a file can't be found or read, or a document is invalid or not an object.
     """
     from bayplan.formats.documents import read_documents
 
@@ -69,18 +69,19 @@ def load_inputs(
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
-    Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything else is a
-    manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be bound to nodes of the
-    trace.
+    Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything
+    else is a manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be
+    bound to nodes of the trace.
 
     Args:
-        paths: see `bayplan.formats.files.find_files`; `-` is a manifest.
+        paths: see `bayplan.formats.files.find_files`; `-` must be a manifest.
         stdin: the stream for `-`.
         strict: whether to refuse input that otherwise causes a warning.
         progress: see `LoadProgress`.
 
     Raises:
-        InputError: see `bayplan.formats.manifests` and `bayplan.formats.traces`; or there is more than one trace.
+        InputError: a file is invalid (see `bayplan.formats.manifests` and `bayplan.formats.traces`), or there are
+            several traces.
     """
     manifests: list[InputFile] = []
     tables: list[tuple[InputFile, TraceTable]] = []
@@ -107,7 +108,7 @@ def load_documents(
     Args:
         documents: the documents with their positions.
         strict: whether to refuse input that otherwise causes a warning.
-        known_nodes: names of nodes from elsewhere, to which pods may be bound.
+        known_nodes: the names of nodes from other input, to which pods may be bound.
     """
     loader = ManifestLoader(strict=strict)
     for document in documents:
@@ -118,7 +119,7 @@ def load_documents(
 def _table(file: InputFile) -> TraceTable | None:
     if file.path is None or file.suffix in _YAML:
         return None
-    # YAML manifests don't need the trace readers, whose import takes longer than reading a small file.
+    # Return before importing the trace readers for YAML: their import takes longer than reading a small manifest.
     from bayplan.formats.traces.reading import recognised
 
     return recognised(file)
@@ -139,8 +140,8 @@ def _load_file(
     progress: LoadProgress | None,
     trace: Trace | None,
 ) -> Trace | None:
-    """Load a file of documents; return the trace so far, or that of a Trace object in the file."""
-    # Reading traces does not need YAML.
+    """Load a file of documents. Return the given trace, or that of a Trace document in the file."""
+    # Imported here because tables of traces can be read without YAML.
     from bayplan.formats.documents import read_documents
 
     loader.begin(file)
@@ -173,7 +174,7 @@ def _is_trace(document: Document) -> bool:
 
 @contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Pause cyclic garbage collection: loading creates no cycles, and collections would scan all loaded objects again and again.
+    """Pause cyclic garbage collection: loading creates no cycles, and collections would repeatedly scan all loaded objects.
 
     A host that keeps a large manifest may call `gc.freeze()` after the load, for the same reason.
     """

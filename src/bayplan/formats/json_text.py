@@ -1,6 +1,6 @@
 """Parse JSON text into plain data: one value, concatenated values, one value per line, or the items of a list.
 
-Independent of files and Kubernetes, except that an object with `items` may be a list whose items are parsed one by one.
+Independent of files and Kubernetes, except that the `items` of a list object are parsed one by one.
 """
 
 import json
@@ -12,7 +12,7 @@ import msgspec
 
 
 class JsonError(Exception):
-    """A syntax error in a text, with its line (0-based)."""
+    """A syntax error in a text, with its line (counted from 0)."""
 
     def __init__(self, problem: str, line: int) -> None:
         self.problem = problem
@@ -21,12 +21,13 @@ class JsonError(Exception):
 
 
 class Value:
-    """One JSON value: plain data, its text, and the line on which it starts (counted from 0).
+    """One JSON value: its plain data, its text, and the line on which it starts (counted from 0).
 
     Args:
         text: the text of the value.
         line: the line on which it starts.
-        value: the data; UNSET parses it from the text on each access, so long lists take no more memory than their text.
+        value: the plain data. If UNSET, the text is parsed on each access, so that long lists take no more memory than
+            their text.
     """
 
     __slots__ = ("_value", "line", "text")
@@ -43,7 +44,7 @@ class Value:
 
 
 class _Envelope(msgspec.Struct, rename="camel"):
-    """A list as kubectl prints it, its items still text."""
+    """A list object, whose items are still text."""
 
     kind: str = ""
     api_version: str = ""
@@ -51,7 +52,7 @@ class _Envelope(msgspec.Struct, rename="camel"):
 
 
 class ItemList(msgspec.Struct):
-    """An object with a list of `items`: its kind and apiVersion as written, and the items."""
+    """A list object: its kind and apiVersion as written, and its items."""
 
     kind: str
     api_version: str
@@ -59,10 +60,10 @@ class ItemList(msgspec.Struct):
 
 
 def parse(data: bytes) -> Value | ItemList | list[Value]:
-    """Parse a text: return one value, a list object, or several values.
+    """Parse a text. Return one value, a list object, or several values.
 
     Raises:
-        JsonError: not JSON.
+        JsonError: the text is not JSON.
     """
     envelope = _items(data)
     if envelope is not None:
@@ -80,7 +81,7 @@ def _first_line(data: bytes) -> int:
 
 
 def _items(data: bytes) -> ItemList | None:
-    """Return the list object in a text; None if it is no list object, empty or invalid."""
+    """Return the list object in a text; None if the text is not a list object, or is an empty or invalid one."""
     if b'"items"' not in data:
         return None
     try:
@@ -92,7 +93,8 @@ def _items(data: bytes) -> ItemList | None:
         line = data.count(b"\n", 0, end)
         for raw in envelope.items:
             text = bytes(raw)
-            # Between two items there are only a comma and white space, so the next occurrence is the item itself.
+            # Between two items there are only a comma and white space, so the next occurrence of the text is the item
+            # itself.
             start = data.index(text, end)
             line += data.count(b"\n", end, start)
             items.append(Value(text, line, msgspec.json.decode(text) if _may_be_broken(text) else msgspec.UNSET))
@@ -104,15 +106,16 @@ def _items(data: bytes) -> ItemList | None:
 
 
 def _may_be_broken(text: bytes) -> bool:
-    """Return whether a text with correct brackets, commas and quotes may still be invalid."""
+    """Return whether a text with correct brackets, commas and quotes may still be invalid JSON."""
     return not text.isascii() or b"\\u" in text or _find_large()(text) is not None
 
 
 @cache
 def _find_large() -> Callable[[bytes], object]:
-    """Return the function that searches for numbers that may be too large for the decoder.
+    """Return a function that searches for numbers that may be too large for the decoder.
 
-    RE2 takes a tenth of the time of Python's `re`, which tries every digit and takes a quarter of the time of reading a dump.
+    RE2 takes a tenth of the time of Python's `re`, which tries every digit and takes a quarter of the time of reading a
+    dump.
     """
     # Import it here: only lists need it.
     import re2
@@ -167,7 +170,7 @@ def _reason(problem: Exception) -> str:
 
 
 def _explain(problem: Exception, data: bytes) -> JsonError:
-    """Convert a decoder's error to a JsonError with the line."""
+    """Convert a decoder's error to a JsonError with the line of the error."""
     if isinstance(problem, UnicodeDecodeError):  # Its position is relative to the start of a string inside the text.
         try:
             data.decode()
@@ -189,9 +192,9 @@ _ODD_COLON = re.compile(rb'"\s+:')
 def duplicate_keys(value: Value, encoded: bytes) -> list[str]:
     """Return the fields that occur more than once in an object of a value; the last occurrence counts.
 
-    Decoders keep only the last occurrence, so this counts `":` in the text and in the encoded value: if the counts are equal, no
-    field was lost. A text that lost a field, or in which `":` can mean something else (white space before a colon, escaped
-    quotes or colons), is parsed again by a slow parser.
+    Decoders keep only the last occurrence, so this compares the numbers of `":` in the text and in the encoded value:
+    if they are equal, no field was dropped. If they differ, or if `":` may not be the end of a field name (white space
+    before a colon, escaped quotes or colons), the text is parsed again by a slow parser.
 
     Args:
         value: a result of `parse`.

@@ -1,4 +1,4 @@
-"""The result of loading manifests: typed objects with their documents and positions, and all warnings."""
+"""The result of loading manifests: typed objects, each with its document and position, and all warnings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Item = TypeVar("Item", bound=KubernetesObject)
 
 
 class WarningKind(StrEnum):
-    """The kind of a warning. The value is its name in reports."""
+    """The kind of a warning. Its value is the name in reports."""
 
     UNKNOWN_KIND = "unknown kind"
     NO_OBJECT = "no object"
@@ -38,7 +38,7 @@ class WarningKind(StrEnum):
 
     @property
     def is_note(self) -> bool:
-        """Whether it is only informational: a strict load refuses warnings, but not notes."""
+        """Whether the warning is only informational: a strict load refuses warnings, but not notes."""
         return self in _NOTES
 
 
@@ -51,11 +51,11 @@ class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
     """A problem of the input that does not stop the load.
 
     Attributes:
-        kind: the topic of the warning.
+        kind: the kind of the warning.
         where: `file:line` of the object, or of the field if its line is known.
         what: the object, and the path of a field in it: `Pod default/web $.spec.containrs`.
         problem: the problem in words.
-        hint: a suggestion, or empty.
+        hint: a suggestion, or "".
     """
 
     kind: WarningKind
@@ -70,10 +70,10 @@ class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlainObject(msgspec.Struct, frozen=True):
-    """An object of the input as it was written, for the API server and a sync, which decode objects themselves.
+    """An object of the input as it is written, for the API server and a sync, which decode objects themselves.
 
     Attributes:
-        value: the document; an item of a typed list has its kind.
+        value: the document; if it is an item of a typed list, with the kind of the list's items.
         where: `file:line` of the object.
     """
 
@@ -82,13 +82,13 @@ class PlainObject(msgspec.Struct, frozen=True):
 
 
 class LoadedObject(msgspec.Struct, frozen=True):
-    """An object of the input: typed with the API's defaults, and as it was written.
+    """An object of the input, as it is written and typed with the API's defaults.
 
     Attributes:
         kind: its row in the table of kinds.
-        typed: the typed form, defaulted, with a namespace if its kind is namespaced.
+        typed: the typed object, with defaults, and with a namespace if its kind is namespaced.
         source: the position where it starts.
-        raw: the original document as compact JSON, unchanged.
+        raw: the document as written, as compact JSON.
     """
 
     kind: ResourceKind
@@ -98,17 +98,17 @@ class LoadedObject(msgspec.Struct, frozen=True):
 
     @property
     def document(self) -> dict[str, object]:
-        """The document as plain data. Decoded at each use, so callers may modify it."""
+        """The document as plain data. It is decoded at each use, so callers may modify it."""
         return msgspec.json.decode(self.raw, type=dict[str, object])
 
 
 class UnusedObject(msgspec.Struct, frozen=True):
-    """An object of the input that Bayplan has no type for: a custom resource, a ConfigMap.
+    """An object of the input that Bayplan has no type for, such as a custom resource or a ConfigMap.
 
     Attributes:
-        api_version, kind, namespace, name: the names as written; empty if the document has none.
+        api_version, kind, namespace, name: the names as written; "" if the document has none.
         source: the position where it starts.
-        raw: the original document as compact JSON.
+        raw: the document as written, as compact JSON.
     """
 
     api_version: str
@@ -125,13 +125,14 @@ class UnusedObject(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, kw_only=True):
-    """Everything that was loaded, in the order of the input.
+    """All objects that were loaded, in the order of the input.
 
     Attributes:
-        loaded: the objects of kinds that Bayplan knows; of duplicate objects, the last.
+        loaded: the objects of kinds that Bayplan knows; of duplicate objects, only the last.
         unused: the objects of kinds that Bayplan has no type for.
-        replaced: the duplicate objects that a later object of the same name replaced.
-        warnings: the warnings, in the order of the input. Everything that is not loaded is in these or in `unused`.
+        replaced: the objects that a later object of the same kind and name replaced.
+        warnings: the warnings, in the order of the input. Whatever is not in `loaded` is in `unused`, or mentioned in a
+            warning.
         files: the files that were read.
     """
 
@@ -160,17 +161,17 @@ class Manifest(msgspec.Struct, kw_only=True):
         return (each.typed for each in self.loaded)
 
     def counts(self) -> dict[str, int]:
-        """Return the number of objects of each kind, in the order of their first object."""
+        """Return the number of objects by kind, in the order of their first object."""
         return dict(Counter(each.kind.kind for each in self.loaded))
 
     def warning_counts(self) -> dict[WarningKind, int]:
-        """Return the number of warnings and notes of each kind, in the order of `WarningKind`."""
+        """Return the number of warnings and notes by kind, in the order of `WarningKind`."""
         counts = Counter(each.kind for each in self.warnings)
         return {kind: counts[kind] for kind in WarningKind if counts[kind]}
 
 
 def shown(value: object) -> str:
-    """Format a value for an error message, in at most 80 characters."""
+    """Format a value for an error message, using at most 80 characters."""
     if isinstance(value, list):
         return f"a list of {len(value)}"
     text = "an object" if isinstance(value, Mapping) else repr(value)

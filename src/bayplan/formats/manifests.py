@@ -1,11 +1,11 @@
-"""Convert documents of manifests and dumps to typed objects; invalid input is refused, unusual input is reported.
+"""Convert documents of manifests and dumps to typed objects; refuse invalid input, and warn about unusual input.
 
-Errors (InputError with file, line, object, JSON path) stop the load: broken YAML or JSON, a field of the wrong type, a bad
-quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without kind or name.
-Warnings (see `WarningKind`) are errors with `strict=True`: unknown kinds and fields, duplicate fields and objects
-(the last one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and documents that are not
-Kubernetes objects in files that were found in a folder. Notes are never errors: kinds that kube-scheduler does not read, kinds
-inferred from an object's shape or list, generated names.
+Errors (InputError with file, line, object, JSON path) stop the load: invalid YAML or JSON, a field of the wrong type, a
+malformed quantity, an amount or an operator that kube-apiserver refuses, a file without documents, an object without
+kind or name. Warnings (see `WarningKind`) are errors with `strict=True`: unknown kinds and fields, duplicate fields and
+objects (the last one counts), pods bound to missing nodes, amounts that kube-scheduler counts differently, and
+documents that are not Kubernetes objects in files that were found in a folder. Notes are never errors: kinds that
+kube-scheduler does not read, kinds inferred from an object's shape or list, generated names.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ if TYPE_CHECKING:
     from bayplan.formats.documents import Document
 
 _PRECISE_LINES = 100
-"""Number of warnings about fields that have the line of the field; for this line the document is parsed a second time."""
+"""Number of warnings about fields that have the field's line. To find it, the document is parsed a second time."""
 _GUESSED_NAMES = 20
-"""Number of missing nodes for which a similar name is searched."""
+"""Maximum number of missing nodes for which to search a similar name."""
 
 
 _INDEX = re.compile(r"\[\d+\]")
 
 
 class _NoObject(InputError):
-    """A document that is not a Kubernetes object: it lacks the kind or the apiVersion."""
+    """A document is not a Kubernetes object: it lacks the kind or the apiVersion."""
 
 
 class ManifestLoader:
-    """Builds a manifest from documents, one by one; `bayplan.formats.inputs.load_inputs` runs it.
+    """Builds a manifest from documents, one by one; used by `bayplan.formats.inputs.load_inputs`.
 
     Args:
         strict: whether to refuse input that otherwise causes a warning.
 
     Attributes:
-        manifest: typed objects with the API's defaults, whole documents, places and warnings.
-        documents: the number of documents read.
+        manifest: the objects and warnings so far.
+        documents: the number of documents so far.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -72,7 +72,7 @@ class ManifestLoader:
         self._specs = _SharedSpecs()
 
     def begin(self, file: InputFile) -> None:
-        """Begin a file; `take` receives its documents."""
+        """Start a file, whose documents are then passed to `take`."""
         self.manifest.files.append(file.name)
         self._found = file.found
 
@@ -80,7 +80,7 @@ class ManifestLoader:
         """Process the next document.
 
         Raises:
-            InputError: see this module's first paragraph.
+            InputError: the document is invalid; see this module's docstring.
         """
         self.documents += 1
         value = document.checked_value()
@@ -90,7 +90,8 @@ class ManifestLoader:
         try:
             value = self._with_kind(document, value)
         except _NoObject as problem:
-            # Folders of manifests contain other files, too: values of templates, configurations of other programs.
+            # Folders of manifests also contain other files, such as values of templates or configurations of other
+            # programs.
             if not self._found:
                 raise
             lacking = "neither apiVersion nor kind" if problem.got == "neither" else problem.got
@@ -114,7 +115,7 @@ class ManifestLoader:
         """Run the checks that need all documents, and return the manifest.
 
         Args:
-            known_nodes: names of nodes from elsewhere (a trace), to which pods may be bound.
+            known_nodes: the names of nodes from other input (a trace), to which pods may be bound.
         """
         manifest = self.manifest
         replaced = {id(each) for each in manifest.replaced}
@@ -137,7 +138,7 @@ class ManifestLoader:
     # --- what an object is --------------------------------------------------------------------------------------------
 
     def _with_kind(self, document: Document, value: dict[str, object]) -> dict[str, object]:
-        """Return an object with apiVersion and kind, derived from its list or its shape if it lacks both."""
+        """Return an object with apiVersion and kind, inferred from its list or its shape if it lacks both."""
         api_version, kind = value.get("apiVersion"), value.get("kind")
         if isinstance(api_version, str) and api_version and isinstance(kind, str) and kind:
             return value
@@ -171,7 +172,7 @@ class ManifestLoader:
         return {**value, "apiVersion": inferred[0], "kind": inferred[1]}
 
     def _leave_unused(self, document: Document, value: dict[str, object], api_version: str, kind: str) -> None:
-        """Set aside an object that Bayplan has no type for."""
+        """Add an object that Bayplan has no type for to the unused objects, with a warning or note."""
         metadata = value.get("metadata")
         named = metadata if isinstance(metadata, Mapping) else {}
         namespace, name = (str(named.get(key) or "") for key in ("namespace", "name"))
@@ -201,7 +202,7 @@ class ManifestLoader:
             self._warn(WarningKind.UNKNOWN_FIELD, where, what, "unknown field", "it has no effect", hint=hint)
 
     def _check_values(self, document: Document, value: dict[str, object]) -> None:
-        """Reject values that kube-apiserver rejects because they are not among the allowed values of their field.
+        """Reject values that are not among the allowed values of their field, as kube-apiserver does.
 
         Raises:
             InputError: a value is not allowed.
@@ -218,10 +219,10 @@ class ManifestLoader:
             )
 
     def _check_amounts(self, document: Document, value: dict[str, object]) -> None:
-        """Refuse amounts that kube-apiserver refuses, and warn about amounts that do not count as written.
+        """Reject amounts that kube-apiserver rejects, and warn about amounts that do not count as written.
 
         Raises:
-            InputError: kube-apiserver refuses an amount.
+            InputError: an amount is not allowed.
         """
         for odd in odd_amounts(value):
             what = f"{describe(value)} {odd.path}"
@@ -232,13 +233,13 @@ class ManifestLoader:
             self._warn(WarningKind.ODD_AMOUNT, self._where(document, odd.path), what, problem)
 
     def _where(self, document: Document, path: str) -> str:
-        """Return file and line of a field to warn about; after `_PRECISE_LINES` warnings, file and line of its object."""
+        """Return file and line of a field to warn about; after `_PRECISE_LINES` warnings, those of its object."""
         self._field_warnings += 1
         precise = self._strict or self._field_warnings <= _PRECISE_LINES
         return document.where(path) if precise else str(document.source)
 
     def _typed(self, document: Document, value: dict[str, object], row: ResourceKind) -> KubernetesObject:
-        """Return the typed form of an object, named and defaulted."""
+        """Return the typed object, with a name and defaults."""
         try:
             item = kinds.decode(value)
             item = self._named(document, value, row, item)
@@ -249,7 +250,7 @@ class ManifestLoader:
     def _named(
         self, document: Document, value: dict[str, object], row: ResourceKind, item: KubernetesObject
     ) -> KubernetesObject:
-        """Generate a name for an object with `generateName`, and remove the namespace of a cluster-scoped object."""
+        """Generate the name of an object with `generateName`, and remove the namespace of a cluster-scoped object."""
         metadata = item.metadata
         if not metadata.name:
             if not metadata.generate_name:
@@ -267,7 +268,7 @@ class ManifestLoader:
         return item if metadata is item.metadata else replace(item, metadata=metadata)
 
     def _generate(self, row: ResourceKind, namespace: str, prefix: str) -> str:
-        """Return the prefix and a counter of five characters: like names from the API server, but equal in every load."""
+        """Return a prefix and a counter of five digits. Unlike names from the API server, these are equal in every load."""
         key = (row.kind, namespace, prefix)
         number = self._generated[key] = self._generated.get(key, 0) + 1
         return f"{prefix[:58]}{number:05d}"
@@ -289,7 +290,7 @@ class ManifestLoader:
     def _warn(
         self, kind: WarningKind, where: str, what: str, problem: str, consequence: str = "", *, hint: str = ""
     ) -> None:
-        """Record a warning: the problem and its consequence; raise InputError instead if the load is strict."""
+        """Record a warning with the problem and its consequence. If the load is strict, raise InputError instead."""
         if self._strict and not kind.is_note:
             raise InputError(f"{what}: {problem}; refused because of --strict", where=where, hint=hint)
         problem = f"{problem}; {consequence}" if consequence else problem
@@ -304,7 +305,7 @@ class ManifestLoader:
 
 
 def _placed(problem: InputError, document: Document, value: dict[str, object]) -> InputError:
-    """Add the line of the wrong field to an error; a scalar that is not a string in YAML is shown as written."""
+    """Add the line of the invalid field to an error. If YAML changed the type of a scalar, also show the scalar as written."""
     what, separator, rest = problem.what.partition(" $")
     path = f"${rest}"
     what = problem.what if separator else f"{describe(value)} {problem.what}"
@@ -318,9 +319,9 @@ def _placed(problem: InputError, document: Document, value: dict[str, object]) -
 
 
 class _SharedSpecs:
-    """Gives pods the API's defaults; pods that differ only in name and node share the same objects for all other parts.
+    """Gives pods the API's defaults. Pods that differ only in name and node share all other parts.
 
-    This saves memory, lets plans be found by identity, and computes the defaults of a spec only once.
+    This saves memory, lets the scheduler find plans by identity, and computes the defaults of each spec only once.
     """
 
     def __init__(self) -> None:

@@ -1,11 +1,11 @@
-"""Decode the JSON of an object, from storage or a watch, to its typed form; equal parts of many objects are shared.
+"""Decode the JSON of an object, from storage or a watch, to a typed object; equal parts of different objects are shared.
 
-For hosts that decode the same cluster again and again (the API server's bridge, a watch of a real cluster): pods with equal
-specs (except for the node), labels, annotations or owners share these objects, and statuses share their equal parts,
-regardless of addresses and container IDs. That saves memory (1.1 kB instead of 4.3 for a running pod), and the scheduler
-finds the plan of a pod by the identity of these parts. Specs that differ only in the resources of containers share everything else,
-and are decoded from a shared frame. Files are read by
-`bayplan.formats.manifests`, which also reports what is unusual in them.
+For hosts that repeatedly decode the objects of one cluster (the API server's bridge, a watch of a real cluster): pods
+with equal specs (except for the node), labels, annotations or owners share these objects, and statuses share their
+equal parts, regardless of addresses and container IDs. This saves memory (1.1 kB instead of 4.3 for a running pod), and
+the scheduler finds the plan of a pod by the identity of these parts. Specs that differ only in the resources of
+containers share everything else: they are built from a common frame. `bayplan.formats.manifests` reads files, and also
+reports unusual input.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ K = TypeVar("K", bound=KubernetesObject)
 _MAX_VALUES = 16_384
 _MAX_PARTS = 1024
 _NODE = b'"nodeName":"'
-# Fields of a status that differ from pod to pod. A quote inside a string is escaped, so a match is never inside a string.
+# Fields of a status that differ from pod to pod. As quotes inside strings are escaped, a match is never inside a
+# string.
 _POD_IP = re.compile(rb'"podIP":"([^"\\]*)"')
 _HOST_IP = re.compile(rb'"hostIP":"([^"\\]*)"')
 _OF_ONE_POD = re.compile(rb'"(?:podIP|hostIP|containerID)":"[^"\\]*"|"(?:podIPs|hostIPs)":\[[^\]\\]*\]')
@@ -46,7 +47,7 @@ _NONE = ResourceRequirements()
 
 
 class _PodMetadata(msgspec.Struct, gc=False, rename="camel"):
-    """Metadata of a pod, with repeated parts left raw."""
+    """The metadata of a pod, with the parts that repeat left as raw JSON."""
 
     name: str = ""
     generate_name: str = ""
@@ -64,7 +65,7 @@ class _PodMetadata(msgspec.Struct, gc=False, rename="camel"):
 
 
 class _PodDocument(msgspec.Struct, gc=False):
-    """A pod, with repeated parts left raw."""
+    """A pod, with the parts that repeat left as raw JSON."""
 
     metadata: _PodMetadata
     spec: msgspec.Raw = msgspec.Raw(b"{}")
@@ -77,7 +78,8 @@ class _Frame(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         spec: the spec with defaults, without these resources.
         key: a digest of the spec.
-        places: for each of the resources in the bytes of a spec, in order, its container: the field and the index in it.
+        places: for each occurrence of resources in a spec's JSON, in order, the container: its field and its index
+            there.
     """
 
     spec: PodSpec
@@ -86,10 +88,10 @@ class _Frame(msgspec.Struct, frozen=True, gc=False):
 
 
 class ObjectDecoder:
-    """Decodes objects. Each host has its own decoder, so that shared values live as long as the host.
+    """Decodes objects. Each host has a separate decoder, so that shared values live as long as the host.
 
     Attributes:
-        framed: the number of specs that were completed from a frame instead of being decoded.
+        framed: the number of specs that were built from a frame instead of being decoded.
     """
 
     def __init__(self) -> None:
@@ -105,14 +107,14 @@ class ObjectDecoder:
         self._statuses: BoundedCache[bytes, PodStatus] = BoundedCache(_MAX_PARTS)
 
     def decode(self, raw: bytes, struct: type[K]) -> K:
-        """Return the typed form of a document, with the API's defaults.
+        """Return the typed object of a document, with the API's defaults.
 
         Args:
-            raw: the object as JSON; kind and apiVersion may be left out.
+            raw: the object as JSON; kind and apiVersion are optional.
             struct: the struct of its kind.
 
         Raises:
-            InputError: not JSON, or a field of the wrong type, with its path.
+            InputError: the document is not JSON, or a field has the wrong type; with the field's path.
         """
         if struct is Pod:
             return self._decode_pod(raw)  # type: ignore[return-value]
@@ -140,7 +142,7 @@ class ObjectDecoder:
             spec = self._decode_spec(bytes(document.spec))
             status = self._decode_pod_status(bytes(document.status))
         except msgspec.MsgspecError:
-            # Decode again for unexpected nulls, or for an error with its path.
+            # Decode again, to accept nulls in unexpected places or to get an error with the field's path.
             return default_object(decode_json(raw, Pod))
         return Pod(metadata=metadata, spec=spec, status=status)
 
@@ -172,13 +174,13 @@ class ObjectDecoder:
         return replace(spec, node_name=node_name) if node_name else spec
 
     def _shared(self, spec: PodSpec) -> PodSpec:
-        """Return the same spec for equal ones: the fields in another order are the same spec."""
+        """Return the first spec that was equal to this one: specs whose JSON differs in the order of fields share an object."""
         key = _digest(_encode_value(spec))
         return self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
 
     def _framed_spec(self, bare: bytes) -> PodSpec | None:
-        """Return a spec from what it shares with others and its resources; None if it has to be decoded whole."""
-        # Texts between resources, and resources, in turn.
+        """Build a spec from a shared frame and its resources; return None if it has to be decoded as a whole."""
+        # Texts between resources (even indexes), and resources (odd indexes).
         found = _RESOURCES.split(bare)
         if len(found) == 1:
             return None
@@ -200,7 +202,7 @@ class ObjectDecoder:
         return spec
 
     def _frame(self, found: list[bytes]) -> _Frame | None:
-        """Return the frame of a spec, cut at its resources; None if these are not all of containers."""
+        """Return the frame of a spec that was split at its resources; None if some of these do not belong to containers."""
         marked = [b'"resources":{"limits":{"%b":"%d"}}' % (_MARK.encode(), number) for number in range(len(found) // 2)]
         if any(_MARK.encode() in each for each in found):
             return None
@@ -227,7 +229,7 @@ class ObjectDecoder:
         return ResourceRequirements(limits=self._alike(found.limits), requests=self._alike(found.requests))
 
     def _alike(self, amounts: ResourceList) -> ResourceList:
-        """Return the same object for equal amounts."""
+        """Return the same dictionary for equal amounts."""
         key = _encode_value(amounts)
         return self._amounts.get(key) or self._amounts.keep(key, amounts)
 
@@ -242,7 +244,7 @@ _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
 
 
 def _recalled(memory: BoundedCache[bytes, T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
-    """Return the decoded value of bytes, from a cache if possible; None for empty bytes."""
+    """Return the decoded value of JSON, from a cache if possible; None for b""."""
     if not raw:
         return None
     known = memory.get(raw)
@@ -250,14 +252,14 @@ def _recalled(memory: BoundedCache[bytes, T], raw: bytes, decode: Callable[[byte
 
 
 def _digest(data: bytes) -> bytes:
-    """Return a digest to use as key in caches; the bytes of a spec would take 1 to 2 kB in each of two caches."""
+    """Return a digest as a key for caches. The JSON of a spec would take 1 to 2 kB in each of two caches."""
     return blake2b(data, digest_size=16).digest()
 
 
 def _without_node(raw: bytes) -> tuple[bytes, str]:
-    """Return the bytes of a spec with an empty node name, and the name; all bytes and "" if the name is not found with certainty.
+    """Return a spec's JSON with an empty node name, and the name; unchanged JSON and "" if the field can't be found for certain.
 
-    Quotes inside strings are escaped, so an unescaped match is the field itself.
+    As quotes inside strings are escaped, an unescaped match is the field itself.
     """
     at = raw.find(_NODE)
     if at < 0 or raw.find(_NODE, at + 1) >= 0:

@@ -1,8 +1,8 @@
-"""The annotations in which kube-scheduler-simulator stores the results of a pod: types, encoding and decoding.
+"""The annotations in which kube-scheduler-simulator stores a pod's scheduling results: types, encoding and decoding.
 
-Every value is JSON as Go writes it; `result-history` contains the values of all attempts again. The
-format is that of kubernetes-sigs/kube-scheduler-simulator (simulator/scheduler/plugin/resultstore), so that tools made for it
-can read what Bayplan writes.
+Every value is JSON as Go writes it; `result-history` contains the values of all attempts again. The format is that of
+kubernetes-sigs/kube-scheduler-simulator (simulator/scheduler/plugin/resultstore), so that its tools can read Bayplan's
+results.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from bayplan.base.go_text.json import go_json
 
 PREFIX = "kube-scheduler-simulator.sigs.k8s.io/"
 EARLIER_PREFIX = "scheduler-simulator/"
-"""The prefix in kube-scheduler-simulator before v0.4.0; read, but never written."""
+"""The prefix used by kube-scheduler-simulator before v0.4.0; read, but never written."""
 
 SELECTED_NODE = PREFIX + "selected-node"
 HISTORY = PREFIX + "result-history"
 
 PASSED = "passed"
-"""The message for a filter that a node passed."""
+"""The message of a filter that accepts a node."""
 
 SUCCESS = "success"
-"""The message of a plugin that succeeded. A plugin that returned Skip has an empty message."""
+"""The message of a plugin that succeeded. The message of a plugin that returned Skip is empty."""
 
 TOTAL_SIZE_LIMIT = 256 * 1024
-"""Maximum total size of an object's annotations in bytes, keys and values (Kubernetes: TotalAnnotationSizeLimitB)."""
+"""Maximum total size of an object's annotations (keys and values) in bytes, as in Kubernetes (TotalAnnotationSizeLimitB)."""
 
 CLOSE_ENOUGH = 64
-"""Precision: one in this many nodes with room may be left out, because finding the last nodes that fit takes longest."""
+"""Precision: one in this many nodes may be left out although it would fit, because the search for the exact number is slow."""
 
 PluginTexts = dict[str, str]
 NodeTexts = dict[str, PluginTexts]
@@ -47,8 +47,8 @@ class ExtenderFilterResult(msgspec.Struct, frozen=True):
     Attributes:
         nodes: the node objects as JSON; null if names are used.
         node_names: the names of the nodes that passed.
-        failed_nodes, failed_and_unresolvable_nodes: reasons by node.
-        error: the error, or empty.
+        failed_nodes, failed_and_unresolvable_nodes: the reasons by node.
+        error: the error, or "".
     """
 
     nodes: msgspec.Raw = msgspec.field(name="Nodes", default=msgspec.Raw(b"null"))
@@ -88,14 +88,14 @@ class SchedulingResults:
 
     Attributes:
         pre_filter_status: text by plugin, for the plugins that were called.
-        pre_filter: the nodes that each plugin left, by plugin.
+        pre_filter: by plugin, the nodes that it allows.
         filter: text by node and plugin, up to the first plugin that rejected the node.
         post_filter: text by node and plugin.
         pre_score: text by plugin.
         score: raw scores by node and plugin.
-        final_score: normalised scores times weights.
+        final_score: normalised scores times weights, by node and plugin.
         reserve, permit, permit_timeout, pre_bind, bind: text by plugin.
-        selected_node: the node, or empty.
+        selected_node: the chosen node, or "".
         extenders: the responses of extenders; None if the configuration has none.
     """
 
@@ -115,7 +115,7 @@ class SchedulingResults:
     extenders: ExtenderResults | None = None
 
     def restricted(self, nodes: Sequence[str]) -> SchedulingResults:
-        """Return the results with the rows of some nodes only."""
+        """Return the results with the entries of only these nodes."""
         kept = frozenset(nodes)
         return replace(
             self,
@@ -154,7 +154,7 @@ _EXTENDERS = {
 
 
 def encode(results: SchedulingResults) -> dict[str, str]:
-    """Return all annotations of one attempt except the history: texts by full key, sorted by key."""
+    """Return all annotations of one attempt except the history, by full key and sorted by key."""
     found = {PREFIX + key: go_json(getattr(results, name)) for name, key in _TEXTS.items()}
     for name, key in _SCORES.items():
         rows: NodeScores = getattr(results, name)
@@ -215,7 +215,7 @@ def has_results(annotations: Mapping[str, str]) -> bool:
 
 
 def renamed(annotations: Mapping[str, str]) -> Mapping[str, str]:
-    """Return annotations with the current prefix instead of the earlier one, in the history as well.
+    """Return annotations with the current prefix instead of the earlier one, also in the history.
 
     Raises:
         InputError: the history can't be read.
@@ -237,10 +237,10 @@ def _of_earlier(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
 
 
 def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:
-    """Return the attempts in a pod's history, oldest first, each as its annotations.
+    """Return the attempts in a pod's history, the oldest first, each as its annotations.
 
     Raises:
-        InputError: the history has a wrong format.
+        InputError: the history has the wrong format.
     """
     text = annotations.get(HISTORY, "[]")
     try:
@@ -250,17 +250,17 @@ def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:
 
 
 def size_of(annotations: Mapping[str, str]) -> int:
-    """Return the size of annotations in bytes: keys and values."""
+    """Return the size of annotations in bytes, as the sum over all keys and values."""
     return sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
 
 
 class Written(msgspec.Struct, frozen=True):
-    """A pod's results, cut to the size limit.
+    """A pod's annotations with results, reduced to the size limit.
 
     Attributes:
-        annotations: the new annotations by full key, history included.
-        left_out_nodes: the number of nodes whose rows do not fit.
-        left_out_attempts: the number of attempts removed from the history, including this one if it does not fit.
+        annotations: the new annotations by full key, including the history.
+        left_out_nodes: the number of nodes whose results do not fit.
+        left_out_attempts: the number of attempts that the history lacks, including the newest one if it does not fit.
     """
 
     annotations: dict[str, str]
@@ -275,19 +275,20 @@ def write(
     by_interest: Callable[[], Sequence[str]],
     limit: int = TOTAL_SIZE_LIMIT,
 ) -> Written:
-    """Return the annotations to write on a pod, cut so that all of its annotations stay within the limit.
+    """Return the annotations to write on a pod, reduced so that all of its annotations stay within the limit.
 
-    If they don't fit, first old attempts are removed from the history, then rows of nodes (the least interesting first), then the
-    history itself. Annotations of other writers are never changed.
+    If they don't fit, first old attempts are removed from the history, then results of nodes (the least interesting
+    first), then the history itself. Annotations of other writers are never changed.
 
     Args:
         results: the results of the newest attempt.
-        present: all annotations of the pod, including those of earlier attempts.
-        by_interest: returns the names of all nodes with rows, the most interesting first; called only if not all rows fit.
+        present: all current annotations of the pod, including those of earlier attempts.
+        by_interest: returns the names of all nodes with results, the most interesting first; called only if not all
+            fit.
         limit: the limit in bytes.
 
     Raises:
-        InputError: the pod's other annotations leave no room for even empty results.
+        InputError: the pod's other annotations leave no room, not even for empty results.
     """
     free = limit - size_of({key: value for key, value in present.items() if not key.startswith(PREFIX)})
     earlier = history_of(present)
@@ -308,7 +309,7 @@ def write(
 
 
 def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], free: int) -> Written | None:
-    """Return the newest results with as much of the history as fits; None if the results and their history entry don't fit."""
+    """Return the newest results with as much of the history as fits; None if not even the newest attempt fits into both."""
     entries = [go_json(entry) for entry in (*earlier, newest)]
     room = free - size_of(newest) - len(HISTORY) - len("[]")
     kept = len(entries)
@@ -326,16 +327,18 @@ def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], fre
 def _most_that_fit(
     results: SchedulingResults, nodes: Sequence[str], whole: dict[str, str], free: int
 ) -> tuple[int, dict[str, str]]:
-    """Return how many of the first nodes can have rows, and the annotations with these rows: as many as fit, or slightly fewer.
+    """Return for how many of the first nodes the results fit, and the annotations with these; possibly slightly fewer than fit.
 
-    Sizes grow almost linearly with the rows, so a few guesses suffice; each costs as much as writing the annotations.
+    Sizes grow almost linearly with the number of nodes, so a few guesses suffice. Each costs as much as encoding the
+    annotations.
     """
     few, most = 0, len(nodes)
     kept, size = encode(results.restricted(())), _size_with_history(whole)
     kept_size = _size_with_history(kept)
     while most - few > max(1, len(nodes) // CLOSE_ENOUGH) and kept_size <= free:
         guess = few + (most - few) * (free - kept_size) // max(size - kept_size, 1)
-        # Slightly less than proportional growth: this guess usually fits, and the next one continues from it.
+        # Assume slightly less than proportional growth, so that this guess usually fits and the next one continues from
+        # it.
         guess = min(max(guess - guess // 100, few + 1), most - 1)
         found = encode(results.restricted(nodes[:guess]))
         found_size = _size_with_history(found)
@@ -347,5 +350,5 @@ def _most_that_fit(
 
 
 def _size_with_history(newest: dict[str, str]) -> int:
-    """Return the size of the annotations of one attempt and of a history with only this attempt."""
+    """Return the size of one attempt's annotations with a history that contains only this attempt."""
     return size_of(newest) + len(HISTORY) + len("[]") + len(go_json(newest).encode())

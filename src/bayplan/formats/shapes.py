@@ -1,7 +1,7 @@
-"""Recognise objects without apiVersion and kind if their shape is unambiguous: pods, nodes, volumes, classes.
+"""Recognise objects without apiVersion and kind if their fields are unambiguous: pods, nodes, volumes, storage classes.
 
-Archives such as those of OpenShift Insights contain objects without `apiVersion` and `kind`. The loader refuses objects that
-cannot be recognised with certainty.
+Archives such as those of OpenShift Insights contain objects without `apiVersion` and `kind`. The loader refuses objects
+that cannot be recognised with certainty.
 """
 
 from collections.abc import Mapping
@@ -11,11 +11,12 @@ _NODE_FIELDS = frozenset(("nodeInfo", "allocatable", "daemonEndpoints"))
 
 
 def recognise(value: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return (apiVersion, kind) of an object that has neither, or None if its shape is ambiguous.
+    """Return (apiVersion, kind) of an object that has neither; None if its fields are ambiguous.
 
     - Pod: `spec.containers` is a list of objects with names.
     - Node: `status` has `capacity` and one of `nodeInfo`, `allocatable`, `daemonEndpoints`.
-    - PersistentVolume: `spec` has `capacity`, `accessModes` and one of the other fields of volumes.
+    - PersistentVolume: `spec` has `capacity` and two more of `accessModes`, `persistentVolumeReclaimPolicy`,
+      `claimRef`, `volumeMode`.
     - StorageClass: `provisioner` is a string at the top level, and there is no `spec`.
     """
     if not isinstance(value.get("metadata"), Mapping):

@@ -1,4 +1,4 @@
-"""Suggestions for the misspelt kinds and fields of a document."""
+"""Suggest corrections for the misspelt kinds and fields of a document."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ def suggest_field(document: Mapping[str, object], path: str) -> str:
     """Return the known field that an unknown field probably means, in quotes; "" if none is similar.
 
     Args:
-        document: the document of a kind that the pinned release serves.
-        path: the path of the unknown field, as `bayplan.formats.schema.unknown_fields` returns it.
+        document: a document whose kind the pinned release serves.
+        path: the path of the unknown field, from `bayplan.formats.schema.unknown_fields`.
     """
     close = near_name(path.rpartition(".")[2], schema.known_fields(document, path))
     return f"'{close}'" if close else ""
 
 
 def suggest_kind(api_version: str, kind: str) -> str:
-    """Return the kind or apiVersion that an unknown kind in a group of Kubernetes probably means, or ""."""
+    """Return the apiVersion or kind that an unknown one probably means, as ``'kind: Pod'``; "" if none is similar."""
     names = [tuple(name.rsplit("/", 1)) for name in schema.schema().kinds]
     names += [(row.api_version, row.kind) for row in KINDS]
     group = api_version.rpartition("/")[0]
     versions = sorted({version for version, name in names if name == kind})
     if api_version and group not in {version.rpartition("/")[0] for version, _ in names}:
-        # Groups of custom resources have a dot; other groups are misspelt Kubernetes groups.
+        # Groups of custom resources contain a dot; other groups are misspelt Kubernetes groups.
         close = near_name(api_version, versions) or (versions[0] if versions and "." not in group else "")
         return f"'apiVersion: {close}'" if close else ""
     if versions:

@@ -13,8 +13,8 @@ class TimedPod(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pod: the pod as submitted, with the API's defaults.
         arrival_ns: the time of submission, in nanoseconds since the start of the trace.
-        run_time_ns: the run time once it is bound; None: until `gone_at_ns`, or without an end.
-        gone_at_ns: the time when it is deleted, whether it runs or still waits; None: never.
+        run_time_ns: the run time once the pod is bound; None to run until `gone_at_ns`, or forever.
+        gone_at_ns: the time at which the pod is deleted, running or not; None for never.
     """
 
     pod: Pod
@@ -27,7 +27,7 @@ class Trace(msgspec.Struct, kw_only=True):
     """A recorded or generated workload, and the nodes it ran on if the trace includes them.
 
     Attributes:
-        format: the format of the trace, e.g. `OpenB`.
+        format: the title of the trace's format, e.g. `OpenB`.
         nodes: the nodes in the order of the input.
         pods: the pods in the order of the input. Pods with equal requests share one spec object, so that the engine
             finds their plan by identity.

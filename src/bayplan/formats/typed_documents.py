@@ -1,4 +1,4 @@
-"""Decode documents of Bayplan's own formats to structs: unknown or missing fields and wrong types are errors with a line."""
+"""Decode documents of Bayplan's own formats to structs. Unknown or missing fields and wrong types are errors with a line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_single(path: Path, *, kind: str) -> Document:
     """Return the only document of a file.
 
     Raises:
-        InputError: the file can't be read, or has no document or several.
+        InputError: the file can't be read, or does not contain exactly one document.
     """
     documents = list(read_documents(read_bytes(InputFile(str(path), path)), str(path)))
     if len(documents) != 1:
@@ -32,12 +32,12 @@ def read_single(path: Path, *, kind: str) -> Document:
 
 
 def read_typed(document: Document, struct: type[T], *, kind: str, api_version: str) -> T:
-    """Return a document as a struct.
+    """Decode a document as a struct.
 
     Args:
         document: the document, with ``apiVersion`` and ``kind``.
-        struct: its type.
-        kind, api_version: the expected kind and API version.
+        struct: the struct type.
+        kind, api_version: the expected kind and apiVersion.
 
     Raises:
         InputError: the kind is different, or a field is unknown, missing or of the wrong type; with file and line.
@@ -57,7 +57,7 @@ def read_typed(document: Document, struct: type[T], *, kind: str, api_version: s
 
 
 def check_fields(document: Document, struct: type[msgspec.Struct], *, kind: str) -> None:
-    """Raise for the first field of a document that the struct lacks, or that is missing in the document.
+    """Raise an error for the first field of a document that the struct does not have, or that the document lacks.
 
     Raises:
         InputError: a field is unknown or missing; with file and line.
@@ -66,7 +66,7 @@ def check_fields(document: Document, struct: type[msgspec.Struct], *, kind: str)
 
 
 def duration_at(document: Document, text: str, path: str, *, kind: str) -> int:
-    """Return the nanoseconds of a duration at a path of a document.
+    """Parse a duration at a path of a document; return nanoseconds.
 
     Raises:
         InputError: the text is not a duration; with file and line.
@@ -78,7 +78,7 @@ def duration_at(document: Document, text: str, path: str, *, kind: str) -> int:
 
 
 def placed(problem: InputError, document: Document) -> InputError:
-    """Return an error about a field (``Kind $.path``) with the field's file and line."""
+    """Add file and line to an error about a field (``Kind $.path``)."""
     _, _, path = problem.what.partition(" $")
     return InputError(
         problem.what, where=document.where(f"${path}"), wanted=problem.wanted, got=problem.got, hint=problem.hint
@@ -93,7 +93,7 @@ class _Fields:
         self._kind = kind
 
     def check(self, value: object, type_: inspect.Type, path: str) -> None:
-        """Reject the first field that is unknown or missing, or has a value that the type does not allow."""
+        """Reject the first field that is unknown or missing, or whose value is not among the allowed ones."""
         if isinstance(type_, inspect.Metadata):
             self.check(value, type_.type, path)
         elif isinstance(type_, inspect.UnionType):

@@ -1,9 +1,9 @@
-"""A fast path for common YAML: ryaml, another libyaml binding, if it is installed and gives the same result.
+"""A fast path for common YAML: ryaml, another libyaml binding, if it is installed and returns the same result.
 
 ryaml (serde-yaml, a translation of libyaml to Rust) parses two to three times as fast as PyYAML's C composer, but
-resolves plain scalars by YAML 1.2. So its result is used only if both dialects must agree: no merge keys, tags,
-directives or infinities, and nothing in the result that kubectl could have read differently (`0777`, `yes` and
-`1_000` as strings, floats, integers beyond 64 bits, keys that were floats). In all other cases, and if ryaml rejects the text,
+resolves plain scalars by YAML 1.2. Its result is used only if both dialects must agree: no merge keys, tags, directives
+or infinities, and nothing in the result that kubectl could have read differently (`0777`, `yes` and `1_000` as strings,
+floats, integers beyond 64 bits, keys that were floats). In all other cases, and if ryaml rejects the text,
 `bayplan.formats.yaml_text` parses it, which is always right and needs only PyYAML. A test checks that both agree.
 """
 
@@ -28,9 +28,9 @@ IS_INSTALLED = _loads is not None
 
 _TAG = re.compile(r"(?:\A|[\s,:\[{])!")
 
-# The JSON is compact, so a quote begins or ends a string. A string here may have been a plain scalar in YAML, which kubectl may
-# read as another type. The patterns begin with a literal quote for speed; all of them may match too much, but never too
-# little.
+# The JSON is compact, so every quote starts or ends a string. In YAML, the string may have been a plain scalar that
+# kubectl reads as another type. The patterns start with a literal quote for speed. They may match too much, but never
+# too little.
 _WORDS = "[yYnN]|[yY]es|YES|[nN]o|NO|[oO]n|ON|[oO]ff|OFF"
 _NUMBERS = "[-+]?(?:0[0-9_xXoObB]|[0-9.eE+-]*_)[0-9a-fA-F_.eE+-]*"
 _ODD_KEYS = "-?[0-9]+[.eE][0-9.eE+-]*|-?[0-9]{19,}"
@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
 
 class _Doubt(Exception):
-    """The text must be read by the slow parser."""
+    """kubectl may read the text differently, so the slow parser must read it."""
 
 
 def _refuse_float(text: str) -> float:
@@ -57,9 +57,9 @@ _decode = msgspec.json.Decoder(float_hook=_refuse_float).decode
 
 
 def parse(text: str) -> Answer | None:
-    """Return the only document of a text, or None if the slow path is needed.
+    """Return the only document of a text; None if the slow path is needed.
 
-    The result is also None if the document is empty or broken, or if there are several.
+    The result is also None if the document is empty or invalid, or if there are several.
     """
     if (
         _loads is None
@@ -77,7 +77,7 @@ def parse(text: str) -> Answer | None:
     except Exception:
         return None
     except BaseException as problem:
-        # A panic in Rust is raised as a class that derives from BaseException.
+        # A panic in Rust is raised as an exception that derives from BaseException.
         if type(problem).__name__ == "PanicException":
             return None
         raise

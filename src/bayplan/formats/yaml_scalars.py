@@ -1,7 +1,7 @@
-"""YAML scalars as kubectl interprets them: goyaml's resolution of plain scalars and tags, then JSON.
+"""Resolve YAML scalars as kubectl does: goyaml's resolution of plain scalars and tags, then a conversion to JSON.
 
 The rules are those of sigs.k8s.io/yaml v1.6.0 (goyaml v2) and of Go's JSON encoder; `bayplan.formats.yaml_text`
-describes the result.
+describes their effect.
 """
 
 import base64
@@ -25,7 +25,7 @@ _WORDS: dict[str, bool | float | None] = {
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 HINTS = "yYnNtTfFoO~+-.0123456789"
-"""First characters of plain scalars that may be anything but strings."""
+"""The first characters of plain scalars that may not be strings."""
 
 _DIGITS = r"0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9][0-9]*"
 _SIGNED = re.compile(rf"[+-]?(?:{_DIGITS})")
@@ -35,7 +35,7 @@ _POINT_FIRST = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?
 
 
 def resolve(text: str) -> Scalar:
-    """Return the value of a plain scalar. Integers may have any size; floats may be infinite or NaN."""
+    """Return the value of a plain scalar before conversion to JSON: integers have any size, floats may be infinite or NaN."""
     if text[:1] not in HINTS:
         return text
     if text in _WORDS:
@@ -57,7 +57,7 @@ def resolve(text: str) -> Scalar:
 
 
 def _integer(text: str) -> int:
-    """Read an integer as Go does with base 0: a leading 0 alone means octal."""
+    """Parse an integer as Go does with base 0: a leading 0 alone means octal."""
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-")
     if len(digits) > 1 and digits[0] == "0" and digits[1] in "01234567":
@@ -66,13 +66,13 @@ def _integer(text: str) -> int:
 
 
 def _float(text: str) -> float | str:
-    """Read a float; a number that is too large stays a string, because Go's parser rejects it."""
+    """Parse a float. A number that is too large stays a string, because Go's parser rejects it."""
     number = float(text)
     return text if math.isinf(number) else number
 
 
 def plain_value(text: str) -> Scalar:
-    """Return the value of a plain scalar after a round trip through JSON: integral floats are integers, huge integers floats.
+    """Return the value of a plain scalar after its conversion to JSON: integral floats are integers, huge integers are floats.
 
     Raises:
         ValueError: the value is infinite or NaN, which JSON does not allow.
@@ -85,7 +85,7 @@ def _through_json(value: Scalar) -> Scalar:
         if not math.isfinite(value):
             raise ValueError("an infinity or NaN, which JSON does not have")
         if value.is_integer():
-            number = int(Decimal(repr(value)))  # The shortest digits, as Go writes them: 2^62 + 1.0 ends in zeros.
+            number = int(Decimal(repr(value)))  # Use the shortest digits, as Go does: 2^62 + 1.0 ends in zeros.
             return number if -(2**63) <= number < 2**63 else value
         return value
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -114,7 +114,7 @@ def key_text(text: str) -> str:
 
 
 def _float32_text(value: float) -> str:
-    """Print a float as Go's FormatFloat(v, 'g', -1, 32) does: the shortest digits that give the same float32."""
+    """Format a float like Go's FormatFloat(v, 'g', -1, 32): with the shortest digits that yield the same float32."""
     if math.isnan(value):
         return ".nan"
     try:
@@ -163,7 +163,7 @@ KEYS = _Keys()
 
 
 def tagged_value(tag: str, text: str) -> Scalar:
-    """Return the value of a scalar with an explicit tag; tags other than YAML's own are ignored.
+    """Return the value of a scalar with an explicit tag. Tags other than YAML's standard ones are ignored.
 
     Raises:
         ValueError: the text is not of the tag's type.

@@ -1,18 +1,18 @@
 """Parse YAML text into plain data as kubectl does. Independent of Kubernetes objects, files and JSON text.
 
-kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars, and a
-conversion to JSON. PyYAML's C parser is the same libyaml, so grammar and anchors are equal by construction; this module replaces
-PyYAML's resolver and constructor (slow, and for another dialect) with kubectl's rules:
+kubectl reads YAML with sigs.k8s.io/yaml: a port of libyaml (YAML 1.1 grammar), its own resolution of plain scalars, and
+a conversion to JSON. PyYAML's C parser is libyaml itself, so grammar and anchors are equal by construction. This module
+replaces PyYAML's resolver and constructor (which are slow, and for another dialect) with kubectl's rules:
 
-- `y`, `yes`, `on`, `true` ... are booleans; `0777`, `0o777`, `0x1f`, `0b1`, `1_000` are integers; `1:30` and
-  timestamps are strings; floats with integral values become integers (JSON has no difference).
+- `y`, `yes`, `on`, `true` ... are booleans; `0777`, `0o777`, `0x1f`, `0b1`, `1_000` are integers; `1:30` and timestamps
+  are strings; floats with integral values become integers (JSON makes no difference).
 - Mapping keys become strings: `on: 1` is the field `true`. A null key is refused, as are `.inf` and `.nan`.
 - Merge keys apply at their position: `<<` overwrites earlier keys, and later keys overwrite its values.
 - Of duplicate keys the last one counts; `Parsed.duplicates` lists them.
 
 Stock PyYAML is slow (3 to 7 MB/s) because of its resolver, its constructor and cyclic garbage collection. Without them
-it reaches 6 to 12 MB/s, and `bayplan.formats.yaml_fast`, if usable, twice as much. PyYAML's C composer recurses on the
-C stack, so `MAX_DEPTH` is checked first if the text could nest deeply.
+it reaches 6 to 12 MB/s, and with `bayplan.formats.yaml_fast`, where that is usable, twice as much. PyYAML's C composer
+recurses on the C stack, so the depth is checked first if the text could nest deeply.
 """
 
 import re
@@ -28,11 +28,11 @@ from bayplan.formats import yaml_fast
 from bayplan.formats.yaml_scalars import HINTS, KEYS, VALUES, Scalar, key_text, tagged_value
 
 MAX_DEPTH = 256
-"""Maximum nesting of lists and objects; Kubernetes' own types nest less than 30 levels."""
+"""Maximum nesting of lists and objects. Kubernetes' own types nest less than 30 levels."""
 
 
 class YamlError(Exception):
-    """A syntax error in a text, with its line (0-based)."""
+    """A syntax error in a text, with its line (counted from 0)."""
 
     def __init__(self, problem: str, line: int, hint: str = "") -> None:
         self.problem = problem
@@ -45,10 +45,10 @@ class Parsed(msgspec.Struct):
     """One YAML document.
 
     Attributes:
-        value: plain data in new dicts and lists; an alias shares those of its anchor.
-        line: the line where it starts, counted from 0.
+        value: plain data in new dicts and lists; an alias shares the data of its anchor.
+        line: the line on which the document starts, counted from 0.
         duplicates: (line, key) of keys that occur more than once in a mapping.
-        item_lines: the lines where the elements of a top-level list `items` start, counted from 0.
+        item_lines: the lines on which the elements of a top-level list `items` start, counted from 0.
         raw: the value as compact JSON if it is available, or None.
     """
 
@@ -63,7 +63,7 @@ class Parsed(msgspec.Struct):
 
 
 class _Composer(CParser):
-    """libyaml's parser and composer; a scalar's tag is "" when it is plain, None when quoted, or the written tag."""
+    """libyaml's parser and composer. The tag of a scalar is "" if it is plain, None if it is quoted, or the tag as written."""
 
     def descend_resolver(self, current_node: object, current_index: object) -> None:
         pass
@@ -86,7 +86,8 @@ _BARE_TAG = re.compile(r"(?:\A|[\s,:\[{])!(?=\s)")
 def _needs_care(text: str) -> bool:
     """Return whether a text may contain aliases, merge keys, repeated anchors or the tag `!`.
 
-    A false positive only costs time. Substring tests come first, because they are a hundred times as fast as the patterns.
+    A false positive only costs time. Substring tests come first, because they are a hundred times as fast as the
+    patterns.
     """
     return (
         "<<" in text
@@ -100,7 +101,7 @@ def parse(text: str) -> Iterator[Parsed]:
     """Yield the documents of a text, one by one. Empty documents are None or omitted.
 
     Raises:
-        YamlError: the YAML is broken, refused by the rules of this module, or nested deeper than `MAX_DEPTH`.
+        YamlError: the YAML is invalid, not allowed by the rules of this module, or nested deeper than `MAX_DEPTH`.
     """
     start = _BEFORE.match(text)
     first = start.end() if start else 0
@@ -119,7 +120,7 @@ _BEFORE = re.compile(r"(?:(?:---(?=[ \t\r\n]))?[ \t]*(?:#[^\n]*)?\r?\n)*(?:---[ 
 
 
 def parse_slowly(text: str) -> Iterator[Parsed]:
-    """Do the same as `parse` without `bayplan.formats.yaml_fast`."""
+    """Do the same as `parse`, without `bayplan.formats.yaml_fast`."""
     careful = _needs_care(text)
     for node in compose(text, careful=careful):
         try:
@@ -129,11 +130,12 @@ def parse_slowly(text: str) -> Iterator[Parsed]:
 
 
 def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
-    """Yield the node trees of a text, with positions; also used alone, to find the line of a value later.
+    """Yield the node trees of a text, with positions. Also used to find the line of a value later.
 
     Args:
         text: any number of documents.
-        careful: whether the text may use an anchor twice or the tag `!`, for which PyYAML's composer and kubectl differ.
+        careful: whether the text may repeat an anchor or use the tag `!`, for which PyYAML's composer and kubectl
+            differ.
 
     Raises:
         YamlError: see `parse`.
@@ -153,7 +155,7 @@ def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
 
 
 def _events(text: str) -> Iterator[tuple[type, Any]]:
-    """Yield libyaml's events with their classes (PyYAML's stubs would narrow them to forms with optional marks)."""
+    """Yield libyaml's events with their classes, typed loosely because PyYAML's stubs declare marks as optional."""
     parser = _Composer(text)
     while True:
         event: Any = parser.get_event()
@@ -164,7 +166,7 @@ def _events(text: str) -> Iterator[tuple[type, Any]]:
 
 
 def _compose_events(text: str) -> Iterator[Node]:
-    """Compose node trees from the parser's events; an alias refers to the last definition of its anchor above it."""
+    """Compose node trees from the parser's events. An alias refers to the last definition of its anchor before the alias."""
     stack: list[Node] = []
     waiting: list[Node | None] = []  # For each open mapping, the key whose value comes next; for each list, None.
     anchors: dict[str, Node] = {}
@@ -209,7 +211,7 @@ def _node_of(kind: type, event: Any) -> Node:
 
 
 def _check_depth(text: str) -> None:
-    """Raise YamlError if a text nests too deeply, before the C composer recurses into it."""
+    """Raise YamlError if a text is nested too deeply, before the C composer recurses into it."""
     if text.count("[") + text.count("{") <= MAX_DEPTH // 2 and not _DEEP_BLOCK.search(text):
         return
     depth = 0
@@ -236,9 +238,9 @@ _TIPS = (
 
 
 def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
-    """Convert PyYAML's error to a YamlError with line and suggestion."""
+    """Convert PyYAML's error to a YamlError with a line and a suggestion."""
     mark = getattr(problem, "problem_mark", None) or getattr(problem, "context_mark", None)
-    if mark is None:  # ReaderError: a character that YAML does not allow; its position counts bytes.
+    if mark is None:  # ReaderError: a character that YAML does not allow. Its position counts bytes.
         position = getattr(problem, "position", 0)
         line = text.encode("utf-8", "replace").count(b"\n", 0, position if isinstance(position, int) else 0)
         return YamlError(str(getattr(problem, "reason", problem)), line)
@@ -246,7 +248,7 @@ def _explain(problem: yaml.YAMLError, text: str) -> YamlError:
     context = getattr(problem, "context", None)
     if "end of stream" in reason:  # An unclosed quote: its start is a better position than the end of the text.
         mark = getattr(problem, "context_mark", None) or mark
-    line = min(mark.line, text.rstrip().count("\n"))  # At the end of a text libyaml's line is after the last line.
+    line = min(mark.line, text.rstrip().count("\n"))  # At the end of a text, libyaml's line is past the last line.
     around = text.split("\n", line + 1)[line]
     hint = next((tip for what, sign, tip in _TIPS if what in reason and sign in around), "")
     return YamlError(f"{reason} {context}" if context else reason, line, hint)
@@ -256,7 +258,7 @@ def _construct(node: Node, careful: bool) -> Parsed:
     duplicates: list[tuple[int, str]] = []
     try:
         value = _Builder(duplicates).build(node) if careful else _build(node, duplicates)
-    except ValueError:  # The value is invalid: the careful builder finds the line.
+    except ValueError:  # The value is invalid, so use the careful builder, which finds the line.
         duplicates.clear()
         value = _Builder(duplicates).build(node)
     return Parsed(value, node.start_mark.line, duplicates, _item_lines(node))
@@ -318,11 +320,11 @@ def _list_duplicates(node: Node, duplicates: list[tuple[int, str]]) -> None:
 
 
 class _Builder:
-    """Converts a node to plain data, with aliases and merge keys; its errors have a line."""
+    """Converts a node to plain data, with aliases and merge keys. Its errors have a line."""
 
     def __init__(self, duplicates: list[tuple[int, str]]) -> None:
         self._duplicates = duplicates
-        self._open: set[int] = set()  # Nodes that are being built: one that occurs again contains itself.
+        self._open: set[int] = set()  # The nodes being built: if one occurs again, it contains itself.
         self._seen: set[int] = set()
         self._built = 0
         self._repeated = 0
@@ -349,7 +351,7 @@ class _Builder:
         return value
 
     def _count(self, node: Node, repeated: bool) -> None:
-        """Raise YamlError for documents that consist mostly of nested aliases, with the limit of kubectl's parser."""
+        """Raise YamlError for documents that consist mostly of nested aliases. The limit is that of kubectl's parser."""
         self._built += 1
         self._repeated += repeated
         if self._repeated > 100 and self._built > 1000:
@@ -373,9 +375,9 @@ class _Builder:
             result[key] = self.build(item, repeated)
 
     def _merge(self, result: dict[str, object], item: Node, repeated: bool, line: int) -> None:
-        """Merge the fields of an object, or of a list of objects, into another; in a list, the first object takes precedence.
+        """Merge the fields of an object, or of a list of objects, into `result`. In a list, the first object takes precedence.
 
-        The list must be written inline: an alias of a list is refused, as by kubectl.
+        The list must be written inline. An alias of a list is refused, as by kubectl.
         """
         is_list = item.__class__ is SequenceNode and id(item) not in self._seen
         sources = list(reversed(item.value)) if is_list else [item]

@@ -1,4 +1,4 @@
-"""A Gymnasium environment: an agent schedules the pods of a simulated cluster (docs/gym.md).
+"""A Gymnasium environment in which an agent schedules the pods of a simulated cluster (docs/gym.md).
 
 Importing this package registers ``Bayplan/Scheduling-v0``.
 """

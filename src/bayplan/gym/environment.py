@@ -1,4 +1,4 @@
-"""The environment: one pod per step; the action is a node or the weights of scoring rules."""
+"""The environment. Each step places one pod; the action is a node, or weights for the scoring rules."""
 
 from __future__ import annotations
 
@@ -17,34 +17,37 @@ from bayplan.state.arrays import Floats, Index
 from bayplan.state.pod_info import FIRST_RESOURCE
 
 RULES = ("LeastAllocated", "MostAllocated", "BalancedAllocation")
-"""The scoring rules that weights apply to; formulas as in kube-scheduler, without rounding."""
+"""The scoring rules that the weights apply to. Their formulas are those of kube-scheduler, without rounding."""
 
 ACTIONS = ("node", "weights")
 INVALID_ACTION_REWARD = -1.0
 MAX_SHARE = 2.0
-"""Maximum of shares in observations; a share above 1 is more than the largest node has."""
+"""The highest share in an observation. A share above 1 means more than the largest node has."""
 
 _METADATA: dict[str, Any] = {"render_modes": []}
 
 
 class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
-    """Schedules the pods of a workload in virtual time. Filters, queue and retries are the scheduler's; the choice is the agent's.
+    """Schedules the pods of a workload in virtual time. The agent chooses nodes; filters, queue and retries are the scheduler's.
 
     Args:
-        workload: the function that returns nodes and pods for the seed of an episode.
+        workload: the function that returns the nodes and pods of an episode for its seed.
         action: ``node`` or ``weights``.
-        max_nodes: the maximum number of nodes of a workload; rows of observations.
+        max_nodes: the maximum number of nodes of a workload, and the number of rows of an observation.
         resources: the resources that observations show.
-        wait_scale_s: the seconds of waiting that cost a reward of 1.
+        wait_scale_s: the seconds of waiting that reduce the reward by 1.
 
-    An observation has `nodes` (float32[max_nodes, 2 * resources]: allocatable, then free amounts, relative to the largest node),
-    `pod` (float32[resources]: its requests, relative to the largest node) and `action_mask` (int8[max_nodes]: 1 if the pod fits).
-    With ``node`` the action is the number of a node; a masked one costs a reward of -1, and the first node that fits is
-    used instead. With ``weights`` it is a float32 array with a weight for each of `RULES`; the node with the highest sum is chosen.
+    An observation has `nodes` (float32[max_nodes, 2 * resources]: the allocatable amounts, then the free ones, relative
+    to the largest node), `pod` (float32[resources]: the requests of the pod, relative to the largest node) and
+    `action_mask` (int8[max_nodes]: 1 if the pod fits on the node).
 
-    A pod that fits on only one node is placed without a step. The reward is minus the waiting time of the pods placed since the
-    last step: the rewards of an episode add up to minus the waiting time of all pods. Infos have `action_mask`, and at the end
-    `mean_wait_s` and `pending`.
+    With ``node``, the action is the number of a node. If the pod does not fit on it, the reward is lower by 1, and the
+    pod goes to the first node that it fits on. With ``weights``, the action is a float32 array with a weight for each
+    of `RULES`; the pod goes to the node with the highest weighted sum.
+
+    A pod that fits on only one node is placed without a step. The reward is minus the time that the pods placed since
+    the last step had waited, so the rewards of an episode add up to minus the waiting time of all pods. Infos have
+    `action_mask`, and at the end also `mean_wait_s` and `pending`.
     """
 
     metadata = _METADATA
@@ -79,10 +82,10 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Start an episode; return its first observation. Without a seed, one is drawn from the previous seed.
+        """Start an episode; return its first observation. Without a seed, one is drawn from the environment's generator.
 
         Raises:
-            InputError: the workload has too many nodes, or nothing to place.
+            InputError: the workload has too many nodes, or no pod that needs a choice.
         """
         super().reset(seed=seed)
         self.close()
@@ -101,7 +104,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         """Place the current pod; return the next observation, the reward, and whether the episode has ended.
 
         Raises:
-            InputError: there is no episode, or it has ended.
+            InputError: no episode was started, or it has ended.
         """
         episode = self._episode
         if episode is None or episode.question is None:
@@ -131,7 +134,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
             self._episode = None
 
     def action_masks(self) -> Any:
-        """Return the mask of the current pod as bool[max_nodes], for maskable agents."""
+        """Return the mask of the current pod as bool[max_nodes], for agents that support action masks."""
         return self._last["action_mask"].astype(np.bool_)
 
     # Observations and actions.
@@ -149,7 +152,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         return dict(self._last), {"action_mask": mask}
 
     def _amounts(self, question: Question) -> tuple[Floats, Floats, Floats]:
-        """Return the allocatable and free amounts of nodes (float64[nodes, resources]), and the pod's requests."""
+        """Return the allocatable and the free amounts of the nodes (float64[nodes, resources]), and the requests of the pod."""
         assert self._episode is not None
         state = self._episode.state
         count, numbers = state.nodes.count, [state.register_resource(name) for name in self._resources]
@@ -161,7 +164,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         return offered, offered - used, wanted
 
     def _row_of(self, action: Any, question: Question) -> tuple[int, bool]:
-        """Return the row of an action, and whether the pod fits on it."""
+        """Return the row that an action selects, and whether the action was valid."""
         if self._action == "node":
             row = int(action)
             return (row, True) if row in question.rows else (int(question.rows[0]), False)
@@ -169,7 +172,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         return int(question.rows[int(scores.argmax())]), True
 
     def rule_scores(self, rows: Index) -> Floats:
-        """Return the scores of `RULES` for the current pod: float64[rows, rules], from 0 to 1."""
+        """Return the scores of `RULES` for the current pod on some nodes: float64[rows, rules], from 0 to 1."""
         assert self._episode is not None
         assert self._episode.question is not None
         offered, free, wanted = self._amounts(self._episode.question)
@@ -180,7 +183,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
 
 
 def _waits_s(episode: Episode) -> tuple[list[float], list[float]]:
-    """Return the waiting times of pods that got a node, and of those that did not."""
+    """Return the waiting times of the pods that got a node, and of those still pending."""
     assert episode.result is not None
     result = episode.result
     waits = [pod.wait_ns / SECOND_NS for pod in result.pods if pod.wait_ns is not None]

@@ -1,7 +1,6 @@
 """One episode: a simulation that pauses at each decision until the agent has chosen a node.
 
-The simulation runs in a thread of its own, which waits whenever the agent acts, and vice versa: only one of the two
-runs at a time.
+The simulation runs in its own thread. It waits while the agent acts, and the agent waits while it runs.
 """
 
 from __future__ import annotations
@@ -34,24 +33,24 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 SWITCH_TIMEOUT_S = 600.0
-"""Time after which a simulation that neither asks nor ends is an error."""
+"""After this time without a question or the end of the episode, the simulation counts as stuck."""
 
 
 @dataclass(frozen=True)
 class NoSpec:
-    """No data of the pod is needed."""
+    """The spec of a plugin that needs no data of the pod."""
 
     key: tuple[object, ...] = ()
 
 
 class EqualScores(ScorePlugin[NoSpec]):
-    """Gives every feasible node the same score, so that the choice is the agent's."""
+    """Gives every feasible node the same score, so that all of them are left for the agent to choose from."""
 
     name = "EqualScores"
     reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NoSpec:
-        """Read nothing."""
+        """Return the empty spec."""
         return NoSpec()
 
     def score(self, spec: NoSpec, params: Params | None, rows: Rows) -> Ints:
@@ -60,18 +59,18 @@ class EqualScores(ScorePlugin[NoSpec]):
 
 
 class WatchedQueue(EventDrivenQueue):
-    """The scheduling queue of simulations, which also stores the pod of the current cycle.
+    """The scheduling queue of simulations; it also stores the pod of the current cycle.
 
     Attributes:
-        current: the current pod.
-        before_next: the function to call before the next one is popped.
+        current: the pod of the current cycle.
+        before_next: called before the next pod is popped.
     """
 
     current: QueuedPod | None = None
     before_next: Callable[[], None] | None = None
 
     def pop(self) -> QueuedPod | None:
-        """Return the next pod."""
+        """Return the next pod and remember it."""
         if self.before_next is not None:
             self.before_next()
         self.current = super().pop()
@@ -80,7 +79,7 @@ class WatchedQueue(EventDrivenQueue):
 
 @dataclass(frozen=True)
 class Question:
-    """A pod to place: the rows of the nodes that it fits on, its arrival, and the current time (nanoseconds)."""
+    """A pod to place: the rows of the nodes that it fits on, when it arrived, and the current time, in nanoseconds."""
 
     pod: Pod
     rows: Index
@@ -89,22 +88,22 @@ class Question:
 
 
 class Abandoned(Exception):
-    """The environment was closed or reset before the episode ended."""
+    """Ends the simulation's thread: the environment was closed or reset before the episode ended."""
 
 
 class Episode:
-    """A simulation of an input in which each placement is a question.
+    """A simulation that asks for a node for each pod.
 
     Args:
         inputs: the nodes and pods.
-        seed: the seed of generated names.
+        seed: the seed of the simulation.
 
     Attributes:
         state: the cluster.
-        question: the current question; None when the episode has ended.
-        result: the result of the simulation, once it has ended.
-        waited_ns: the total waiting time of the pods placed so far. A pod that fits on a single node is placed without a
-            question, as kube-scheduler does.
+        question: the current question; None after the end of the episode.
+        result: the result of the simulation; None before its end.
+        waited_ns: the total time that the pods placed so far had waited. It includes pods that fit on a single node; as
+            in kube-scheduler, these are placed without a choice.
     """
 
     def __init__(self, inputs: Inputs, seed: int) -> None:
@@ -143,12 +142,12 @@ class Episode:
         self._thread = threading.Thread(target=self._run, name="bayplan-episode", daemon=True)
 
     def start(self) -> None:
-        """Run up to the first question."""
+        """Run the simulation until the first question."""
         self._thread.start()
         self._wait()
 
     def answer(self, row: int) -> Question | None:
-        """Place the pod on a row, run until the next question, and return it; None at the end."""
+        """Place the pod on a row, and run until the next question; return it, or None at the end."""
         self._answer = row
         self._answered.release()
         self._wait()
@@ -180,14 +179,14 @@ class Episode:
             self._asked.release()
 
     def _count_wait(self) -> None:
-        """Add the wait of the pod of the last cycle, if it was placed."""
+        """Add the waiting time of the last cycle's pod, if that was placed."""
         assert self._queue is not None
         last, self._queue.current = self._queue.current, None
         if last is not None and last.key in self.state.pods and last.initial_attempt_ns is not None:
             self.waited_ns += self._simulator.now_ns - last.initial_attempt_ns
 
     def _pick(self, state: ClusterState, rows: Ties) -> int:
-        """Pass a question to the agent; called by the scheduler in the thread of the simulation."""
+        """Pass a question to the agent and return its answer. The scheduler calls this in the simulation's thread."""
         queue = self._queue
         assert queue is not None
         assert queue.current is not None

@@ -16,16 +16,17 @@ from bayplan.objects.node import Node, NodeStatus
 from bayplan.objects.pod import Container, Pod, PodSpec, ResourceRequirements
 
 Workload: TypeAlias = Callable[[int], Inputs]
-"""Returns the input of an episode for a seed."""
+"""Returns the nodes and pods of an episode for its seed."""
 
 _SIZES = ((1, 2), (1, 4), (2, 4), (2, 2), (7, 14))
-"""CPU cores and GiB of the pods of `random_workload`; one in five uses most of a node."""
+"""CPU cores and GiB of memory of the pods of `random_workload`. The last size fills most of a node."""
 
 
 def random_workload(seed: int, *, nodes: int = 8, pods: int = 120) -> Inputs:
-    """Return nodes of 8 cores, and pods of five sizes that arrive at random and run for 10 to 70 minutes.
+    """Return nodes with 8 cores, and pods of five sizes that arrive at random times and run for 10 to 70 minutes.
 
-    The total requests are about the allocatable amounts, so that large pods wait if small pods are spread over all nodes.
+    On average, the pods request about as much as the nodes offer. So large pods wait if small ones are spread over all
+    nodes.
     """
     random = RandomStreams(seed).stream("gym-workload").random
     offered: ResourceList = {"cpu": "8", "memory": "32Gi", "pods": "110"}
@@ -35,7 +36,7 @@ def random_workload(seed: int, *, nodes: int = 8, pods: int = 120) -> Inputs:
     ]
     timed: list[TimedPod] = []
     now_s = 0.0
-    # A pod takes 2.6 cores for 40 minutes on average.
+    # On average, a pod uses 2.6 cores for 40 minutes.
     gap_s = 2.6 * 2400 / (8 * nodes)
     for number in range(pods):
         now_s += 2 * gap_s * random()

@@ -1,4 +1,4 @@
-"""Build HTTP responses on a worker thread: JSON with an ETag, compressed if that saves something."""
+"""Build HTTP responses: JSON with an ETag, compressed if the body is large. Called on worker threads."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def json_answer(request: Request, document: msgspec.Struct | None, status: int = 200) -> Response:
-    """Return a document as a response, or 304 if the client already has it.
+    """Return a response with a document, or 304 if the client already has it.
 
     Args:
-        request: being answered.
+        request: the request to respond to.
         document: the document, of the type in `Operation.answer`.
         status: the HTTP status.
     """
@@ -26,7 +26,7 @@ def json_answer(request: Request, document: msgspec.Struct | None, status: int =
 
 
 def bytes_answer(request: Request, body: bytes, status: int = 200, media_type: str = JSON) -> Response:
-    """Return a body as a response, or 304 if the client already has it. Large bodies are compressed if the client accepts gzip."""
+    """Return a response with a body, or 304 if the client already has it; gzip large bodies if the client accepts that."""
     headers = {"cache-control": "no-cache", "vary": "accept-encoding"}
     if request.method in ("GET", "HEAD") and status == 200:
         tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'

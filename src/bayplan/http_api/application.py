@@ -35,14 +35,14 @@ _log = logging.getLogger("bayplan.http_api")
 
 
 class Service:
-    """Bayplan's own API of a running server.
+    """Bayplan's own API of a running server, as an ASGI application.
 
     Args:
         subject: the server.
         token: the token that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: the function that returns an awaitable that completes when a revision of the store is durable, or None;
-            responses to writes wait for it.
+        settled: given a revision of the store, returns an awaitable that completes when the revision is durable, or
+            None if it already is. Responses to writes wait for it.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Service:
         ]
 
     def start(self) -> None:
-        """Start the background tasks, on the loop; they end with the loop."""
+        """Start the stream's background tasks. Call on the event loop, which they end with."""
         self._stream = Stream(self.observation)
         self._stream.start()
 
@@ -80,7 +80,7 @@ class Service:
         self.observation.close()
 
     def answers(self, scope: Scope) -> bool:
-        """Return whether a request is for this API or for one of the kube-scheduler-simulator operations."""
+        """Return whether this application handles the request: a path of this API, or a kube-scheduler-simulator operation."""
         path: str = scope["path"]
         return path.startswith(f"{ROOT}/") or path == ROOT or is_operation(path)
 
@@ -104,7 +104,7 @@ class Service:
         await response(scope, receive, send)
 
     async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
-        """Return the response once the request's writes are durable, or an error response if that fails."""
+        """Return the response once the request's writes are durable; if storing them fails, return an error response."""
         if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
             waiting = self._settled(self.observation.subject.backend.store.revision)
             if waiting is not None:
@@ -122,7 +122,7 @@ class Service:
         except ApiError:
             stream = None
         if stream is None or socket.scope["path"] != STREAM:
-            # Closing before accepting rejects the WebSocket.
+            # Closing the connection before accepting it rejects the WebSocket.
             await socket.close(1008)
             return
         await over_websocket(stream, socket)
@@ -146,7 +146,7 @@ class Service:
         except InputError as problem:
             refusal = refusal_of(problem)
         except ClientDisconnect:
-            # The client disconnected before sending its whole body, so this is never read.
+            # The client disconnected before it sent the whole body, so it never reads this response.
             refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
@@ -160,7 +160,7 @@ class Service:
         """Return the operation for a request, and set the request's path parameters.
 
         Raises:
-            Refusal: no operation has this path, or none has this path and method.
+            Refusal: no operation has this path, or none has this path with this method.
         """
         allowed: list[str] = []
         for route, operation in self._routes:

@@ -1,4 +1,4 @@
-"""The matrix of one attempt with the results of other extension points, or why there is none. On a worker thread."""
+"""Build the matrix of one attempt, with the results of other extension points, or say why there is none. On a worker thread."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from bayplan.sim.result import PodFate
 
 
 class AskedPlugins(NamedTuple):
-    """Settings that attempts are shown with.
+    """Facts of the scheduler's configuration that the matrix of an attempt needs.
 
     Attributes:
-        by_profile: the names of each profile's plugins at Filter and at Score.
+        by_profile: by profile, the names of the plugins at the points ``filter`` and ``score``.
         max_score: the largest normalised score.
     """
 
@@ -46,7 +46,7 @@ class AskedPlugins(NamedTuple):
 
 
 def asked_plugins(configuration: SchedulerConfiguration) -> AskedPlugins:
-    """Return the plugins of a configuration."""
+    """Return the facts of a configuration that matrices need."""
     by_profile = {
         profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
         for profile in configuration.profiles
@@ -61,14 +61,14 @@ def attempt_matrix(
     asked: AskedPlugins,
     decisions: Decisions | None,
 ) -> AnyMatrix:
-    """Return the matrix of an attempt, or the reason why it has no record.
+    """Return the matrix of an attempt, or why there is none.
 
     Args:
         page: the page of the pod.
-        attempt: its number or ``latest``.
-        wanted: the function that returns the query for a decision's matrix.
+        attempt: the number of the attempt, or ``latest``.
+        wanted: returns the query for the matrix of a decision.
         asked: see `asked_plugins`.
-        decisions: the decisions of the running server, for the plugin results after the choice of a node; None for a fork.
+        decisions: the decisions of the running server, which have the results from Reserve to Bind; None for a fork.
 
     Raises:
         Refusal: there is no such attempt.
@@ -136,13 +136,13 @@ def _why_never_tried(page: PodPage) -> str:
 
 
 def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:
-    """Return why another scheduler's annotations can't be shown; empty if they can, or if there are none."""
+    """Return why another scheduler's annotations can't be shown; "" if they can, or if there are none."""
     problem = "" if decisions is None else decisions.annotation_problems.get(page.key, "")
     return f"its result annotations can't be read: {problem}" if problem else ""
 
 
 def _annotated(decision: Decision, matrix: Matrix) -> Matrix:
-    """Return the matrix of another scheduler, whose weights and profile are unknown."""
+    """Mark a matrix as another scheduler's: its weights and profile are unknown."""
     results = [(each.plugin, each.code) for each in decision.pre_filters] + list(decision.pre_scores)
     used = {*decision.filters, *decision.scorers}
     return replace(
@@ -166,7 +166,7 @@ def _why_nothing(page: PodPage, number: int) -> str:
 
 
 def _points(decision: Decision) -> MatrixPoints:
-    """Return the recorded plugin results of the extension points other than Filter and Score."""
+    """Return the recorded results of PreFilter, PreScore and extenders."""
     return MatrixPoints(
         pre_filter=[
             PreFilterAnswer(
@@ -191,7 +191,7 @@ def _points(decision: Decision) -> MatrixPoints:
 
 
 def _with_late_points(points: MatrixPoints, decisions: Decisions, number: int) -> MatrixPoints:
-    """Add the plugin results after the choice of a node (Reserve to Bind); nothing if they are not recorded."""
+    """Add the results from Reserve to Bind, if they are recorded."""
     late = decisions.late_points(number)
     if late is None:
         return points

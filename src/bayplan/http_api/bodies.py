@@ -11,16 +11,16 @@ from starlette.requests import Request
 from bayplan.http_api.refusal import Refusal
 
 MAX_BYTES = 3 * 1024 * 1024
-"""The request size limit of the Kubernetes API."""
+"""The maximum size of a request body, as in the Kubernetes API."""
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
-    """Return the whole body.
+    """Return the whole body of a request.
 
     Raises:
-        Refusal: it is larger than `most`.
+        Refusal: the body is larger than `most` bytes.
     """
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
@@ -39,15 +39,15 @@ def _too_large(most: int) -> Refusal:
 
 
 async def read_text(request: Request, most: int = MAX_BYTES) -> str:
-    """Return the body as text; see `read_body`."""
+    """Return the body of a request as text; see `read_body`."""
     return (await read_body(request, most)).decode("utf-8", "replace")
 
 
 async def read_struct(request: Request, kind: type[T], most: int = MAX_BYTES) -> T:
-    """Return the body as a struct; an empty body is an empty object.
+    """Decode the JSON body of a request as a struct. An empty body counts as an empty object.
 
     Raises:
-        Refusal: it is too large, is not JSON, or does not match the struct.
+        Refusal: the body is too large, is not JSON, or does not match the struct.
     """
     body = await read_body(request, most)
     try:

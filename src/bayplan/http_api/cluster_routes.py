@@ -50,7 +50,7 @@ NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 
 
 async def root(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the server's version and the paths of the API."""
+    """Return the server's versions and the paths of the API."""
     subject = observation.subject
     names = (
         "overview",
@@ -96,7 +96,7 @@ def _node_filter(query: Query) -> NodeFilter:
 
 
 async def nodes(observation: Observation, request: Request, query: Query) -> Response:
-    """List nodes."""
+    """List the matching nodes, sorted, one page at a time."""
     wanted, (offset, limit) = _node_filter(query), query.page()
     reading = await observation.reading(query.text("run"))
     columns = reading.nodes
@@ -126,7 +126,7 @@ async def nodes(observation: Observation, request: Request, query: Query) -> Res
 
 
 def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
-    """Return the largest pods on a node by their requests, the largest first."""
+    """Return the pods on a node with their requests, the largest first, at most `MAX_BLOCKS`."""
     on_node = pods.used & np.isin(pods.status, (PodStatus.PLACED, PodStatus.TERMINATING))
     code = next((code for code, text in enumerate(pods.nodes) if text == node_name), -1)
     rows = np.flatnonzero(on_node & (pods.node == code))
@@ -144,7 +144,7 @@ def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
 
 
 async def cells(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the heat map of all nodes in one response."""
+    """Return the heat map of all matching nodes."""
     wanted = _node_filter(query)
     columns = (await observation.reading(query.text("run"))).nodes
     metric = query.one_of("metric", metrics_of(columns), "cpu")
@@ -230,16 +230,16 @@ def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
 
 
 def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[PodsRejected], bool, str]:
-    """Return why a node rejected waiting pods in their last attempts, whether the list is complete, and a plugin's failure.
+    """Return why a node rejected waiting pods in their last attempts, whether the list is complete, and a plugin's failure or "".
 
-    It is incomplete if time ran out, or if a plugin failed to give its reason.
+    The list is incomplete if time ran out, or if a plugin failed to give its reason.
     """
     deadline, decisions = Deadline(REJECTED_SECONDS), observation.subject.decisions
     rejected: dict[str, list[str]] = {}
     rows = np.flatnonzero(pods.used & (pods.status == PodStatus.WAITING)).tolist()
     exact, missing = True, ""
     for row in rows:
-        # Stop at the first failure: each may take as long as a plugin call is allowed to.
+        # Stop at the first failure: each failing call may take as long as plugins are allowed to.
         if deadline.is_over or missing:
             exact = False
             break
@@ -270,7 +270,7 @@ _OUTCOMES = ("scheduled", "unschedulable", "error", "skipped")
 
 
 async def decisions(observation: Observation, request: Request, query: Query) -> Response:
-    """List decisions, the newest last."""
+    """List the matching decisions, the newest last."""
     limit = query.number("limit", 50, least=1, most=MAX_ROWS)
     after, before = query.maybe_number("after"), query.maybe_number("before")
     outcome, pod, node_name = query.one_of("outcome", _OUTCOMES), query.text("pod"), query.text("node")
@@ -282,7 +282,7 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
         high = len(records) if before is None else min(before, len(records))
         numbers = [each for each in records.numbers_of(pod) if low <= each < high] if pod else range(low, high)
         deadline, found, exact = Deadline(), [], True
-        # With a start number, page forward from it; otherwise page back from the newest.
+        # With only `after`, page forwards from it; otherwise page back from the newest decision.
         forwards = after is not None and before is None
         for count, number in enumerate(numbers if forwards else reversed(numbers)):
             if count % 1000 == 999 and deadline.is_over:
@@ -315,7 +315,7 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
 
 
 async def density(observation: Observation, request: Request, query: Query) -> Response:
-    """Count decisions in equal parts of a span, for a timeline."""
+    """Count decisions in equal parts of a span of time or of decision numbers, for a timeline."""
     bins = query.number("bins", 200, least=1, most=MAX_BINS)
     axis = query.one_of("axis", ("time", "number"))
     by_time = axis == "time" or bool(query.text("from_at") or query.text("to_at"))
@@ -335,7 +335,7 @@ async def density(observation: Observation, request: Request, query: Query) -> R
 
 
 def _time_span(observation: Observation, query: Query, timeline: TimelineColumns) -> tuple[int, int]:
-    """Return the requested span; by default from the first decision in memory to a second after the last."""
+    """Return the requested span; by default from the first decision in memory to one second after the last."""
     times, now_ns = timeline.times_ns, observation.subject.clock.now_ns()
     first, last = (int(times[0]), int(times[-1])) if len(times) else (observation.start_ns, now_ns)
     begin = _instant(query, "from_at", first)
@@ -343,7 +343,7 @@ def _time_span(observation: Observation, query: Query, timeline: TimelineColumns
 
 
 async def lanes(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the numbers of pods that ran on, were placed on and left nodes in equal parts of a span, for a timeline."""
+    """Count pods that ran on, were placed on and left each node in equal parts of a time span, for a timeline."""
     bins = query.number("bins", 200, least=1, most=MAX_LANE_BINS)
     offset, limit = query.page(MAX_LANES, 20)
     words = query.text("q").split()
@@ -373,7 +373,7 @@ def _instant(query: Query, name: str, default: int) -> int:
 
 
 async def queue(observation: Observation, request: Request, query: Query) -> Response:
-    """List the scheduling queue."""
+    """List the pods in the scheduling queue, one page at a time."""
     tier, (offset, limit) = query.one_of("tier", TIERS), query.page()
     now_ns = observation.subject.clock.now_ns()
     return await observation.off_loop(

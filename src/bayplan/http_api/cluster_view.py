@@ -1,4 +1,4 @@
-"""The cluster as the service sees it: pods and nodes as columns, updated with every change and every decision."""
+"""A view of the cluster for this API: pods and nodes as columns, updated with every change and every decision."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bayplan.sim.workloads import Workloads
 
 CHANGES_AT_ONCE = 400
 RECORDS_AT_ONCE = 2_000
-"""Changes and decisions that are processed before other tasks on the loop get a turn."""
+"""Maximum number of changes and of decisions to process before other tasks on the event loop run."""
 
 MAX_CHANGES = 5_000
-"""Limit of remembered additions, removals and changes of nodes, for the timeline."""
+"""Maximum number of node changes (added, removed, changed) that are remembered for the timeline."""
 
 
 class NodeChange(NamedTuple):
@@ -41,17 +41,17 @@ class NodeChange(NamedTuple):
 
 
 class ClusterView:
-    """Pods and nodes of a running server as columns. Runs on the loop thread; the copies it returns may be read on any thread.
+    """The pods and nodes of a running server as columns. Use on the event loop; the copies that it returns are for any thread.
 
     Args:
         subject: the server.
-        gates: the gates that determine a pod's requests.
+        gates: the feature gates that determine a pod's requests.
 
     Attributes:
         pods, nodes: the tables.
         node_changes: the newest changes of nodes.
         timeline: the timeline of all decisions in memory.
-        workloads: the owner of each pod.
+        workloads: finds the workload of a pod.
     """
 
     def __init__(self, subject: Subject, gates: RequestGates) -> None:
@@ -60,7 +60,7 @@ class ClusterView:
         self.nodes = NodeTable()
         self.node_changes: deque[NodeChange] = deque(maxlen=MAX_CHANGES)
         self.workloads = Workloads(subject.bridge.store)
-        # The node that each pod is counted on, and its requests there.
+        # By pod UID: the node that the pod counts on, and its requests there.
         self._placed: dict[str, tuple[str, Amounts]] = {}
         self._next_record = subject.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
@@ -74,7 +74,7 @@ class ClusterView:
         return frozenset(profile.scheduler_name for profile in self._subject.settings.configuration.profiles)
 
     def _listen(self, changes: Sequence[ChangeEvent]) -> None:
-        """Record changes. Process a few immediately; after many (a cluster load, a restored snapshot) defer the rest."""
+        """Queue changes. Process a few at once; after many (a cluster load, a restored snapshot), leave the rest to `catch_up`."""
         self._waiting.extend(change for change in changes if change.kind is Pod or change.kind is Node)
         if len(self._waiting) <= CHANGES_AT_ONCE:
             self._take_changes()
@@ -102,7 +102,7 @@ class ClusterView:
         self._count(new)
 
     def _count(self, pod: Pod) -> None:
-        """Count a pod on its current node with its current requests."""
+        """Count a pod on its current node with its current requests, instead of where it counted before."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         if is_finished(pod):
             node = ""
@@ -135,7 +135,7 @@ class ClusterView:
     # --- decisions ----------------------------------------------------------------------------------------------------
 
     async def catch_up(self) -> None:
-        """Process the changes and decisions since the last call, in slices that let other tasks run."""
+        """Process the changes and decisions since the last call, in slices between which other tasks can run."""
         while self._waiting:
             self._take_changes()
             if self._waiting:
@@ -149,7 +149,7 @@ class ClusterView:
     def _take_records(self, end: int) -> None:
         decisions = self._subject.decisions
         first = max(self._next_record, decisions.oldest)
-        # Advance first: two requests may catch up concurrently.
+        # Advance first, because two requests may catch up concurrently.
         self._next_record = max(end, first)
         self.timeline.forget(decisions.oldest)
         for number in range(first, end):

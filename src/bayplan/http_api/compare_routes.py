@@ -1,4 +1,4 @@
-"""Handlers for comparisons: two runs side by side, and the plugin results for one pod in both."""
+"""Handlers for comparisons: the placements of two runs, and the plugin results for one pod in both runs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from bayplan.sim.result import PodFate, SimulationResult
 
 
 async def placements(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the node of every pod in one response, for comparisons."""
+    """Return the node of every unfinished pod, so that another server can compare the runs."""
     columns = await observation.view.pod_columns()
     instance = observation.subject.instance
 
@@ -48,7 +48,7 @@ async def placements(observation: Observation, request: Request, query: Query) -
 
 
 def nodes_of(pods: PodColumns) -> dict[str, str]:
-    """Return the node of each unfinished pod, "" if it waits."""
+    """Return the node of each unfinished pod by key; "" if the pod waits."""
     names, found = pods.nodes, {}
     finished = int(PodStatus.FINISHED)
     for key, code, status in zip(pods.keys, pods.node.tolist(), pods.status.tolist(), strict=True):
@@ -58,7 +58,7 @@ def nodes_of(pods: PodColumns) -> dict[str, str]:
 
 
 async def compare(observation: Observation, request: Request, query: Query) -> Response:
-    """Compare two runs: ``now``, a fork, or another server by its address."""
+    """Compare the placements of two runs. A run is ``now``, a fork, or another server, given by its URL."""
     kind, (offset, limit) = query.one_of("kind", KINDS), query.page()
     names = _sides(request, query)
     sides = [await _side(observation, name) for name in names]
@@ -92,8 +92,8 @@ def _sides(request: Request, query: Query) -> list[str]:
     names = [query.text(name, NOW) for name in ("a", "b")]
     site = request.headers.get("sec-fetch-site", "none")
     if any(_is_remote(name) for name in names) and site not in ("none", "same-origin"):
-        # An image on a foreign page could make this server send requests to any address it can reach; another port is another
-        # site.
+        # An image on another site's page could otherwise make this server send requests to any address that it can
+        # reach. Another port counts as another site.
         raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
     return names
 
@@ -148,9 +148,10 @@ def _output(decisions: Decisions, pod: str) -> PluginOutput | None:
 
 
 class _MatrixWithOutput(NamedTuple):
-    """The matrix of a decision in columns and its plugin results; None without a full record.
+    """The matrix of a decision in columns, and its plugin results; None without a full record.
 
-    In very large clusters the matrix is truncated, so the plugin results come from the full record if it is on this server.
+    In very large clusters the matrix is truncated. The plugin results therefore come from the full record, if it is on
+    this server.
     """
 
     matrix: AnyMatrix

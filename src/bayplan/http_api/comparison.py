@@ -1,4 +1,4 @@
-"""Compare two runs: the pods that differ, and the first plugin that decided differently."""
+"""Compare the placements of two runs: the pods that differ, and the first plugin that decided differently."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ KINDS = ("moved", "only_a", "only_b")
 
 
 class MatrixOutput:
-    """Plugin results from another server's matrix in columns. Nodes beyond its last row are unknown.
+    """Plugin results from the matrix of another server. Nodes beyond the matrix's last row are unknown.
 
     Args:
         matrix: the matrix in the format of this API.
 
     Raises:
-        ValueError: it is in rows, or its columns have different lengths.
+        ValueError: the matrix consists of rows, or its columns have different lengths.
     """
 
     def __init__(self, matrix: Matrix) -> None:
@@ -42,12 +42,12 @@ class MatrixOutput:
         self._scorers = [each.name for each in matrix.scorers]
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """See `PluginOutput`."""
+        """Return the plugin that rejected a node, and its reason, or None."""
         row, rows = self._rows.get(node), self._columns
         return None if row is None or not rows.plugin[row] else (rows.plugin[row], rows.gap[row])
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """See `PluginOutput`."""
+        """Return a node's weighted score by score plugin, or None."""
         row = self._rows.get(node)
         if row is None:
             return None
@@ -57,13 +57,13 @@ class MatrixOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """One of the runs.
+    """One of two compared runs.
 
     Attributes:
         facts: a description of the run, including its name.
-        nodes: the node of each pod by ``namespace/name``, "" if it waits.
-        output: the function that returns the plugin results of the decision that placed a pod, or of its last one; None if this
-            server has no record.
+        nodes: the node of each pod by ``namespace/name``; "" if the pod waits.
+        output: returns the plugin results of the last decision about a pod; None if this server has no full record of
+            it.
     """
 
     facts: ComparedRun
@@ -77,8 +77,8 @@ class Difference:
 
     Attributes:
         pod: ``namespace/name``.
-        kind: one of `KINDS`; ``only_a`` if only run a placed the pod, or if it exists only in a.
-        a_node, b_node: its node on each side, or "".
+        kind: one of `KINDS`. ``only_a``: only run a placed the pod, or it exists only in run a.
+        a_node, b_node: the node of the pod in each run, or "".
     """
 
     pod: str
@@ -88,7 +88,10 @@ class Difference:
 
 
 def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
-    """Return the pods that differ, by name, and the number of pods on either side. A pod that exists on one side only differs."""
+    """Return the pods that differ, sorted by name, and the number of pods in either run.
+
+    A pod that exists in only one run differs.
+    """
     found = []
     pods = {**a.nodes, **b.nodes}
     for pod in pods:
@@ -104,7 +107,7 @@ def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
 
 
 def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) -> Comparison:
-    """Return how two runs differ, with one page of the pods.
+    """Return how two runs differ, with one page of the differing pods.
 
     Args:
         a, b: the runs.

@@ -1,4 +1,4 @@
-"""The scheduler's configuration as given and with defaults applied; validation of another configuration and its effect."""
+"""The scheduler's configuration, as given and with defaults applied; validation of another one, and what applying it changes."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def configuration_document(settings: Settings) -> Configuration:
 
 
 def default_document(settings: Settings) -> DefaultConfiguration:
-    """Return the default configuration, parsed, and as YAML for the editor."""
+    """Return the default configuration, as a document and as YAML for the editor."""
     effective = settings.default_configuration().effective_document()
     return DefaultConfiguration(text=yaml_text(effective), effective={**effective})
 
@@ -53,7 +53,7 @@ def yaml_text(document: Mapping[str, JsonValue]) -> str:
 
 
 def extension_points(settings: Settings, configuration: SchedulerConfiguration) -> ExtensionPoints:
-    """Return which plugins run at which extension point, by profile, in order, with weight and source.
+    """Return the plugins at each extension point of each profile, in order, with weight and source.
 
     The source is ``default``, ``configuration``, or the file of a custom plugin.
     """
@@ -102,7 +102,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
 def _with_custom_plugins(
     settings: Settings, configuration: SchedulerConfiguration | None
 ) -> SchedulerConfiguration | None:
-    """Return a configuration with the custom plugins that the server enables, at their current weights."""
+    """Return a configuration with the custom plugins that the server currently enables, with their weights; None for None."""
     if configuration is None:
         return None
     weights: dict[str, int] = {}
@@ -130,10 +130,10 @@ def _problems(settings: Settings, found: Examination, text: str) -> list[Configu
 
 
 def check(settings: Settings, text: str) -> SchedulerConfiguration:
-    """Return the effective form of a configuration, including custom plugins.
+    """Return a configuration with defaults applied and the server's custom plugins added.
 
     Raises:
-        Refusal: the configuration is invalid; the message lists the errors, one a line.
+        Refusal: the configuration is invalid; the message lists the errors, one per line.
     """
     found = settings.examine(text)
     configuration = _with_custom_plugins(settings, found.configuration)
@@ -150,7 +150,7 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
 
 
 def refused(problem: ConfigurationError) -> Refusal:
-    """Return the error for a configuration that failed when it was applied."""
+    """Return the error response for a configuration that could not be applied."""
     return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, problem.what, got=problem.got, wanted=problem.wanted)
 
 
@@ -158,7 +158,7 @@ def refused(problem: ConfigurationError) -> Refusal:
 
 
 def differences(before: SchedulerConfiguration, after: SchedulerConfiguration) -> Iterator[str]:
-    """Yield the differences from another configuration, one a line."""
+    """Yield the differences between two configurations, one line each."""
     old = {profile.scheduler_name: profile for profile in before.profiles}
     new = {profile.scheduler_name: profile for profile in after.profiles}
     yield from (f"profile {name} goes" for name in old if name not in new)
@@ -188,7 +188,7 @@ def _plugin_differences(
 
 
 def _rest(configuration: SchedulerConfiguration) -> dict[str, object]:
-    """Return the parts of a configuration that are reported, except its plugins."""
+    """Return the effective configuration without plugin lists, as nested dictionaries."""
     document: dict[str, object] = dict(configuration.effective_document())
     profiles = document.pop("profiles", None)
     for profile in profiles if isinstance(profiles, list) else []:

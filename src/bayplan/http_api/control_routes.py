@@ -1,4 +1,4 @@
-"""Handlers that change the running server: clock and steps, queue, configuration, plugins, snapshots."""
+"""Handlers that control the running server: clock and steps, queue, configuration, plugins, snapshots."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from bayplan.http_api.sources import sources_of
 from bayplan.http_api.subject import NamedSnapshot
 
 QUEUE_SECONDS = 2.0
-"""Time that the engine has to change its queue."""
+"""Maximum time to wait for the engine to change its queue."""
 
 DOCUMENTATION = "https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins"
 
@@ -47,14 +47,14 @@ DOCUMENTATION = "https://kubernetes.io/docs/reference/scheduling/config/#schedul
 
 
 class ClockChange(msgspec.Struct, forbid_unknown_fields=True):
-    """New settings of the clock; absent fields keep their values."""
+    """New settings of the clock. Absent fields are unchanged."""
 
     paused: bool | None = None
     speed: float | None = None
 
 
 class Step(msgspec.Struct, forbid_unknown_fields=True):
-    """The kind of step."""
+    """Whether to step by one decision or to the next event."""
 
     by: Literal["decision", "event"] = "decision"
 
@@ -126,13 +126,13 @@ async def config(observation: Observation, request: Request, query: Query) -> Re
 
 
 async def default_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the configuration that is used if none is given."""
+    """Return the default configuration."""
     settings = observation.subject.settings
     return await observation.off_loop(lambda: json_answer(request, default_document(settings)))
 
 
 async def validate_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the errors of a configuration, or its effect, without applying it."""
+    """Return the errors of a configuration, or what applying it would change, without applying it."""
     text, settings = await read_text(request), observation.subject.settings
     pods = await observation.view.pod_columns()
     waiting = pods.counts()[PodStatus.WAITING.text]
@@ -140,7 +140,7 @@ async def validate_config(observation: Observation, request: Request, query: Que
 
 
 async def put_config(observation: Observation, request: Request, query: Query) -> Response:
-    """Switch to another configuration atomically."""
+    """Apply another configuration, completely or not at all."""
     text, subject = await read_text(request), observation.subject
     settings = subject.settings
     await observation.off_loop(lambda: check(settings, text))
@@ -154,7 +154,7 @@ async def put_config(observation: Observation, request: Request, query: Query) -
 
 
 async def plugins(observation: Observation, request: Request, query: Query) -> Response:
-    """List the available plugins with their failures."""
+    """List the available plugins and their failures."""
     return json_answer(request, _plugins(observation))
 
 
@@ -191,7 +191,7 @@ def _plugins(observation: Observation) -> PluginList:
 
 
 def _incidents(observation: Observation) -> dict[str, list[PluginIncident]]:
-    """Return the failures by plugin: each exception once per extension point, with its number of occurrences."""
+    """Return the failures by plugin: each exception once per extension point, with the number of times it was raised."""
     found: dict[str, dict[tuple[str, str], PluginIncident]] = {}
     for failure in observation.subject.engine.status().plugin_failures:
         of_plugin = found.setdefault(failure.plugin, {})
@@ -210,7 +210,7 @@ def _incidents(observation: Observation) -> dict[str, list[PluginIncident]]:
 
 
 class SnapshotName(msgspec.Struct, forbid_unknown_fields=True):
-    """The name of a snapshot."""
+    """The name for a new snapshot."""
 
     name: str
 
@@ -263,7 +263,7 @@ async def delete_snapshot(observation: Observation, request: Request, query: Que
 
 
 async def reset(observation: Observation, request: Request, query: Query) -> Response:
-    """Restore the cluster to its state when the server became ready."""
+    """Reset the cluster to its state when the server became ready."""
     observation.subject.reset()
     return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
 

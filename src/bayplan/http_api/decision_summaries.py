@@ -1,4 +1,4 @@
-"""Decision summaries for lists, with the margin over the runner-up, which requires the full record."""
+"""Summaries of decisions for lists, with the margin over the runner-up, which has to be computed from the full record."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from bayplan.http_api.query import Deadline
 from bayplan.http_api.subject import Decisions
 
 MAX_MARGINS = 20_000
-"""Maximum number of cached margins: computing one takes a full record, which is rebuilt from its changes."""
+"""Maximum number of cached margins. To compute one, the full record is rebuilt from its changes."""
 
 
 class Margin(NamedTuple):
-    """The margin of the chosen node.
+    """How much better the chosen node was than the runner-up.
 
     Attributes:
-        points: the points ahead of the best node outside the tie set; None if there is no such node.
+        points: the total of the chosen node minus that of the best node outside the tie set; None if there is no such
+            node.
         runner_up: the name of that node, or "".
     """
 
@@ -36,7 +37,7 @@ UNKNOWN = Margin()
 
 
 def margin_of(decision: Decision) -> Margin:
-    """Return the margin of a decision."""
+    """Return the margin of a decision; `UNKNOWN` if there is no runner-up."""
     total = decision.total
     if not len(total) or not decision.record.node or not decision.ties:
         return UNKNOWN
@@ -55,7 +56,7 @@ def margin_of(decision: Decision) -> Margin:
 
 
 class DecisionSummaries:
-    """Makes summaries; any thread.
+    """Creates summaries of decisions. For any thread.
 
     Args:
         decisions: the records.
@@ -67,7 +68,7 @@ class DecisionSummaries:
         self._lock = Lock()
 
     def margin(self, number: int, record: Record, deadline: Deadline | None = None) -> Margin:
-        """Return the margin of a decision; unknown without a full record, or if time ran out."""
+        """Return the margin of a decision; `UNKNOWN` without a full record, or if time ran out."""
         if record.outcome is not Outcome.SCHEDULED or record.frame < 0 or record.feasible_nodes < 2:
             return UNKNOWN
         with self._lock:
@@ -87,7 +88,7 @@ class DecisionSummaries:
         return found
 
     def summary(self, number: int, record: Record, deadline: Deadline | None = None) -> DecisionSummary:
-        """Return a decision for a list."""
+        """Return the summary of a decision."""
         margin = self.margin(number, record, deadline)
         origin = self._decisions.origin(number)
         namespace, _, name = record.pod.partition("/")
@@ -115,12 +116,12 @@ class DecisionSummaries:
         )
 
     def newest(self, count: int, deadline: Deadline | None = None) -> list[DecisionSummary]:
-        """Return the newest decisions, the newest first."""
+        """Return summaries of the newest decisions, the newest first."""
         end = len(self._decisions)
         return self.of(range(end - 1, max(end - count, self._decisions.oldest) - 1, -1), deadline)
 
     def of(self, numbers: Iterable[int], deadline: Deadline | None = None) -> list[DecisionSummary]:
-        """Return summaries of some decisions, except those that are no longer in memory."""
+        """Return summaries of decisions, except those that are no longer in memory."""
         found = []
         for number in numbers:
             try:

@@ -1,4 +1,4 @@
-"""When decisions were taken and how they ended, as arrays: for a timeline that shows hundreds of thousands at once."""
+"""Times and outcomes of decisions as arrays, for a timeline of hundreds of thousands of decisions."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ MAX_BINS = 4000
 
 SCHEDULED, WAITS, ERROR, SKIPPED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR, Outcome.SKIPPED
 PREEMPTS = 8
-"""Bit of a mark: the decision preempted pods."""
+"""Bit in a mark: the decision preempted pods."""
 
 _SPARE = 100_000
 
 
 @dataclass(frozen=True, eq=False)
 class TimelineColumns:
-    """The timeline, frozen.
+    """A frozen copy of the timeline.
 
     Attributes:
-        first: number of the first decision.
-        times_ns, marks: int64, of all decisions from the first one on.
+        first: the number of the first decision.
+        times_ns, marks: int64[decisions], the time and the outcome of each decision; `PREEMPTS` is added to an outcome.
     """
 
     first: int
@@ -37,10 +37,10 @@ class TimelineColumns:
 
 
 class DecisionTimeline:
-    """The decisions in order. Use on the loop thread.
+    """The times and outcomes of all decisions in order. Use on the event loop.
 
     Args:
-        first: number of the first decision to be added.
+        first: the number of the first decision that will be added.
     """
 
     def __init__(self, first: int) -> None:
@@ -48,7 +48,7 @@ class DecisionTimeline:
         self._times, self._marks = array("q"), array("B")
 
     def add(self, number: int, record: Record) -> None:
-        """Add a decision; missing numbers before it, whose records have been dropped, count as skipped."""
+        """Add a decision. If numbers before it are missing because their records were dropped, add them as skipped decisions."""
         while self._first + len(self._times) < number:
             self._times.append(record.time_ns)
             self._marks.append(SKIPPED)
@@ -56,7 +56,7 @@ class DecisionTimeline:
         self._marks.append(record.outcome | PREEMPTS * bool(record.nominated_node))
 
     def forget(self, oldest: int) -> None:
-        """Drop decisions that are no longer in memory, in batches."""
+        """Drop decisions whose records are no longer in memory, in batches."""
         gone = oldest - self._first
         if gone > _SPARE:
             del self._times[:gone], self._marks[:gone]
@@ -74,14 +74,14 @@ class DecisionTimeline:
 def density_document(
     timeline: TimelineColumns, node_changes_ns: Iterable[int], span: tuple[int, int], bins: int, *, by_time: bool
 ) -> Density:
-    """Return the number of decisions of each kind in equal parts of a span.
+    """Count the decisions of each kind in equal parts of a span.
 
     Args:
-        timeline: frozen.
-        node_changes_ns: when nodes were added, removed or changed.
-        span: first and last decision, or instants in nanoseconds; limited to known decisions.
-        bins: number of parts.
-        by_time: whether parts are equal in time; otherwise in number of decisions.
+        timeline: the timeline.
+        node_changes_ns: the times at which nodes were added, removed or changed.
+        span: the numbers of the first and last decision or, with `by_time`, times in nanoseconds.
+        bins: the number of parts.
+        by_time: whether parts are equally long in time; otherwise in number of decisions.
     """
     times, marks, first = timeline.times_ns, timeline.marks, timeline.first
     newest = first + len(times) - 1
@@ -121,14 +121,14 @@ def density_document(
 
 
 def _counts(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], starts: Ints, stops: Ints) -> list[int]:
-    """Return the number of chosen entries from each start to its stop."""
+    """Return, for each start, the number of chosen entries from there to the corresponding stop."""
     sums = np.concatenate(([0], np.cumsum(chosen)))
     counted: list[int] = (sums[np.maximum(stops, starts)] - sums[starts]).tolist()
     return counted
 
 
 def _counts_between(instants: Ints, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> list[int]:
-    """Return the number of instants between each edge and the next."""
+    """Return the number of times between each edge and the next."""
     places = np.searchsorted(edges, instants, side="right") - 1
     inside = places[(places >= 0) & (places < len(edges) - 1)]
     counted: list[int] = np.bincount(inside, minlength=len(edges) - 1).tolist()

@@ -1,7 +1,8 @@
-"""Many objects in one request: each is created or deleted as a whole and independently, with its own outcome.
+"""Many objects in one request: each is created or deleted completely or not at all, and has an outcome of its own.
 
-Nothing is rolled back if an entry fails. A refused object reports the reason and an existing one reports that it exists, so a
-batch whose response was lost can be sent again. Other requests get a turn every few milliseconds.
+Nothing is rolled back if an entry fails. The outcome of a refused object has the reason, and that of an existing object
+says that it exists, so a batch can be sent again if its response was lost. Other requests are served between slices of
+some milliseconds.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from bayplan.base.plain_data import Plain, part
 
 MAX_BATCH_BYTES = 32 << 20
 SLICE_NS = 2_000_000
-"""Length of a slice, after which other tasks get a turn; a single object may exceed it."""
+"""Duration of a slice, after which other tasks run. A single object may take longer."""
 
 
 _AN_OBJECT = msgspec.Meta(description="A Kubernetes object, as its API has it.", extra_json_schema={"type": "object"})
@@ -34,13 +35,14 @@ class Outcome(msgspec.Struct, omit_defaults=True):
     """The outcome of one entry of a batch.
 
     Attributes:
-        outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (nothing to delete) or ``refused``.
+        outcome: ``created``, ``exists`` (nothing was changed), ``deleted``, ``absent`` (nothing to delete) or
+            ``refused``.
         code: the status code that the Kubernetes API would have returned.
-        message: its error message, if it refused.
+        message: the error message, if the entry was refused.
         kind, namespace, name: the kind, namespace and name of the object.
-        uid, resource_version: current, or from when it was deleted.
-        warnings: the warnings for the client.
-        object: its current state, if requested.
+        uid, resource_version: those of the object, or of its last version if it was deleted.
+        warnings: the API's warnings to the client.
+        object: the created object, if requested.
     """
 
     outcome: str
@@ -56,7 +58,7 @@ class Outcome(msgspec.Struct, omit_defaults=True):
 
 
 class Batch(msgspec.Struct):
-    """The response: outcomes in the order of the entries, and their counts."""
+    """The response to a batch: outcomes in the order of the entries, and the number of entries by outcome."""
 
     items: list[Outcome]
     created: int = 0
@@ -67,7 +69,7 @@ class Batch(msgspec.Struct):
 
 
 class _Deletion(msgspec.Struct, forbid_unknown_fields=True):
-    """An entry that deletes: names of the object, its required uid if given, and grace seconds as in DeleteOptions."""
+    """An entry that deletes an object: names of the object, its required UID if given, and grace seconds as in DeleteOptions."""
 
     delete: Plain
     grace_period_seconds: int | None = None
@@ -89,7 +91,7 @@ _UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class BatchWriter:
-    """Writes batches one at a time, in slices: other tasks wait for at most one slice, regardless of the number of batches.
+    """Writes batches one at a time, in slices. Other tasks wait for at most one slice, however many batches there are.
 
     Args:
         backend: the backend of the API.
@@ -106,7 +108,8 @@ class BatchWriter:
         """Execute a batch.
 
         Args:
-            body: entries, one a line, or a List of them: an object to create, or ``{"delete": names of an object}``.
+            body: the entries, one per line, or a List. An entry is an object to create, or ``{"delete": names of an
+                object}``.
             manager: the field manager.
             objects: whether the response contains the created objects.
         """
@@ -126,7 +129,7 @@ class BatchWriter:
 
 
 def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
-    """Return the entries of a body, and the default kind of entries: items of a PodList are Pods."""
+    """Return the entries of a body, and the default kind and version of entries: items of a PodList are Pods."""
     try:
         found = msgspec.json.decode(body, type=_List)
     except _UNREADABLE:
@@ -136,7 +139,7 @@ def _entries(body: bytes) -> tuple[Iterator[bytes | msgspec.Raw], _TypeOfItems]:
 
 
 def _is_one(body: bytes) -> bool:
-    """Return whether a body is a single JSON value, on one line or many."""
+    """Return whether a body is a single JSON value, possibly on several lines."""
     try:
         msgspec.json.decode(body, type=msgspec.Raw)
     except _UNREADABLE:
@@ -203,10 +206,10 @@ def _delete(backend: Backend, entry: _Deletion, result: Outcome) -> None:
 
 
 def _place(backend: Backend, value: Plain, result: Outcome) -> tuple[Resource, str]:
-    """Return the resource and the name of an object, with its namespace set.
+    """Return the resource and the name of an object, and set kind, namespace and name in the outcome.
 
     Raises:
-        ApiError: the kind is not served, or its objects are requests and never stored, such as a Binding.
+        ApiError: the kind is not served, or its objects are requests that are never stored, such as Bindings.
     """
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     resource = backend.registry.by_kind(version, kind)

@@ -1,8 +1,9 @@
-"""Load documents into a running server as files are loaded: all of them, or none if one can't be used.
+"""Load documents into a running server as manifest files are loaded: all of them, or none if one is invalid.
 
-Other clients keep writing during a load. A failed load is therefore undone write by write, and other clients' writes to other
-objects stay; if everything else was removed first, the previous objects are restored around these writes. Loads into one server
-run one after another, and never at the same time as batches (`bayplan.http_api.document_batch.BatchWriter.turn`).
+Other clients keep writing during a load. A failed load is therefore undone write by write, which preserves what other
+clients wrote to other objects. If the load had deleted everything first, the deleted objects are restored in the same
+way. Loads into one server run one after another, and never together with batches
+(`bayplan.http_api.document_batch.BatchWriter.turn`).
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from bayplan.apiserver.store.table import Key
 from bayplan.formats.manifest import PlainObject
 
 AT_ONCE = 10
-"""Documents that are loaded before other tasks on the loop get a turn."""
+"""Number of documents to load before other tasks on the event loop run."""
 
 EMPTY = Snapshot(0, {})
 
 
 async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *, replace: bool) -> Loaded:
-    """Load documents into the store in the way in which manifest files are loaded.
+    """Load documents into the store as manifest files are loaded.
 
     Args:
         backend: the backend of the API.
@@ -33,8 +34,9 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
         replace: whether to delete all existing objects first.
 
     Raises:
-        InputError: a document is invalid. The load is undone: created objects are gone, and replaced ones have their previous
-            content, even if another client wrote them in the meantime. With `replace`, removed objects are restored.
+        InputError: a document is invalid. The load is undone: created objects are deleted, and replaced objects get
+            their previous content, even if another client wrote them in the meantime. With `replace`, deleted objects
+            are restored.
     """
     store, loaded = backend.store, Loaded()
     before, written = store.snapshot(), list[Write]()
@@ -49,7 +51,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
     except BaseException:
-        # Undo after any exception: a partial load is of no use.
+        # Undo after any exception, because a partial load is useless.
         if replace:
             store.restore(_as_before(store, before, written))
         else:
@@ -61,7 +63,7 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
 def _load_noting(
     backend: Backend, sources: Iterable[PlainObject], loaded: Loaded, written: list[Write]
 ) -> Generator[None, None, None]:
-    """Load documents one by one, and record the writes of each step, during which no other task can write."""
+    """Load documents one by one, and record the writes of each step. No other task can write during a step."""
     loading = load_one_by_one(backend, sources, loaded)
     while True:
         revision = backend.store.revision
@@ -75,7 +77,7 @@ def _load_noting(
 
 
 def _take_back(backend: Backend, written: Sequence[Write]) -> None:
-    """Undo writes by further writes, the last first: watchers receive them, and other clients' writes to other objects stay."""
+    """Undo writes, the last one first, by further writes, which watchers see; other clients' objects stay unchanged."""
     resources = backend.registry.by_table()
     for write in reversed(written):
         found = backend.store.get(write.table, write.new.key)
@@ -91,12 +93,12 @@ def _take_back(backend: Backend, written: Sequence[Write]) -> None:
 
 
 def _as_before(store: Store, before: Snapshot, written: Sequence[Write]) -> Snapshot:
-    """Return the previous objects, except those that other clients created, changed or deleted after everything was removed.
+    """Return the previous objects, except those that other clients created, changed or deleted since everything was deleted.
 
     Args:
         store: the current store.
-        before: its previous contents.
-        written: by the load, after everything was removed.
+        before: the contents of the store before the load.
+        written: the writes of the load, after everything was deleted.
     """
     tables: dict[str, tuple[Mapping[Key, Item], list[Key]]] = {}
     own: dict[str, dict[Key, str]] = {}

@@ -1,4 +1,4 @@
-"""Handlers for documents: apply a text with several of them, export and import the whole cluster, drain a node."""
+"""Handlers for documents: apply a text with several documents, write batches, export and import the cluster, drain a node."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from bayplan.objects.pod import Pod
 MAX_IMPORT_BYTES = 256 << 20
 ITEMS_A_PIECE = 500
 NOT_EXPORTED = frozenset(("events",))
-"""Tables that record what happened, and are not part of the state."""
+"""Tables that record events and are not part of the cluster's state."""
 
 
 async def apply(observation: Observation, request: Request, query: Query) -> Response:
-    """Write the documents of a text."""
+    """Write the documents in a text."""
     wanted = await read_struct(request, ApplyRequest)
     return json_answer(request, await apply_text(observation.subject.api, wanted))
 
 
 async def objects(observation: Observation, request: Request, query: Query) -> Response:
-    """Create or delete many objects, each independently and including its status; the body is lines of JSON, or a List."""
+    """Create or delete many objects independently, including their status. The body has one JSON object per line, or is a List."""
     body = await read_body(request, MAX_BATCH_BYTES)
     manager = request.headers.get("user-agent", "").partition("/")[0] or "bayplan-objects"
     batch = await observation.batches.write(body, manager, objects=query.switch("objects"))
@@ -51,7 +51,7 @@ async def objects(observation: Observation, request: Request, query: Query) -> R
 
 
 async def export(observation: Observation, request: Request, query: Query) -> Response:
-    """Return everything as a List, with the configuration."""
+    """Return all objects as a List, with the scheduler's configuration."""
     subject = observation.subject
     pieces = _exported(subject.backend, subject.backend.store.snapshot(), subject.settings.configuration_text)
     headers = {"content-disposition": 'attachment; filename="bayplan-export.json"'}
@@ -80,7 +80,7 @@ class ImportRequest(msgspec.Struct):
 
     Attributes:
         items: documents of any kind.
-        configuration: the configuration of the scheduler; if empty, it stays unchanged.
+        configuration: the configuration of the scheduler; "" to leave it unchanged.
     """
 
     items: list[dict[str, object]] = []
@@ -120,7 +120,7 @@ def _decode(body: bytes) -> ImportRequest:
 
 
 async def drain(observation: Observation, request: Request, query: Query) -> Response:
-    """Cordon a node and evict its pods, except those of DaemonSets; disruption budgets are honoured."""
+    """Cordon a node and evict its pods, except those of DaemonSets, as far as disruption budgets allow."""
     name: str = request.path_params["name"]
     api, store = observation.subject.api, observation.subject.bridge.store
     cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")
@@ -146,7 +146,7 @@ async def drain(observation: Observation, request: Request, query: Query) -> Res
 
 
 def _stays(pod: Pod) -> bool:
-    """Return whether a pod stays on a node that is drained."""
+    """Return whether a pod stays on a node that is drained: DaemonSet pods, mirror pods, and pods that are being deleted anyway."""
     controller = pod.metadata.controller()
     mirrored = "kubernetes.io/config.mirror" in pod.metadata.annotations
     leaving = pod.metadata.deletion_timestamp is not None

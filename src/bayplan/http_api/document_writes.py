@@ -1,4 +1,4 @@
-"""Write documents of any kind through the in-process Kubernetes API: from a text with several of them, or one by one."""
+"""Write documents of any kind through the in-process Kubernetes API, one by one or from a text with several documents."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedPro
 from bayplan.http_api.refusal import Refusal
 
 MAX_COPIES = 10_000
-"""Maximum number of documents per write if the text is written more than once: copies times documents."""
+"""Maximum number of documents per request that writes a text more than once: copies times documents."""
 
 MIN_OFF_LOOP_BYTES = 50_000
-"""Texts of at least this many characters are parsed on a thread: YAML of some megabytes takes seconds."""
+"""Parse texts of at least this many characters on a thread: parsing megabytes of YAML takes seconds."""
 
 AT_ONCE = 20
-"""Documents that are written before other tasks on the loop get a turn."""
+"""Number of documents to write before other tasks on the event loop run."""
 
 
 class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,7 +44,7 @@ class ApplyRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def apply_text(api: Api, wanted: ApplyRequest) -> Applied:
-    """Write the documents of a text; a refused document does not stop the others.
+    """Write the documents in a text. If the API refuses a document, continue with the next one.
 
     Raises:
         Refusal: the text can't be parsed, or the count is too large.
@@ -110,7 +110,7 @@ async def _apply(api: Api, document: Document, wanted: ApplyRequest, index: int)
 
 
 def _problems(document: Document, status: Mapping[str, object]) -> list[AppliedProblem]:
-    """Return the causes of an error with the lines that they refer to."""
+    """Return the causes in an error status, each with the line that it refers to."""
     details = status.get("details")
     causes = details.get("causes") if isinstance(details, dict) else None
     found: list[AppliedProblem] = []
@@ -122,7 +122,7 @@ def _problems(document: Document, status: Mapping[str, object]) -> list[AppliedP
 
 
 def segment(text: str) -> str:
-    """Return a name as one segment of a path, with slashes escaped. Colons stay, as in ``system:node``."""
+    """Escape a name for use as one path segment, including slashes. Colons stay, as in ``system:node``."""
     return quote(text, safe=":")
 
 

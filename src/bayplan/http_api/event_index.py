@@ -1,4 +1,4 @@
-"""The Kubernetes events of each object, so that a page about one need not look through all of them."""
+"""Index Kubernetes events by the object that they refer to, so that a page about one object need not search all events."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from bayplan.sim.result import SimulatedEvent
 
 EVENTS = "events"
 MAX_EVENTS = 200
-"""Maximum number of events returned for one object, the newest."""
+"""Maximum number of events returned for one object."""
 
 Subject = tuple[str, str, str]
-"""Kind, namespace (of the event) and name."""
+"""Kind, namespace of the event, and name of the object that an event refers to."""
 
 
 class EventSummary(NamedTuple):
@@ -32,7 +32,7 @@ class EventSummary(NamedTuple):
 
 
 class EventIndex:
-    """Events by the object that they refer to. Use on the loop thread.
+    """The names of events by the object that they refer to. Use on the event loop.
 
     Args:
         backend: the backend of the API.
@@ -63,11 +63,11 @@ class EventIndex:
         self._names.setdefault(_about(item), OrderedDict())[item.key] = None
 
     def of(self, kind: str, namespace: str, name: str) -> list[EventSummary]:
-        """Return the events about an object, the oldest first; if there are many, only the newest.
+        """Return the newest events about an object, the oldest of them first, at most `MAX_EVENTS`.
 
         Args:
             kind, name: the kind and name of the object.
-            namespace: the namespace of the object's events: its own, or ``default`` for cluster-scoped objects.
+            namespace: the namespace of the events: that of the object, or ``default`` for cluster-scoped objects.
         """
         names = list(self._names.get((kind, namespace, name), ()))[-MAX_EVENTS:]
         items = (self._backend.store.get(EVENTS, key) for key in names)
@@ -75,7 +75,7 @@ class EventIndex:
         return sorted(found, key=lambda event: event.last_ns)
 
     def of_pod(self, key: str) -> list[SimulatedEvent]:
-        """Return the events about a pod ``namespace/name`` in the format of explanations."""
+        """Return the events about a pod ``namespace/name`` in the form that explanations use."""
         namespace, _, name = key.partition("/")
         return [
             SimulatedEvent(key, each.type, each.reason, each.action, each.note, each.first_ns, each.last_ns, each.times)

@@ -24,7 +24,7 @@ from bayplan.objects.meta import KubernetesObject
 
 
 def fork_document(fork: Fork) -> ForkStatus:
-    """Return the document about a fork."""
+    """Return the status of a fork."""
     progress = fork.progress
     return ForkStatus(
         id=fork.id,
@@ -41,7 +41,7 @@ def fork_document(fork: Fork) -> ForkStatus:
 
 
 async def forks(observation: Observation, request: Request, query: Query) -> Response:
-    """List forks."""
+    """List the forks."""
     items = [fork_document(fork) for fork in observation.forks.all()]
     return json_answer(request, ForkList(**whole(items), items=items))
 
@@ -58,7 +58,7 @@ async def delete_fork(observation: Observation, request: Request, query: Query) 
 
 
 async def begin_fork(observation: Observation, request: Request, query: Query) -> Response:
-    """Copy the cluster, apply changes, and run it in virtual time."""
+    """Copy the cluster, apply changes to the copy, and run it in virtual time."""
     wanted, subject = await read_struct(request, ForkRequest), observation.subject
     settings, text = subject.settings, wanted.config
     if wanted.until is not None and not 0 <= wanted.until <= 10**9:
@@ -91,7 +91,7 @@ def begin(
     objects: Sequence[KubernetesObject],
     configuration: SchedulerConfiguration | None,
 ) -> Fork:
-    """Start a fork with some objects; by default with the server's configuration.
+    """Start a fork with the given objects, and the given configuration or the server's.
 
     Raises:
         Refusal: there are too many forks.

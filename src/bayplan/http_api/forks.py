@@ -1,8 +1,8 @@
-"""Forks: copies of the cluster that run in virtual time, independently of the server, to try a change.
+"""Forks: copies of the cluster that run in virtual time, independently of the server, to try changes.
 
-A fork starts with the typed objects of the present or of a snapshot: pods with a node stay there, and waiting pods are tried.
-It shares nothing with the server except these objects, which are immutable. Forks run one after another on a daemon thread,
-which does not keep the process from exiting.
+A fork starts with the typed objects of the present or of a snapshot: pods with a node stay there, and waiting pods are
+tried. It shares only these objects with the server, and they are immutable. Forks run one after another on a daemon
+thread, which does not keep the process from exiting.
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 MAX_FORKS = 16
-"""Maximum number of forks: each holds a cluster and the records of its run."""
+"""Maximum number of forks. Each holds a cluster and the records of its run."""
 
 NOW = "now"
-"""The name of the live cluster among the runs."""
+"""The name of the live cluster as the origin of a fork, or as a compared run."""
 
 Objects = dict[tuple[Kind, str], KubernetesObject]
 
 
 class Reference(msgspec.Struct, forbid_unknown_fields=True):
-    """A reference to an object by its names."""
+    """A reference to an object by kind, name and namespace."""
 
     kind: str
     name: str
@@ -68,18 +68,18 @@ class Reference(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": "from"}):
-    """The change to try.
+    """The change to try in a fork.
 
     Attributes:
         origin: ``now`` or the name of a snapshot.
         config: another configuration; None for the server's.
-        objects: documents to create or to replace existing ones with.
+        objects: documents of objects to create or replace.
         delete: objects to delete.
         seed: the seed for tie-breaking; None for the server's.
-        until: when to end, in seconds of virtual time: long enough for graceful evictions, while few pods finish; null: when
-            nothing is left to do.
-        reschedule: placed pods to decide again: none (the default), ``["*"]`` for all from an empty cluster, or pods and
-            workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
+        until: the end in seconds of virtual time; null to run until nothing is left to do. The default is long enough
+            for graceful evictions, and so short that few pods finish.
+        reschedule: the placed pods to schedule again: none (the default), ``["*"]`` for all from an empty cluster, or
+            pods and workloads, e.g. ``["deployment/shop/web"]``. Pods of DaemonSets and static pods stay.
         name: a label for users.
     """
 
@@ -95,16 +95,15 @@ class ForkRequest(msgspec.Struct, forbid_unknown_fields=True, rename={"origin": 
 
 @dataclass(frozen=True, kw_only=True)
 class ForkSetup:
-    """Everything that a fork is created from.
+    """Everything needed to create a fork's simulation.
 
     Attributes:
-        objects: the function that returns the initial objects; called on the fork's thread.
-        configuration, registry, feature_gates: the configuration, registry and feature gates of the scheduler; custom plugins
-            get the fork's own guard.
+        objects: returns the initial objects; called on the fork's thread.
+        configuration, registry, feature_gates: those of the scheduler. Custom plugins run with a separate guard.
         assemble, connect: see `Settings`.
         seed: the seed of all random streams.
-        start_ns: when it starts, in virtual time.
-        until_ns: when it ends, relative to the start; or None.
+        start_ns: the virtual time at which the fork starts.
+        until_ns: when it ends, relative to the start; None to run until nothing is left to do.
     """
 
     objects: Callable[[], Iterable[KubernetesObject]]
@@ -125,15 +124,15 @@ class Fork:
     """One fork.
 
     Attributes:
-        id: its name in URLs.
+        id: the ID of the fork in URLs.
         name, origin: as requested.
-        created_ns: when, by the server's clock.
+        created_ns: when it was created, by the server's clock.
         state: ``running``, ``done`` or ``failed``.
-        message: why it failed.
+        message: why it failed, or "".
         progress: the progress of the run.
-        result, facts: its outcome.
-        reading: the data of the outcome, after a request has read it.
-        feature_gates: the feature gates that it runs with.
+        result, facts: the outcome of the run; None until it is done.
+        reading: the read model of the outcome, once a request has needed it.
+        feature_gates: the feature gates that the fork runs with.
     """
 
     id: str
@@ -151,7 +150,7 @@ class Fork:
 
 
 class Forks:
-    """The forks of a server. Use on the loop; forks themselves run on their own thread."""
+    """The forks of a server. Use on the event loop; the forks run on a thread."""
 
     def __init__(self) -> None:
         self._forks: dict[str, Fork] = {}
@@ -164,10 +163,10 @@ class Forks:
         return tuple(self._forks.values())
 
     def get(self, fork_id: str) -> Fork:
-        """Return a fork.
+        """Return a fork by its ID.
 
         Raises:
-            Refusal: no fork has that name.
+            Refusal: no fork has this ID.
         """
         found = self._forks.get(fork_id)
         if found is None:
@@ -181,7 +180,7 @@ class Forks:
         """Return the outcome of a fork.
 
         Raises:
-            Refusal: there is none of that name, or it has no outcome.
+            Refusal: no fork has this ID, or the fork is not done.
         """
         fork = self.get(fork_id)
         if fork.result is None:
@@ -191,10 +190,10 @@ class Forks:
         return fork.result
 
     def reading_of(self, fork_id: str) -> ForkReading:
-        """Return the data that lists and pages about a fork are made from. On a worker thread.
+        """Return the read model for lists and pages about a fork. Call on a worker thread.
 
         Raises:
-            Refusal: there is none of that name, or it has no outcome.
+            Refusal: no fork has this ID, or the fork is not done.
         """
         fork, result = self.get(fork_id), self.finished(fork_id)
         with self._lock:
@@ -203,10 +202,10 @@ class Forks:
             return fork.reading
 
     def begin(self, request: ForkRequest, setup: ForkSetup, created_ns: int) -> Fork:
-        """Start a fork.
+        """Start a fork, after those that are already running or waiting.
 
         Raises:
-            Refusal: there are too many.
+            Refusal: there are too many forks.
         """
         if len(self._forks) >= MAX_FORKS:
             raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MAX_FORKS} already", hint="delete one")
@@ -214,16 +213,16 @@ class Forks:
         self._forks[fork.id] = fork
         self._waiting.put((fork, setup))
         if self._thread is None:
-            # A daemon thread, unlike those of an executor: a fork must not keep the process from exiting.
+            # Use a daemon thread, not an executor, because a fork must not keep the process from exiting.
             self._thread = Thread(target=_run_all, args=(self._waiting,), name="bayplan-fork", daemon=True)
             self._thread.start()
         return fork
 
     def delete(self, fork_id: str) -> None:
-        """Delete a fork, and stop it if it is still running.
+        """Delete a fork. Stop it if it is still running.
 
         Raises:
-            Refusal: no fork has that name.
+            Refusal: no fork has this ID.
         """
         self.get(fork_id).cancelled.set()
         del self._forks[fork_id]
@@ -241,7 +240,7 @@ class Forks:
 def _run_all(waiting: SimpleQueue[tuple[Fork, ForkSetup] | None]) -> None:
     while (found := waiting.get()) is not None:
         _run(*found)
-        # Drop the reference before waiting for the next fork: it holds a whole cluster.
+        # Drop the references before waiting for the next fork: they hold a whole cluster.
         del found
 
 
@@ -266,7 +265,7 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
     except BayplanError as problem:
         fork.state, fork.message = "failed", str(problem)
     except Exception as problem:
-        # Most likely a custom plugin failed: the server continues, and the fork reports the error.
+        # Most likely a custom plugin failed. The server continues, and the fork reports the error.
         fork.state, fork.message = "failed", f"{type(problem).__name__}: {problem}"
     finally:
         # Requests that read the fork may still call its plugins.
@@ -275,7 +274,7 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
 
 
 def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simulator:
-    """Return a simulator that is ready to start; `extenders` are the connected ones of the configuration."""
+    """Return a simulator with the fork's objects. `extenders`: the connected extenders of the configuration."""
     scheduler = setup.assemble(
         setup.configuration,
         setup.registry,
@@ -299,7 +298,7 @@ def simulator_of(setup: ForkSetup, extenders: Sequence[Extender] = ()) -> Simula
 
 
 def objects_now(store: ObjectStore) -> Objects:
-    """Return the current objects. Call it on the loop's thread; it takes milliseconds for 50,000 objects."""
+    """Return the current objects, by kind and key. Call on the event loop; takes milliseconds for 50,000 objects."""
     found: Objects = {}
     for kind in store.kinds():
         found.update(zip(((kind, key) for key in store.keys(kind)), store.all(kind), strict=True))
@@ -307,7 +306,7 @@ def objects_now(store: ObjectStore) -> Objects:
 
 
 def objects_of(snapshot: Snapshot) -> Objects:
-    """Return the objects of a snapshot, without documents that have no typed form."""
+    """Return the objects of a snapshot by kind and key, without documents that have no typed form."""
     decoder, found = ObjectDecoder(), Objects()
     for table, (items, _) in snapshot.tables.items():
         kind = KIND_OF_TABLE.get(table)
@@ -332,19 +331,19 @@ def changed_objects(
     delete: Sequence[Reference],
     reschedule: Sequence[str] = (),
 ) -> list[KubernetesObject]:
-    """Return objects with changes, in an order in which they can be applied.
+    """Return the objects with changes, in an order in which they can be applied.
 
     Pods of deleted nodes are recreated without a node and with the same names, as if by their controllers; pods
     without a controller are recreated as copies.
 
     Args:
-        objects: the current objects.
-        documents: to create or replace objects with.
+        objects: the current objects; modified in place.
+        documents: objects to create or replace.
         delete: objects to delete.
-        reschedule: placed pods to decide again; see `ForkRequest`.
+        reschedule: placed pods to schedule again; see `ForkRequest`.
 
     Raises:
-        InputError: a document can't be used, or an object to delete or to reschedule does not exist.
+        InputError: a document is invalid, or an object to delete or to reschedule does not exist.
     """
     kinds = {kind.struct.__name__.lower(): kind.struct for kind in KINDS}
     for reference in delete:
@@ -357,12 +356,12 @@ def changed_objects(
         objects[type(item), item.key] = item
     gone = [reference.name for reference in delete if reference.kind.lower() == "node"]
     displace(objects, frozenset(name for name in gone if (Node, name) not in objects), reschedule)
-    # Objects that pods refer to come first, then pods that already have a node.
+    # Objects that pods refer to come first, then pods with a node, then the others.
     return sorted(objects.values(), key=_order)
 
 
 def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str]) -> None:
-    """Remove pods from deleted nodes, and pods to reschedule from theirs. Pods that are not recreated elsewhere are deleted.
+    """Replace pods of deleted nodes, and pods to reschedule, by waiting copies. Pods that are not recreated elsewhere are deleted.
 
     Raises:
         InputError: a pod or workload to reschedule does not exist.

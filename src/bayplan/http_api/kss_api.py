@@ -1,7 +1,8 @@
-"""The REST operations of kube-scheduler-simulator, with the same paths and shapes, so that its clients keep working.
+"""The REST operations of kube-scheduler-simulator, with the same paths and documents, so that its clients keep working.
 
-Differences, where the original has a fault: a change of the configuration applies at once and is refused as a whole, an import
-accepts what an export returned, and extenders are proxied without counting weights (docs/bayplan-api.md lists all of them).
+Where the original has a fault, this implementation differs: configurations are applied at once or refused as a whole,
+an import accepts every export, and extenders are proxied without counting weights (docs/bayplan-api.md lists all
+differences).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ ROOT = "/api/v1/"
 ECHO_JSON = "application/json; charset=UTF-8"
 ALLOWED_METHODS = "GET,HEAD,PUT,PATCH,POST,DELETE"
 MAX_WAITING = 100_000
-"""Changes that may wait for a client before it is disconnected."""
+"""Maximum number of changes queued for a client before it is disconnected."""
 
 EXPORTED = {
     "pods": ("pods", "v1", "Pod"),
@@ -44,7 +45,7 @@ EXPORTED = {
     "priorityClasses": ("scheduling.k8s.io/priorityclasses", "scheduling.k8s.io/v1", "PriorityClass"),
     "namespaces": ("namespaces", "v1", "Namespace"),
 }
-"""The fields of an export: table, version and kind."""
+"""The fields of an export, each with table, version and kind."""
 
 WATCHED = {
     "pods": ("pods", "podsLastResourceVersion"),
@@ -55,7 +56,7 @@ WATCHED = {
     "priorityclasses": ("scheduling.k8s.io/priorityclasses", "pcsLastResourceVersion"),
     "namespaces": ("namespaces", "namespaceLastResourceVersion"),
 }
-"""The watched tables by the name used in the lines: table and query parameter."""
+"""The watched tables by the name used in the response's lines, each with table and query parameter."""
 
 VERBS = {
     "filter": "filter_verb",
@@ -76,7 +77,7 @@ _log = logging.getLogger("bayplan.http_api")
 
 
 def is_operation(path: str) -> bool:
-    """Return whether a path is one of the operations."""
+    """Return whether a path is one of kube-scheduler-simulator's operations."""
     if not path.startswith(ROOT):
         return False
     first, _, rest = path[len(ROOT) :].partition("/")
@@ -84,10 +85,10 @@ def is_operation(path: str) -> bool:
 
 
 class KssApi:
-    """Answers the operations of kube-scheduler-simulator.
+    """Handles the operations of kube-scheduler-simulator.
 
     Args:
-        observation: the observation of the server.
+        observation: the state of the server, as handlers read it.
         access: the access check.
     """
 
@@ -97,7 +98,7 @@ class KssApi:
         self._streams: set[asyncio.Event] = set()
 
     async def answer(self, request: Request) -> Response:
-        """Respond to a request for one of the operations."""
+        """Handle a request for one of the operations, and add CORS headers."""
         response = await self._answer(request)
         origin = request.headers.get("origin")
         response.headers["vary"] = "Origin"
@@ -110,7 +111,7 @@ class KssApi:
         operation: str = request.scope["path"].removeprefix(ROOT)
         try:
             if request.method == "OPTIONS":
-                # Browsers send preflight requests without the token, so permission is decided without it, too.
+                # Browsers send preflight requests without the token, so don't require it here.
                 Access("", allowed_origins=self._access.allowed_origins).check(request.headers, method=request.method)
                 return Response(status_code=204, headers=_preflight(request))
             self._access.check(request.headers, method=request.method)
@@ -152,9 +153,9 @@ class KssApi:
         return Response(status_code=202)
 
     async def _take_configuration(self, given: Mapping[str, Any]) -> None:
-        """Apply the given fields of a configuration, and keep the current ones for the rest."""
+        """Apply the given fields of a configuration, and keep the current values of all others."""
         subject = self._observation.subject
-        # Extenders and profiles are lists; a list in the request replaces the current list.
+        # Extenders and profiles are lists. A list in the request replaces the current one.
         now = subject.settings.configuration.effective_document()
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
         settings = subject.settings
@@ -199,7 +200,7 @@ class KssApi:
         return StreamingResponse(self._changes(store, versions, ending), media_type="application/json")
 
     async def _changes(self, store: Store, versions: Mapping[str, str], ending: asyncio.Event) -> AsyncIterator[bytes]:
-        """Yield lines: the existing objects (if no version is given), then the changes."""
+        """Yield lines: the existing objects of tables for which no version is given, then the changes."""
         waiting: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING)
 
         def listener(kind: str) -> Callable[[Write], None]:
@@ -236,14 +237,14 @@ class KssApi:
                 store.unlisten(table, token)
 
     def end_streams(self) -> None:
-        """End all watches."""
+        """End all watches, so that their responses finish."""
         for ending in self._streams:
             ending.set()
 
     # --- extenders ----------------------------------------------------------------------------------------------------
 
     async def _extender(self, request: Request, rest: str) -> Response:
-        """Forward a request to an extender of the configuration, and return its response."""
+        """Forward a request to an extender of the configuration, and return the extender's response."""
         if request.method != "POST":
             return _message(405, "Method Not Allowed")
         verb, _, number = rest.partition("/")
@@ -285,7 +286,7 @@ def _document(document: object) -> Response:
 
 
 def _decode(body: bytes) -> dict[str, Any] | None:
-    """Return the object that a body contains, or None."""
+    """Return the object in a JSON body; None if the body is not a JSON object."""
     try:
         found = msgspec.json.decode(body)
     except msgspec.DecodeError:
@@ -294,12 +295,12 @@ def _decode(body: bytes) -> dict[str, Any] | None:
 
 
 def _exported(tables: Mapping[str, Any], configuration: object) -> Response:
-    """Return the objects, without those that every cluster creates by itself."""
+    """Return the response with all objects, except those that exist in every cluster."""
     fields: list[bytes] = []
     for field, (table, _, _) in EXPORTED.items():
         items, keys = tables.get(table, ({}, []))
         kept = [items[key].raw for key in keys if not _is_of_every_cluster(field, key[1])]
-        # An empty list in Go is null, except if kube-scheduler-simulator filters it.
+        # Go encodes empty slices as null; kube-scheduler-simulator returns [] only for the kinds that it filters.
         empty = b"[]" if field in ("priorityClasses", "namespaces") else b"null"
         fields.append(b'"%s":%s' % (field.encode(), b"[" + b",".join(kept) + b"]" if kept else empty))
     fields.insert(len(fields) - 1, b'"schedulerConfig":' + msgspec.json.encode(configuration))
@@ -313,7 +314,7 @@ def _is_of_every_cluster(field: str, name: str) -> bool:
 
 
 def _begin(store: Store, kind: str, table: str, version: str) -> list[bytes] | None:
-    """Return the lines that a watch begins with; None if its version can't be used."""
+    """Return the lines that a watch starts with; None if its version is invalid or too old."""
     if not version:
         return [_line(kind, ADDED, item) for item in store.between(table)]
     if not (version.isascii() and version.isdigit()):

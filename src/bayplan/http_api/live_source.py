@@ -1,4 +1,4 @@
-"""A running server as a source of explanations, like a finished run or a result directory."""
+"""A running server as a source of explanations."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.resource_table import PODS
 
 MESSAGE_SECONDS = 0.05
-"""Time that the engine has to return the message that holds a pod back; after that, the pod's condition is used."""
+"""Maximum time to wait for the engine to return a gate's message. After that, the message of the pod's condition is used."""
 
 
 class KeptRecords:
-    """The summaries in memory, by their decision numbers.
+    """The summary records in memory, by decision number.
 
     Args:
         decisions: all decisions.
@@ -56,15 +56,15 @@ class KeptRecords:
 
 
 class LiveSource:
-    """A snapshot of a running server; see `bayplan.analysis.run_source.RunSource`. Created on the loop thread, read on any.
+    """A running server at one moment, as a `bayplan.analysis.run_source.RunSource`. Create on the event loop, use on any thread.
 
     Args:
         subject: the server.
-        start_ns: when it started, by its clock.
-        table: the pods, for those that were deleted.
+        start_ns: when the server started, by its clock.
+        table: the pods, including deleted ones that are still remembered.
         pods, nodes: frozen copies.
         events: the events about the pod to explain.
-        catalog: its claims and their volumes.
+        catalog: a lookup of the pod's claims and their volumes.
 
     Attributes:
         catalog: the argument.
@@ -91,42 +91,42 @@ class LiveSource:
 
     @property
     def level(self) -> RecordLevel:
-        """See `RunSource`."""
+        """Return the record level of the server."""
         return self._subject.decisions.level
 
     @property
     def start_ns(self) -> int:
-        """See `RunSource`."""
+        """Return the time at which the server started, by its clock."""
         return self._start_ns
 
     @property
     def end_ns(self) -> int:
-        """See `RunSource`."""
+        """Return the time at which this source was created, by the server's clock."""
         return self._end_ns
 
     @cached_property
     def records(self) -> KeptRecords:
-        """See `RunSource`."""
+        """Return the summary records in memory."""
         return KeptRecords(self._subject.decisions)
 
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
-        """See `RunSource`."""
+        """Return the timelines of all pods, with those of deleted pods first."""
         return [*self._deleted, *(life for life in self._pods.lives if life is not None)]
 
     @cached_property
     def nodes(self) -> Mapping[str, Node]:
-        """See `RunSource`."""
+        """Return the nodes by name."""
         pairs = zip(self._nodes.names, self._nodes.nodes, strict=True)
         return {name: node for name, node in pairs if node is not None}
 
     @property
     def events(self) -> Sequence[SimulatedEvent]:
-        """See `RunSource`; only events of the pod for which the source was created."""
+        """Return the events of the pod for which the source was created."""
         return self._events
 
     def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
-        """See `bayplan.analysis.surroundings.ConfiguredSource`."""
+        """Return the required node affinity that a profile adds to all pods, or None."""
         for profile in self._subject.settings.configuration.profiles:
             arguments = profile.plugin_arguments.get("NodeAffinity")
             if profile.scheduler_name == scheduler_name and isinstance(arguments, NodeAffinityArgs):
@@ -135,7 +135,7 @@ class LiveSource:
         return None
 
     def records_of(self, key: str) -> list[tuple[int, Record]]:
-        """See `RunSource`."""
+        """Return the summary records of all pods that had this key, each with its number."""
         decisions = self._subject.decisions
         found = []
         for number in decisions.numbers_of(key):
@@ -146,11 +146,11 @@ class LiveSource:
         return found
 
     def decision(self, number: int) -> Decision:
-        """See `RunSource`."""
+        """Return the full record of a cycle."""
         return self._subject.decisions.decision(number)
 
     def message_of(self, pod: PodTimeline) -> str:
-        """See `RunSource`."""
+        """Return why a waiting pod has no node, or else the message of its last failed attempt."""
         if pod.fate is PodFate.UNATTENDED:
             return pod.message or unattended_text(pod.scheduler_name)
         if pod.fate is PodFate.GATED:
@@ -163,15 +163,15 @@ class LiveSource:
         return pod.message
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
-        """See `RunSource`."""
+        """Return a pod's requests."""
         return self._table.requests_of(pod.uid, pod.pod)
 
     def requested_before(self, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
-        """See `RunSource`; computed on columns, as there may be 50,000 pods."""
+        """Return the amounts requested just before a decision, by node and resource. Uses columns, as there may be 50,000 pods."""
         time_ns, at_once = self.records[number].time_ns, bound_at_once(self, number)
         pods = self._pods
         there = pods.used & (pods.bound_ns <= time_ns) & (pods.ended_ns > time_ns)
-        # At the time of the decision, only pods whose decisions came earlier had their nodes.
+        # Of the pods bound at the time of the decision, only those decided earlier were on their nodes.
         unsure = np.flatnonzero(there & (pods.bound_ns == time_ns) & (pods.imported == 0))
         there[[row for row in unsure.tolist() if pods.keys[row] not in at_once]] = False
         rows = np.flatnonzero(there)
@@ -190,14 +190,14 @@ class LiveSource:
         return found
 
     def _totals(self, rows: Index) -> dict[str, Ints]:
-        """Return by resource the amounts that some pods request on each node, by the node's code."""
+        """Return, by resource, the amounts that the pods in these rows request on each node, indexed by the node's code."""
         pods = self._pods
         shapes, codes = pods.shapes, pods.node[rows]
         shape, count = pods.shape[rows], len(pods.nodes)
         totals = {PODS: np.bincount(codes, minlength=count)}
         for resource in sorted({name for used in np.unique(shape).tolist() for name in shapes[used]}):
             amounts = np.array([each.get(resource, 0) for each in shapes], dtype=np.float64)
-            # Floats are exact here: no node holds 2^53 of anything.
+            # Sums of floats are exact up to 2^53, which no node's resource exceeds.
             sums = np.bincount(codes, weights=amounts[shape], minlength=count)
             totals[resource] = sums.astype(np.int64)
         return totals
@@ -207,7 +207,7 @@ class LiveSource:
         return [self._with_attendance(life) for life in self._table.lives_of(key)]
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
-        """Return the timeline; if no scheduler handles its waiting pod, a copy with the fate UNATTENDED."""
+        """Return the timeline, with the fate UNATTENDED if no scheduler handles the waiting pod."""
         attended = life.scheduler_name in self._attended or self._has_annotated_attempt(life.key)
         return life if life.fate is not PodFate.PENDING or attended else replace(life, fate=PodFate.UNATTENDED)
 

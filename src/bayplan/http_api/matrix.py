@@ -1,6 +1,7 @@
-"""One decision as a matrix of nodes by plugins: first the nodes that fit, by total score, then the others, by how near they are.
+"""One decision as a matrix of nodes by plugins: nodes that fit by total score, then the others by nearness.
 
-The numbers are those of the decision record. Runs on a worker thread; 5,000 nodes by 20 plugins take some tens of milliseconds.
+The numbers come from the decision record. Runs on a worker thread; 5,000 nodes by 20 plugins take some tens of
+milliseconds.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from bayplan.state.arrays import Bools, Index, Ints
 
 MAX_ROWS = 10_000
 NEAREST = 20
-"""Number of failed nodes that are shown as the nearest ones."""
+"""Number of failed nodes to return for ``only=nearest``."""
 
 ONLY = ("all", "fit", "failed", "nearest")
 SORTS = ("rank", "node", "total", "gap")
@@ -37,7 +38,7 @@ SORTS = ("rank", "node", "total", "gap")
 NOT_RUN = -1
 
 LEFT_OUT = "PreFilter left it out"
-"""The message for a node that a PreFilter plugin excluded along with all others, so that no filter was run."""
+"""The reason for a node that a PreFilter plugin excluded, if the plugin excluded all nodes and no filter ran."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,11 +47,11 @@ class MatrixQuery:
 
     Attributes:
         only: one of `ONLY`.
-        text: the text that node names must contain.
-        sort: one of `SORTS` or a plugin, and whether the order is descending.
+        text: text that the names of the nodes must contain.
+        sort: (key, descending); the key is one of `SORTS` or a plugin.
         offset, limit: the offset and limit of the page.
-        columns: one list per column instead of one object per row.
-        exhaustive: whether to show the results of filters after the first that failed.
+        columns: whether to return one list per column instead of one object per row.
+        exhaustive: whether to show the results of filters after the first one that rejected the node.
     """
 
     only: str = "all"
@@ -63,11 +64,11 @@ class MatrixQuery:
 
 
 class MatrixPage(NamedTuple):
-    """Rows of a matrix.
+    """A page of a matrix.
 
     Attributes:
-        pre_filters: names of the PreFilter plugins that were not skipped.
-        total: number of rows.
+        pre_filters: the names of the PreFilter plugins that did not return Skip.
+        total: the number of matching rows.
         rows: the rows of the page.
     """
 
@@ -82,7 +83,7 @@ class MatrixLayout:
     Args:
         source: the run.
         number: the number of the decision in the run.
-        decision: its full record.
+        decision: the full record of the decision.
         pod: the pod that was tried.
     """
 
@@ -98,7 +99,7 @@ class MatrixLayout:
     # --- contents -----------------------------------------------------------------------------------------------------
 
     def _verdicts(self) -> Ints:
-        """Return int64[filters, rows]: indices into the list of statuses, 0 for a pass, `NOT_RUN` if a filter was not run."""
+        """Return int64[filters, rows]: indexes into the list of statuses; 0 for a pass, `NOT_RUN` if the filter did not run."""
         decision = self.decision
         index = np.zeros(decision.codes.shape, dtype=np.int64)
         if decision.pre_filter is not None:
@@ -118,7 +119,7 @@ class MatrixLayout:
         return index
 
     def _place(self, status: Status) -> int:
-        """Return the index of a status in the list of statuses."""
+        """Return the index of a status in the list of statuses. Append the status if it is new."""
         place = self._places.get(status)
         if place is None:
             place = self._places[status] = len(self._statuses)
@@ -126,7 +127,7 @@ class MatrixLayout:
         return place
 
     def _pre_filters(self) -> tuple[list[str], Ints]:
-        """Return the PreFilter plugins that were not skipped, and int64[plugins, rows]: indices into the list of statuses."""
+        """Return the PreFilter plugins that did not return Skip, and int64[plugins, rows]: indexes into the list of statuses."""
         decision = self.decision
         ran = [each for each in decision.pre_filters if each.code is not Code.SKIP]
         index = np.zeros((len(ran), len(decision.names)), dtype=np.int64)
@@ -176,13 +177,13 @@ class MatrixLayout:
     # --- output -------------------------------------------------------------------------------------------------------
 
     def page(self, query: MatrixQuery) -> MatrixPage:
-        """Return the matrix, or a page of its rows."""
+        """Return the page of the matrix that a query selects."""
         decision = self.decision
         rows = self._rows(query)
         page = rows[query.offset : query.offset + query.limit]
         index = self._index
         if not query.exhaustive and not decision.check_all:
-            # Upstream runs no further filter on a node once one has rejected it.
+            # Upstream runs no further filters on a node that one has rejected.
             behind = (index > 0).cumsum(axis=0) - (index > 0) > 0
             index = np.where(behind, NOT_RUN, index)
         pre_filters, pre_index = self._pre_filters()
@@ -198,11 +199,11 @@ class MatrixLayout:
         )
 
     def statuses(self) -> list[MatrixStatus]:
-        """Return the statuses that the rows' indices refer to; call after `page`."""
+        """Return the statuses that the indexes in rows refer to. Call after `page`."""
         return [_status(number, each) for number, each in enumerate(self._statuses)]
 
     def scorers(self) -> list[MatrixScorer]:
-        """Return the score plugins that scored nodes."""
+        """Return the score plugins of the decision, with the range of their raw scores."""
         decision = self.decision
         fitting = decision.total >= 0
         found: list[MatrixScorer] = []
@@ -235,19 +236,19 @@ class MatrixLayout:
 
 
 def rows_of(columns: MatrixColumns) -> list[MatrixRow]:
-    """Return the columns as one object per row."""
+    """Convert columns to one object per row."""
     names = MatrixRow.__struct_fields__
     values = (getattr(columns, name) for name in names)
     return [MatrixRow(**dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
 
 
 def _nullable(values: Ints, hidden: Bools) -> list[int | None]:
-    """Return numbers as a list, with None for hidden ones."""
+    """Convert an array of numbers to a list, with None for hidden numbers."""
     return cast("list[int | None]", _with_none(values, hidden))
 
 
 def _nullable_rows(values: Ints, hidden: Bools) -> list[list[int | None]]:
-    """Return a two-dimensional array as lists, with None for hidden numbers; a one-dimensional `hidden` hides whole rows."""
+    """Convert a two-dimensional array to lists, with None for hidden numbers. A one-dimensional `hidden` hides whole rows."""
     return cast("list[list[int | None]]", _with_none(values, hidden))
 
 
@@ -271,11 +272,11 @@ def no_matrix(number: int, level: str, why: str, attempt: int | UnsetType = UNSE
 
 
 def skipped_plugins(decision: Decision, enabled: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return the plugins of a profile that were skipped in a decision.
+    """Return the plugins of a profile that did not run in a decision.
 
     Args:
-        decision: the full record.
-        enabled: names of the profile's plugins at ``filter`` and ``score``.
+        decision: the full record of the decision.
+        enabled: the names of the profile's plugins at the points ``filter`` and ``score``.
     """
     silent = [name for name in enabled.get("filter", ()) if name not in decision.filters]
     if decision.scorers:

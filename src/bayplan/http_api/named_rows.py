@@ -1,4 +1,4 @@
-"""Parts of the tables of pods and nodes: rows with names, their order, and texts as small integers."""
+"""Parts of the tables of pods and nodes: rows assigned to names, the order of names, and codes for texts."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import numpy as np
 from bayplan.state.arrays import Bools, Index, Ints
 
 MAX_INSERTED = 2_000
-"""Up to this many new names are inserted one by one; for more, all names are sorted again."""
+"""Maximum number of new names to insert one by one into the order; for more, sort all names again."""
 
 
 class NamedRows:
-    """The rows of a table whose entries are added and removed by name. Written on one thread.
+    """The rows of a table whose entries are added and removed by name. Use on one thread.
 
     Args:
         first_rows: the initial number of rows.
-        tables: the columns by name, which grow with the rows.
+        tables: dictionaries of columns by name, which grow with the rows.
 
     Attributes:
         version: changes when a name is added or removed.
-        names: by row, "" if the row is free.
-        rows: the rows by name.
+        names: the name of each row; "" if the row is free.
+        rows: the row of each name.
         used: bool[capacity], whether the row has a name.
         born: int64[capacity], the version in which the name was added.
     """
@@ -54,11 +54,11 @@ class NamedRows:
         return row
 
     def remove(self, name: str) -> int | None:
-        """Remove a name; return its row, which may be reused at once, or None."""
+        """Remove a name. Return its row, which may be reused at once, or None if there is no such name."""
         row = self.rows.pop(name, None)
         if row is not None:
             self.version += 1
-            # Readers hold copies, so the row can be reused at once.
+            # Readers have copies, so the row can be reused at once.
             self.names[row], self.used[row] = "", False
             self._free.append(row)
         return row
@@ -72,7 +72,7 @@ class NamedRows:
 
 
 class NameOrder:
-    """The rows of the newest version that was read, ordered by name. Can be used on any thread."""
+    """A cached order of rows by name, for the newest version that was read. For any thread."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -80,7 +80,7 @@ class NameOrder:
         self._rows: Index = np.zeros(0, dtype=np.intp)
 
     def at(self, version: int, names: Sequence[str], used: Bools, born: Ints) -> Index:
-        """Return the rows that have a name, ordered by name, by merging the changes since the previous version.
+        """Return the rows that have a name, ordered by name. Merge the changes since the cached version.
 
         Args:
             version, names, used, born: the attributes of `NamedRows`, all from the same version.
@@ -105,14 +105,14 @@ def _sorted(rows: Index, names: Sequence[str]) -> Index:
 
 
 def _merged(rows: Index, others: Index, names: Sequence[str]) -> Index:
-    """Return two sorted sets of rows merged."""
+    """Merge two sets of rows, each ordered by name."""
     places = [bisect_left(rows, names[row], key=names.__getitem__) for row in others.tolist()]
     merged: Index = np.insert(rows, places, others)
     return merged
 
 
 class TextCodes:
-    """A two-way table of texts and their codes, so that columns of texts are arrays; 0 is the empty text."""
+    """A two-way table of texts and integer codes, so that columns of texts are arrays of integers. The code of "" is 0."""
 
     def __init__(self) -> None:
         self.texts: list[str] = [""]
@@ -122,7 +122,7 @@ class TextCodes:
         return len(self.texts)
 
     def code(self, text: str) -> int:
-        """Return the code of a text, assigning a new one if needed."""
+        """Return the code of a text. Assign a new code to a new text."""
         found = self._codes.get(text)
         if found is None:
             found = self._codes[text] = len(self.texts)
@@ -134,9 +134,9 @@ class TextCodes:
         return self._codes.get(text)
 
     def keep_only(self, codes: Iterable[int]) -> Ints:
-        """Forget all texts except those with the given codes; return the new code for each old code (0 for forgotten texts).
+        """Drop all texts except those with the given codes. Return int64[old codes]: the new codes, 0 for dropped texts.
 
-        Used for texts that rarely repeat, such as messages with numbers in them.
+        For texts that rarely repeat, such as messages with numbers in them.
         """
         texts = self.texts
         self.texts, self._codes = [""], {"": 0}

@@ -1,4 +1,4 @@
-"""Query the frozen nodes: the heat map in one response, the table by pages. Runs on a worker thread if there are many."""
+"""Query the frozen nodes: the heat map, the table by pages, and utilisation. Runs on a worker thread."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ MAX_FACET_VALUES = 200
 
 @dataclass(frozen=True, kw_only=True)
 class NodeFilter:
-    """A filter for nodes; empty texts match all.
+    """A filter for nodes. Empty texts match all nodes.
 
     Attributes:
         words: words that must all occur in the name.
-        zone, pool: the exact zone and pool; None matches all nodes, "" nodes without one.
-        label: a selector as for kubectl's ``-l``.
+        zone, pool: the exact zone and pool; "" for nodes without one, None for all nodes.
+        label: a label selector, as for kubectl's ``-l``.
         flags: bits of `bayplan.http_api.node_table` that must be set.
     """
 
@@ -42,7 +42,7 @@ class NodeFilter:
 
 
 def metrics_of(nodes: NodeColumns) -> list[str]:
-    """Return the resources that some node offers: CPU, memory and pods first."""
+    """Return the resources that some node offers, after CPU, memory and pods."""
     offered = [name for name, values in nodes.allocatable.items() if values.any()]
     return [*FIRST_METRICS, *sorted(name for name in offered if name not in FIRST_METRICS)]
 
@@ -78,7 +78,7 @@ def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
     """Return a predicate for labels that match a selector.
 
     Raises:
-        Refusal: it can't be parsed.
+        Refusal: the selector can't be parsed.
     """
     try:
         requirements = parse_labels(text)
@@ -111,7 +111,7 @@ def _sorted(nodes: NodeColumns, rows: Index, sort: str, descending: bool) -> Ind
 
 
 def facets_of(nodes: NodeColumns, rows: Index) -> NodeFacets:
-    """Return the number of the given nodes in each zone and pool, the largest first."""
+    """Count the given nodes by zone and by pool, the most frequent values first."""
     return NodeFacets(
         zone=_facet_values(nodes.zone[rows], nodes.zones),
         pool=_facet_values(nodes.pool[rows], nodes.pools),
@@ -149,7 +149,7 @@ def node_row(nodes: NodeColumns, row: int) -> NodeRow:
 
 
 def taint_text(taint: Taint) -> str:
-    """Return a taint as kubectl writes it: ``key=value:NoSchedule``."""
+    """Return a taint in kubectl's notation: ``key=value:NoSchedule``."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 
@@ -162,9 +162,9 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
 
     Args:
         nodes: a copy of the columns that does not change.
-        rows: the nodes to show, in the order of their names.
+        rows: the nodes to show, ordered by name.
         metric: a resource.
-        by: ``zone``, ``pool``, ``label:KEY`` or "" for one group.
+        by: ``zone``, ``pool``, ``label:KEY``, or "" for one group.
 
     Raises:
         Refusal: `by` is not supported.
@@ -208,7 +208,7 @@ def _groups(nodes: NodeColumns, rows: Index, by: str) -> list[str]:
 
 
 def utilisation(nodes: NodeColumns, *, by_zone: bool = True) -> list[UsageRow]:
-    """Return the utilisation of the cluster and its zones by resource, with the largest gap on a schedulable node."""
+    """Return the utilisation by resource, for the cluster and each zone, with the largest free amount on a schedulable node."""
     found = []
     usable = nodes.used & (nodes.flags == 0)
     for resource in metrics_of(nodes):

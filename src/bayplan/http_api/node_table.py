@@ -1,6 +1,6 @@
 """The nodes as columns with the requests of their pods, in sync with the cluster: for heat map, table and utilisation.
 
-The loop thread writes; worker threads read frozen copies (`NodeColumns`).
+The event loop writes; worker threads read frozen copies (`NodeColumns`).
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from bayplan.state.arrays import Bools, Ints
 from bayplan.state.resource_table import PODS
 
 FULL_SHARE = 0.98
-"""Share of a resource from which a node counts as full."""
+"""Requested fraction of a resource above which a node counts as full."""
 
 FULL_CELL = 101
-"""The value of a full node's cell in the heat map; other cells contain percentages."""
+"""The value of a full node's cell in the heat map. Other cells contain percentages."""
 
 NO_CELL = 255
-"""The value of the cell of a node that has nothing of the resource."""
+"""The value of the cell of a node that offers nothing of the resource."""
 
 CORDONED, NOT_READY = 1, 2
-"""Bits of a node's flags."""
+"""Bits in a node's flags."""
 
 _FIRST_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
 class NodeColumns:
-    """All nodes, frozen. Rows without a node have an empty name.
+    """A frozen copy of all nodes. Rows without a node have an empty name.
 
     Attributes:
         version: changes with every write.
-        names_version: changes if nodes are added or removed, or change their zone or pool.
-        names, nodes: by row.
+        names_version: changes if nodes are added or removed, or change their labels.
+        names, nodes: the name and the object of each row.
         rows: the row of each name.
-        used: bool[rows].
-        zone, pool: int64[rows], codes of `zones` and `pools`.
-        flags: int64[rows].
-        created_ns: int64[rows].
-        allocatable, requested: by resource, int64[rows]; ``pods`` is the number of pods.
+        used: bool[rows], whether the row has a node.
+        zone, pool: int64[rows], indexes into `zones` and `pools`.
+        flags: int64[rows], `CORDONED` and `NOT_READY`.
+        created_ns: int64[rows], the creation times.
+        allocatable, requested: int64[rows] by resource; ``pods`` is the number of pods.
     """
 
     version: int
@@ -70,7 +70,7 @@ class NodeColumns:
         return self.allocatable.get(resource, nothing), self.requested.get(resource, nothing)
 
     def cells(self, resource: str) -> Ints:
-        """Return percentages by row, `FULL_CELL` for full nodes, `NO_CELL` for those without the resource."""
+        """Return the requested percentage by row; `FULL_CELL` for full nodes, `NO_CELL` for nodes without the resource."""
         offered, asked = self.amounts(resource)
         has = offered > 0
         share = asked / np.where(has, offered, 1)
@@ -80,7 +80,7 @@ class NodeColumns:
         return cells
 
     def full(self) -> Bools:
-        """Return which nodes are full of CPU, memory or pods."""
+        """Return bool[rows]: the nodes that are full of CPU, memory or pods."""
         found = np.zeros(len(self.names), dtype=np.bool_)
         for resource in ("cpu", "memory", PODS):
             found |= self.cells(resource) == FULL_CELL
@@ -88,7 +88,7 @@ class NodeColumns:
 
 
 class NodeTable:
-    """The nodes of the cluster. Written on one thread.
+    """The nodes of the cluster. Use on one thread.
 
     Attributes:
         version: changes with every write.
@@ -105,7 +105,7 @@ class NodeTable:
         self._allocatable: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
         self._requested: dict[str, Ints] = {PODS: np.zeros(_FIRST_ROWS, dtype=np.int64)}
         self._named = NamedRows(_FIRST_ROWS, self._columns, self._allocatable, self._requested)
-        # Requests of pods on nodes that do not exist (yet), by node name.
+        # By node name: the requests of pods whose node does not exist (yet).
         self._homeless: dict[str, Amounts] = {}
         self._frozen: NodeColumns | None = None
 
@@ -113,7 +113,7 @@ class NodeTable:
         return len(self._named.rows)
 
     def freeze(self) -> NodeColumns:
-        """Return a frozen copy of the columns. On the writing thread."""
+        """Return a frozen copy of the columns. Call on the writing thread."""
         if self._frozen is not None and self._frozen.version == self.version:
             return self._frozen
         named, count = self._named, len(self._named.names)
@@ -160,7 +160,7 @@ class NodeTable:
             self._add(row, self._homeless.pop(name), 1)
 
     def remove(self, name: str) -> None:
-        """Remove a node; its pods' requests are remembered in case it comes back."""
+        """Remove a node. Remember the requests of its pods in case it is added again."""
         row = self._named.remove(name)
         if row is None:
             return
@@ -175,12 +175,12 @@ class NodeTable:
         self._nodes[row] = None
 
     def place(self, node: str, amounts: Mapping[str, int], sign: int) -> None:
-        """Add a pod's requests to a node (`sign` 1) or subtract them (-1).
+        """Add a pod's requests to a node, or subtract them.
 
         Args:
             node: the node's name.
-            amounts: the pod's requests, not counting the pod itself.
-            sign: 1 or -1.
+            amounts: the pod's requests, without the pod itself.
+            sign: 1 to add, -1 to subtract.
         """
         taken = {**amounts, PODS: 1}
         row = self._named.rows.get(node)

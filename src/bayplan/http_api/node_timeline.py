@@ -1,4 +1,4 @@
-"""Pods on nodes over time: for each node how many ran, came and left in equal parts of a span. On a worker thread."""
+"""Pods on nodes over time: for each node, how many ran, were placed and left in equal parts of a span. On a worker thread."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ MAX_LANE_BINS = 600
 
 
 class Lives(NamedTuple):
-    """Pods that have or had a node.
+    """Pods that have or had a node, as columns.
 
     Attributes:
-        node: code of its node.
-        began_ns, ended_ns: when it was bound, and when it left; int64.
+        node: int64[pods], the code of the pod's node.
+        began_ns, ended_ns: int64[pods], when the pod was bound, and when it left its node.
         names: the names of the nodes, by code.
     """
 
@@ -33,7 +33,7 @@ class Lives(NamedTuple):
 
 
 def lives_on_nodes(pods: PodColumns, deleted: Collection[PodTimeline]) -> Lives:
-    """Return the pods that have a node, and deleted ones that are remembered."""
+    """Return the existing pods that have a node, and the remembered deleted pods that had one."""
     names = list(pods.nodes)
     codes = {name: code for code, name in enumerate(names)}
     rows = np.flatnonzero(pods.used & (pods.node > 0))
@@ -54,13 +54,13 @@ def lives_on_nodes(pods: PodColumns, deleted: Collection[PodTimeline]) -> Lives:
 def node_lanes(
     lives: Lives, words: Sequence[str], span_ns: tuple[int, int], bins: int, *, offset: int, limit: int
 ) -> NodeLanes:
-    """Return lanes of nodes, those with the most changes in the span first.
+    """Return a page of nodes with the counts of their pods, those with the most changes in the span first.
 
     Args:
-        lives: the timelines of pods.
+        lives: the pods.
         words: words that must all occur in the node's name.
-        span_ns: first and last instant.
-        bins: number of parts.
+        span_ns: the first and last time of the span.
+        bins: the number of parts.
         offset, limit: the offset and limit of the page.
     """
     begin, end = span_ns

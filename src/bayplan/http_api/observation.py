@@ -1,4 +1,4 @@
-"""The service's data about its server, and the worker threads for queries."""
+"""The state of a running server as handlers read it, and the worker threads for queries."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from bayplan.objects.pod import Pod
 THREADS = 2
 
 CAUSES_SECONDS = 0.05
-"""Time that a list of pods or the overview may spend on the root causes of waiting pods."""
+"""Maximum time that a list of pods, or the overview, may spend on the root causes of waiting pods."""
 
 T = TypeVar("T")
 
 
 class Observation:
-    """The data about a running server.
+    """The state of a running server, as handlers read it.
 
     Args:
         subject: the server.
@@ -50,13 +50,13 @@ class Observation:
     Attributes:
         subject: the server.
         view: pods and nodes as columns.
-        events: by object.
-        queue: cached copies of the queue.
-        summaries, rows: decisions and pods in the form of lists.
+        events: the Kubernetes events by object.
+        queue: cached copies of the scheduling queue.
+        summaries, rows: create the rows of lists from decisions and pods.
         history: the history of utilisation.
         forks: the forks of the cluster.
-        questions: the questions about the current cluster.
-        what_ifs: kept answers by id.
+        questions: answers questions about the current cluster.
+        what_ifs: the stored what-if answers by ID.
         batches: the batch writer.
         start_ns: when the service started, by the clock.
     """
@@ -81,25 +81,25 @@ class Observation:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def close(self) -> None:
-        """Stop the worker threads."""
+        """Stop the forks, the questions and the worker threads."""
         self.forks.close()
         self.questions.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def source_of(self, key: str) -> LiveSource:
-        """Return the source of a pod's explanation."""
+        """Return the source for explanations of a pod."""
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         events = self.events.of_pod(key)
         return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events, self._volumes_of([key]))
 
     def source_of_all(self, pods: PodColumns, nodes: NodeColumns, rows: Sequence[int]) -> LiveSource:
-        """Return the source of the causes of some waiting pods. On the loop thread."""
+        """Return the source for the root causes of the pods in these rows. Call on the event loop."""
         volumes = self._volumes_of(pods.keys[row] for row in rows)
         return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, catalog=volumes)
 
     def _volumes_of(self, keys: Iterable[str]) -> StoredObjects:
-        """Return a copy of the claims of pods and their volumes. On the loop thread."""
+        """Return a lookup of the claims of pods and their volumes. Call on the event loop."""
         store = self.subject.bridge.store
         found: dict[tuple[type[KubernetesObject], str], KubernetesObject] = {}
         for pod in (store.get(Pod, key) for key in keys):
@@ -109,10 +109,10 @@ class Observation:
         return StoredObjects(found)
 
     async def reading(self, run: str) -> Reading:
-        """Return the data that lists are made from.
+        """Return the read model of a run.
 
         Args:
-            run: the id of a fork; "" for the server itself.
+            run: the ID of a fork; "" for the server itself.
 
         Raises:
             Refusal: there is no such fork, or it is not done.
@@ -125,14 +125,14 @@ class Observation:
         return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows, source_of)
 
     def queue_or_none(self) -> QueueCopy | None:
-        """Return a copy of the queue, or None if the engine does not respond. On a worker thread."""
+        """Return a copy of the queue, or None if the engine does not respond. Call on a worker thread."""
         try:
             return self.queue.copy()
         except EngineBusy:
             return None
 
     async def overview(self) -> Overview:
-        """Return the overview."""
+        """Return the overview of the cluster."""
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         self.history.note(nodes, self.subject.clock.now_ns())

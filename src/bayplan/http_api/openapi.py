@@ -1,4 +1,4 @@
-"""Bayplan's own API as an OpenAPI document, generated from the table of operations and the structs of bodies and responses."""
+"""Generate the OpenAPI document from the table of operations and the structs of bodies and responses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _IN_PATH = re.compile(r"\{(\w+)\}")
 _SCHEMAS = "#/components/schemas/{name}"
 
 STREAM_TOPICS = "x-topics"
-"""Extension of the operation ``stream``: the schema of a frame's data by topic."""
+"""Extension of the operation ``stream``: the schema of a frame's data, by topic."""
 
 
 @cache
@@ -69,7 +69,7 @@ def alternatives(answer: type | UnionType) -> list[type]:
 
 
 def _structs(kinds: Iterable[type]) -> Iterator[type[msgspec.Struct]]:
-    """Yield the structs that responses consist of, each once."""
+    """Yield all structs that responses contain, each once."""
     waiting, seen = list(msgspec.inspect.multi_type_info(kinds)), set[type]()
     while waiting:
         found = waiting.pop()
@@ -90,9 +90,9 @@ def _structs(kinds: Iterable[type]) -> Iterator[type[msgspec.Struct]]:
 
 
 def _require_all(struct: type[msgspec.Struct], schema: dict[str, Any]) -> None:
-    """Mark the fields that a response always contains: all but those that the struct omits, as defaults apply to bodies only.
+    """Mark the fields that responses always contain as required: all but those that the struct may omit.
 
-    Default values are removed, and additional properties are not allowed.
+    Default values are removed, because they only apply to request bodies. Additional properties are not allowed.
     """
     info = msgspec.inspect.type_info(struct)
     assert isinstance(info, msgspec.inspect.StructType)
@@ -105,7 +105,7 @@ def _require_all(struct: type[msgspec.Struct], schema: dict[str, Any]) -> None:
 
 def _may_be_missing(struct: type[msgspec.Struct], field: msgspec.inspect.Field) -> bool:
     has_default = not (field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT)
-    # A default of UNSET appears as having none.
+    # A field whose default is UNSET looks like one without a default.
     return not field.required and (struct.__struct_config__.omit_defaults or not has_default)
 
 

@@ -1,4 +1,4 @@
-"""The table of the API's operations: handlers, parameters and bodies."""
+"""The table of the API's operations: methods, paths, handlers, parameters, bodies and responses."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ROOT = "/bayplan/v1"
 """The prefix of all operations' paths."""
 
 TEXT, ANY_LIST, LINES = "text", "list", "lines"
-"""Bodies that are not structs: a configuration as text, a List of Kubernetes documents, lines of JSON or such a List."""
+"""Request bodies that are not structs: a configuration as text, a List of Kubernetes documents, JSON lines or such a List."""
 
 
 class Parameter(NamedTuple):
@@ -69,7 +69,7 @@ class Parameter(NamedTuple):
 
     Attributes:
         type: the JSON Schema type.
-        text: its description.
+        text: the description.
     """
 
     type: str
@@ -131,9 +131,9 @@ class Operation:
 
     Attributes:
         method, path: the method and path of the request; the path is relative to /bayplan/v1.
-        handler: the function that responds. Its docstring is the summary.
-        answer: the struct of the response, or a union if there are several; see `bayplan.http_api.contract`.
-        query: names of the known parameters.
+        handler: the function that handles the request. The first line of its docstring is the summary.
+        answer: the struct of the response, or a union of structs; see `bayplan.http_api.contract`.
+        query: the names of the query parameters.
         body: the type of the request body: a struct, `TEXT`, `ANY_LIST`, `LINES`, or None without a body.
         status: the HTTP status of a successful response.
     """

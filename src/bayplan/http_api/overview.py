@@ -1,4 +1,4 @@
-"""The overview: whether anything is wrong, with counts, reasons, queue, utilisation and the newest decisions in one response."""
+"""The overview: the problems of the cluster, counts, reasons, queue, utilisation and the newest decisions in one response."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ MAX_HISTORY = HISTORY_SECONDS * SECOND_NS // HISTORY_STEP_NS
 
 
 class UtilisationHistory:
-    """The utilisation of the cluster in the last minutes, a point every two seconds of the clock."""
+    """The utilisation of the cluster in the last minutes, with one point every two seconds of the clock."""
 
     def __init__(self) -> None:
         self._points: deque[tuple[int, float, float]] = deque(maxlen=MAX_HISTORY)
 
     def note(self, nodes: NodeColumns, now_ns: int) -> None:
-        """Add a point if the last one is old enough."""
+        """Add a point, unless the last one is too recent."""
         if self._points and now_ns - self._points[-1][0] < HISTORY_STEP_NS:
             return
         shares = []
@@ -76,20 +76,20 @@ def overview_document(
     sources: Sequence[SourceRow] = (),
     cause: CommonCause | None = None,
 ) -> Overview:
-    """Return the overview. On a worker thread.
+    """Return the overview. Call on a worker thread.
 
     Args:
         subject: the server.
-        pods, nodes: frozen.
-        queue: a copy; None if the engine does not respond.
+        pods, nodes: frozen copies.
+        queue: a copy of the queue; None if the engine does not respond.
         history: the history of utilisation.
         summaries: the summaries of decisions.
-        sources: the clusters that this one syncs.
+        sources: the source clusters of this cluster.
         cause: the root cause of most waiting pods, as on their pages; None if unknown.
     """
     status = subject.engine.status()
     reasons = waiting_reasons(pods, pods.used)
-    # The sentence counts gated pods separately, so their gates are not among its reasons.
+    # The sentence counts gated pods separately, so their reasons are left out.
     ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
     usage = utilisation(nodes)
     counts = ClusterTotals(**asdict(pod_counts(pods)), **_node_counts(nodes))
@@ -126,7 +126,7 @@ def clock_document(clock: Clock) -> ClockStatus:
 
 
 def pod_counts(pods: PodColumns) -> PodTotals:
-    """Return the number of pods excluding finished ones, and the number with each status."""
+    """Return the number of unfinished pods, and the number of pods by status."""
     statuses = pods.counts()
     return PodTotals(
         pods=int(pods.used.sum()) - statuses[PodStatus.FINISHED.text],

@@ -1,4 +1,4 @@
-"""The page of one pod: a one-sentence verdict, its attempts, its events and its place in the queue. Runs on a worker thread."""
+"""The page of one pod: its verdict, attempts, events and entry in the queue. Runs on a worker thread."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ class PodSource(RunSource, Protocol):
     """A run that looks up the timelines of a pod by key."""
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """Return the timelines of all pods that had a key, the newest last."""
+        """Return the timelines of all pods that had this key, the newest last."""
         ...
 
 
 class TrialSource(PresentSource):
-    """One pod with a decision that was made in a trial; see `bayplan.answers.present.PresentSource`."""
+    """One pod with a decision made in a trial."""
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """See `PodSource`."""
+        """Return the timelines of all pods that had this key, the newest last."""
         return [life for life in self.pods if life.key == key]
 
 
 def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
-    """Return the timelines of a pod.
+    """Return the timelines of a pod, the newest last.
 
     Raises:
         Refusal: there is neither such a pod nor a recently deleted one.
@@ -60,7 +60,7 @@ def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
 
 
 def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt | None:
-    """Return the attempt that a path names: a number or ``latest``; None if the pod has no attempts.
+    """Return the attempt for a path segment, which is a number or ``latest``; None for ``latest`` if the pod has no attempts.
 
     Raises:
         Refusal: the attempt does not exist, or its record is no longer in memory.
@@ -75,10 +75,10 @@ def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt 
 
 
 class PodPage:
-    """The page of one pod.
+    """Creates the page of one pod, and its parts.
 
     Args:
-        source: a snapshot of the server.
+        source: the run.
         key: ``namespace/name``.
         summaries: the summaries of decisions.
 
@@ -120,7 +120,7 @@ class PodPage:
         )
 
     def outline(self, version: str) -> PodChanged:
-        """Return the data to show until the page has been fetched; `version`: the pod's resource version, "" for a deleted pod."""
+        """Return what to show until the page has been fetched. `version`: the pod's resource version; "" for a deleted pod."""
         verdict = pod_verdict(self.source, self.life, self.attempts)
         return PodChanged(
             version=f"{version}.{len(self.attempts)}",
@@ -145,7 +145,7 @@ class PodPage:
         return found
 
     def _rejections(self) -> list[NodesRejected]:
-        """Return the number of nodes that each plugin rejected with each message in the newest attempt."""
+        """Count the nodes that each plugin rejected with each message in the newest attempt, the largest number first."""
         decision = self.decision(self.attempts[-1]) if self.attempts else None
         if decision is None:
             return []
@@ -165,7 +165,7 @@ class PodPage:
         ]
 
     def decision(self, attempt: Attempt) -> Decision | None:
-        """Return the full record of an attempt, or None if there is none."""
+        """Return the full record of an attempt; None if there is none."""
         if self.source.records[attempt.number].frame < 0:
             return None
         try:
@@ -174,10 +174,10 @@ class PodPage:
             return None
 
     def recorded(self, attempt: Attempt) -> tuple[Attempt, Decision | None]:
-        """Return the record of an attempt that holds the plugin results for nodes, and that decision.
+        """Return the record of an attempt that has the plugin results for nodes, and its decision; None if there is none.
 
-        A rejection after the choice of a node (Reserve, Permit, PreBind, Bind) has its own record under the same attempt number
-        but no matrix; the record before it is returned then.
+        A rejection after the choice of a node (Reserve, Permit, PreBind, Bind) has a separate record with the same
+        attempt number and no matrix. In this case, return the record before it.
         """
         same = [each for each in self.attempts if each.attempt == attempt.attempt and each.number <= attempt.number]
         for each in reversed(same):
@@ -187,11 +187,11 @@ class PodPage:
         return attempt, None
 
     def preemption(self, text: str) -> PreemptionReport | None:
-        """Return how the search for victims went in the attempt that a path names, or in the last one before it that preempted."""
+        """Return the report on the search for victims in an attempt, or in the last attempt before it that nominated a node."""
         return preemption_report(self.source, self.attempts, chosen_attempt(self.attempts, text, self.key))
 
     def explanation(self, attempt: int | None, node: str, best: int = BEST_NODES) -> Explanation:
-        """Return the output of ``bayplan explain --json``.
+        """Return the explanation of the pod, as printed by ``bayplan explain --json``.
 
         Raises:
             Refusal: there is no such attempt, or no such node.
@@ -206,7 +206,7 @@ class PodPage:
 
 
 def event_row(event: SimulatedEvent) -> EventRow:
-    """Return a Kubernetes event in the format of the page."""
+    """Return an event as a row of a page."""
     return EventRow(
         type=event.type,
         reason=event.reason,

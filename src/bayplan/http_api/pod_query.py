@@ -23,13 +23,13 @@ UNDECIDED = (PodStatus.WAITING, PodStatus.GATED)
 
 @dataclass(frozen=True, kw_only=True)
 class PodFilter:
-    """A filter for pods; empty texts match all.
+    """A filter for pods. Empty texts match all pods.
 
     Attributes:
         words: words that must all occur in ``namespace/name``, ignoring case.
-        status, reason, namespace, node: exact.
-        priority: exact, or None.
-        workload: kind and name of the pods' owner, as in ``Deployment/web``; in any namespace unless one is given.
+        status, reason, namespace, node: the exact values.
+        priority: the exact priority; None for any.
+        workload: kind and name of the pods' workload, as in ``Deployment/web``; in any namespace unless one is given.
     """
 
     words: Sequence[str] = ()
@@ -47,9 +47,9 @@ class Found:
 
     Attributes:
         rows: the rows of the page, in order.
-        total: number of matches.
+        total: the number of matching pods.
         is_exact: False if `total` is only a lower bound.
-        facets: the number of matching pods per value, by facet; None if not requested.
+        facets: by field, the values with their numbers of matching pods; None if not requested.
     """
 
     rows: Sequence[int]
@@ -71,12 +71,12 @@ def find_pods(
     """Return a page of the matching pods.
 
     Args:
-        pods: frozen.
+        pods: the pods.
         wanted: the filter.
-        sort: one of `SORTS`, and whether the order is descending; ties are in order of name.
+        sort: (key, descending); the key is one of `SORTS`. Equal pods are ordered by name.
         offset, limit: the offset and limit of the page.
         facets: whether to count values.
-        deadline: when to end the search; matches up to then are returned, with `is_exact` False.
+        deadline: when to end the search. The matches found until then are returned, with `is_exact` False.
     """
     chosen = _matching(pods, wanted)
     chosen, complete = _with_words(pods, chosen, wanted.words, deadline)
@@ -104,7 +104,7 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
         chosen = np.zeros_like(chosen)
         chosen[made] = True
     if wanted.reason:
-        # Messages from before the pod got its node are not reasons for waiting.
+        # A placed pod may still have the message of an earlier attempt, which is no reason for waiting.
         chosen &= np.isin(pods.status, UNDECIDED)
         codes = np.unique(pods.message[chosen]).tolist()
         matching = [
@@ -116,7 +116,7 @@ def _matching(pods: PodColumns, wanted: PodFilter) -> Bools:
 
 
 def _is_made_by(life: PodTimeline | None, kind: str, name: str) -> bool:
-    """Compare with the owner in a timeline: ``Deployment shop/web``."""
+    """Return whether a timeline's workload (``Deployment shop/web``) has this kind, and this name or namespace and name."""
     return life is not None and life.workload.startswith(f"{kind} ") and life.workload.endswith(f"/{name}")
 
 
@@ -128,7 +128,7 @@ def _code(texts: Sequence[str], text: str) -> int:
 
 
 def _with_words(pods: PodColumns, chosen: Bools, words: Sequence[str], deadline: Deadline) -> tuple[Bools, bool]:
-    """Keep the rows whose keys contain all words; return False if the time limit ended the search early."""
+    """Keep the rows whose keys contain all words. The second value is False if time ran out before all rows were searched."""
     words = [word.lower() for word in words if word]
     if not words:
         return chosen, True
@@ -176,7 +176,7 @@ def _in_order(pods: PodColumns, chosen: Bools, sort: str, descending: bool) -> I
 
 
 def _ranks(texts: Sequence[str]) -> Ints:
-    """Return the rank of each text among all texts."""
+    """Return int64[texts]: the rank of each text in alphabetical order."""
     count = len(texts)
     ranks = np.empty(count, dtype=np.int64)
     ranks[sorted(range(count), key=lambda code: texts[code])] = np.arange(count)
@@ -201,7 +201,7 @@ def _facets(pods: PodColumns, chosen: Bools, wanted: PodFilter) -> dict[str, lis
 
 
 def waiting_reasons(pods: PodColumns, chosen: Bools) -> list[ReasonCount]:
-    """Return why unplaced pods among the given ones wait, starting with the most frequent main reason."""
+    """Return why those of the given pods that have no node wait, the most frequent main reason first."""
     waiting = chosen & np.isin(pods.status, UNDECIDED)
     codes, counts = np.unique(pods.message[waiting], return_counts=True)
     messages = pods.messages

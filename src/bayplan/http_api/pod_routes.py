@@ -1,4 +1,4 @@
-"""Handlers that read pods: the table, one pod, its attempts and the plugin results in them."""
+"""Handlers that read pods: the table, one pod, its attempts and their plugin results."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from bayplan.objects.kinds import encode
 from bayplan.sim.result import PodFate
 
 NOW = "now"
-"""The attempt that is made in a trial, in the current cluster."""
+"""Stands for a hypothetical attempt: a trial in the current cluster."""
 
 MARGIN_SECONDS = 0.06
-"""Time that a page of pods may spend on reading full records for margins."""
+"""Maximum time that a page of pods may spend on reading full records for margins."""
 
 
 async def pods(observation: Observation, request: Request, query: Query) -> Response:
-    """List pods."""
+    """List the matching pods, sorted, one page at a time."""
     priority = query.text("priority")
     wanted = PodFilter(
         words=query.text("q").split(),
@@ -94,7 +94,7 @@ async def _with_page(
     query: Query,
     make: Callable[[PodPage], msgspec.Struct | None],
 ) -> Response:
-    """Respond with the result of a function of a pod's page, called on a worker thread."""
+    """Build a response from a pod's page on a worker thread. `make`: returns the document for the page."""
     key, run = _key(request), query.text("run")
     source = None if run else await observation.source_of(key)
 
@@ -125,7 +125,7 @@ async def pod(observation: Observation, request: Request, query: Query) -> Respo
 
 
 async def attempts(observation: Observation, request: Request, query: Query) -> Response:
-    """List the attempts of a pod."""
+    """List the attempts of a pod, one page at a time."""
     offset, limit = query.page(default=200)
 
     def make(page: PodPage) -> AttemptList:
@@ -143,7 +143,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     text, exhaustive, run = query.text("q"), query.switch("exhaustive"), query.text("run")
     attempt, decisions = request.path_params["attempt"], None if run else observation.subject.decisions
     if attempt == NOW:
-        # Nothing is recorded of a trial, so only the plugins up to the choice of a node are known.
+        # A trial ends with the choice of a node, so no results of later plugins exist.
         attempt, decisions = "latest", None
     asked = asked_plugins(observation.subject.settings.configuration)
 
@@ -177,7 +177,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
 
 
 async def preemption(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the result of the search for preemption victims; null if there was no search."""
+    """Return the result of the search for preemption victims; null if there was none."""
     return await _with_page(observation, request, query, lambda page: page.preemption(request.path_params["attempt"]))
 
 

@@ -1,4 +1,4 @@
-"""Pods as rows of a table: a short summary of each."""
+"""The rows of the table of pods."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bayplan.http_api.waiting_causes import WaitingCause, WaitingCauses
 
 
 class PodRows:
-    """Makes rows; any thread.
+    """Creates the rows of the table of pods. For any thread.
 
     Args:
         decisions: the records.
-        summaries: their summaries.
+        summaries: the summaries of decisions.
 
     Attributes:
-        causes: why pods wait.
+        causes: finds why pods wait.
     """
 
     def __init__(self, decisions: Decisions, summaries: DecisionSummaries) -> None:
@@ -41,13 +41,13 @@ class PodRows:
         deadline: Deadline,
         causes: Mapping[int, WaitingCause] = MappingProxyType({}),
     ) -> list[PodRow]:
-        """Return the rows of some pods; margins only until time runs out.
+        """Return the table rows of some pods.
 
         Args:
             pods: all pods.
-            rows: the rows.
-            deadline: when to stop looking up margins.
-            causes: why pods wait, by row; without its cause, a pod has the reasons of its message.
+            rows: the rows of the pods in `pods`.
+            deadline: when to stop looking up margins; later rows have none.
+            causes: why pods wait, by row. A pod without a cause gets the reasons in its message.
         """
         return [self._row(pods, row, deadline, causes.get(row)) for row in rows]
 
@@ -72,7 +72,7 @@ class PodRows:
         )
 
     def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
-        """Return why a pod waits, or how far its node was ahead of the other nodes."""
+        """Return why a pod waits, or by how many points its node was better than the others."""
         life = pods.lives[row]
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):

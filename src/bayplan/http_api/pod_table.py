@@ -1,7 +1,7 @@
-"""The pods as columns, in sync with the cluster: lists of 50,000 pods are filtered, sorted and counted on them.
+"""The pods as columns, in sync with the cluster, so that lists of 50,000 pods can be filtered, sorted and counted quickly.
 
-The loop thread writes; worker threads read frozen copies (`PodColumns`). Copying the arrays takes a millisecond, while a lock
-could be held by a reader for a tenth of a second.
+The event loop writes; worker threads read frozen copies (`PodColumns`). Copying the arrays takes a millisecond, while a
+reader could hold a lock for a tenth of a second.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from bayplan.sim.result import FATES, PodFate, PodTimeline
 from bayplan.state.arrays import Bools, Index, Ints
 
 MAX_DELETED = 10_000
-"""Maximum number of remembered deleted pods, the newest: for their pages, and to compute the free capacity of the past."""
+"""Maximum number of deleted pods to remember, for their pages and to compute past free capacity."""
 
 NEVER = np.iinfo(np.int64).max
-"""Later than any time."""
+"""A time later than any other."""
 
 _FIRST_ROWS = 1024
 _SPARE_MESSAGES = 10_000
@@ -42,7 +42,7 @@ class PodStatus(IntEnum):
 
     @property
     def text(self) -> str:
-        """Return the name in the API."""
+        """Return the name of the status in the API."""
         return self.name.lower()
 
 
@@ -50,7 +50,7 @@ STATUS_NAMES = {status.text: status for status in PodStatus}
 
 
 def status_of(pod: Pod) -> PodStatus:
-    """Return the status of a pod, from its object alone."""
+    """Return the status of a pod, derived from the object alone."""
     if pod.status.phase in FATES:
         return PodStatus.FINISHED
     if pod.metadata.deletion_timestamp is not None:
@@ -62,22 +62,24 @@ def status_of(pod: Pod) -> PodStatus:
 
 @dataclass(frozen=True, eq=False)
 class PodColumns:
-    """All pods, frozen. Rows without a pod have an empty key.
+    """A frozen copy of all pods. Rows without a pod have an empty key.
 
     Attributes:
-        version: changes with every write; keys_version: when pods are added or removed.
-        keys: ``namespace/name`` by row.
-        lives: their timelines.
-        rows: row by key.
-        used: bool[rows], whether there is a pod.
-        born: int64[rows], the `keys_version` in which it was added.
-        status, node, namespace, message: int64[rows], the last three codes of `nodes`, `namespaces`, `messages`.
+        version: changes with every write.
+        keys_version: changes when pods are added or removed.
+        keys: the key ``namespace/name`` of each row.
+        lives: the timeline of each row.
+        rows: the row of each key.
+        used: bool[rows], whether the row has a pod.
+        born: int64[rows], the `keys_version` in which the pod was added.
+        status: int64[rows], values of `PodStatus`.
+        node, namespace, message: int64[rows], indexes into `nodes`, `namespaces` and `messages`.
         cpu, memory, priority, attempts, created_ns: int64[rows].
-        scheduler: int64[rows], codes of `schedulers`.
-        configured: the schedulers that have a profile; None if that is not known.
+        scheduler: int64[rows], indexes into `schedulers`.
+        configured: the scheduler names that have a profile; None if unknown.
         bound_ns, ended_ns: int64[rows], the times when the pod got and released its node; `NEVER` if it has not.
         imported: int64[rows], 1 for pods that were imported with their node.
-        shape: int64[rows], codes of `shapes`.
+        shape: int64[rows], indexes into `shapes`.
         shapes: the distinct requests of pods.
     """
 
@@ -111,22 +113,22 @@ class PodColumns:
     order: NameOrder
 
     def by_name(self) -> Index:
-        """Return all rows that have a pod, ordered by namespace and name."""
+        """Return the rows that have a pod, ordered by namespace and name."""
         return self.order.at(self.keys_version, self.keys, self.used, self.born)
 
     def is_unattended(self, scheduler_name: str) -> bool:
-        """Return whether no profile has this scheduler name."""
+        """Return whether it is known that no profile has this scheduler name."""
         return self.configured is not None and scheduler_name not in self.configured
 
     def unattended(self) -> dict[str, Bools]:
-        """Return, by scheduler name without a profile, the rows of pods that wait for it and have no message from it."""
+        """Map each scheduler name without a profile to bool[rows]: the waiting pods with this name that have no message."""
         silent = self.used & (self.status == PodStatus.WAITING) & (self.message == 0)
         codes = np.unique(self.scheduler[silent]).tolist()
         names = {code: self.schedulers[code] for code in codes}
         return {name: silent & (self.scheduler == code) for code, name in names.items() if self.is_unattended(name)}
 
     def counts(self) -> dict[str, int]:
-        """Return the number of pods with each status."""
+        """Return the number of pods by status."""
         found = np.bincount(self.status[self.used], minlength=len(PodStatus))
         return {status.text: int(found[status]) for status in PodStatus}
 
@@ -138,15 +140,15 @@ _COLUMNS = (
 
 
 class PodTable:
-    """The pods of the cluster, and the most recently deleted ones. Written on one thread.
+    """The pods of the cluster, and the most recently deleted ones. Use on one thread.
 
     Args:
-        gates: the gates that determine a pod's requests.
-        profiles: the function that returns the names of the schedulers that have a profile; None if that is not known.
+        gates: the feature gates that determine a pod's requests.
+        profiles: returns the scheduler names that have a profile; None if unknown.
 
     Attributes:
         version: changes with every write.
-        deleted: timelines of deleted pods, by key, the oldest first.
+        deleted: the timelines of deleted pods by key; keys whose pods were deleted longest ago come first.
     """
 
     def __init__(self, gates: RequestGates, profiles: Callable[[], frozenset[str]] | None = None) -> None:
@@ -172,7 +174,7 @@ class PodTable:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def life(self, key: str) -> PodTimeline | None:
-        """Return the timeline of an existing pod."""
+        """Return the timeline of an existing pod, or None."""
         row = self._named.rows.get(key)
         return None if row is None else self._lives[row]
 
@@ -183,14 +185,14 @@ class PodTable:
         return [*found, now] if now is not None else found
 
     def requests_of(self, uid: str, pod: Pod | None) -> Amounts:
-        """Return a pod's requests, in units of the state."""
+        """Return a pod's requests, in units of the state; {} for an unknown pod."""
         known = self._requests_of.get(uid)
         if known is not None:
             return known
         return {} if pod is None else accounted_requests(pod, self._gates).requests
 
     def freeze(self) -> PodColumns:
-        """Return a frozen copy of the columns. On the writing thread."""
+        """Return a frozen copy of the columns. Call on the writing thread."""
         frozen = self._frozen
         configured = None if self._profiles is None else self._profiles()
         if frozen is not None and frozen.version == self.version and frozen.configured == configured:
@@ -257,7 +259,8 @@ class PodTable:
             self._lives.append(None)
         metadata, spec = pod.metadata, pod.spec
         created_ns = parse_instant(metadata.creation_timestamp) or now_ns
-        # The scheduler may decide about a pod before it is added here, but never about two pods of one name at once.
+        # The scheduler may decide about a pod before it is added here, but never about two pods of the same name at
+        # once.
         before_ns = max((life.ended_ns or 0 for life in self.deleted.get(key, ())), default=0)
         self._lives[row] = PodTimeline(
             key=key,
@@ -277,7 +280,7 @@ class PodTable:
 
     def _take_requests(self, row: int, pod: Pod) -> None:
         amounts = accounted_requests(pod, self._gates).requests
-        # Most pods have the same requests as another pod, and share its table.
+        # Pods with equal requests share one dictionary.
         shape = self._shape_codes.setdefault((*amounts.items(),), len(self._shapes))
         if shape == len(self._shapes):
             self._shapes.append(amounts)
@@ -311,7 +314,7 @@ class PodTable:
         self._columns["message"][row] = messages.code(message)
 
     def remove(self, key: str, now_ns: int) -> None:
-        """Remove a deleted pod."""
+        """Remove a deleted pod, and remember its timeline."""
         row = self._named.remove(key)
         if row is None:
             return
@@ -336,7 +339,7 @@ class PodTable:
                 del self.deleted[oldest]
 
     def take_record(self, record: Record) -> None:
-        """Process a decision about a pod."""
+        """Process the summary record of a decision about a pod."""
         row = self._named.rows.get(record.pod)
         if row is None:
             return
@@ -345,7 +348,7 @@ class PodTable:
         self.version += 1
         self._columns["attempts"][row] = life.attempts = record.attempt
         if record.outcome is Outcome.SCHEDULED:
-            # The pod has had its node since the decision, not since the API reported it.
+            # The pod has had its node since the decision, which is earlier than the API's update.
             if life.node == record.node and life.bound_ns is not None and not life.imported:
                 life.bound_ns = min(life.bound_ns, record.time_ns)
                 self._columns["bound_ns"][row] = life.bound_ns

@@ -1,4 +1,4 @@
-"""Query parameters: numbers, names and switches, parsed strictly and with clear errors."""
+"""Parse query parameters strictly, with clear errors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from bayplan.http_api.refusal import Refusal
 MAX_ROWS = 200
 DEFAULT_ROWS = 50
 DEADLINE_SECONDS = 0.2
-"""Time limit for a list; counts that are incomplete by then are reported as "at least"."""
+"""Time limit for a list. If counting takes longer, counts are reported as "at least"."""
 
 _LARGEST = 2**53
 
 
 class Deadline:
-    """When to stop counting.
+    """A time limit that starts when the object is created.
 
     Args:
-        seconds: the time limit, from creation.
+        seconds: the time limit.
     """
 
     def __init__(self, seconds: float = DEADLINE_SECONDS) -> None:
@@ -33,11 +33,12 @@ class Deadline:
 
 
 class Query:
-    """The parameters of a request.
+    """The query parameters of a request.
 
     Args:
-        values: the values by name; one for repeated parameters.
-        known: the known names; others are rejected, so that a misspelt filter does not match everything.
+        values: the values by name. A repeated parameter has only one value.
+        known: the names that the operation knows. Others are rejected, so that a misspelt filter does not match
+            everything.
 
     Raises:
         Refusal: there is an unknown parameter.
@@ -51,18 +52,18 @@ class Query:
                 raise Refusal(400, "query", got=f"'{name}'", wanted=wanted, hint=near_name(name, known))
 
     def text(self, name: str, default: str = "") -> str:
-        """Return a text."""
+        """Return the value of a parameter as text."""
         return self._values.get(name, default)
 
     def one_of(self, name: str, allowed: Sequence[str], default: str = "") -> str:
-        """Return one of some words; the default if it is absent or empty."""
+        """Return the value of a parameter, which must be among the allowed values; the default if it is absent or empty."""
         value = self._values.get(name) or default
         if value and value not in allowed:
             raise Refusal(400, name, got=f"'{value}'", wanted=f"one of {', '.join(allowed)}")
         return value
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = _LARGEST) -> int:
-        """Return an integer."""
+        """Return the value of a parameter as an integer; the default if it is absent or empty."""
         text = self._values.get(name, "")
         if not text:
             return default
@@ -73,19 +74,19 @@ class Query:
         return int(text)
 
     def maybe_number(self, name: str) -> int | None:
-        """Return a non-negative integer, or None."""
+        """Return the value of a parameter as a non-negative integer; None if it is absent or empty."""
         return self.number(name, 0) if self._values.get(name) else None
 
     def switch(self, name: str) -> bool:
-        """Return whether a switch is on."""
+        """Return whether a boolean parameter is true; False if it is absent."""
         return self.one_of(name, ("1", "0", "true", "false"), "0") in ("1", "true")
 
     def page(self, most: int = MAX_ROWS, default: int = DEFAULT_ROWS) -> tuple[int, int]:
-        """Return offset and limit."""
+        """Return the parameters ``offset`` and ``limit``."""
         return self.number("offset", 0), self.number("limit", default, least=1, most=most)
 
     def sort(self, allowed: Sequence[str], default: str) -> tuple[str, bool]:
-        """Return the sort field, and whether the order is descending (``sort=-cpu``)."""
+        """Return (key, descending) of the parameter ``sort``; ``-cpu`` sorts by cpu, descending."""
         text = self._values.get("sort") or default
         name = text.removeprefix("-")
         if name not in allowed:

@@ -43,14 +43,14 @@ from bayplan.objects.meta import KubernetesObject
 MAX_SEEDS = 20
 MAX_CHANGES = 50
 MAX_ADDED = 5_000
-"""Nodes or replicas that one change of a request may ask for."""
+"""Maximum number of nodes or replicas that one change of a request may add."""
 
 MAX_DIFFERENCES = 2_000
-"""Pods that a response lists, the worst differences first."""
+"""Maximum number of differing pods in a response, the worst differences first."""
 
 MAX_KEPT = 32
 MAX_JUDGED = 200
-"""Groups of equal waiting pods that are judged, the largest first."""
+"""Maximum number of groups of equal waiting pods to evaluate, the largest first."""
 
 
 def _target(query: Query) -> str:
@@ -61,7 +61,7 @@ def _target(query: Query) -> str:
 
 
 async def explain(observation: Observation, request: Request, query: Query) -> Response:
-    """Explain a pod in the present cluster; with a node, also every rule that rejects it there and the smallest change for each."""
+    """Explain a pod in the present cluster; with a node, also all its rejections and the smallest change that resolves each."""
     target, node, best = _target(query), query.text("node"), query.number("best", 5, least=1, most=200)
 
     def answer(inquiry: Inquiry) -> Response:
@@ -81,7 +81,7 @@ async def explain(observation: Observation, request: Request, query: Query) -> R
 
 
 async def unblock(observation: Observation, request: Request, query: Query) -> Response:
-    """Return suggestions to get a waiting pod, or a workload's waiting pods, placed; each was verified in a fork."""
+    """Return suggestions to get a waiting pod, or a workload's waiting pods, placed. Each was verified in a fork."""
     target = _target(query)
 
     def answer(inquiry: Inquiry) -> Response:
@@ -94,7 +94,7 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
 
 
 async def capacity(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the number of additional copies of a workload, or of a mix of workloads, that fit."""
+    """Return how many further copies of a workload, or of a mix of workloads, fit."""
     mix, preempts = parse_mix(_target(query)), query.switch("preempt")
     limit = query.number("limit", 1_000, least=1, most=DEFAULT_LIMIT)
     seeds = query.number("seeds", 1, least=1, most=MAX_SEEDS)
@@ -123,7 +123,7 @@ async def capacity(observation: Observation, request: Request, query: Query) -> 
 
 
 async def waiting(observation: Observation, request: Request, query: Query) -> Response:
-    """Return why pods wait, the reasons with the most pods that nothing else blocks first."""
+    """Return why pods wait, sorted by the number of pods that have no other reason."""
 
     def answer(inquiry: Inquiry) -> Response:
         pods = list(inquiry.cluster.waiting.values())
@@ -158,12 +158,14 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The changes to try.
 
     Attributes:
-        changes: as for ``bayplan what-if``: ``drain=NODE``, ``scale=WORKLOAD:N``, ``weight=PLUGIN:N``, ``disable=PLUGIN``.
+        changes: as for ``bayplan what-if``: ``drain=NODE``, ``scale=WORKLOAD:N``, ``weight=PLUGIN:N``,
+            ``disable=PLUGIN``.
         config: another configuration of the scheduler; None for the server's.
-        objects: documents to create or replace.
-        reschedule: placed pods to decide again on both sides: none (the default), ``["*"]`` for all, or pods and workloads.
+        objects: documents of objects to create or replace.
+        reschedule: placed pods to schedule again on both sides: none (the default), ``["*"]`` for all, or pods and
+            workloads.
         name: a label for users.
-        keep: whether to keep the answer, and a fork that starts from the changed cluster.
+        keep: whether to store the answer, and to start a fork from the changed cluster.
     """
 
     changes: list[str] = []
@@ -175,7 +177,7 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Return the current cluster before and after changes, pod by pod."""
+    """Compare the current cluster, pod by pod, before and after changes."""
     wanted = await read_struct(request, WhatIfRequest)
     if len(wanted.changes) > MAX_CHANGES:
         raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
@@ -217,7 +219,7 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
 
 
 def _bounded(change: Change) -> Change:
-    """Return a change; refuse it if it has too many nodes or replicas."""
+    """Return the change. Refuse it if it adds too many nodes or replicas, or is ``apply``."""
     number = {"add-nodes": change.target, "scale": change.value}.get(change.kind, "")
     if number.isdecimal() and int(number) > MAX_ADDED:
         raise Refusal(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
@@ -264,7 +266,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
 
 
 async def what_ifs(observation: Observation, request: Request, query: Query) -> Response:
-    """List the stored what-ifs."""
+    """List the stored what-if answers."""
     items = [
         WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, sentence=each.sentence)
         for each in observation.what_ifs.values()
@@ -289,7 +291,7 @@ async def stored_what_if(observation: Observation, request: Request, query: Quer
 
 
 async def delete_what_if(observation: Observation, request: Request, query: Query) -> Response:
-    """Delete a stored what-if answer, and its fork."""
+    """Delete a stored what-if answer and its fork."""
     report = observation.what_ifs.pop(_known(observation, request))
     if any(fork.id == report.fork for fork in observation.forks.all()):
         observation.forks.delete(report.fork)

@@ -1,7 +1,7 @@
-"""Questions about the current cluster, answered one after another on a thread of their own, on a copy of the cluster.
+"""Questions about the current cluster, answered one after another on a separate thread, on a copy of the cluster.
 
-The copy is made off the event loop and reused until an object changes. A question has limited time: it is checked between
-scheduling cycles, and so is whether the client is still waiting.
+The copy is made off the event loop and reused until an object changes. The time limit of a question, and whether the
+client is still connected, are checked between scheduling cycles.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ ANSWER_SECONDS = 30.0
 """Time limit for one question."""
 
 CALL_SECONDS = 1.0
-"""Time limit for a call of a custom plugin, as a client waits for the response; after a timeout the question ends."""
+"""Time limit for a call of a custom plugin. It is short because a client waits; a call that exceeds it ends the question."""
 
 MAX_PENDING = 8
-"""Maximum number of questions that wait for the one being answered."""
+"""Maximum number of questions being answered or waiting."""
 
 COPY_SECONDS = 60.0
 """Time after which an unused copy of the cluster is dropped."""
@@ -57,15 +57,15 @@ T = TypeVar("T")
 
 
 class QuestionEnded(BayplanError):
-    """A question ended without an answer."""
+    """A question was ended before it was answered."""
 
 
 class QuestionScheduler:
-    """Creates the schedulers of a question's trials; see `bayplan.answers.question_cluster.SchedulerMaker`.
+    """Creates the schedulers of a question's trials, as a `bayplan.answers.question_cluster.SchedulerMaker`.
 
     Args:
         settings: the settings of the server.
-        configuration: the server's, or the one to try.
+        configuration: the configuration of the schedulers: the server's, or the one to try.
         runner: the runner of custom plugins.
         extenders: the connected extenders.
     """
@@ -93,7 +93,7 @@ class QuestionScheduler:
         sampling: bool = True,
         without: Collection[str] = (),
     ) -> Scheduler:
-        """Return a scheduler for a state or an empty cluster, `without` some plugins."""
+        """Return a scheduler for `state`, by default an empty cluster, with the plugins in `without` disabled."""
         settings, configuration, registry = self._settings, self.configuration, self._settings.registry
         return settings.assemble(
             configuration.without_plugins(without) if without else configuration,
@@ -110,7 +110,7 @@ class QuestionScheduler:
 
 
 class Inquiry:
-    """One question: the cluster that it is about, and the scheduler that decides. On the question thread.
+    """One question: the cluster that it is about, and the means to answer it. Use on the question thread.
 
     Args:
         cluster: the present cluster.
@@ -118,7 +118,7 @@ class Inquiry:
         runner: the runner of custom plugins.
 
     Attributes:
-        cluster: as given.
+        cluster: the argument.
     """
 
     def __init__(self, cluster: QuestionCluster, settings: Settings, runner: TrialRunner) -> None:
@@ -127,25 +127,25 @@ class Inquiry:
         self._runner = runner
 
     def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
-        """Return a scheduler with another configuration; its extenders are not called."""
+        """Return a maker of schedulers with another configuration. Extenders are not called."""
         return QuestionScheduler(self._settings, configuration, self._runner)
 
     @cached_property
     def profiles(self) -> Collection[str]:
-        """The names of the schedulers that are configured."""
+        """The scheduler names of the configured profiles."""
         return [profile.scheduler_name for profile in self._settings.configuration.profiles]
 
     @cached_property
     def timelines(self) -> Sequence[PodTimeline]:
-        """All pods with their workloads."""
+        """The timelines of all pods, with their workloads."""
         objects = [item for items in self.cluster.objects.values() for item in items.values()]
         return present_pods(objects, self.profiles)
 
     def timeline(self, key: str) -> PodTimeline:
-        """Return a pod by ``namespace/name``.
+        """Return the timeline of a pod by ``namespace/name``.
 
         Raises:
-            Refusal: no pod has that name.
+            Refusal: no pod has this key.
         """
         for life in self.timelines:
             if life.key == key:
@@ -153,10 +153,10 @@ class Inquiry:
         raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod of the cluster")
 
     def pod_of(self, target: str) -> PodTimeline:
-        """Return the pod that a text names; for a workload, its first waiting pod, or else its first pod.
+        """Return the timeline of the pod that a text names; for a workload, of its first waiting pod, or else of its first pod.
 
         Raises:
-            InputError: the workload has no pods.
+            InputError: the workload does not exist, or has no pods.
         """
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
@@ -168,7 +168,7 @@ class Inquiry:
         """Return the waiting pods of the pod or workload that a text names.
 
         Raises:
-            InputError: no such pod waits.
+            InputError: the pod or workload does not exist, or has no waiting pods.
         """
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
@@ -181,7 +181,7 @@ class Inquiry:
 
     @property
     def assumptions(self) -> list[str]:
-        """The assumptions of every answer."""
+        """The assumptions behind every answer, in sentences."""
         configured = "the configuration" if self._settings.configuration_text else "kube-scheduler's defaults"
         found = [
             f"{configured} of this server {'decides' if configured.startswith('the') else 'decide'}",
@@ -193,7 +193,7 @@ class Inquiry:
 
 
 class Questions:
-    """The questions to a server. Use on the loop.
+    """Answers questions to a server. Use on the event loop.
 
     Args:
         subject: the server.
@@ -214,16 +214,16 @@ class Questions:
         self._version += len(changes)
 
     def close(self) -> None:
-        """Cancel the current question, and refuse new ones."""
+        """Cancel the current question and those that wait for it."""
         self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def ask(self, request: Request, work: Callable[[Inquiry], T]) -> T:
-        """Return the result of a function, called on the question thread.
+        """Call a function on the question thread, and return its result.
 
         Args:
             request: the client's request; if the client disconnects, the question ends.
-            work: the function that answers; it may only use its arguments.
+            work: the function that answers; it may only use its argument.
 
         Raises:
             Refusal: too many questions are pending, or this one took too long.
@@ -300,7 +300,7 @@ class Questions:
     def _cluster(
         self, objects: Sequence[KubernetesObject] | None, version: int, maker: QuestionScheduler
     ) -> QuestionCluster:
-        """Return the copy of the cluster; if `objects` are given, it is created from them."""
+        """Return the copy of the cluster; if `objects` are given and newer, create it from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
                 raise QuestionEnded("the copy of the cluster was dropped")

@@ -1,4 +1,4 @@
-"""The scheduling queue as the service shows it: copied from the engine between two cycles, at a bounded share of its time."""
+"""Copies of the scheduling queue, made by the engine between two cycles, at a bounded cost to its throughput."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from bayplan.live.instrumented_queue import InstrumentedQueue
 TIERS = ("active", "backoff", "unschedulable", "gated")
 ASK_SECONDS = 0.1
 BUSY_SECONDS = 1.0
-"""Wait after an engine timeout before the next try: a plugin may take seconds, and requests should not wait for it."""
+"""Time to wait after an engine timeout before asking again: a plugin may take seconds, and requests should not wait for it."""
 
 MIN_AGE_SECONDS = 0.1
 MAX_SHARE = 20
-"""A copy is used for this many times the time it took to make, so that copying costs the engine a twentieth at most."""
+"""A copy is valid for this many times the time it took to make, so that copying takes at most a twentieth of the engine's time."""
 
 WAIT_BOUNDS_SECONDS = (1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600)
 
@@ -39,12 +39,12 @@ class WaitingPod(NamedTuple):
     Attributes:
         key: ``namespace/name``.
         scheduler_name: the name of its scheduler.
-        priority, attempts: numbers.
+        priority, attempts: the priority, and the number of scheduling attempts.
         tier: one of `TIERS`.
         since_ns: the time when the pod was queued, or of its last failed attempt.
-        retry_ns: when its backoff ends, or None.
-        rejected_by: plugins that rejected it or gate it.
-        message: the message of the plugin that gates it, or "".
+        retry_ns: when its backoff ends; None unless it is in backoff.
+        rejected_by: the plugins that rejected the pod or gate it.
+        message: the message of the plugin that gates the pod, or "".
     """
 
     key: str
@@ -62,10 +62,10 @@ class QueueCopy(NamedTuple):
     """A copy of the queue.
 
     Attributes:
-        version: changes if the contents differ from the previous copy.
-        tiers: pods by tier, in the order of the queue.
-        by_key: the same by key.
-        wakes_on: the events that make a plugin reconsider pods, by scheduler name and plugin.
+        version: changes if the contents differ from those of the previous copy.
+        tiers: the pods by tier, in the order of the queue.
+        by_key: the pods by key.
+        wakes_on: by scheduler name and plugin, the events after which the plugin lets pods be retried.
     """
 
     version: int
@@ -83,7 +83,7 @@ EMPTY = QueueCopy(0, {}, {}, {})
 
 
 class QueueView:
-    """Cached copies of the queue; use on any thread except the loop's.
+    """Cached copies of the queue. Use on any thread except the event loop.
 
     Args:
         engine: the engine that owns the queue.
@@ -97,7 +97,7 @@ class QueueView:
         self._lock = Lock()
 
     def copy(self) -> QueueCopy:
-        """Return the current queue, or a recent copy.
+        """Return a copy of the queue, which may be slightly out of date.
 
         Raises:
             EngineBusy: there is no copy yet, and the engine does not respond.
@@ -112,7 +112,7 @@ class QueueView:
             return self._copy
 
     def _ask(self, begun: float) -> None:
-        """Make a new copy, unless the engine does not respond."""
+        """Make a new copy. If the engine does not respond, keep the previous one for a while."""
         try:
             tiers, events = self._engine.ask(_copy_queue, ASK_SECONDS)
         except EngineBusy:
@@ -125,15 +125,15 @@ class QueueView:
         self._fresh_until = now + max(MIN_AGE_SECONDS, MAX_SHARE * (now - begun))
 
     def forget(self) -> None:
-        """Invalidate the copy because the queue was changed. On any thread."""
-        # Without the lock, which is held during a request to the engine: the loop must not wait for that.
+        """Invalidate the copy because the queue was changed. For any thread."""
+        # Don't take the lock: it is held during requests to the engine, for which the event loop must not wait.
         self._is_forgotten = True
 
 
 def _copy_queue(
     scheduler: Scheduler,
 ) -> tuple[dict[str, list[WaitingPod]], dict[tuple[str, str], tuple[str, ...]]]:
-    """Copy the queue; runs on the engine's thread."""
+    """Copy the queue and the plugins' events. Runs on the engine's thread."""
     queue = scheduler.queue
     tiers: dict[str, list[WaitingPod]] = {tier: [] for tier in TIERS}
     tiers["active"] = [_waiting(queued, "active") for queued in queue.active()]
@@ -184,10 +184,10 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
     """Return a page of the queue.
 
     Args:
-        queue: a copy of the scheduling queue.
+        queue: a copy of the queue.
         tier: one of `TIERS`, or "" for all tiers in order.
         offset, limit: the offset and limit of the page.
-        now_ns: the time.
+        now_ns: the present time.
     """
     tiers = (tier,) if tier else TIERS
     pods = [pod for each in tiers for pod in queue.tiers.get(each, ())]
@@ -214,7 +214,7 @@ def sentence_of(queue: QueueCopy, now_ns: int) -> str:
 
 
 def next_retry_at(queue: QueueCopy) -> str | None:
-    """Return when the next backoff ends, or None if no pod is in backoff."""
+    """Return the time at which the next backoff ends; None if no pod is in backoff."""
     first = next(iter(queue.tiers.get("backoff", ())), None)
     return None if first is None or first.retry_ns is None else format_instant(first.retry_ns)
 
@@ -239,7 +239,7 @@ def queue_row(queue: QueueCopy, pod: WaitingPod, position: int) -> QueueRow:
 
 
 def _histogram(pods: Sequence[WaitingPod], now_ns: int) -> WaitHistogram:
-    """Return the number of pods by waiting time; the last number counts those beyond all bounds."""
+    """Count pods by waiting time. The last number is for pods beyond all bounds."""
     waited = np.array([now_ns - pod.since_ns for pod in pods], dtype=np.int64)
     bounds = np.array(WAIT_BOUNDS_SECONDS, dtype=np.int64) * SECOND_NS
     counts = np.bincount(np.searchsorted(bounds, waited), minlength=len(bounds) + 1)

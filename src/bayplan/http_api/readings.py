@@ -1,4 +1,4 @@
-"""The data that lists and pages are made from, with one interface for the live server and for finished forks."""
+"""The read models of the live server and of finished forks: the data for lists and pages, with one interface."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from bayplan.sim.result import PodTimeline, SimulationResult
 
 
 class Reading(NamedTuple):
-    """The data of one run.
+    """The read model of one run.
 
     Attributes:
-        pods, nodes: as columns.
+        pods, nodes: pods and nodes as columns.
         decisions: the records.
-        summaries, rows: decisions and pods in the form of lists.
-        source_of: returns the source of the causes of waiting pods, given their rows. On the loop thread.
+        summaries, rows: create the rows of lists from decisions and pods.
+        source_of: given the rows of waiting pods, returns the source for their root causes. Call on the event loop.
     """
 
     pods: PodColumns
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 
 class ForkDecisions:
-    """The records of a finished run, with an index by pod.
+    """The records of a finished run as `bayplan.http_api.subject.Decisions`, with an index by pod.
 
     Args:
         records: all records.
@@ -60,7 +60,7 @@ class ForkDecisions:
 
     @property
     def level(self) -> RecordLevel:
-        """See `Decisions`."""
+        """Return the record level of the run."""
         return self._records.level
 
     def __len__(self) -> int:
@@ -70,39 +70,39 @@ class ForkDecisions:
         return self._records[number]
 
     def decision(self, number: int) -> Decision:
-        """See `Decisions`."""
+        """Return the full record of a decision."""
         return self._records.decision(number)
 
     def origin(self, number: int) -> Origin | None:
-        """See `Decisions`; simulations do not record origins."""
+        """Return None: simulations do not record origins."""
         return None
 
     def late_points(self, number: int) -> LatePoints | None:
-        """See `Decisions`; simulations do not record these results."""
+        """Return None: simulations do not record these results."""
         return None
 
     def late_results(self, number: int) -> Sequence[PointResult]:
-        """See `Decisions`."""
+        """Return (): simulations do not record these results."""
         return ()
 
     def is_annotated(self, number: int) -> bool:
-        """See `Decisions`; a fork contains only its own decisions."""
+        """Return False: all decisions of a fork are its own."""
         return False
 
     def numbers_of(self, pod: str) -> Sequence[int]:
-        """See `Decisions`."""
+        """Return the numbers of the decisions about a pod, ascending."""
         return self._numbers.get(pod, ())
 
 
 class ForkReading:
-    """A finished fork. Created on a worker thread, which takes a second for 50,000 pods.
+    """The read model of a finished fork. Create on a worker thread: this takes a second for 50,000 pods.
 
     Args:
-        result: the result of its run.
+        result: the result of the fork's run.
         feature_gates: the feature gates that it ran with.
 
     Attributes:
-        reading: the data that lists are made from.
+        reading: the data for lists.
         source: the source of explanations.
     """
 
@@ -139,5 +139,5 @@ class _ForkSource(SimulationSource):
             self._lives.setdefault(life.key, []).append(life)
 
     def lives_of(self, key: str) -> list[PodTimeline]:
-        """Return the timelines of all pods that had a key, the newest last."""
+        """Return the timelines of all pods that had this key, the newest last."""
         return self._lives.get(key, [])

@@ -1,4 +1,4 @@
-"""Errors of the service and their response bodies."""
+"""Errors of this API and their response bodies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.http_api.contract.answer import Error, Refused
 
 
 class Refusal(InputError):
-    """A request that is rejected. Arguments as for `InputError`, plus the HTTP status and the methods that are allowed instead."""
+    """A rejected request: an `InputError` with an HTTP status and, for a wrong method, the allowed methods."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Refusal(InputError):
 
 
 def refusal_of(problem: InputError) -> Refusal:
-    """Return the API error for invalid input that a lower layer found in the request's content."""
+    """Return the error response for invalid input that a lower layer found in the request's content."""
     if isinstance(problem, Refusal):
         return problem
     return Refusal(

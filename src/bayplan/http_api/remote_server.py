@@ -1,4 +1,4 @@
-"""Client for another Bayplan server that is compared with this one."""
+"""A client for another Bayplan server, to compare its cluster with this one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REMOTE_SECONDS = 10.0
 """Time limit for the whole response of another server."""
 
 MAX_REMOTE_BYTES = 64 << 20
-"""Size limit of its response; that for 100,000 pods takes some megabytes."""
+"""Maximum size of another server's response. With 100,000 pods it has some megabytes."""
 
 _NO_ANSWER = (
     httpx.HTTPError,
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class FollowedSource(msgspec.Struct):
-    """A source of another server, with the fields of `/sources` that comparisons show."""
+    """A source cluster of another server, with the fields of `/sources` that comparisons show."""
 
     name: str = ""
     kind: str = ""
@@ -49,38 +49,38 @@ class FollowedSource(msgspec.Struct):
 
 
 class FollowedSources(msgspec.Struct):
-    """The sources that another server follows."""
+    """The source clusters of another server."""
 
     items: list[FollowedSource] = []
 
 
 class RemoteServer:
-    """Another server. Every request may raise a Refusal: it times out, the response is too large, or it is no Bayplan server.
+    """Another Bayplan server. Every request raises Refusal if it times out, or if the response is too large or unexpected.
 
     Args:
-        url: its address.
+        url: the URL of the server.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url.rstrip("/")
 
     async def placements(self) -> Placements:
-        """Return the node of each of its pods."""
+        """Return the node of each of the server's pods."""
         placements = await self._ask("/placements", Placements)
         if len(placements.pods) != len(placements.nodes):
             raise self._odd(f"{len(placements.pods)} pods and {len(placements.nodes)} nodes", "a node for each pod")
         return placements
 
     async def sources(self) -> list[SourceFacts]:
-        """Return the sources that it follows."""
+        """Return the server's source clusters."""
         return [SourceFacts(**asdict(each)) for each in (await self._ask("/sources", FollowedSources)).items]
 
     async def matrix(self, namespace: str, name: str, query: str) -> AnyMatrix:
-        """Return the matrix of the last attempt of one of its pods.
+        """Return the matrix of the last attempt of one of the server's pods.
 
         Args:
             namespace, name: the namespace and name of the pod.
-            query: parameters to send.
+            query: the query string to send.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
         matrix = await self._ask(path, cast("type[AnyMatrix]", AnyMatrix))

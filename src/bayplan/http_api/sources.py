@@ -1,4 +1,4 @@
-"""The source clusters that this one follows, from the status that ``bayplan sync`` writes into this cluster."""
+"""The source clusters of this cluster, from the status that ``bayplan sync`` writes into this cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COUNTS = ("created", "updated", "deleted", "waiting")
 
 
 def sources_of(backend: Backend) -> list[SourceRow]:
-    """Return the sources that are synced, at most one. Call on the loop thread."""
+    """Return the source clusters, at most one. Call on the event loop."""
     item = backend.store.get("configmaps", (MEMORY_NAMESPACE, STATUS))
     data = decode_item(item).get("data") if item is not None else None
     if not isinstance(data, dict):
@@ -39,7 +39,7 @@ def sources_of(backend: Backend) -> list[SourceRow]:
 
 
 def source_facts(source: SourceRow) -> SourceFacts:
-    """Return the facts about a source that the overview and comparisons show."""
+    """Return the part of a source's row that the overview and comparisons show."""
     return SourceFacts(
         name=source.name,
         kind=source.kind,

@@ -1,7 +1,7 @@
-"""Live frames: one ticker makes each topic's frame once and sends the same bytes to all of its subscribers.
+"""The stream: one ticker creates a frame for each topic and sends the same bytes to all subscribers of the topic.
 
-A client has one slot per topic: a slow client misses frames and then gets a whole one, and no buffer grows. Clients do not
-receive single events, so 500 changes a second cost as much as four.
+A client has one slot per topic: a slow client misses frames and then gets a complete one, and no buffer grows. Clients
+do not receive single changes, so 500 changes a second cost as much as four.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ EncodedFrame = tuple[str, int, bytes]
 
 
 class Client:
-    """A subscriber of topics. Use on the loop."""
+    """A subscriber of topics. Use on the event loop."""
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class Client:
         self._is_over = False
 
     def follow(self, topics: Iterable[str]) -> None:
-        """Subscribe to exactly these topics; new topics start with a complete frame."""
+        """Subscribe to exactly these topics. The first frame of a new topic is complete."""
         now = frozenset(topics)
         self._behind |= now - self.topics
         self._behind &= now
@@ -51,11 +51,11 @@ class Client:
         self.topics = now
 
     def wants_whole(self, topic: str) -> bool:
-        """Return whether the client has missed a frame of a topic, or has not received any."""
+        """Return whether the client needs a complete frame of a topic: it missed one, or has not received any."""
         return topic in self._behind
 
     def put(self, topic: str, frame: EncodedFrame, *, whole: bool) -> None:
-        """Pass a frame to the client. If its last frame is unread, drop a change; the client then needs a complete frame."""
+        """Put a frame into the client's slot. If the previous one is unread, drop a change; a complete frame must follow."""
         if topic in self._slots and not whole:
             self._behind.add(topic)
             return
@@ -70,9 +70,10 @@ class Client:
         self._filled.set()
 
     async def frames(self) -> AsyncIterator[list[EncodedFrame]]:
-        """Yield the frames of each tick together; yield an empty list if there were none for a while."""
+        """Yield the frames of each tick together. Yield an empty list if there were none for a while."""
         while not self._is_over:
-            # Not `wait_for`: before Python 3.12 it swallows a cancellation if the awaited event is set at the same time.
+            # Not `wait_for`: before Python 3.12 it swallows a cancellation if the awaited event is set at the same
+            # time.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PING_SECONDS):
                     await self._filled.wait()
@@ -82,10 +83,10 @@ class Client:
 
 
 class Stream:
-    """The ticker and its clients. Use on the loop.
+    """The ticker and its clients. Use on the event loop.
 
     Args:
-        observation: the data for the frames.
+        observation: the state of the server, from which frames are created.
     """
 
     def __init__(self, observation: Observation) -> None:
@@ -111,10 +112,10 @@ class Stream:
     # --- clients ------------------------------------------------------------------------------------------------------
 
     def join(self, topics: Iterable[str]) -> Client:
-        """Add a client and return it.
+        """Add a client that subscribes to these topics, and return it.
 
         Raises:
-            Refusal: a topic does not exist, or there are too many clients.
+            Refusal: a topic does not exist, or there are too many topics or clients.
         """
         if len(self._clients) >= MAX_CLIENTS:
             raise Refusal(503, "stream", got=f"{MAX_CLIENTS} clients already", hint="again later")
@@ -124,7 +125,7 @@ class Stream:
         return client
 
     def follow(self, client: Client, topics: Iterable[str]) -> None:
-        """Change the topics of a client.
+        """Change the topics that a client subscribes to.
 
         Raises:
             Refusal: a topic does not exist, or there are too many.

@@ -1,4 +1,4 @@
-"""The stream over WebSocket, and the same frames as server-sent events."""
+"""The stream over WebSocket and as server-sent events."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRY_AGAIN = 1013
 
 
 class Subscription(msgspec.Struct):
-    """A message from a client: the topics to follow from the next frame on."""
+    """A message from a client: the topics to subscribe to, instead of the previous ones."""
 
     topics: list[str]
 
@@ -32,7 +32,7 @@ _decoder = msgspec.json.Decoder(Subscription)
 
 
 def shown_token(socket: WebSocket) -> str:
-    """Return the token that a browser sends as a subprotocol, since it can't set headers on a WebSocket; "" if there is none."""
+    """Return the token in a subprotocol, where browsers put it because they can't set WebSocket headers; "" if there is none."""
     for name in socket.scope.get("subprotocols", ()):
         if name.startswith(TOKEN_PROTOCOL):
             text = name.removeprefix(TOKEN_PROTOCOL)
@@ -42,7 +42,7 @@ def shown_token(socket: WebSocket) -> str:
 
 
 async def over_websocket(stream: Stream, socket: WebSocket) -> None:
-    """Serve one WebSocket whose access was already checked, until either side closes it."""
+    """Serve a WebSocket until either side closes it. The caller has checked access."""
     offered = socket.scope.get("subprotocols", ())
     await socket.accept(subprotocol=PROTOCOL if PROTOCOL in offered else None)
     try:
@@ -92,7 +92,7 @@ def _error(problem: Refusal) -> str:
 
 
 async def as_events(stream: Stream, request: Request) -> Response:
-    """Serve the frames as server-sent events."""
+    """Serve the stream as server-sent events."""
     query = Query(request.query_params, ("topics",))
     topics = [topic for topic in query.text("topics").split(",") if topic]
     if not topics:

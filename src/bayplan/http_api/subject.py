@@ -1,4 +1,4 @@
-"""The interface of a running server that the service reads and controls.
+"""The interface of a running server that this API reads and controls.
 
 `bayplan.app.simulator_server` implements it; tests implement smaller ones.
 """
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class TypedObjects(Protocol):
-    """The typed objects of the cluster, in sync with the API's store. Read on the loop thread."""
+    """The typed objects of the cluster, in sync with the API's store. Use on the event loop."""
 
     @property
     def store(self) -> ObjectStore:
@@ -36,12 +36,12 @@ class TypedObjects(Protocol):
         ...
 
     def listen(self, listener: Callable[[Sequence[ChangeEvent]], None]) -> None:
-        """Call a function with every change, on the loop thread, in the order of revisions, starting with the existing objects."""
+        """Call a function with all changes, on the event loop, in the order of revisions, starting with the existing objects."""
         ...
 
 
 class Decisions(Protocol):
-    """The decision records; any thread may read them."""
+    """The decision records. For any thread."""
 
     @property
     def level(self) -> RecordLevel:
@@ -60,35 +60,35 @@ class Decisions(Protocol):
 
     @property
     def annotation_problems(self) -> Mapping[str, str]:
-        """Why the result annotations of a pod can't be read, by its key."""
+        """Why the result annotations of pods can't be read, by pod key."""
         ...
 
     def __len__(self) -> int:
-        """Return the number of decisions so far, which is also the number of the next one."""
+        """Return the number of decisions so far, which will also be the number of the next one."""
         ...
 
     def __getitem__(self, number: int, /) -> Record:
-        """Return a decision's summary; LookupError if it is no longer in memory."""
+        """Return a decision's summary record. Raise LookupError if it is no longer in memory."""
         ...
 
     def decision(self, number: int) -> Decision:
-        """Return a full record; LookupError if it does not exist."""
+        """Return a decision's full record. Raise LookupError if it has none."""
         ...
 
     def origin(self, number: int) -> Origin | None:
-        """Return the event that made a decision's pod ready; None if unknown."""
+        """Return the queue tier that a decision's pod came from, and the event that moved it; None if unknown."""
         ...
 
     def late_points(self, number: int) -> LatePoints | None:
-        """Return the plugins that run after the choice of a node in a decision with a full record; None if they are not known."""
+        """Return the plugins from Reserve to Bind for a decision with a full record; None if unknown."""
         ...
 
     def late_results(self, number: int) -> Sequence[PointResult]:
-        """Return the results of these plugins, except plain success, the oldest first."""
+        """Return the results of the plugins from Reserve to Bind, except plain successes, the oldest first."""
         ...
 
     def is_annotated(self, number: int) -> bool:
-        """Return whether a decision was made by another scheduler and read from the pod's annotations."""
+        """Return whether another scheduler made a decision, which was read from the pod's annotations."""
         ...
 
     def numbers_of(self, pod: str) -> Sequence[int]:
@@ -97,65 +97,65 @@ class Decisions(Protocol):
 
 
 class PluginFailure(Protocol):
-    """A plugin that raised, or that took too long."""
+    """A failure of a plugin: it raised an exception or took too long."""
 
     @property
     def plugin(self) -> str:
-        """Its name."""
+        """The name of the plugin."""
         ...
 
     @property
     def point(self) -> str:
-        """The extension point."""
+        """The extension point, e.g. ``Filter``."""
         ...
 
     @property
     def exception(self) -> str:
-        """The exception, in one line."""
+        """The exception in one line."""
         ...
 
     @property
     def traceback(self) -> str:
-        """The traceback."""
+        """The traceback of the exception."""
         ...
 
     @property
     def at_ns(self) -> int:
-        """The time, by the clock."""
+        """The time of the failure, by the clock."""
         ...
 
 
 class EngineStatus(Protocol):
-    """The status that the engine publishes, with little delay."""
+    """The status that the engine publishes, slightly delayed."""
 
     @property
     def decisions(self) -> int:
-        """Decisions so far."""
+        """The number of decisions so far."""
         ...
 
     @property
     def decisions_per_second(self) -> float:
-        """The decisions per second of real time, in recent seconds."""
+        """The decisions per second of wall-clock time, in recent seconds."""
         ...
 
     @property
     def p99_ms(self) -> float:
-        """99th percentile of the duration of a cycle, in real time."""
+        """The 99th percentile of the duration of a cycle, in wall-clock milliseconds."""
         ...
 
     @property
     def queue(self) -> Mapping[str, int]:
-        """Pods in each tier: active, backoff, unschedulable, gated."""
+        """The number of pods in each tier: active, backoff, unschedulable, gated."""
         ...
 
     @property
     def preemptions(self) -> int:
-        """The number of cycles that preempted pods so far."""
+        """The number of cycles so far that preempted pods."""
         ...
 
     @property
     def binding_failures(self) -> int:
-        """Bindings that the API refused so far."""
+        """The number of bindings so far that the API refused."""
         ...
 
     @property
@@ -168,11 +168,11 @@ class Engine(Protocol):
     """The scheduler on its thread."""
 
     def status(self) -> EngineStatus:
-        """Return the published status; never waits."""
+        """Return the published status, without waiting."""
         ...
 
     def ask(self, question: Callable[[Scheduler], T], timeout: float) -> T:
-        """Run a function on the engine's thread between two cycles; EngineBusy if it gets no turn."""
+        """Run a function on the engine's thread between two cycles. Raise EngineBusy if that takes longer than `timeout` s."""
         ...
 
 
@@ -186,7 +186,7 @@ class Settings(Protocol):
 
     @property
     def configuration(self) -> SchedulerConfiguration:
-        """The effective configuration."""
+        """The configuration with defaults applied."""
         ...
 
     @property
@@ -196,12 +196,12 @@ class Settings(Protocol):
 
     @property
     def feature_gates(self) -> FeatureGates:
-        """Feature gates, which change decisions."""
+        """The feature gates, which change decisions."""
         ...
 
     @property
     def plugin_files(self) -> Mapping[str, str]:
-        """The files of custom plugins by the plugins' names."""
+        """The files of custom plugins, by plugin name."""
         ...
 
     @property
@@ -211,19 +211,19 @@ class Settings(Protocol):
 
     @property
     def assemble(self) -> Assemble:
-        """The factory of a scheduler from a configuration."""
+        """The function that creates a scheduler from a configuration."""
         ...
 
     def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
-        """Return connections with the extenders of a configuration."""
+        """Connect to the extenders of a configuration."""
         ...
 
     def examine(self, text: str) -> Examination:
-        """Run all checks on a configuration, with the gates and plugins of the server."""
+        """Run all checks on a configuration, with the feature gates and plugins of the server."""
         ...
 
     def default_configuration(self) -> SchedulerConfiguration:
-        """Return the configuration that is used if none is given."""
+        """Return the default configuration."""
         ...
 
 
@@ -232,17 +232,17 @@ class NamedSnapshot(Protocol):
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the snapshot."""
         ...
 
     @property
     def taken_ns(self) -> int:
-        """The time, by the clock."""
+        """The time at which it was taken, by the clock."""
         ...
 
     @property
     def revision(self) -> int:
-        """The revision of the API's store."""
+        """The revision of the API's store at that time."""
         ...
 
     @property
@@ -252,7 +252,7 @@ class NamedSnapshot(Protocol):
 
 
 class Subject(Protocol):
-    """A running server. Everything except `decisions`, `clock` and `engine` belongs to the loop thread."""
+    """A running server. Except for `decisions`, `clock` and `engine`, use it on the event loop."""
 
     @property
     def api(self) -> Api:
@@ -261,12 +261,12 @@ class Subject(Protocol):
 
     @property
     def backend(self) -> Backend:
-        """The backend with the documents."""
+        """The backend of the Kubernetes API, with its store."""
         ...
 
     @property
     def bridge(self) -> TypedObjects:
-        """The typed objects."""
+        """The typed objects of the cluster."""
         ...
 
     @property
@@ -291,31 +291,31 @@ class Subject(Protocol):
 
     @property
     def instance(self) -> str:
-        """A text that differs after each start of a server."""
+        """An ID that differs after each start of a server."""
         ...
 
     async def configure(self, text: str) -> None:
-        """Switch to another configuration atomically; waiting pods are retried.
+        """Apply another configuration, completely or not at all, and retry waiting pods.
 
         Raises:
-            ConfigurationError: it is rejected, and the current one stays in use.
+            ConfigurationError: the configuration is invalid, and the current one stays in use.
         """
         ...
 
     async def reload_plugins(self) -> None:
-        """Reload the files of custom plugins and use their new code; waiting pods are retried.
+        """Reload the files of custom plugins, use their new code, and retry waiting pods.
 
         Raises:
-            PluginError: one can't be loaded, and the current plugins stay in use.
+            PluginError: a file can't be loaded, and the current plugins stay in use.
         """
         ...
 
     async def step_decision(self) -> bool:
-        """Make one decision although the clock is paused; return False if nothing will ever be due."""
+        """Make one decision while the clock is paused. Return False if nothing will ever be due."""
         ...
 
     async def step_event(self) -> bool:
-        """Advance to the next time at which something is due, and run everything due then; return False if nothing is due."""
+        """Advance to the next time at which something is due, and run everything due then. Return False if nothing is due."""
         ...
 
     def snapshots(self) -> Sequence[NamedSnapshot]:
@@ -323,17 +323,17 @@ class Subject(Protocol):
         ...
 
     def take_snapshot(self, name: str) -> None:
-        """Take a snapshot of the cluster; InputError if the name is taken."""
+        """Take a snapshot of the cluster. Raise InputError if the name is in use."""
         ...
 
     def restore_snapshot(self, name: str) -> None:
-        """Restore a snapshot; InputError if it does not exist."""
+        """Restore a snapshot. Raise InputError if it does not exist."""
         ...
 
     def delete_snapshot(self, name: str) -> None:
-        """Delete a snapshot; InputError if it does not exist."""
+        """Delete a snapshot. Raise InputError if it does not exist."""
         ...
 
     def reset(self) -> None:
-        """Restore the cluster to its state when the server became ready."""
+        """Reset the cluster to its state when the server became ready."""
         ...

@@ -1,4 +1,4 @@
-"""The topics of the stream: each makes its frames from the current state, once for all subscribers."""
+"""The topics of the stream. Each creates its frames from the current state, once for all subscribers."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
 NODES, POD = "nodes:", "pod:"
 UNKNOWN_POD = PodChanged(version="", exists=False, deleted=False)
 MAX_DECISIONS = 20
-"""Maximum number of new decisions in a frame; further ones are only counted."""
+"""Maximum number of new decisions in a message; further ones are only counted."""
 
 
 class Frame(NamedTuple):
-    """A change of a topic.
+    """A frame of a topic, in two forms.
 
     Attributes:
-        change: the frame for clients that have received all previous frames; None if nothing changed.
+        change: the frame for clients that have received all previous ones; None if nothing changed.
         whole: the complete frame, for all other clients.
     """
 
@@ -42,11 +42,11 @@ class Frame(NamedTuple):
 
 
 Topic = Callable[[], Awaitable[Frame]]
-"""Makes the next frame; called on the loop, at most four times a second."""
+"""Creates the next frame of a topic. Called on the event loop, at most four times a second."""
 
 
 def make_topic(observation: Observation, name: str) -> Topic:
-    """Return the function that makes the frames of a topic.
+    """Return the function that creates the frames of a topic.
 
     Raises:
         Refusal: there is no such topic.
@@ -71,10 +71,10 @@ def make_topic(observation: Observation, name: str) -> Topic:
 
 
 class _Whole:
-    """A topic that is sent completely whenever it differs from the previous frame.
+    """A topic that is sent completely whenever its document changes.
 
     Args:
-        make: the function that returns the document to send.
+        make: returns the current document.
     """
 
     def __init__(self, make: Callable[[], Awaitable[Answer]]) -> None:
@@ -89,7 +89,7 @@ class _Whole:
 
 
 def _without_clock(document: Answer) -> dict[str, object]:
-    """Return the fields of a document except those that always change: the clock, which has its own topic, and the history."""
+    """Return the fields of a document without those that always change: the clock, which has its own topic, and the history."""
     return {name: value for name, value in asdict(document).items() if name not in ("clock", "utilisation_history")}
 
 
@@ -115,12 +115,12 @@ async def _queue(observation: Observation) -> QueueChanged:
 
 
 def _settled_sentence(queue: QueueCopy, now_ns: int) -> str:
-    """Return the sentence about the queue with the time until the next retry in whole seconds, to avoid four frames a second."""
+    """Return the sentence about the queue with times in whole seconds, so that it does not change four times a second."""
     return sentence_of(queue, now_ns // 1_000_000_000 * 1_000_000_000)
 
 
 class _Clock:
-    """The clock: at once if it was paused, set or given a speed, otherwise once a second."""
+    """The clock: sent at once if it was paused, set or given another speed, otherwise once a second."""
 
     def __init__(self, observation: Observation) -> None:
         self._clock = observation.subject.clock
@@ -154,7 +154,7 @@ class _Decisions:
 
 
 class _Cells:
-    """The heat map: the cells that changed, by the names of their nodes."""
+    """The heat map: the cells of the nodes that changed."""
 
     def __init__(self, observation: Observation, metric: str) -> None:
         self._observation, self._metric = observation, metric
@@ -191,7 +191,7 @@ class _Cells:
 
 
 class _Pod:
-    """One pod: whether it must be fetched again, and the data to show until then."""
+    """One pod: whether its page must be fetched again, and what to show until then."""
 
     def __init__(self, observation: Observation, key: str) -> None:
         self._observation, self._key = observation, key

@@ -1,6 +1,6 @@
-"""Run custom plugins in trials (forks, questions): a call ends at its deadline, and the first that is cut off ends the trial.
+"""Run custom plugins in trials (forks, questions): each call has a time limit, and the first that exceeds it ends the trial.
 
-Each trial has its own runner, so its failures do not count as failures of the running scheduler.
+Each trial has a separate runner, so its failures do not count as failures of the running scheduler.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ T = TypeVar("T")
 
 
 class TrialEnded(BayplanError):
-    """A trial can't continue: a plugin call was aborted, or the result is no longer needed."""
+    """A trial can't continue: a plugin call took too long, or the result is no longer needed."""
 
 
 class TrialRunner(PluginRunner):
     """Calls plugin code in one trial.
 
     Args:
-        deadline_seconds: the maximum duration of one call.
-        is_wanted: the function that returns whether the result is still needed.
+        deadline_seconds: the time limit for one call.
+        is_wanted: returns whether the result is still needed.
 
     Attributes:
-        over: whether the trial is over; later failures are only reported.
+        over: whether the trial is over. Failures then only raise PluginFailure.
     """
 
     def __init__(self, deadline_seconds: float, is_wanted: Callable[[], bool] = lambda: True) -> None:
@@ -38,10 +38,10 @@ class TrialRunner(PluginRunner):
         self._ended_by = ""
 
     def call(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
-        """Return the result of a plugin's function.
+        """Call a plugin's function, and return its result.
 
         Raises:
-            PluginFailure: it raised.
+            PluginFailure: the function raised an exception.
             TrialEnded: this or an earlier call took too long, or the result is no longer needed.
         """
         if self.over:

@@ -1,4 +1,4 @@
-"""Why pods wait, by the last attempt of each: the root cause that a pod's page and ``bayplan explain`` show. On a worker thread."""
+"""Why pods wait, from the last attempt of each: the root cause that pod pages and ``bayplan explain`` show. On a worker thread."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools
 
 MAX_JUDGED = 1_000
-"""Maximum number of waiting pods whose causes are examined for the overview, which the page requests often."""
+"""Maximum number of waiting pods whose causes are computed for the overview, which the page requests often."""
 
 MAX_CACHED = 10_000
-"""Maximum number of cached causes; then all are dropped."""
+"""Maximum number of cached causes. When it is reached, all are dropped."""
 
 
 class WaitingCause(NamedTuple):
@@ -31,8 +31,9 @@ class WaitingCause(NamedTuple):
 
     Attributes:
         text: the sentence on the pod's page, without the pod's name.
-        common: the same in words that all pods share that wait for this reason; "" if the last attempt has no full record.
-        is_shared: whether pods of the same workload with the same message wait for the same reason.
+        common: the reason in words that are equal for all pods that wait for it; "" if the last attempt has no full
+            record.
+        is_shared: whether pods of the same workload with the same message and requests wait for the same reason.
     """
 
     text: str
@@ -41,17 +42,17 @@ class WaitingCause(NamedTuple):
 
 
 def waiting_rows(pods: PodColumns, rows: Sequence[int] | Bools) -> list[int]:
-    """Return the rows among some rows (or of a mask) whose pods wait after an attempt, at most `MAX_JUDGED`."""
+    """Return those of the rows (or of a mask) whose pods wait after an attempt, at most `MAX_JUDGED`."""
     wanted = np.flatnonzero(rows).tolist() if isinstance(rows, np.ndarray) else rows
     tried = (row for row in wanted if pods.status[row] == PodStatus.WAITING and pods.message[row])
     return [row for row, _ in zip(tried, range(MAX_JUDGED), strict=False)]
 
 
 class WaitingCauses:
-    """Why pods of one run wait. Any thread.
+    """Finds and caches why the pods of one run wait. For any thread.
 
-    A cause takes 6 ms on 1,000 nodes, and the page requests the overview with every change, so each is cached until the pod is
-    tried again, or nodes are added or removed.
+    Computing a cause takes 6 ms on 1,000 nodes, and the page requests the overview with every change. Each cause is
+    therefore cached until the pod is tried again, or nodes are added, removed or relabelled.
 
     Attributes:
         found: the number of causes that were computed.
@@ -65,16 +66,16 @@ class WaitingCauses:
     def of(
         self, source: PodSource, pods: PodColumns, nodes: NodeColumns, rows: Sequence[int], deadline: Deadline
     ) -> Mapping[int, WaitingCause]:
-        """Return why pods wait, by row; rows for which time runs out are missing.
+        """Return why pods wait, by row. Rows for which time runs out are missing.
 
-        Pods of one workload with the same requests and the same message have the same cause, unless they preempted or have claims
-        of their own: such groups are examined once.
+        Pods of one workload with the same requests and the same message have the same cause, unless they preempted or
+        have claims. Only one pod of such a group is examined.
 
         Args:
             source: the run.
-            pods, nodes: its pods and nodes.
+            pods, nodes: the pods and nodes of the run.
             rows: the rows of waiting pods, see `waiting_rows`.
-            deadline: when to end.
+            deadline: when to stop.
         """
         causes: dict[int, WaitingCause] = {}
         alike: dict[tuple[str, int, int], WaitingCause] = {}
@@ -110,7 +111,7 @@ class WaitingCauses:
 
 
 def _cause_of(source: PodSource, lives: Sequence[PodTimeline]) -> WaitingCause:
-    """Return why a pod waits, given its timelines."""
+    """Return why the pod with these timelines waits."""
     life = lives[-1]
     attempts = attempts_of(source, life, lives)
     preempts = bool(attempts) and bool(attempts[-1].nominated_node)
@@ -122,7 +123,7 @@ def _cause_of(source: PodSource, lives: Sequence[PodTimeline]) -> WaitingCause:
 
 
 def common_cause(causes: Mapping[int, WaitingCause], waiting: int) -> CommonCause | None:
-    """Return the cause of most pods; None until half of the `waiting` pods have been examined."""
+    """Return the cause that most pods share; None if fewer than half of the `waiting` pods have been examined."""
     if 2 * len(causes) < waiting:
         return None
     counts = Counter(each.common for each in causes.values() if each.common)

@@ -1,1 +1,1 @@
-"""Reports: one HTML file about one or several runs, from their result directories (docs/reports.md)."""
+"""Reports: one HTML file about one or several runs, created from their result directories (docs/reports.md)."""

@@ -14,14 +14,14 @@ from bayplan.state.arrays import Floats, Ints
 
 Figure = dict[str, object]
 Runs = Mapping[str, Sequence[RunData]]
-"""Runs by label; those with the same label differ in their seed."""
+"""Runs by label. The runs of one label differ only in their seed."""
 
 COLOURS = ("#2563eb", "#ea580c", "#059669", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#4b5563")
 POINTS = 240
 """Number of points of a curve over time."""
 
 SLOW_POINTS = 40
-"""Number of points of curves that need a pass over all nodes each."""
+"""Number of points of a curve that takes one pass over all nodes per point."""
 
 MAX_HEAT_ROWS = 60
 MAX_HEAT_COLUMNS = 80
@@ -42,7 +42,8 @@ class TimeAxis:
         runs: the runs of the report.
 
     Attributes:
-        seconds: the length of the unit in seconds.
+        last_ns: the end of the longest run, in nanoseconds since the start.
+        seconds: the unit of the axis, in seconds.
         unit: the name of the unit.
     """
 
@@ -57,22 +58,22 @@ class TimeAxis:
         return f"time ({self.unit})"
 
     def times(self, points: int) -> Ints:
-        """Return this number of times from start to end, int64 nanoseconds."""
+        """Return this number of times from the start to the end: int64 nanoseconds, equally spaced."""
         return np.linspace(0, self.last_ns, points).astype(np.int64)
 
     def text(self, time_ns: int) -> str:
-        """Return a time since the start in the unit of the axis."""
+        """Format a time since the start in the unit of the axis."""
         return f"{time_ns / SECOND_NS / self.seconds:,.2f}"
 
     def shown(self, times: Ints) -> list[float]:
-        """Return times in the unit of the axis."""
+        """Convert times to the unit of the axis."""
         return [round(each / SECOND_NS / self.seconds, 4) for each in times.tolist()]
 
 
 def curves(
     runs: Runs, axis: TimeAxis, title: str, value: Callable[[RunData, Ints], Floats], points: int = POINTS
 ) -> Figure:
-    """Return a line for each label: the mean over seeds with its confidence interval as a band."""
+    """Return a figure with a line for each label: the mean over seeds, with its confidence interval as a band."""
     times, data = axis.times(points), list[dict[str, object]]()
     x = axis.shown(times)
     for number, (label, group) in enumerate(runs.items()):
@@ -105,7 +106,7 @@ def curves(
 
 
 def wait_distribution(runs: Runs) -> Figure:
-    """Return the cumulative share of pods by waiting time, on a logarithmic scale from 1 s; all seeds of a label together."""
+    """Return the cumulative share of pods by waiting time, on a logarithmic scale from 1 s, over all seeds of a label."""
     data: list[dict[str, object]] = []
     lowest = 100.0
     for number, (label, group) in enumerate(runs.items()):
@@ -113,7 +114,7 @@ def wait_distribution(runs: Runs) -> Figure:
         if not len(waits):
             continue
         places = np.unique(np.linspace(0, len(waits) - 1, 400).astype(np.int64))
-        # Waits of less than a second are one point.
+        # Show waits of less than a second as one point.
         places = places[max(int(np.searchsorted(waits[places], 1.0, side="right")) - 1, 0) :]
         share = 100 * (places + 1) / len(waits)
         lowest = min(lowest, float(share[0]))
@@ -135,9 +136,9 @@ def wait_distribution(runs: Runs) -> Figure:
 
 
 def waits_by(runs: Runs, what: str, names_of: Callable[[RunData], list[str]]) -> Figure | None:
-    """Return bars of the mean waiting time by a name of the pods, with confidence intervals; the most common names only.
+    """Return a bar chart of the mean waiting time, with confidence intervals, for the most common names given by `names_of`.
 
-    None if all pods have the same name: the table has their mean.
+    None if all pods have the same name: the summary table already has their mean.
     """
     groups = {label: [run.waits_by(names_of(run)) for run in group] for label, group in runs.items()}
     sizes: dict[str, int] = {}
@@ -157,7 +158,7 @@ def waits_by(runs: Runs, what: str, names_of: Callable[[RunData], list[str]]) ->
 
 
 def rejections(runs: Runs) -> Figure:
-    """Return bars with each plugin's share of the rejected nodes."""
+    """Return a bar chart of each plugin's share of the rejected nodes, with confidence intervals."""
     names = sorted({name for group in runs.values() for run in group for name in run.rejections})
     data = []
     for number, (label, group) in enumerate(runs.items()):
@@ -168,7 +169,7 @@ def rejections(runs: Runs) -> Figure:
 
 
 def descheduled(runs: Runs) -> Figure:
-    """Return a bar chart of the descheduler's evictions per plugin, with confidence intervals."""
+    """Return a bar chart of the descheduler's evictions by plugin, with confidence intervals."""
     counts = {
         label: [Counter(each["plugin"] for each in run.descheduled or ()) for run in group]
         for label, group in runs.items()
@@ -183,7 +184,7 @@ def descheduled(runs: Runs) -> Figure:
 
 
 def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:
-    """Return the utilization of nodes over time; in large clusters each row is the mean of several nodes."""
+    """Return a heat map of the utilisation of nodes over time. In large clusters, each row is the mean of several nodes."""
     times = axis.times(MAX_HEAT_COLUMNS)
     number, nodes = run.resources.index(resource), run.nodes
     offered = nodes.allocatable[number]
@@ -210,14 +211,14 @@ def heat_map(run: RunData, axis: TimeAxis, resource: str) -> Figure:
         "zmax": 100,
         "colorscale": "YlOrRd",
     }
-    heat["reversescale"] = True  # Plotly's own scale has the dark end at 0.
+    heat["reversescale"] = True  # Plotly's own scale has its dark end at 0.
     heat["colorbar"] = {"title": {"text": "%"}}
     height = max(240, min(700, 120 + 14 * len(blocks)))
     return figure([heat], axis.title, "", height=height, yaxis=_names_axis(prefix))
 
 
 def gantt(run: RunData, axis: TimeAxis) -> Figure:
-    """Return the first pods as bars over time: waiting, then running."""
+    """Return the first pods as bars over time: waiting, then on their node."""
     pods = run.pods
     rows = pods.waited[:MAX_BARS]
     last = run.duration_ns
@@ -242,7 +243,7 @@ def gantt(run: RunData, axis: TimeAxis) -> Figure:
 
 
 def _names_axis(prefix: str) -> dict[str, object]:
-    """Return an axis of names from top to bottom, titled with the beginning that they have in common."""
+    """Return an axis of names from top to bottom. Its title is the prefix that all names have in common."""
     title = {"text": f"{prefix}…" if prefix else "", "standoff": 12}
     return {"type": "category", "autorange": "reversed", "automargin": True, "title": title}
 
@@ -256,15 +257,15 @@ def _bars(label: str, number: int, names: Sequence[str], mean: Floats, margin: F
 
 
 def _bar_figure(data: list[dict[str, object]], x: str, y: str, names: Sequence[str]) -> Figure:
-    """Return bars side by side, of limited width."""
+    """Return a figure of grouped bars of limited width."""
     xaxis = {"title": {"text": x}, "type": "category", "automargin": True}
     return figure(data, x, y, barmode="group", bargap=max(0.2, 0.8 - 0.15 * len(names)), xaxis=xaxis)
 
 
 def shortened(names: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the common prefix of names, up to a dash, dot or slash, and the names without it."""
+    """Return the common prefix of names, up to a dash, dot or slash, and the names without this prefix."""
     first, last = min(names, default=""), max(names, default="")
-    # A common prefix of the first and last names in order is common to all.
+    # The common prefix of the first and last name in sorted order is common to all names.
     shorter = min(len(first), len(last))
     length = next((place for place in range(shorter) if first[place] != last[place]), shorter)
     end = max(first[:length].rfind(each) for each in "-./") + 1

@@ -1,4 +1,4 @@
-"""Parts of the report as HTML: sections with a chart, tables, and cells with confidence intervals."""
+"""Parts of the report as HTML: sections with a chart, tables, and table cells with confidence intervals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.reports.intervals import mean_and_margin
 
 
 def chart_section(name: str, title: str, text: str, figure: Figure) -> str:
-    """Return a heading, a sentence ("" for none) and a chart; `name` is the id of its element."""
+    """Return a section: a heading, a sentence ("" for none) and a chart. `name` is the ID of the chart's element."""
     data = json.dumps(figure, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
     note = f"<p>{html.escape(text)}</p>" if text else ""
     return (
@@ -23,14 +23,14 @@ def chart_section(name: str, title: str, text: str, figure: Figure) -> str:
 
 
 def table(name: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of texts that scrolls sideways if it is too wide; `name` is its id."""
+    """Return a table of texts that scrolls sideways if it is too wide. `name` is the ID of its element."""
     head = "".join(f"<th>{html.escape(column)}</th>" for column in columns)
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f'<div class="scroll"><table id="{name}"><tr>{head}</tr>{body}</table></div>'
 
 
 def cell(found: Sequence[float | None]) -> str:
-    """Return the mean over runs with its confidence interval; "none" if any run lacks the figure."""
+    """Format the mean over runs with its confidence interval; "none" if any run lacks the number."""
     samples = np.array([[np.nan if each is None else float(each)] for each in found])
     if np.isnan(samples).any():
         return "none"

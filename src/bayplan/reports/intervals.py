@@ -1,4 +1,4 @@
-"""Means and their 95 % confidence intervals over runs that differ in their seed."""
+"""Means and their 95 % confidence intervals over runs that differ only in their seed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NORMAL = 1.960
 
 
 def mean_and_margin(samples: Sequence[Floats] | Floats) -> tuple[Floats, Floats]:
-    """Return the mean over runs and half the width of its confidence interval, elementwise; 0 for a single run.
+    """Return the mean over runs, and half the width of its confidence interval (0 for a single run), elementwise.
 
     Args:
         samples: float64[runs, ...].

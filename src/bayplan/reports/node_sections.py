@@ -1,4 +1,4 @@
-"""Sections of the report about nodes that come and go: node groups, autoscaler events, evictions by a descheduler."""
+"""Sections of the report about changing nodes: node groups, autoscaler events, evictions by a descheduler."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from bayplan.reports.run_data import RunData
 from bayplan.sim.scaling import GroupCost
 
 MAX_EVENTS = 200
-"""Events of a run that are listed."""
+"""Maximum number of events listed per run."""
 
 MAX_NAMES = 3
-"""Nodes that an event names; others are counted."""
+"""Maximum number of nodes named per event; the others are counted."""
 
 
 def node_sections(runs: Runs, axis: TimeAxis) -> Iterable[str]:
-    """Yield the sections about nodes that were added or removed, and about evictions by a descheduler."""
+    """Yield sections about nodes that were added or removed, and about evictions by a descheduler."""
     changes = any(run.node_changes() for group in runs.values() for run in group)
     if not changes:
         yield '<h2 id="node-events">Nodes added and removed</h2><p>None after the start.</p>'
@@ -46,7 +46,7 @@ def _group_names(runs: Runs) -> list[str]:
 
 
 def _costs(runs: Runs) -> str:
-    """Return the costs of node groups by label, means over seeds."""
+    """Return the table of the costs of node groups by label, as means over seeds."""
 
     def of(run: RunData, name: str) -> GroupCost | None:
         return next((each for each in run.facts.node_groups if each.group == name), None)

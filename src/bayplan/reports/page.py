@@ -1,4 +1,4 @@
-"""The report: one HTML file with all charts and tables in it, which needs no network.
+"""The report: one HTML file that contains all charts and tables, and needs no network.
 
 Plotly draws the charts in the browser; its script is part of the file (4 MB).
 """
@@ -62,9 +62,9 @@ document.documentElement.dataset.drawn = 'true';
 
 
 def read_runs(sources: Sequence[str]) -> dict[str, list[RunData]]:
-    """Open result directories, given as ``DIR`` or ``LABEL=DIR``; those with one label are runs of different seeds.
+    """Open result directories, given as ``DIR`` or ``LABEL=DIR``. Those with the same label are runs with different seeds.
 
-    The folder of a sweep means its saved results, labelled with their parameters.
+    The folder of a sweep stands for its saved results, labelled by their parameters.
 
     Raises:
         InputError: a folder is not a result directory.
@@ -169,7 +169,7 @@ def _sections(runs: Runs) -> Iterable[str]:
 
 
 def _asked_for(runs: Runs) -> list[str]:
-    """Return the resources that any pod requests and any node offers."""
+    """Return the resources that some pod requests and some node offers, at most `MAX_RESOURCES`."""
     found: dict[str, None] = {}
     for group in runs.values():
         for run in group:
@@ -191,7 +191,7 @@ def _seeds(runs: Runs) -> str:
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """Return numbers as text, three or more that follow one another as a range: ``1 to 10, 42``."""
+    """Format numbers as text, with three or more consecutive numbers as a range: ``1 to 10, 42``."""
     found: list[list[int]] = []
     for number in sorted(numbers):
         if found and number == found[-1][-1] + 1:
@@ -204,7 +204,7 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _summary(runs: Runs) -> str:
-    """Return the table of totals, a row for each label."""
+    """Return the table of totals, with one row for each label."""
     columns: dict[str, Callable[[RunData], float | None]] = {
         "pods": lambda run: run.facts.pods.total,
         "placed": lambda run: run.facts.pods.bound,

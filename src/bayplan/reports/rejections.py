@@ -1,4 +1,4 @@
-"""Which plugin rejected nodes, by the reasons in the scheduler's messages."""
+"""Derive which plugin rejected nodes from the reasons in the scheduler's messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plugin_of(reason: str) -> str:
 
 
 def rejections_by_plugin(messages: Iterable[str]) -> Counter[str]:
-    """Return the number of nodes that each plugin rejected, over the messages of failed attempts."""
+    """Count the nodes that each plugin rejected, according to the messages of failed attempts."""
     found: Counter[str] = Counter()
     for message in messages:
         for reason in reasons_of(message):

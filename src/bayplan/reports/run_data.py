@@ -1,4 +1,4 @@
-"""The figures of one run that a report shows, as arrays computed from a result directory."""
+"""The data of one run that a report shows, as arrays computed from a result directory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayplan.reports.rejections import rejections_by_plugin
 from bayplan.state.arrays import Floats, Index, Ints
 
 MAX_SHAPES = 20
-"""Number of most common kinds of pods with which fragmentation is measured."""
+"""Number of the most common kinds of pods for which fragmentation is measured."""
 
 HOUR_NS = 3600 * SECOND_NS
 _NEVER = np.iinfo(np.int64).max
@@ -26,14 +26,14 @@ _NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Pods:
-    """The pods of a run; times are nanoseconds since its start, or `_NEVER`.
+    """The pods of a run. Times are nanoseconds since its start, or `_NEVER`.
 
     Attributes:
-        names, workloads: the names of pods and their workloads.
-        priorities: int64.
-        nodes: int64, the rows of the pods' nodes; -1 for none.
-        arrived, bound, ended: int64.
-        waited: bool, whether the pod waited for a decision in this run.
+        names, workloads: the names of the pods and of their workloads.
+        priorities: int64[pods].
+        nodes: int64[pods], the index of the pod's node; -1 for none.
+        arrived, bound, ended: int64[pods], times.
+        waited: the indexes of the pods that waited for a decision in this run.
         requests: int64[resources, pods].
     """
 
@@ -54,10 +54,10 @@ class Nodes:
 
     Attributes:
         names: the names of the nodes.
-        groups: the node group of each node, "" for none.
-        added, removed: int64, as in `Pods`.
+        groups: the node group of each node; "" for none.
+        added, removed: int64[nodes], times as in `Pods`.
         allocatable: int64[resources, nodes].
-        prices: float64, per hour, NaN without one.
+        prices: float64[nodes], the price per hour; NaN without a price.
     """
 
     names: list[str]
@@ -69,16 +69,17 @@ class Nodes:
 
 
 class RunData:
-    """The figures of one run.
+    """The data of one run.
 
     Args:
         result: the result directory.
-        label: the label that it shares with runs that differ only in their seed.
+        label: the label of the run; runs with the same label differ only in their seed.
 
     Attributes:
-        facts: the facts of the report on the terminal.
+        label, result: the arguments.
+        facts: the facts that the report on the terminal shows.
         duration_ns: the duration of the run, at least 1.
-        resources: the names of the resources that nodes offer, CPU and memory first.
+        resources: the names of the resources that nodes offer, with CPU and memory first.
     """
 
     def __init__(self, result: ResultDirectory, label: str) -> None:
@@ -93,7 +94,7 @@ class RunData:
 
     @cached_property
     def nodes(self) -> Nodes:
-        """Return the nodes, by name."""
+        """Return the nodes, sorted by name."""
         rows = self._node_rows
         order = sorted(range(len(rows["node"])), key=lambda row: str(rows["node"][row]))
         allocatable = np.zeros((len(self.resources), len(order)), dtype=np.int64)
@@ -118,7 +119,7 @@ class RunData:
 
     @cached_property
     def pods(self) -> Pods:
-        """Return the pods, in the order of arrival."""
+        """Return the pods by arrival."""
         rows = self.result.table("pods").to_pydict()
         row_of = {name: row for row, name in enumerate(self.nodes.names)}
         requests = np.zeros((len(self.resources), len(rows["pod"])), dtype=np.int64)
@@ -145,34 +146,34 @@ class RunData:
     # Over time.
 
     def utilisation(self, times: Ints, *, resource: str) -> Floats:
-        """Return the requested percentage of a resource at each time; 0 if no node offers it."""
+        """Return the requested percentage of a resource at each time; 0 if no node offers the resource."""
         if not self.has(resource):
             return np.zeros(len(times))
         pods, nodes, number = self.pods, self.nodes, self.resources.index(resource)
-        # Older results lack the allocatable amounts of removed nodes, so their pods are ignored, too.
+        # Older results lack the allocatable amounts of removed nodes, so ignore the pods on these nodes, too.
         placed = (pods.nodes >= 0) & nodes.allocatable[number, pods.nodes].astype(np.bool_)
         used = level(pods.bound[placed], pods.ended[placed], pods.requests[number, placed], times)
         offered = level(nodes.added, nodes.removed, nodes.allocatable[number], times)
         return np.divide(100.0 * used, offered, out=np.zeros(len(times)), where=offered > 0)
 
     def has(self, resource: str) -> bool:
-        """Return whether nodes offer a resource."""
+        """Return whether any node offers a resource."""
         return resource in self.resources
 
     def queue_length(self, times: Ints) -> Floats:
-        """Return the number of pods that wait for a node, at each time."""
+        """Return the number of pods that wait for a node at each time."""
         pods, waited = self.pods, self.pods.waited
         left = np.minimum(pods.bound, pods.ended)[waited]
         return level(pods.arrived[waited], left, np.ones(len(waited), dtype=np.int64), times)
 
     def node_count(self, times: Ints, *, group: str | None = None) -> Floats:
-        """Return the number of nodes at each time, of a group if one is given."""
+        """Return the number of nodes at each time, optionally only those of one group."""
         nodes = self.nodes
         counted = np.array([group in (None, name) for name in nodes.groups], dtype=np.int64)
         return level(nodes.added, nodes.removed, counted, times)
 
     def usage_of_nodes(self, time: int) -> Ints:
-        """Return the requests of the pods on each node: int64[resources, nodes]."""
+        """Return int64[resources, nodes]: the requests of the pods on each node at a time."""
         pods = self.pods
         there = np.flatnonzero((pods.nodes >= 0) & (pods.bound <= time) & (pods.ended > time))
         used = np.zeros(self.nodes.allocatable.shape, dtype=np.int64)
@@ -183,7 +184,8 @@ class RunData:
     def fragmentation(self, times: Ints, *, resource: str) -> Floats:
         """Return the percentage of the idle amount of a resource that typical pods cannot use, at each time.
 
-        The mean over the most common kinds of pods that request the resource; only amounts count, not affinity or taints.
+        It is the mean over the most common kinds of pods that request the resource. Only amounts count, not affinity or
+        taints.
         """
         if not self.has(resource):
             return np.zeros(len(times))
@@ -204,7 +206,7 @@ class RunData:
 
     @cached_property
     def _shapes(self) -> tuple[Ints, Floats]:
-        """Return the most common requests, int64[shapes, resources], and the number of pods with each."""
+        """Return the most common requests, int64[shapes, resources], and the number of pods with each of them."""
         counted = Counter(map(tuple, self.pods.requests.T.tolist())).most_common(MAX_SHAPES)
         shapes = np.array([shape for shape, _ in counted], dtype=np.int64).reshape(len(counted), len(self.resources))
         return shapes, np.array([count for _, count in counted], dtype=np.float64)
@@ -212,14 +214,14 @@ class RunData:
     # Totals.
 
     def waits_s(self) -> Floats:
-        """Return the waiting times of the pods that were bound in this run, in seconds."""
+        """Return the waiting times in seconds of the pods that were bound in this run."""
         pods, waited = self.pods, self.pods.waited
         bound = waited[pods.bound[waited] != _NEVER]
         waits: Floats = (pods.bound[bound] - pods.arrived[bound]) / SECOND_NS
         return waits
 
     def waits_by(self, names: list[str]) -> dict[str, Floats]:
-        """Return waiting times in seconds by a name of each pod."""
+        """Return waiting times in seconds, grouped by the given name of each pod."""
         pods, groups = self.pods, dict[str, list[float]]()
         for row in pods.waited.tolist():
             if pods.bound[row] != _NEVER:
@@ -229,7 +231,7 @@ class RunData:
 
     @cached_property
     def rejections(self) -> Counter[str]:
-        """Return the number of nodes that each plugin rejected."""
+        """Return the number of nodes that each plugin rejected in failed attempts."""
         table = self.result.table("decisions").select(["outcome", "message"]).to_pydict()
         failed = (
             text for outcome, text in zip(table["outcome"], table["message"], strict=True) if outcome == "unschedulable"
@@ -254,7 +256,7 @@ class RunData:
         return float(self._hours().sum())
 
     def cost(self) -> float | None:
-        """Return the cost of the nodes by their annotated prices; None if any node has no price."""
+        """Return the cost of the nodes according to their prices; None if any node has no price."""
         prices = self.nodes.prices
         return None if np.isnan(prices).any() or not len(prices) else float((prices * self._hours()).sum())
 
@@ -264,7 +266,7 @@ class RunData:
         return hours
 
     def node_changes(self) -> list[tuple[int, str, str]]:
-        """Return the later additions and removals of nodes: time, event, node."""
+        """Return (time, event, node) for nodes that were added after the start, or removed."""
         found = []
         for row, name in enumerate(self.nodes.names):
             if self.nodes.added[row] > 0:
@@ -275,7 +277,7 @@ class RunData:
 
 
 def level(starts: Ints, ends: Ints, amounts: Ints, times: Ints) -> Floats:
-    """Return the sum of the amounts that are active at each time: started at it or before, not ended yet."""
+    """Return, at each time, the sum of the amounts that have started and not ended yet."""
     return _sum_until(starts, amounts, times) - _sum_until(np.maximum(ends, starts), amounts, times)
 
 

@@ -1,1 +1,1 @@
-"""Scenario files: steps that change a cluster in virtual time, and assertions about the result."""
+"""Scenarios: files with steps that change a cluster in virtual time, and assertions about the result."""

@@ -1,4 +1,4 @@
-"""The actions of steps, executed on a simulator."""
+"""Execute the actions of steps on a simulator."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ from bayplan.sim.operations import Apply, Cordon, Delete, Evict
 from bayplan.sim.simulator import Simulator
 
 EVICTION_RETRY_NS = 5 * SECOND_NS
-"""Interval after which ``kubectl drain`` retries an eviction that a disruption budget refused."""
+"""Interval at which ``kubectl drain`` retries evictions that a disruption budget refuses."""
 
 _SCALABLE = Deployment | ReplicaSet | ReplicationController | StatefulSet
 
 
 def put_objects(simulator: Simulator, items: Sequence[KubernetesObject], *, new: bool) -> None:
-    """Create objects, or change existing ones; undeclared namespaces are created.
+    """Create objects, or change existing ones. Missing namespaces are created.
 
     Args:
         simulator: the simulator with the cluster.
         items: the objects.
-        new: whether an existing object is an error.
+        new: whether it is an error if an object exists.
 
     Raises:
-        InputError: an object exists, or the cluster rejects it.
+        InputError: an object exists and must be new, or the cluster rejects an object.
     """
     store = simulator.cluster.store
     known = [namespace.metadata.name for namespace in store.all(Namespace)]
@@ -55,7 +55,7 @@ def put_objects(simulator: Simulator, items: Sequence[KubernetesObject], *, new:
 
 
 def _apply(simulator: Simulator, items: Sequence[KubernetesObject]) -> None:
-    """Apply objects, all at this instant.
+    """Apply objects at the current time.
 
     Raises:
         InputError: the cluster rejects an object.
@@ -71,10 +71,10 @@ def _apply(simulator: Simulator, items: Sequence[KubernetesObject]) -> None:
 
 
 def patch_object(simulator: Simulator, patch: Patch) -> None:
-    """Patch objects.
+    """Patch the objects that the patch's target selects.
 
     Raises:
-        InputError: the target matches nothing, or the patch does not apply.
+        InputError: the target matches no object, or the patch does not apply.
     """
     for item in find_objects(patch.target, simulator.cluster.store):
         document = encode(item)
@@ -101,7 +101,7 @@ def scale_workload(simulator: Simulator, scale: Scale) -> None:
     """Set the number of replicas of workloads.
 
     Raises:
-        InputError: the target matches nothing, or has no replicas.
+        InputError: the target matches no object, or an object has no replicas.
     """
     for item in find_objects(scale.target, simulator.cluster.store):
         if not isinstance(item, _SCALABLE):
@@ -114,7 +114,7 @@ def delete_objects(simulator: Simulator, targets: Sequence[str]) -> None:
     """Delete objects and their dependents.
 
     Raises:
-        InputError: a target matches nothing.
+        InputError: a target matches no object.
     """
     for target in targets:
         for item in find_objects(target, simulator.cluster.store):
@@ -125,7 +125,7 @@ def cordon_nodes(simulator: Simulator, nodes: str, *, unschedulable: bool) -> No
     """Mark nodes unschedulable, or schedulable again.
 
     Raises:
-        InputError: the target matches nothing.
+        InputError: no node matches.
     """
     for node in select_nodes(nodes, simulator.cluster.store):
         simulator.perform(Cordon(node.metadata.name, unschedulable))
@@ -135,7 +135,7 @@ def set_failed(simulator: Simulator, failure: Failure, rack_label: str, *, faile
     """Make nodes unreachable, as if their kubelets had stopped, or ready again.
 
     Raises:
-        InputError: the target matches nothing.
+        InputError: no node matches.
     """
     nodes = failing_nodes(failure, simulator.cluster.store, rack_label)
     _apply(simulator, [_with_readiness(node, simulator.now_ns, failed=failed) for node in nodes])
@@ -154,9 +154,9 @@ def _with_readiness(node: Node, now_ns: int, *, failed: bool) -> Node:
 
 
 def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
-    """Cordon nodes and evict their pods as ``kubectl drain --force --delete-emptydir-data`` does.
+    """Cordon nodes and evict their pods, as ``kubectl drain --force --delete-emptydir-data`` does.
 
-    The eviction of a pod that a disruption budget protects is retried every 5 seconds. Pods of DaemonSets and mirror pods stay.
+    Evictions that a disruption budget refuses are retried every 5 seconds. Pods of DaemonSets and mirror pods stay.
 
     Args:
         simulator: the simulator with the cluster.
@@ -164,10 +164,10 @@ def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
         until_ns: the time limit.
 
     Returns:
-        The reasons why nodes are not empty at `until_ns`, one line per pod.
+        Why nodes are not empty at `until_ns`, one line per remaining pod.
 
     Raises:
-        InputError: the target matches nothing.
+        InputError: no node matches.
     """
     names = [node.metadata.name for node in select_nodes(nodes, simulator.cluster.store)]
     for name in names:
@@ -183,7 +183,7 @@ def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
 
 
 def _leaving(simulator: Simulator, names: Sequence[str]) -> list[Pod]:
-    """Return the remaining pods of nodes that must be evicted, including those that are being deleted."""
+    """Return the pods that still have to leave the nodes, including those that are being deleted."""
     pods = (pod for name in names for pod in simulator.cluster.store.pods_on(name))
     return [pod for pod in pods if pod.metadata.deletion_timestamp is not None or comes_back(pod)]
 
@@ -193,13 +193,13 @@ def _emptied(simulator: Simulator, names: Sequence[str]) -> Callable[[], bool]:
 
 
 def _evict_all(simulator: Simulator, names: Sequence[str]) -> dict[str, str]:
-    """Evict the pods of nodes; return those that a disruption budget protects, with the reason."""
+    """Evict the pods of nodes. Return why disruption budgets refuse evictions, by pod."""
     store = simulator.cluster.store
     refused: dict[str, str] = {}
     for pod in _leaving(simulator, names):
         if pod.metadata.deletion_timestamp is not None:
             continue
-        # Each eviction changes what the budgets allow.
+        # Read the budgets again: each eviction changes what they allow.
         refusal = Budgets(store.all(PodDisruptionBudget)).refusal(pod)
         if refusal:
             refused[pod.key] = refusal

@@ -33,15 +33,15 @@ from bayplan.state.resource_table import PODS
 
 EVERYTHING = "*"
 _SHOWN = 6
-"""Maximum number of pods or domains in a result."""
+"""Maximum number of pods shown in a result."""
 
 
 class Facts(NamedTuple):
-    """The inputs of checks in addition to the simulator.
+    """The inputs of checks besides the simulator.
 
     Attributes:
-        explain: the function that returns why a pod waits, by its key.
-        scaling: the function that returns the results of the autoscaler so far; None without an autoscaler.
+        explain: given the key of a waiting pod, returns why it waits.
+        scaling: returns the results of the autoscaler so far; None without an autoscaler.
     """
 
     explain: Callable[[str], str]
@@ -54,9 +54,9 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         ok: whether the check is true.
         check: the check in words: ``placed deployment/web``.
-        wanted, got: the two sides, in words.
-        waiting: the keys of the waiting pods that explain the result.
-        details: additional lines about the result.
+        wanted, got: the expected and the actual state, in words.
+        waiting: the keys of waiting pods that explain the result.
+        details: further lines about the result.
     """
 
     ok: bool
@@ -68,10 +68,10 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def evaluate(check: Check, simulator: Simulator, facts: Facts) -> CheckResult:
-    """Return the result of a check on the current cluster.
+    """Evaluate a check on the current cluster.
 
     Args:
-        check: the check, with exactly one field.
+        check: the check, with exactly one field set.
         simulator: the simulator with the cluster.
         facts: see `Facts`.
     """
@@ -79,7 +79,7 @@ def evaluate(check: Check, simulator: Simulator, facts: Facts) -> CheckResult:
 
 
 class _Evaluation:
-    """Evaluates checks on the cluster at one moment."""
+    """Evaluates checks on the current cluster."""
 
     def __init__(self, simulator: Simulator, facts: Facts) -> None:
         self._simulator = simulator
@@ -87,7 +87,7 @@ class _Evaluation:
         self._scaling = facts.scaling
 
     def of(self, check: Check) -> CheckResult:
-        """Return the result; a target that matches nothing is a result, too."""
+        """Return the result of a check. A target that matches nothing makes the check false."""
         name = next(field for field in check.__struct_fields__ if getattr(check, field) is not None)
         part = getattr(check, name)
         target = getattr(part, "pods", EVERYTHING)

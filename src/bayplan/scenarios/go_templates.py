@@ -1,6 +1,7 @@
-"""The part of Go's text/template that the templates of scheduler_perf use: values, and functions of values.
+"""The part of Go's text/template that scheduler_perf's templates use: values, and functions of values.
 
-``{{.Index}}``, ``{{DivideInt .Index .podsPerGroup}}``, ``{{AddInt 1 (Mod .Index 3)}}``. No conditions, loops and pipelines.
+``{{.Index}}``, ``{{DivideInt .Index .podsPerGroup}}``, ``{{AddInt 1 (Mod .Index 3)}}``. Conditions, loops and pipelines
+are not supported.
 """
 
 from __future__ import annotations
@@ -53,11 +54,11 @@ _FUNCTIONS: dict[str, tuple[Callable[[Sequence[float]], float], bool]] = {
     "SubtractFloat": (lambda values: values[0] - values[1], False),
     "SubtractInt": (lambda values: values[0] - values[1], True),
 }
-"""The functions, and whether they return integers, truncated towards zero."""
+"""The functions, each with whether its result is an integer, truncated towards zero."""
 
 
 def render(text: str, values: Mapping[str, Value], *, name: str) -> str:
-    """Return a template with its expressions replaced.
+    """Return a template with its expressions replaced by their values.
 
     Args:
         text: the template.
@@ -85,7 +86,7 @@ def _text(value: Value) -> str:
 
 
 class _Reader:
-    """Parses one expression from left to right."""
+    """Parses and evaluates one expression, from left to right."""
 
     def __init__(self, text: str, values: Mapping[str, Value]) -> None:
         self._tokens = [(match.lastgroup or "", match[match.lastgroup or 0]) for match in _TOKEN.finditer(text)]
@@ -93,14 +94,14 @@ class _Reader:
         self._at = 0
 
     def whole(self) -> Value:
-        """Return the value of the expression."""
+        """Return the value of the whole expression."""
         value = self._call()
         if self._at < len(self._tokens):
             raise InputError("template", got=repr(self._tokens[self._at][1]), wanted="the end of the expression")
         return value
 
     def _call(self) -> Value:
-        """Parse a function with its arguments, or a single value."""
+        """Parse a function call with its arguments, or a single value."""
         kind, text = self._next()
         if kind != "word" or text not in _FUNCTIONS:
             return self._value(kind, text)

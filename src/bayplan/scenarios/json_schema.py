@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files, for completion and checks in editors: ``python -m bayplan.scenarios.json_schema FILE``."""
+"""The JSON schema of scenario files, for editors. Run ``python -m bayplan.scenarios.json_schema FILE`` to write it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.scenarios.scenario import ACTIONS, Scenario
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return the schema of the structs, with the mutual exclusion of fields."""
+    """Return the schema generated from the structs, extended by which fields exclude each other."""
     (schema,), parts = msgspec.json.schema_components([Scenario], ref_template="#/$defs/{name}")
     parts["Check"] |= {"minProperties": 1, "maxProperties": 1}
     parts["Failure"] |= {"minProperties": 1, "maxProperties": 1}
@@ -28,7 +28,7 @@ def scenario_schema() -> dict[str, Any]:
 
 
 def schema_text() -> str:
-    """Return the schema as text; the same structs give the same bytes."""
+    """Return the schema as text. Equal structs yield equal bytes."""
     return json.dumps(scenario_schema(), indent=2) + "\n"
 
 

@@ -1,8 +1,9 @@
 """Read the Scenario objects of kube-scheduler-simulator (KEP-140).
 
-Operations run by their steps, in the order of the file within a step. After each step, time passes until nothing changes any more,
-which is the end of a step in the KEP. A doneOperation ends the scenario with its step. The objects have no assertions:
-the scenario fails if an operation cannot be executed. `spec.controllers` selects the controllers of that simulator; here all run.
+Operations run in the order of their steps, and within a step in the order of the file. After each step, time passes
+until nothing changes any more, which is the KEP's definition of the end of a step. A doneOperation ends the scenario
+after its step. The objects have no assertions: the scenario fails if an operation cannot be executed.
+`spec.controllers`, which selects controllers in kube-scheduler-simulator, is ignored: all controllers run.
 
 Source: https://github.com/kubernetes-sigs/kube-scheduler-simulator/tree/master/keps/140-scenario-based-simulation
 """
@@ -39,10 +40,10 @@ def is_kep140(value: object) -> bool:
 
 
 def read_kep140(document: Document, folder: Path) -> ScenarioPlan:
-    """Check a document and return it as a scenario.
+    """Validate a document and convert it to a scenario.
 
     Raises:
-        InputError: it is invalid; the message has file and line.
+        InputError: the document is invalid; the message has file and line.
     """
     value = cast("Mapping[str, Any]", document.value)
     if value.get("kind") != "Scenario":
@@ -78,7 +79,7 @@ def read_kep140(document: Document, folder: Path) -> ScenarioPlan:
 
 
 def _by_step(document: Document, operations: Sequence[object]) -> dict[int, list[int]]:
-    """Return the positions of operations by step, in the order of steps."""
+    """Return the indexes of operations by step, in the order of steps."""
     found: dict[int, list[int]] = {}
     for index, operation in enumerate(operations):
         path = f"$.spec.operations[{index}]"
@@ -131,7 +132,7 @@ def _patch_body(document: Document, text: object, path: str) -> dict[str, Any] |
 
 
 def _target(document: Document, operation: object, path: str) -> str:
-    """Return the target of an operation in the format of steps."""
+    """Return the target of an operation in the notation of steps: ``kind/namespace/name``."""
     if not isinstance(operation, dict):
         raise _refusal(document, path, "typeMeta and objectMeta", repr(operation))
     kinds, metadata = operation.get("typeMeta"), operation.get("objectMeta")

@@ -1,4 +1,4 @@
-"""Find the scenarios of files, in any of the formats: Bayplan's own, KEP-140's, scheduler_perf's."""
+"""Find the scenarios in files of any format: Bayplan's own, KEP-140's, or scheduler_perf's."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from bayplan.scenarios.scheduler_perf import is_scheduler_perf, read_scheduler_p
 
 
 class FoundScenario(msgspec.Struct, frozen=True, kw_only=True):
-    """A scenario of a file.
+    """A scenario in a file.
 
     Attributes:
-        name, labels: the name and labels to select it by.
-        where: the file and line.
-        read: the plan; None for a workload of scheduler_perf, which may be large: `make` returns that.
-        make: the function that returns the plan; raises InputError if an operation or a template is invalid.
+        name, labels: the name and labels by which it can be selected.
+        where: its file and line.
+        read: the plan; None for a workload of scheduler_perf, whose plan may be large and is created by `make`.
+        make: returns the plan; raises InputError if an operation or a template is invalid.
     """
 
     name: str
@@ -33,10 +33,10 @@ class FoundScenario(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_scenarios(paths: Sequence[str]) -> list[FoundScenario]:
-    """Return the scenarios of files, folders and patterns, in their order.
+    """Return the scenarios in files, folders and patterns, in order.
 
     Raises:
-        InputError: a file is not a scenario, or one has an error; the message has file and line.
+        InputError: a file does not contain a scenario, or an invalid one; the message has file and line.
     """
     found: list[FoundScenario] = []
     for file in find_files(paths):

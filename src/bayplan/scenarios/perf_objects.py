@@ -1,4 +1,4 @@
-"""The objects that operations of scheduler_perf create: nodes, namespaces, pods with volumes, objects of any template."""
+"""The objects that operations of scheduler_perf create: nodes, namespaces, pods with volumes, objects from any template."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFAULT_NODE: Document = {
         "conditions": [{"type": "Ready", "status": "True"}],
     },
 }
-"""The nodes of operations without a template."""
+"""The node that operations without a template create."""
 
 _AMOUNTS = {"cpu": "100m", "memory": "500Mi"}
 _DEFAULT_POD: Document = {
@@ -38,19 +38,19 @@ _DEFAULT_POD: Document = {
         "containers": [{"name": "pause", "image": "pause", "resources": {"limits": _AMOUNTS, "requests": _AMOUNTS}}]
     },
 }
-"""The pods of operations without a template."""
+"""The pod that operations without a template create."""
 
 
 def labels_match(labels: Mapping[str, str], pod: Pod) -> bool:
-    """Return whether a pod has all these labels."""
+    """Return whether a pod has all of these labels."""
     return all(pod.metadata.labels.get(key) == value for key, value in labels.items())
 
 
 class PerfObjects:
-    """Creates objects from templates; each file is read once.
+    """Creates objects from templates. Each template file is read once.
 
     Args:
-        folder: the folder of the configuration, for relative paths of templates.
+        folder: the folder of the configuration, which paths of templates are relative to.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -58,10 +58,10 @@ class PerfObjects:
         self._texts: dict[Path, str] = {}
 
     def _document(self, path: Path, values: Mapping[str, Value]) -> Document:
-        """Return the document of a template.
+        """Render a template, and return its document.
 
         Raises:
-            InputError: the file can't be read, or is not one object.
+            InputError: the file can't be read, or does not contain exactly one object.
         """
         if path not in self._texts:
             self._texts[path] = read_bytes(InputFile(str(path), path)).decode("utf-8", "replace")
@@ -77,20 +77,20 @@ class PerfObjects:
     def _item(
         self, path: Path, index: int, count: int, namespace: str, suffix: str, values: Mapping[str, Value]
     ) -> Document:
-        """Return object number `index` of a template, with its name and namespace."""
+        """Return the object with this index from a template, with its name and namespace."""
         document = self._document(path, {"Index": index, "Count": count, **values})
         return _named(document, namespace, suffix)
 
     def many(
         self, path: Path, count: int, namespace: str, operation: int, values: Mapping[str, Value]
     ) -> list[KubernetesObject]:
-        """Return objects of a template."""
+        """Return `count` objects from a template."""
         return [
             typed(self._item(path, index, count, namespace, f"{operation}-{index}", values)) for index in range(count)
         ]
 
     def churned(self, paths: Sequence[Path], namespace: str, turn: int) -> list[KubernetesObject]:
-        """Return the objects of one turn of churn."""
+        """Return the objects of one turn of a churn operation, one for each template."""
         return [
             typed(self._item(path, turn, 1, namespace, f"{number}-{turn}", {})) for number, path in enumerate(paths)
         ]
@@ -110,7 +110,7 @@ class PerfObjects:
     def nodes(
         self, operation: Mapping[str, Any], count: int, number: int, values: Mapping[str, Value]
     ) -> list[KubernetesObject]:
-        """Return the nodes of a createNodes operation, changed as its *Strategy fields describe, with their CSINodes."""
+        """Return the nodes of a createNodes operation, changed as its ``...Strategy`` fields say, with their CSINodes."""
         template = operation.get("nodeTemplatePath")
         found: list[KubernetesObject] = []
         for index in range(count):
@@ -135,7 +135,7 @@ class PerfObjects:
         *,
         signature_batch: int,
     ) -> list[KubernetesObject]:
-        """Return pods of a template (None: upstream's default), each after its claim and volume, if any."""
+        """Return pods from a template (None: upstream's default pod), each after its volume claim and volume, if it has any."""
         volume, claim = (
             operation.get("persistentVolumeTemplatePath"),
             operation.get("persistentVolumeClaimTemplatePath"),
@@ -180,7 +180,7 @@ class PerfObjects:
 
 
 def typed(document: Document) -> KubernetesObject:
-    """Return the typed form of a document, with defaults; a group whose kind is read under another version is treated as that."""
+    """Return the typed object of a document, with defaults. Accept PodGroups of any version."""
     kind = str(document.get("kind"))
     if find_kind(str(document.get("apiVersion")), kind) is None and kind == "PodGroup":
         document = {**document, "apiVersion": "scheduling.k8s.io/v1alpha2"}
@@ -192,7 +192,7 @@ def _metadata(document: Document) -> Document:
 
 
 def _named(document: Document, namespace: str, suffix: str) -> Document:
-    """Return a document with a name, generated from its prefix if it has only that, and a namespace."""
+    """Return a document with a namespace and a name, which is derived from `generateName` if necessary."""
     metadata = dict(_metadata(document))
     prefix = metadata.pop("generateName", "")
     metadata.setdefault("name", f"{prefix or 'object-'}{suffix}")
@@ -207,7 +207,7 @@ def _named(document: Document, namespace: str, suffix: str) -> Document:
 
 
 def _prepared(document: Document, operation: Mapping[str, Any], index: int) -> tuple[Document, Document | None]:
-    """Return a node prepared by the operation's strategy, and its CSINode if it has one."""
+    """Return a node changed by the operation's strategies, and its CSINode if it has one."""
     metadata, status = dict(_metadata(document)), dict(cast("dict[str, Any]", document.get("status") or {}))
     status.setdefault("allocatable", status.get("capacity") or {})
     labels = dict(cast("Document", metadata.get("labels") or {}))

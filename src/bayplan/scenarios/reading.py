@@ -1,4 +1,4 @@
-"""Read scenario files: YAML or JSON to structs; every error is reported with its file and line."""
+"""Read scenario files: from YAML or JSON to structs. Every error is reported with its file and line."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class StepPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         step: the step in the file.
-        number: the 1-based number.
-        where: the file and line.
-        at_ns: the time since the start.
-        after_ns: the time since the previous step.
+        number: the 1-based number of the step.
+        where: the file and line of the step.
+        at_ns: the time since the start at which it begins; None if not given.
+        after_ns: the time to wait after the previous step; None if not given.
         timeout_ns: the timeout of conditions, waits and drains.
-        wait_ns: the duration of `wait`; None for "until nothing changes".
+        wait_ns: the duration of `wait`; None for "until nothing changes", or without `wait`.
         objects: the objects of `create` or `apply`.
-        act: the function for a step of another format without a corresponding action.
-        check_places: the file and line of each check of `assert`.
+        act: executes a step of another format for which `Step` has no action.
+        check_places: the file and line of each check in `assert`.
     """
 
     step: Step
@@ -58,10 +58,10 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
         scenario: the scenario in the file.
         inputs: the cluster at the start.
         steps: the steps, in order.
-        folder: the folder for relative paths.
-        autoscaler: the configuration of the autoscaler; None for a fixed set of nodes.
-        descheduler: the policy of the descheduler; None for none.
-        descheduling_interval_ns: the interval between its runs.
+        folder: the folder that paths are relative to.
+        autoscaler: the configuration of the autoscaler; None without an autoscaler.
+        descheduler: the policy of the descheduler; None without a descheduler.
+        descheduling_interval_ns: the interval between runs of the descheduler.
     """
 
     name: str
@@ -76,14 +76,14 @@ class ScenarioPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_scenario(document: Document, folder: Path) -> ScenarioPlan:
-    """Validate a document and load what it refers to.
+    """Validate a scenario in Bayplan's own format, and load what it refers to.
 
     Args:
-        document: a scenario in Bayplan's own format.
-        folder: the folder for its relative paths.
+        document: the document of the scenario.
+        folder: the folder that its paths are relative to.
 
     Raises:
-        InputError: it is invalid; the message has file and line.
+        InputError: the scenario is invalid; the message has file and line.
     """
     scenario = read_typed(document, Scenario, kind=KIND, api_version=API_VERSION)
     steps = [_plan_step(document, step, number, folder) for number, step in enumerate(scenario.steps)]
@@ -173,7 +173,7 @@ def _check_check(document: Document, check: Check, path: str) -> None:
 
 
 def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
-    """Raise if a step's time is before that of an earlier step."""
+    """Raise an error if a step's time is before that of an earlier step."""
     latest, text = 0, ""
     for index, plan in enumerate(steps):
         if plan.at_ns is None:
@@ -204,7 +204,7 @@ def _objects(document: Document, step: Step, path: str, folder: Path) -> Manifes
 
 
 def _shaped(document: Document, scenario: Scenario, folder: Path) -> Inputs:
-    """Return the cluster at the start, its trace in the scenario's shape."""
+    """Return the cluster at the start, with its trace changed by the scenario's workload."""
     given, inputs = scenario.workload, _load_cluster(document, scenario, folder)
     if given is None:
         return inputs
@@ -222,7 +222,7 @@ def _load_cluster(document: Document, scenario: Scenario, folder: Path) -> Input
 
 
 def _load(document: Document, items: Sequence[str | Mapping[str, object]], path: str, folder: Path) -> Inputs:
-    """Load objects and paths of a list, in its order; traces are only supported in `cluster`."""
+    """Load a list of objects and paths. A trace is only allowed in `cluster`."""
     manifest, inputs = Manifest(), None
     paths = [str(folder / item) for item in items if isinstance(item, str)]
     if paths:

@@ -1,4 +1,4 @@
-"""Results of scenarios: as text with the expected and actual values of each failed step, and as JUnit XML for CI."""
+"""Format results of scenarios: as text, with the expected and actual values of failed checks, and as JUnit XML for CI."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.scenarios.runner import FailedCheck, Outcome, ScenarioResult, StepR
 
 
 def result_lines(results: Sequence[ScenarioResult]) -> list[str]:
-    """Return the results of scenarios, a line each, with the failed steps of those that did not pass."""
+    """Return the results of scenarios as lines: one for each scenario, and more for its failed steps."""
     lines: list[str] = []
     for result in results:
         lines += _scenario_lines(result)
@@ -35,7 +35,7 @@ def _scenario_lines(result: ScenarioResult) -> list[str]:
 
 
 def failure_lines(step: StepResult) -> list[str]:
-    """Return the errors of a step: its position, each false check with both sides, and why pods wait."""
+    """Return the errors of a step as lines: its position, each false check with both sides, and why pods wait."""
     lines = [f'{step.where} step {step.number} "{step.name}" at {format_duration(step.time_ns)}']
     if step.problem:
         lines.append(f"  {step.problem}")
@@ -80,7 +80,7 @@ def junit_xml(results: Sequence[ScenarioResult]) -> bytes:
 
 
 def _cases(result: ScenarioResult) -> list[StepResult]:
-    """Return the steps with checks and the failed steps; all steps if none has a check."""
+    """Return the steps to list as test cases: those with checks and broken ones; all steps if there are none."""
     checking = [step for step in result.steps if step.action in ("assert", "") or step.outcome is Outcome.BROKEN]
     return checking or list(result.steps)
 

@@ -29,11 +29,11 @@ MAX_EXPLAINED = 3
 """Maximum number of workloads whose waiting pods a failed check explains."""
 
 Configure = Callable[[StepPlan, Simulator], Scheduler]
-"""Creates the scheduler of a step's configuration, over the simulator's state; raises InputError if it is invalid."""
+"""Creates the scheduler for the configuration of a step, over the simulator's state. Raises InputError if it is invalid."""
 
 
 class Outcome(StrEnum):
-    """The outcome of a step. FAILED: an assertion is false. BROKEN: an action could not be executed; later steps are not run."""
+    """The outcome of a step. FAILED: an assertion is false. BROKEN: an action could not be executed, and later steps do not run."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -42,7 +42,7 @@ class Outcome(StrEnum):
 
 
 class Explained(msgspec.Struct, frozen=True):
-    """Why pods wait: one pod, the number of other waiting pods of its workload, and the reason."""
+    """Why pods of a workload wait: one of them, the number of the others, and the reason."""
 
     pod: str
     others: int
@@ -50,7 +50,7 @@ class Explained(msgspec.Struct, frozen=True):
 
 
 class FailedCheck(msgspec.Struct, frozen=True, kw_only=True):
-    """A false check: its position, its result, and why the relevant pods wait."""
+    """A false check: its file and line, its result, and why the relevant pods wait."""
 
     where: str
     result: CheckResult
@@ -61,15 +61,15 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a step.
 
     Attributes:
-        number: the 1-based number.
-        name: the step's, or its action.
-        where: the file and line.
+        number: the 1-based number of the step.
+        name: the name of the step, or its action.
+        where: the file and line of the step.
         action: see `action_of`.
         outcome: see `Outcome`.
         time_ns: the virtual time at its end, since the start.
         checks: the number of checks.
         failed: the false checks.
-        problem: the reason why it is broken.
+        problem: why the step is broken; else "".
     """
 
     number: int
@@ -88,11 +88,11 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name, file: the name and file of the scenario.
-        steps: the steps, in order.
+        steps: the results of the steps, in order.
         duration_ns: the duration in virtual time.
         decisions: the number of scheduling cycles.
         digest: the digest of all decisions.
-        seconds: the duration in real time.
+        seconds: the duration in wall-clock time.
     """
 
     name: str
@@ -115,7 +115,7 @@ class ScenarioResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Broken(Exception):
-    """A step cannot be executed. The text is the reason; the checks are those that never became true."""
+    """A step cannot be executed. The text says why; `failed` are the conditions that never became true."""
 
     def __init__(self, text: str, failed: Sequence[FailedCheck] = ()) -> None:
         super().__init__(text)
@@ -123,7 +123,7 @@ class _Broken(Exception):
 
 
 def run_scenario(plan: ScenarioPlan, simulator: Simulator, configure: Configure, facts: Facts) -> ScenarioResult:
-    """Run the steps of a scenario and return its result.
+    """Run the steps of a scenario, and return the result.
 
     Args:
         plan: the scenario.
@@ -135,7 +135,7 @@ def run_scenario(plan: ScenarioPlan, simulator: Simulator, configure: Configure,
 
 
 class ScenarioRun:
-    """One run of a scenario; arguments as for `run_scenario`."""
+    """One run of a scenario. The arguments are those of `run_scenario`."""
 
     def __init__(self, plan: ScenarioPlan, simulator: Simulator, configure: Configure, facts: Facts) -> None:
         self._plan = plan
@@ -144,9 +144,9 @@ class ScenarioRun:
         self._facts = facts
 
     def run(self) -> ScenarioResult:
-        """Run all steps; a broken one ends the run."""
+        """Run all steps. After a broken step, the others are not run."""
         simulator = self._simulator
-        # The initial objects take effect before the first step.
+        # Let the initial objects take effect before the first step.
         simulator.advance(simulator.start_ns)
         results: list[StepResult] = []
         for plan in self._plan.steps:
@@ -214,7 +214,7 @@ class ScenarioRun:
     # --- what ---------------------------------------------------------------------------------------------------------
 
     def _act(self, plan: StepPlan) -> Sequence[FailedCheck]:
-        """Execute a step; return the false checks."""
+        """Execute the action of a step. Return the checks that are false afterwards."""
         simulator, step = self._simulator, plan.step
         if plan.act is not None:
             plan.act(simulator)
@@ -269,7 +269,7 @@ class ScenarioRun:
         return found
 
     def _explained(self, keys: Sequence[str]) -> list[Explained]:
-        """Explain one pending pod of each workload, up to a maximum number."""
+        """Explain one waiting pod of each workload, for at most `MAX_EXPLAINED` workloads."""
         groups: dict[str, list[PodTimeline]] = {}
         wanted = set(keys)
         for pod in self._simulator.pods:

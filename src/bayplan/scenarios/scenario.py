@@ -1,4 +1,4 @@
-"""The structs of a scenario file. `docs/scenario.schema.json` is generated from them."""
+"""The structs of a scenario file, from which `docs/scenario.schema.json` is generated."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ZONE = "topology.kubernetes.io/zone"
 RACK = "topology.kubernetes.io/rack"
 
 SETTLED = "settled"
-"""The value of `wait` for "until nothing changes any more"."""
+"""The value of `wait` that means "until nothing changes any more"."""
 
 Duration: TypeAlias = Annotated[str, Meta(description="A duration: 90s, 1h30m, 7d.")]
 Pods: TypeAlias = Annotated[
@@ -47,14 +47,14 @@ Share: TypeAlias = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a scenario; unknown fields are rejected."""
+    """Base of the parts of a scenario. Unknown fields are rejected."""
 
 
 # --- what is asserted -------------------------------------------------------------------------------------------------
 
 
 class PlacedCheck(Part, frozen=True, kw_only=True):
-    """Pods have a node, or had one until they finished; without a number, all pods, and at least one."""
+    """Pods have a node, or had one until they finished. Without a number: all pods, and at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -63,7 +63,7 @@ class PlacedCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingCheck(Part, frozen=True, kw_only=True):
-    """Pods wait for a node; without a number, all pods, and at least one."""
+    """Pods wait for a node. Without a number: all pods, and at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -85,14 +85,14 @@ class SpreadCheck(Part, frozen=True, kw_only=True):
 
 
 class OnNodesCheck(Part, frozen=True, kw_only=True):
-    """All pods are on some nodes."""
+    """All pods are on some of these nodes."""
 
     pods: Pods = "*"
     nodes: Nodes
 
 
 class EvictionsCheck(Part, frozen=True, kw_only=True):
-    """Evictions since the start: by preemption, taints, drains, and with deleted nodes."""
+    """The number of evictions since the start: by preemption, taints, drains, and with deleted nodes."""
 
     pods: Pods = "*"
     count: Count = None
@@ -101,7 +101,7 @@ class EvictionsCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingTimeCheck(Part, frozen=True, kw_only=True):
-    """Waiting times of pods until they got their nodes; for waiting pods, the time so far."""
+    """The waiting times of pods until they got a node; for waiting pods, the time so far."""
 
     pods: Pods = "*"
     at_most: Duration
@@ -109,7 +109,7 @@ class WaitingTimeCheck(Part, frozen=True, kw_only=True):
 
 
 class UtilisationCheck(Part, frozen=True, kw_only=True):
-    """The share of a resource that pods request on nodes."""
+    """The requested share of a resource on nodes."""
 
     resource: Annotated[str, Meta(description="A resource: cpu, memory, pods, nvidia.com/gpu.")] = "cpu"
     nodes: Nodes = "*"
@@ -127,14 +127,14 @@ class NodesCheck(Part, frozen=True, kw_only=True):
 
 
 class CostCheck(Part, frozen=True, kw_only=True):
-    """The cost of the nodes of the autoscaler's groups so far."""
+    """The cost so far of the nodes in the autoscaler's groups."""
 
     group: Annotated[str, Meta(description="A node group; all of them by default.")] = "*"
     at_most: Annotated[float, Meta(ge=0.0, description="In the unit of the groups' prices.")]
 
 
 class Check(Part, frozen=True, kw_only=True):
-    """One assertion: exactly one field."""
+    """One assertion, with exactly one field."""
 
     placed: PlacedCheck | None = None
     waiting: WaitingCheck | None = None
@@ -161,14 +161,14 @@ class Patch(Part, frozen=True, kw_only=True):
 
 
 class Scale(Part, frozen=True, kw_only=True):
-    """A number of replicas for a workload, as by ``kubectl scale``."""
+    """The number of replicas to set for a workload, as by ``kubectl scale``."""
 
     target: Target
     replicas: Number
 
 
 class Failure(Part, frozen=True, kw_only=True):
-    """Nodes that fail or recover: exactly one field."""
+    """Nodes that fail or recover, with exactly one field."""
 
     nodes: Annotated[Nodes | None, Meta(description="Nodes by name, pattern or label.")] = None
     zone: Annotated[str | None, Meta(description=f"The nodes of a zone, by the label {ZONE}.")] = None
@@ -176,7 +176,7 @@ class Failure(Part, frozen=True, kw_only=True):
 
 
 class Step(Part, frozen=True, kw_only=True):
-    """One step: its time, and at most one action. It begins when the previous step has ended, unless it sets a later time."""
+    """One step: when it begins, and at most one action. It begins when the previous step has ended, or later if it says so."""
 
     name: Annotated[str, Meta(description="What the step is for; shown in results.")] = ""
     at: Annotated[Duration | None, Meta(description="Begin at this time since the start.")] = None
@@ -251,16 +251,16 @@ ACTIONS = (
     "wait",
     "assert",
 )
-"""The fields of a step with an action, by their names in the file."""
+"""The fields of a step that are actions, by their names in the file."""
 
 
 def action_of(step: Step) -> str:
-    """Return the action of a step, by its name in the file; "" if it only waits for its time or conditions."""
+    """Return the action of a step, by its name in the file; "" if the step only waits for its time or conditions."""
     return next((name for name in ACTIONS if _is_set(step, name)), "")
 
 
 def actions_of(step: Step) -> list[str]:
-    """Return all actions of a step; more than one is an error."""
+    """Return all actions of a step. More than one is an error."""
     return [name for name in ACTIONS if _is_set(step, name)]
 
 

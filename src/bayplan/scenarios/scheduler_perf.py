@@ -1,8 +1,8 @@
-"""Read configurations of scheduler_perf, kube-scheduler's own benchmark: a scenario for each workload of each case.
+"""Read configurations of scheduler_perf, kube-scheduler's own benchmark: one scenario for each workload of each case.
 
-Upstream's waits (all pods of an operation scheduled, a barrier) must succeed within `TIMEOUT` of virtual time; churn continues
-for as long. Thresholds are pods per second of a real cluster and are ignored, as are metrics. `steadyState` needs a cluster in
-which scheduling takes time, and is rejected.
+Upstream's waits (all pods of an operation scheduled, a barrier) must succeed within `TIMEOUT` of virtual time, which is
+also how long churn continues. Thresholds, in pods per second of a real cluster, and metrics are ignored. `steadyState`
+needs a cluster in which scheduling takes time, and is rejected.
 
 Source: https://github.com/kubernetes/kubernetes/tree/v1.36.3/test/integration/scheduler_perf
 """
@@ -27,12 +27,12 @@ from bayplan.sim.operations import Apply, Delete
 from bayplan.sim.simulator import Simulator
 
 TIMEOUT = "10m"
-"""Time limit of an operation."""
+"""Time limit of each operation."""
 _TIMEOUT_NS = 600 * SECOND_NS
 
 Operation: TypeAlias = Mapping[str, Any]
 Found: TypeAlias = tuple[str, Sequence[str], str, Callable[[], ScenarioPlan]]
-"""The name of a scenario, its labels, its file and line, and the function that returns its plan."""
+"""The name of a scenario, its labels, its file and line, and a function that returns its plan."""
 
 
 def is_scheduler_perf(value: object) -> bool:
@@ -45,7 +45,7 @@ def is_scheduler_perf(value: object) -> bool:
 
 
 def read_scheduler_perf(document: Document, folder: Path) -> Iterator[Found]:
-    """Yield the workloads of a configuration, called ``case/workload``.
+    """Yield the workloads of a configuration, named ``case/workload``.
 
     Raises:
         InputError: a case has no name or no workloads.
@@ -83,7 +83,7 @@ class _Maker:
         self._pods = 0
 
     def plan(self) -> ScenarioPlan:
-        """Return the scenario.
+        """Return the plan.
 
         Raises:
             InputError: an operation, a parameter or a template is invalid.
@@ -143,7 +143,7 @@ class _Maker:
         adders[code](operation, index)
 
     def _nothing(self, operation: Operation, index: int) -> None:
-        """Metrics are not collected, and every object is visible at once."""
+        """Do nothing: metrics are not collected, and every object is visible at once."""
 
     def _refuse(self, operation: Operation, index: int) -> None:
         raise InputError(
@@ -326,10 +326,10 @@ class _Maker:
 def _wait(
     simulator: Simulator, chosen: Callable[[str], bool], labels: Mapping[str, str], *, attempted: bool = False
 ) -> None:
-    """Advance until all chosen pods are scheduled, or were tried.
+    """Advance until all chosen pods are scheduled or, with `attempted`, were tried.
 
     Raises:
-        InputError: some are not scheduled within `TIMEOUT`.
+        InputError: this takes longer than `TIMEOUT`.
     """
     pods = [
         pod

@@ -1,4 +1,4 @@
-"""Resolve the targets in scenarios: pods, nodes and objects of the current cluster."""
+"""Resolve the targets in scenarios to pods, nodes and objects of the current cluster."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ _KINDS = {row.kind.lower(): row for row in KINDS} | {row.plural: row for row in 
 
 
 def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
-    """Return the timelines of the pods that a text names, in the order of arrival.
+    """Return the timelines of the pods that a text selects, by arrival.
 
     Args:
-        text: a pattern of ``namespace/name`` (without a slash: of names), ``label:key=value``, or see `find_pods`.
+        text: a pattern for ``namespace/name`` (or names, without a slash), ``label:key=value``, or see `find_pods`.
         pods: the timelines of all pods.
 
     Raises:
-        InputError: none matches.
+        InputError: no pod matches.
     """
     if text.startswith(_LABEL):
         key, equals, value = text.removeprefix(_LABEL).partition("=")
@@ -60,10 +60,10 @@ def select_pods(text: str, pods: Sequence[PodTimeline]) -> list[PodTimeline]:
 
 
 def select_nodes(text: str, store: ObjectStore) -> list[Node]:
-    """Return the nodes that a text matches; see `matching_nodes`.
+    """Return the nodes that a text selects; see `matching_nodes`.
 
     Raises:
-        InputError: none matches.
+        InputError: no node matches.
     """
     return matching_nodes(text, list(store.nodes.values()))
 
@@ -72,7 +72,7 @@ def failing_nodes(failure: Failure, store: ObjectStore, rack_label: str) -> list
     """Return the nodes that fail or recover.
 
     Raises:
-        InputError: none matches.
+        InputError: no node matches.
     """
     if failure.nodes is not None:
         return select_nodes(failure.nodes, store)
@@ -87,7 +87,7 @@ def failing_nodes(failure: Failure, store: ObjectStore, rack_label: str) -> list
 
 
 def find_objects(text: str, store: ObjectStore) -> list[KubernetesObject]:
-    """Return the objects that a text names as kubectl does: ``kind/name``, ``kind/namespace/name``; the name may be a pattern.
+    """Return the objects that a text names like kubectl: ``kind/name`` or ``kind/namespace/name``; the name may be a pattern.
 
     Raises:
         InputError: the kind is unknown, or no object matches.
@@ -110,7 +110,7 @@ def find_objects(text: str, store: ObjectStore) -> list[KubernetesObject]:
 
 
 def _target(text: str) -> tuple[ResourceKind, str]:
-    """Return the kind and the key of a target."""
+    """Return the kind of a target, and the key or pattern of its objects."""
     kind, slash, name = text.partition("/")
     kind = kind.lower()
     row = _KINDS.get(_SHORT_NAMES.get(kind, kind))

@@ -1,4 +1,4 @@
-"""Executors of trials: in this process, in several processes of this machine, or on a Ray cluster."""
+"""Executors run the trials: in this process, in several processes on this machine, or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input
 
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
-"""Maximum retries of a trial whose machine or process was lost."""
+"""How often a trial is retried after its machine or process was lost."""
 
 
 class Executor(Protocol):
-    """Runs trials, in any order."""
+    """Runs trials. The outcomes may come in any order."""
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they arrive."""
+        """Run trials; yield each outcome when its trial finishes."""
         ...
 
     def close(self) -> None:
@@ -38,20 +38,20 @@ class LocalExecutor:
         self._shared = read_shared_input(plan)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes in order."""
+        """Run trials; yield their outcomes in the same order."""
         for trial in trials:
             yield _run_and_free(self._plan, self._shared, trial)
 
     def close(self) -> None:
-        """Do nothing."""
+        """Do nothing: there are no workers."""
 
 
 _worker: tuple[SweepPlan, SharedInput] | None = None
-"""In a worker process: the data that all of its trials share."""
+"""In a worker process: the plan and the input that all of its trials share."""
 
 
 def _start_worker(plan: SweepPlan) -> None:
-    """Read the input in a worker that did not inherit it."""
+    """Read the input, unless this worker inherited it from a fork."""
     global _worker
     if _worker is None:
         _worker = plan, read_shared_input(plan)
@@ -63,7 +63,7 @@ def _run_in_worker(trial: Trial) -> Outcome:
 
 
 class ProcessExecutor:
-    """Runs trials in processes of this machine, which share the loaded input if the system can fork.
+    """Runs trials in several processes on this machine. If the system can fork, the processes share the loaded input.
 
     Args:
         plan: the plan of the sweep.
@@ -75,7 +75,8 @@ class ProcessExecutor:
         forks = "fork" in multiprocessing.get_all_start_methods()
         if forks:
             _worker = plan, read_shared_input(plan)
-            # Workers would copy every page whose reference counts the collector touches.
+            # The garbage collector writes to every object that it traverses, and a forked worker copies each page that
+            # it writes to.
             gc.collect()
             gc.freeze()
         context = multiprocessing.get_context("fork" if forks else "spawn")
@@ -85,22 +86,22 @@ class ProcessExecutor:
         gc.unfreeze()
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they arrive."""
+        """Run trials; yield each outcome when its trial finishes."""
         return self._pool.imap_unordered(_run_in_worker, trials)
 
     def close(self) -> None:
-        """End the processes."""
+        """Terminate the processes."""
         self._pool.terminate()
         self._pool.join()
 
 
 class RayExecutor:
-    """Runs trials on a Ray cluster; trials of a lost machine run again on other machines.
+    """Runs trials on a Ray cluster. If a machine is lost, Ray runs its trials again on other machines.
 
     Args:
         plan: the plan of the sweep.
         address: the address of the Ray cluster; "" starts one on this machine.
-        workers: the number of concurrent trials; 0 for one per processor.
+        workers: the number of concurrent trials; 0 for one per processor of the cluster.
 
     Raises:
         MissingExtra: Ray is not installed.
@@ -118,7 +119,7 @@ class RayExecutor:
         self._run_trial = ray.remote(_run_shared).options(num_cpus=1, max_retries=MAX_RETRIES)
 
     def run(self, trials: Sequence[Trial]) -> Iterator[Outcome]:
-        """Yield the outcomes as they arrive."""
+        """Run trials; yield each outcome when its trial finishes."""
         ray, waiting = self._ray, list(reversed(trials))
         running: list[Any] = []
         while waiting or running:
@@ -129,20 +130,21 @@ class RayExecutor:
             yield from ray.get(done)
 
     def close(self) -> None:
-        """Disconnect."""
+        """Disconnect from the cluster."""
         self._ray.shutdown()
 
 
 def _run_shared(shared: tuple[SweepPlan, SharedInput], trial: Trial) -> Outcome:
-    """Run a trial on a worker of Ray, which stores the input of the sweep in shared memory."""
+    """Run a trial on a Ray worker; Ray keeps the input of the sweep in shared memory."""
     return _run_and_free(*shared, trial)
 
 
 def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome:
     """Run a trial and free its memory.
 
-    A simulation is full of cycles, and the collector runs rarely: without this, each of OpenB's trials left 35 MB behind, and a
-    worker held 1.4 GB after forty. It takes 0.1 s of the 1.7 s of such a trial.
+    A finished simulation is full of reference cycles, and the garbage collector rarely runs. Without this collection,
+    each trial on the OpenB trace leaves 35 MB behind, and a worker reaches 1.4 GB after forty of them. The collection
+    takes 0.1 s of the 1.7 s of such a trial.
     """
     outcome = run_trial(plan, shared, trial)
     gc.collect()
@@ -150,7 +152,7 @@ def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome
 
 
 def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str = "") -> Executor:
-    """Return an executor by name.
+    """Return the executor with a name.
 
     Raises:
         InputError: the name is unknown, or the input cannot be read.

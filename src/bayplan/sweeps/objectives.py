@@ -1,4 +1,4 @@
-"""The figures of a trial, and the objectives that a sweep minimizes or maximizes."""
+"""What a sweep measures in each trial, and the objectives that it can minimize or maximize."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOUR_NS = 3600 * SECOND_NS
 
 
 class Objective(NamedTuple):
-    """An objective: its figure, and whether higher is better."""
+    """An objective: the figure that it is read from, whether higher is better, and its description."""
 
     figure: str
     maximise: bool
@@ -53,11 +53,11 @@ FIGURES = (
     "waiting",
     "decisions",
 )
-"""The figures of every trial, in the order of their columns."""
+"""The figures of each trial, in the order of their columns in the table of trials."""
 
 
 def figures_of(result: SimulationResult, facts: RunFacts) -> dict[str, float]:
-    """Return the figures of a run."""
+    """Return the figures of a finished run, by name."""
     waits = sorted(
         (pod.bound_ns if pod.bound_ns is not None else pod.ended_ns or result.end_ns) - pod.arrived_ns
         for pod in result.pods

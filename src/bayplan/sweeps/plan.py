@@ -1,4 +1,4 @@
-"""The file that describes a sweep."""
+"""Read the file that describes a sweep."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ class SweepPlan:
     Attributes:
         paths: the manifests and traces.
         workload, autoscaler, descheduler: the files, as for ``simulate``; "" for none.
-        config: the base of all configurations, as plain data.
+        config: the scheduler configuration to which each trial applies its parameters, as plain data.
         plugins: the plugins, as for ``--plugin``.
-        space: the parameters.
+        space: the parameters and their possible values.
         shapes: the node shapes by name, for the parameter ``shape``.
         objective: the objective, a name of `OBJECTIVES`.
         search: the search, one of `SEARCHES`.
-        trials: the number of parameter sets, for random searches.
-        seeds: the seeds; each parameter set runs once with each.
-        until: the virtual time to simulate, "" for all.
+        trials: the number of parameter sets to try; a grid ignores it.
+        seeds: the seeds; each parameter set runs once with each seed.
+        until: the virtual time to simulate; "" for no limit.
     """
 
     paths: Sequence[str]
@@ -66,10 +66,14 @@ class SweepPlan:
 
 
 def read_plan(path: Path, **given: object) -> SweepPlan:
-    """Read a sweep file; `given`: fields that override those of the file. Paths are relative to the file.
+    """Read a sweep file. Relative paths in it start at its folder.
+
+    Args:
+        path: the file.
+        given: fields to use instead of the file's; None keeps the field of the file.
 
     Raises:
-        InputError: it cannot be read, or a field is invalid.
+        InputError: the file is invalid YAML, or a field is invalid.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""Result directories of the best parameter sets of a sweep, for reports.
+"""Write result directories for the best parameter sets of a sweep, for reports.
 
-Their trials run again in this process: a run follows from input, parameters and seed, so that a sweep need not keep the records
-of all trials, and its workers need no common disk.
+Their trials run again in this process. Input, parameters and seed determine a run, so the sweep need not keep the
+records of all trials, and its workers need no shared disk.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ from bayplan.sweeps.trials import read_shared_input, run_trial
 def save_results(
     plan: SweepPlan, folder: Path, candidates: Sequence[Candidate], progress: Progress | None = None
 ) -> Iterator[Path]:
-    """Write a result directory for each trial of some candidates, ``results/LABEL/seed-SEED``; yield their paths.
+    """Write a result directory ``results/LABEL/seed-SEED`` for each trial of some candidates; yield the paths.
 
     Args:
-        plan, folder: of the sweep. candidates: those to write; those that could not run are left out.
+        plan: the plan of the sweep.
+        folder: the folder of the sweep.
+        candidates: the candidates to write; those that could not run are left out.
         progress: called after each trial.
 
     Raises:
-        InputError: the trial decides otherwise than in the sweep: the input or the version has changed.
+        InputError: a trial decides differently than in the sweep: the input or the version of BayPlan has changed.
     """
     done = SweepFolder(folder, plan).done
     scored = [each for each in candidates if each.score is not None]
@@ -53,7 +55,7 @@ def save_results(
 
 
 def label(parameters: Parameters) -> str:
-    """Return parameters as a short text that can be a file name: the distinctive ends of their names."""
+    """Return parameters as a short text for a file name. Of each name, it has only the end that distinguishes it."""
     names = _short_names(parameters)
     text = ", ".join(f"{names[name]}={value}" for name, value in parameters.items())
     return text.replace("/", "-")

@@ -1,7 +1,7 @@
-"""The parameter sets that a sweep tries: all of a grid, random ones, or those that Optuna suggests from earlier results.
+"""The parameter sets that a sweep tries: all of a grid, random ones, or those that Optuna suggests from earlier scores.
 
-A search yields candidates in batches and gets their scores before the next batch. The size of a batch does not depend on the
-executor, so that the same sweep tries the same candidates everywhere, however its trials are spread.
+A search yields candidates in batches, and gets the scores of a batch before it yields the next. The size of a batch
+does not depend on the executor. So a sweep tries the same candidates wherever its trials run.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Choice, Parameters, drawn, grid
 
 OPTUNA_BATCH = 8
-"""Number of candidates that Optuna suggests before it gets their scores."""
+"""How many candidates Optuna suggests before it gets their scores."""
 
 
 class Search(Protocol):
     """A source of candidates."""
 
     def batches(self) -> Iterator[list[Parameters]]:
-        """Yield parameter sets."""
+        """Yield batches of parameter sets."""
         ...
 
     def take_scores(self, scores: Sequence[float | None]) -> None:
-        """Process the scores of the last batch, in its order; None for a candidate that could not run."""
+        """Take the scores of the last batch, in the order of its candidates; None for a candidate that could not run."""
         ...
 
 
 class FixedSearch:
-    """Candidates that do not depend on results: a grid, or random candidates."""
+    """Candidates that do not depend on scores: those of a grid, or random ones."""
 
     def __init__(self, candidates: list[Parameters]) -> None:
         self._candidates = candidates
@@ -46,7 +46,7 @@ class FixedSearch:
 
 
 class OptunaSearch:
-    """Candidates from Optuna's tree-structured Parzen estimator.
+    """Candidates suggested by Optuna's tree-structured Parzen estimator (TPE).
 
     Args:
         plan: the plan of the sweep.
@@ -69,7 +69,7 @@ class OptunaSearch:
         self._asked: list[Any] = []
 
     def batches(self) -> Iterator[list[Parameters]]:
-        """Yield batches until the requested number of candidates was tried."""
+        """Yield batches until the number of candidates in the plan is reached."""
         left = self._plan.trials
         while left > 0:
             self._asked = [self._study.ask() for _ in range(min(OPTUNA_BATCH, left))]
@@ -97,10 +97,10 @@ class OptunaSearch:
 
 
 def make_search(plan: SweepPlan) -> Search:
-    """Return the search of a plan.
+    """Return the search that a plan names.
 
     Raises:
-        InputError: a grid over a range.
+        InputError: the search is a grid, and a parameter is a range.
         MissingExtra: Optuna is not installed.
     """
     if plan.search == "optuna":

@@ -12,23 +12,30 @@ from bayplan.base.errors import InputError
 
 Value: TypeAlias = str | int | float | bool
 Parameters: TypeAlias = Mapping[str, Value]
-"""One value for each parameter of a sweep."""
+"""A value for each parameter of a sweep."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several values."""
+    """A parameter that takes one of several values."""
 
     values: tuple[Value, ...]
 
     def draw(self, random: Callable[[], float]) -> Value:
-        """Draw one value."""
+        """Return a random value."""
         return self.values[int(random() * len(self.values))]
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A number in an interval, including both ends; an integer if both ends are, or on a logarithmic scale."""
+    """A parameter that takes a number in an interval that includes both ends.
+
+    Attributes:
+        lowest: the lowest number.
+        highest: the highest number.
+        whole: whether only integers are drawn.
+        log: whether numbers are drawn uniformly on a logarithmic scale.
+    """
 
     lowest: float
     highest: float
@@ -36,7 +43,7 @@ class Range:
     log: bool = False
 
     def draw(self, random: Callable[[], float]) -> Value:
-        """Return a random number of the range."""
+        """Return a random number of the interval."""
         low, high = (math.log(self.lowest), math.log(self.highest)) if self.log else (self.lowest, self.highest)
         if self.whole and not self.log:
             return int(self.lowest) + int(random() * (int(self.highest) - int(self.lowest) + 1))
@@ -49,7 +56,7 @@ Space: TypeAlias = Mapping[str, Choice | Range]
 
 
 def read_space(parameters: object, where: str) -> Space:
-    """Return the parameters of a sweep file: for each a list of values, or ``{min: 1, max: 100, log: true}``.
+    """Return the parameters of a sweep file. Each has a list of values, or a range such as ``{min: 1, max: 100, log: true}``.
 
     Raises:
         InputError: the parameters are invalid.
@@ -87,5 +94,5 @@ def grid(space: Space) -> Iterator[Parameters]:
 
 
 def drawn(space: Space, random: Callable[[], float]) -> Parameters:
-    """Return random values, one for each parameter."""
+    """Return a random parameter set."""
     return {name: domain.draw(random) for name, domain in space.items()}

@@ -1,8 +1,8 @@
-"""The results of a sweep: a journal that survives a kill, and a Parquet file of all trials.
+"""The folder of a sweep: a journal that survives a kill, and a Parquet file of all trials.
 
-A folder has ``sweep.json`` (the plan of the sweep), ``journal.jsonl`` (a line for each finished trial, written at once),
-``trials.parquet`` (a row for each, sorted by number; rewritten from the journal), and with ``--save`` the result directories
-of the best trials in ``results``.
+The folder has ``sweep.json`` (the plan), ``journal.jsonl`` (one line per finished trial, written at once),
+``trials.parquet`` (one row per trial, sorted by number; rewritten from the journal), and with ``--save`` the result
+directories of the best parameter sets in ``results``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class SweepFolder:
     """The folder of one sweep.
 
     Args:
-        path: the folder; created if it is missing.
+        path: the folder; created if it does not exist.
         plan: the plan of the sweep.
 
     Attributes:
-        done: the outcomes in the journal, by number of the trial.
+        done: the outcomes in the journal, by trial number.
 
     Raises:
-        InputError: the folder holds another sweep.
+        InputError: the folder belongs to another sweep.
     """
 
     def __init__(self, path: Path, plan: SweepPlan) -> None:
@@ -64,13 +64,13 @@ class SweepFolder:
         os.truncate(journal, whole)
 
     def add(self, outcome: Outcome) -> None:
-        """Write a finished trial."""
+        """Append the outcome of a finished trial to the journal."""
         self.done[outcome.trial.number] = outcome
         with (self.path / JOURNAL).open("ab") as file:
             file.write(msgspec.json.encode(outcome) + b"\n")
 
     def write_table(self) -> Path:
-        """Write the Parquet file; return its path."""
+        """Write the Parquet file of all finished trials; return its path."""
         outcomes = [self.done[number] for number in sorted(self.done)]
         types = {
             name: _column_type([each.trial.parameters.get(name) for each in outcomes]) for name in self._plan.space

@@ -1,4 +1,4 @@
-"""Run a sweep: candidates from the search, trials on the executor, outcomes into the folder."""
+"""Run a sweep: take candidates from the search, run their trials on the executor, and store the outcomes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bayplan.sweeps.store import SweepFolder
 from bayplan.sweeps.trials import Outcome, Trial
 
 Progress = Callable[[int, int], None]
-"""Called with the number of finished trials, and of all."""
+"""Called with the number of finished trials and the number of all trials."""
 
 
 class Candidate(NamedTuple):
-    """A set of parameters with its number and score: the mean of the objective over seeds; None if a trial could not run."""
+    """A parameter set with its number and score, the objective's mean over the seeds; None if a trial could not run."""
 
     number: int
     parameters: Parameters
@@ -30,19 +30,20 @@ class Candidate(NamedTuple):
 def run_sweep(
     plan: SweepPlan, folder: Path, make_executor: Callable[[], Executor], progress: Progress | None = None
 ) -> list[Candidate]:
-    """Run all trials that are not in the folder yet; return the candidates, the best first.
+    """Run all trials that are not in the folder yet; return the candidates, best first.
 
     Args:
         plan: the plan of the sweep.
         folder: the folder for the results; an interrupted sweep continues from it.
-        make_executor: the function to call when there is something to run.
-        progress: the function to call after each trial.
+        make_executor: called once, when the first trial has to run.
+        progress: called before each batch and after each trial.
 
     Raises:
-        InputError: the folder has a different sweep, or the input cannot be read.
+        InputError: the folder belongs to another sweep, or the input cannot be read.
     """
     store = SweepFolder(folder, plan)
-    # Executors free the memory of each trial by a collection, which must not traverse all that was alive before.
+    # Executors collect garbage after each trial; those collections must not traverse the objects that existed before
+    # the sweep.
     with rare_collections():
         try:
             candidates = _run_batches(plan, store, make_executor, progress)
@@ -55,7 +56,7 @@ def run_sweep(
 def _run_batches(
     plan: SweepPlan, store: SweepFolder, make_executor: Callable[[], Executor], progress: Progress | None
 ) -> list[Candidate]:
-    """Return the candidates in the order of the search."""
+    """Return the candidates in the order in which the search yields them."""
     search = make_search(plan)
     candidates: list[Candidate] = []
     executor: Executor | None = None

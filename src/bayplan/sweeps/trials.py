@@ -1,4 +1,4 @@
-"""One trial of a sweep: a set of parameters and a seed, simulated."""
+"""Simulate one trial of a sweep: a parameter set with a seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHAPE, NODES = "shape", "nodes"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial to run: its number, the number of its parameter set, the parameters, the seed."""
+    """A trial to run: its number, the number of its candidate, the parameters of that, and the seed."""
 
     number: int
     candidate: int
@@ -43,14 +43,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished trial.
+    """The outcome of a trial.
 
     Attributes:
         trial: the trial.
-        figures: see `bayplan.sweeps.objectives.FIGURES`.
+        figures: see `bayplan.sweeps.objectives.FIGURES`; empty if it could not run.
         digest: the digest of all decisions.
-        seconds: the seconds of real time.
-        error: the reason why it could not run, or "".
+        seconds: how long the trial took in real time.
+        error: why the trial could not run, or "".
     """
 
     trial: Trial
@@ -61,7 +61,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SharedInput(msgspec.Struct, frozen=True):
-    """The input that all trials of a sweep share; it is read once and passed to workers.
+    """The input that all trials of a sweep share. It is read once and passed to the workers.
 
     Attributes:
         inputs: the manifests and traces.
@@ -76,7 +76,7 @@ def read_shared_input(plan: SweepPlan) -> SharedInput:
     """Read the input of a sweep.
 
     Raises:
-        InputError: a file can't be read.
+        InputError: a file cannot be read.
     """
     workload, autoscaler, descheduler = (
         Path(name) if name else None for name in (plan.workload, plan.autoscaler, plan.descheduler)
@@ -86,13 +86,13 @@ def read_shared_input(plan: SweepPlan) -> SharedInput:
 
 
 def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | None = None) -> Outcome:
-    """Simulate a trial. An invalid configuration is an outcome, too, so that a search continues.
+    """Simulate a trial. An invalid configuration gives an outcome with an error, so that the search continues.
 
     Args:
         plan: the plan of the sweep.
         shared: the input of the sweep.
         trial: the trial to run.
-        out: the path of the result directory; None to write none.
+        out: the result directory to write; None to write none.
     """
     start = time.perf_counter()
     try:
@@ -116,17 +116,21 @@ def run_trial(plan: SweepPlan, shared: SharedInput, trial: Trial, out: Path | No
 
 
 def trial_setup(plan: SweepPlan, parameters: Mapping[str, Value]) -> SchedulerSetup:
-    """Return the scheduler of a parameter set.
+    """Return the scheduler setup for a parameter set.
 
     Raises:
-        InputError: a parameter is unknown, or a configuration is invalid.
+        InputError: a parameter is unknown, or the configuration is invalid.
     """
     text = msgspec.json.encode(trial_configuration(plan.config, parameters)).decode()
     return read_setup(text=text, where="configuration of the trial", plugins=plan.plugins)
 
 
 def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Value]) -> dict[str, Any]:
-    """Return a configuration with the parameters of a trial in all of its profiles.
+    """Return a configuration in which the parameters of a trial are applied to all profiles.
+
+    Args:
+        base: the configuration of the plan.
+        parameters: the parameters of the trial.
 
     Raises:
         InputError: a parameter is unknown.
@@ -153,7 +157,7 @@ def trial_configuration(base: Mapping[str, object], parameters: Mapping[str, Val
 
 
 def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: set[str]) -> None:
-    """Set the weight of a score plugin; 0 disables its scores. Plugins outside the default profile are enabled at all points."""
+    """Set the weight of a score plugin; 0 disables its scores. A plugin outside the default profile is enabled at all points."""
     plugins = profile.setdefault("plugins", {})
     if plugin not in known and weight:
         enabled = plugins.setdefault("multiPoint", {}).setdefault("enabled", [])
@@ -167,7 +171,7 @@ def _set_weight(profile: dict[str, Any], plugin: str, weight: Value, *, known: s
 
 
 def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
-    """Set a field of a plugin's arguments: ``NodeResourcesFit.scoringStrategy.type``."""
+    """Set a field of a plugin's arguments, for example ``NodeResourcesFit.scoringStrategy.type``."""
     plugin, *fields = path.split(".")
     if not fields:
         raise InputError("parameter", got=repr(ARGS + path), wanted=f"{ARGS}PLUGIN.FIELD")
@@ -183,10 +187,10 @@ def _set_argument(profile: dict[str, Any], path: str, value: Value) -> None:
 
 
 def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value]) -> Inputs:
-    """Return the input with the nodes of a trial: a number of nodes of a shape instead of the nodes of the input.
+    """Return the input with nodes of the trial's shape and number instead of its own nodes.
 
     Raises:
-        InputError: a shape is unknown, or a number has no shape.
+        InputError: the shape is unknown, or a number of nodes is given without a shape.
     """
     if SHAPE not in parameters and NODES not in parameters:
         return inputs

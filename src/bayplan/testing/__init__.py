@@ -39,7 +39,7 @@ __all__ = [
     "SampleCluster",
 ]
 
-# Builders are imported everywhere; the kit, which imports the engine, only to check plugins.
+# Builders are imported often. The conformance kit, which imports the engine, is imported only when it is used.
 _HOMES = {
     "PodBuilder": "builders",
     "NodeBuilder": "builders",

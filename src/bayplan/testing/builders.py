@@ -1,6 +1,7 @@
 """Builders of typed objects for tests and notebooks: ``make_pod("web").req(cpu="2").label(app="web").obj()``.
 
-A builder collects an ordinary manifest, and `obj` decodes it as the loader would: with defaults, ready to be scheduled.
+A builder assembles an ordinary manifest. Its method `obj` decodes the manifest like the loader, with defaults, so that
+the object is ready to be scheduled.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 Selector: TypeAlias = dict[str, str | list[str]]
-"""Labels that must have a value, or one of several."""
+"""Labels, each with the required value or a list of alternative values."""
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 TOPOLOGIES = {"hostname": "kubernetes.io/hostname", "zone": "topology.kubernetes.io/zone"}
-"""Short names for the usual topology keys."""
+"""Short names of the usual topology keys."""
 
 
 class Builder:
-    """Builds an object: each method changes it and returns the builder."""
+    """Builds an object. Each method changes the object and returns the builder."""
 
     def __init__(self, kind: str, name: str, namespace: str = "", *, api_version: str = "v1") -> None:
         metadata: dict[str, Any] = {"name": name, "labels": {}, "annotations": {}}
@@ -48,7 +49,7 @@ class Builder:
         return self
 
     def uid(self, uid: str) -> Self:
-        """Set the uid."""
+        """Set the UID."""
         self._document["metadata"]["uid"] = uid
         return self
 
@@ -69,12 +70,12 @@ class Builder:
         return self
 
     def document(self) -> dict[str, Any]:
-        """Return the manifest."""
+        """Return the manifest, which later calls still change."""
         return self._document
 
 
 class PodBuilder(Builder):
-    """Builds a pod with one container, unless more are added."""
+    """Builds a pod with one container; `container` adds more."""
 
     def __init__(self, name: str, namespace: str) -> None:
         super().__init__("Pod", name, namespace)
@@ -87,19 +88,19 @@ class PodBuilder(Builder):
         return container
 
     def req(self, amounts: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Add requests of the last container; ``req({"example.com/gpu": "1"}, cpu="2")``."""
+        """Add requests to the last container: ``req({"example.com/gpu": "1"}, cpu="2")``."""
         requests = self._container.setdefault("resources", {}).setdefault("requests", {})
         requests.update(amounts or {}, **more)
         return self
 
     def limit(self, amounts: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Add limits of the last container."""
+        """Add limits to the last container."""
         limits = self._container.setdefault("resources", {}).setdefault("limits", {})
         limits.update(amounts or {}, **more)
         return self
 
     def container(self, name: str, image: str = "registry.example/app:v1") -> Self:
-        """Add a container; the following calls apply to it."""
+        """Add a container. Later calls for the last container apply to it."""
         self._document["spec"]["containers"].append({"name": name, "image": image})
         return self
 
@@ -131,7 +132,7 @@ class PodBuilder(Builder):
         return self
 
     def priority(self, priority: int, *, policy: str = "") -> Self:
-        """Set the priority, and the preemption policy (``Never``)."""
+        """Set the priority and, if given, the preemption policy, e.g. ``Never``."""
         self._document["spec"]["priority"] = priority
         if policy:
             self._document["spec"]["preemptionPolicy"] = policy
@@ -148,7 +149,7 @@ class PodBuilder(Builder):
         return self
 
     def started(self, time: str, *, phase: str = "Running") -> Self:
-        """Set when the pod started, and its phase."""
+        """Set the start time and the phase."""
         self._document["status"] |= {"startTime": time, "phase": phase}
         return self
 
@@ -158,21 +159,21 @@ class PodBuilder(Builder):
         return self
 
     def node_selector(self, labels: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Add labels that the node must have."""
+        """Require labels on the node (nodeSelector)."""
         self._document["spec"].setdefault("nodeSelector", {}).update(labels or {}, **more)
         return self
 
     def toleration(self, key: str = "", value: str = "", effect: str = "", *, operator: str = "") -> Self:
-        """Add a toleration; without a value it tolerates every value."""
+        """Add a toleration. Without a value, it tolerates every value."""
         entry = {"key": key, "operator": operator or ("Equal" if value else "Exists"), "value": value, "effect": effect}
         self._document["spec"].setdefault("tolerations", []).append(entry)
         return self
 
     def node_affinity(self, key: str, *values: str, operator: str = "", weight: int = 0, fields: bool = False) -> Self:
-        """Add a node affinity term with one requirement: required, or preferred if it has a weight.
+        """Add a node affinity term with one requirement. With a `weight`, the term is preferred, otherwise required.
 
-        Without values, the key must exist; other operators are given by name. Several required terms are alternatives. `fields`:
-        whether the key is a field (``metadata.name``), not a label.
+        Without values, the key must exist; name other operators explicitly. Several required terms are alternatives.
+        `fields`: whether the key is a field (``metadata.name``) and not a label.
         """
         requirement: dict[str, Any] = {"key": key, "operator": operator or ("In" if values else "Exists")}
         if values:
@@ -186,16 +187,16 @@ class PodBuilder(Builder):
         return self
 
     def pod_affinity(self, labels: Selector, topology: str = "hostname", **more: Any) -> Self:
-        """Add a pod affinity term: near pods with these labels; see `pod_anti_affinity`."""
+        """Add a pod affinity term, which attracts the pod to pods with these labels; see `pod_anti_affinity`."""
         return self._pod_term("podAffinity", labels, topology, **more)
 
     def pod_anti_affinity(self, labels: Selector, topology: str = "hostname", **more: Any) -> Self:
-        """Add a pod anti-affinity term: away from pods with these labels.
+        """Add a pod anti-affinity term, which keeps the pod away from pods with these labels.
 
         Args:
             labels: the labels of the other pods.
             topology: ``hostname``, ``zone``, or a label key of nodes.
-            more: ``weight``: preferred, not required. ``namespaces``: names. Other fields of the term as in a manifest.
+            more: ``weight`` makes the term preferred; ``namespaces`` and other fields of the term are as in a manifest.
         """
         return self._pod_term("podAntiAffinity", labels, topology, **more)
 
@@ -215,14 +216,14 @@ class PodBuilder(Builder):
     def spread(
         self, labels: Selector, topology: str = "zone", *, max_skew: int = 1, soft: bool = False, **fields: Any
     ) -> Self:
-        """Add a topology spread constraint over the pods with these labels; soft ones only lower scores.
+        """Add a topology spread constraint for pods with these labels.
 
         Args:
-            labels: the labels of the pods that are spread.
+            labels: the labels of the pods to spread.
             topology: ``hostname``, ``zone``, or a label key of nodes.
-            max_skew: the maximum difference of pods between domains.
-            soft: whether to use ScheduleAnyway.
-            fields: the other fields as in a manifest: ``minDomains=3``.
+            max_skew: the maximum difference in the number of pods between domains.
+            soft: whether the constraint only lowers scores (ScheduleAnyway).
+            fields: other fields as in a manifest, e.g. ``minDomains=3``.
         """
         constraint = {
             "maxSkew": max_skew,
@@ -234,7 +235,7 @@ class PodBuilder(Builder):
         return self
 
     def claim(self, name: str) -> Self:
-        """Add a volume of a PersistentVolumeClaim."""
+        """Add a volume that refers to a PersistentVolumeClaim."""
         return self.volume(name, persistentVolumeClaim={"claimName": name})
 
     def volume(self, name: str, **source: Any) -> Self:
@@ -243,7 +244,7 @@ class PodBuilder(Builder):
         return self
 
     def resource_claim(self, name: str, *, template: str = "", claim: str = "") -> Self:
-        """Add a ResourceClaim, by its own name or the name of its template; the last container uses it."""
+        """Add a resource claim that the last container uses: a ResourceClaim, or one created from a template."""
         entry = {"resourceClaimTemplateName": template} if template else {"resourceClaimName": claim or name}
         self._document["spec"].setdefault("resourceClaims", []).append({"name": name} | entry)
         self._container.setdefault("resources", {}).setdefault("claims", []).append({"name": name})
@@ -272,7 +273,7 @@ class PodBuilder(Builder):
 
 
 class NodeBuilder(Builder):
-    """Builds a node, with its name as the hostname label, as set by kubelets."""
+    """Builds a node. Its hostname label is its name, as kubelets set it."""
 
     def __init__(self, name: str) -> None:
         super().__init__("Node", name)
@@ -280,7 +281,7 @@ class NodeBuilder(Builder):
         self._document["status"]["allocatable"] = {"pods": "110"}
 
     def capacity(self, amounts: dict[str, str] | None = None, /, **more: str) -> Self:
-        """Set the resources of the node; ``capacity({"example.com/gpu": "4"}, cpu="8", memory="16Gi")``."""
+        """Set the allocatable resources of the node: ``capacity({"example.com/gpu": "4"}, cpu="8", memory="16Gi")``."""
         self._document["status"]["allocatable"].update(amounts or {}, **more)
         return self
 
@@ -325,7 +326,7 @@ class NodeBuilder(Builder):
 
 
 def _selector(labels: Selector) -> dict[str, Any]:
-    """Return a label selector; several values are alternatives."""
+    """Return a label selector as a document. Several values of a key are alternatives."""
     exact = {key: value for key, value in labels.items() if isinstance(value, str)}
     several = [
         {"key": key, "operator": "In", "values": value} for key, value in labels.items() if not isinstance(value, str)

@@ -1,4 +1,4 @@
-"""The checks of the conformance kit that compare evaluation forms: all rows as arrays, some rows, one row."""
+"""Checks of the conformance kit that compare evaluation forms: all rows as arrays, some rows, one row."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Go's arithmetic in compiled modules, for tests: each function by name, and one hash over many results.
+"""Call Go's arithmetic in compiled modules, for tests: each function by name, and one hash over many results.
 
-The hash is the same compiled, uncompiled, in both variants, and on arm64, where a program in C computes it (tests/building).
+The hash is the same compiled and not compiled, in both variants, and on arm64, where a C program computes it
+(tests/building).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ PRIME = 1099511628211
 
 
 def integer_result(name: str, a: int, b: int) -> int:
-    """Return the result of one of the functions of two integers."""
+    """Call the function of two integers with this name."""
     if name == "add":
         return go.add(a, b)
     if name == "sub":
@@ -28,7 +29,7 @@ def integer_result(name: str, a: int, b: int) -> int:
 
 
 def float_result(name: str, a: float, b: float) -> float:
-    """Return the result of one of the float functions; only ``divide`` uses the second argument."""
+    """Call the float function with this name. Only ``divide`` uses the second argument."""
     if name == "divide":
         return go.divide(a, b)
     if name == "round":
@@ -54,7 +55,7 @@ def small_int64(x: float) -> int:
 
 
 def results_hash(count: int) -> int:
-    """Return a hash over the results of all functions for this many random pairs: small and large, integral and fractional."""
+    """Return a hash over the results of all functions for `count` random pairs: small and large, integral and fractional."""
     total = 1469598103934665603
     state = 42
     for index in range(count):
@@ -82,10 +83,10 @@ def results_hash(count: int) -> int:
 
 
 def mixed(total: int, value: int) -> int:
-    """Return the hash (FNV-1a by words) with one more value."""
+    """Return the hash (FNV-1a, word by word) after one more value."""
     return go.mul(total ^ value, PRIME)
 
 
 def mixed_float(total: int, x: float) -> int:
-    """Return the hash with one more float; the processor determines the bits of "not a number"."""
+    """Return the hash after one more float. NaN counts as 0, because its bits depend on the processor."""
     return mixed(total, 0 if x != x else go.float_bits(x))

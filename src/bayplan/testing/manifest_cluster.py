@@ -1,8 +1,8 @@
-"""A cluster for tests of manifests: whether objects would be scheduled in it, and if not, why.
+"""A cluster for tests of manifests: would these objects be scheduled in it, and if not, why?
 
-Every question is answered by its own simulation: the objects of the cluster first, then those in question, until nothing
-changes any more. So controllers create the pods of workloads, quotas and priority classes apply, and pods may preempt others. No
-question changes the cluster. The fixtures of `bayplan.testing.pytest_plugin` use this class.
+A separate simulation answers each question: it applies the objects of the cluster, then those in question, and runs
+until nothing changes any more. So controllers create the pods of workloads, quotas and priority classes apply, and pods
+may preempt others. No question changes the cluster. The fixtures of `bayplan.testing.pytest_plugin` use this class.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 MAX_SHOWN = 3
-"""Maximum number of workloads that a failed assertion explains."""
+"""Maximum number of workloads to explain in a failed assertion."""
 
 
 @runtime_checkable
@@ -40,16 +40,16 @@ class _Builder(Protocol):
     """A builder of `bayplan.testing`."""
 
     def obj(self) -> KubernetesObject:
-        """Return the object."""
+        """Return the built object."""
         ...
 
 
 What: TypeAlias = str | Path | Mapping[str, object] | KubernetesObject | _Builder
-"""The path of manifests, an object, a builder of one, or its document."""
+"""The path of manifests, an object, a builder of an object, or a document."""
 
 
 class WaitingPods(msgspec.Struct, frozen=True):
-    """The waiting pods of one workload: the first one, the number of others, why, and the scheduler's message."""
+    """The waiting pods of one workload: the first one, the number of the others, why it waits, and the scheduler's message."""
 
     pod: str
     others: int
@@ -63,8 +63,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         nodes: the node of each placed pod, by key.
         waiting: the waiting pods, by workload.
-        evicted: the pods of other workloads that were preempted.
-        refused: the reasons why the cluster rejects objects, by ``Kind key``.
+        evicted: the keys of the preempted pods of the cluster.
+        refused: why the cluster refuses objects, by ``Kind key``.
     """
 
     nodes: Mapping[str, str]
@@ -83,9 +83,9 @@ class ManifestCluster:
 
     Args:
         what: the objects in the cluster.
-        root: the root that relative paths start from.
-        config: a KubeSchedulerConfiguration; None for the default one.
-        feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
+        root: the directory that relative paths start from.
+        config: the path of a KubeSchedulerConfiguration; None for the default configuration.
+        feature_gates: the feature gates, as for ``--feature-gates`` of kube-scheduler.
         plugins: the plugins, as for ``--plugin`` of bayplan.
         seed: the seed for tie-breaking.
     """
@@ -107,7 +107,7 @@ class ManifestCluster:
         self.add(*what)
 
     def add(self, *what: What) -> None:
-        """Add objects to the cluster; all later assertions see them.
+        """Add objects to the cluster, for all later assertions.
 
         Raises:
             InputError: a manifest cannot be read.
@@ -115,7 +115,7 @@ class ManifestCluster:
         self._items += self._objects(what)
 
     def outcome(self, *what: What) -> Outcome:
-        """Return the result of adding objects to this cluster, which does not change.
+        """Return the result of adding objects to the cluster, which does not change.
 
         Raises:
             InputError: a manifest cannot be read.
@@ -142,11 +142,11 @@ class ManifestCluster:
     # --- assertions ---------------------------------------------------------------------------------------------------
 
     def assert_schedulable(self, *what: What, evictions: int | None = None) -> Outcome:
-        """Fail unless all pods of some objects find a node; return the nodes.
+        """Fail unless all pods of these objects find a node. Return the outcome, which has the nodes.
 
         Args:
             what: the objects.
-            evictions: the maximum number of pods of other workloads that may be preempted; unlimited by default.
+            evictions: the maximum number of the cluster's pods that may be preempted; unlimited by default.
 
         Raises:
             AssertionError: the message explains why pods wait, as `bayplan explain` does.
@@ -167,11 +167,12 @@ class ManifestCluster:
         return found
 
     def assert_not_schedulable(self, *what: What, reason: str = "") -> Outcome:
-        """Fail if a pod of some objects finds a node, or waits for a different reason.
+        """Fail if a pod of these objects finds a node, or waits for a different reason.
 
         Args:
             what: the objects.
-            reason: the text that the explanation, the scheduler's message or the cluster's error contains; "" for any.
+            reason: a text that the explanation, the scheduler's message or the cluster's error must contain; "" for
+                any.
 
         Raises:
             AssertionError: the message has the nodes of pods, or why they wait.
@@ -204,7 +205,7 @@ class ManifestCluster:
         return [_as_new(item) for item in found]
 
     def _simulator(self) -> Simulator:
-        """Return a simulation of the cluster that has not been started."""
+        """Return a simulation of the cluster that has not started."""
         start_ns = arrivals.DEFAULT_START_NS
         scheduler = self._setup.make(seed=self._seed, start_ns=start_ns, queue_type=EventDrivenQueue)
         cluster = VirtualCluster(RandomStreams(self._seed))
@@ -227,7 +228,7 @@ class ManifestCluster:
 
 
 def _as_new(item: KubernetesObject) -> KubernetesObject:
-    """Return a pod without a node as if created by a client, so that admission applies; return other objects unchanged."""
+    """Return a pod without a node as if a client created it, so that admission applies; return other objects unchanged."""
     if not isinstance(item, Pod) or item.spec.node_name:
         return item
     return replace(item, metadata=replace(item.metadata, uid="", resource_version=""))

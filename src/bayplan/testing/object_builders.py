@@ -1,4 +1,4 @@
-"""Builders of the objects that pods refer to: claims, volumes, classes, budgets, services, and any object of a manifest."""
+"""Builders of the objects that pods refer to: claims, volumes, classes, budgets, services, and objects from manifests."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from bayplan.testing.builders import Builder
 Kind = TypeVar("Kind", bound=KubernetesObject)
 
 BOUND = "pv.kubernetes.io/bind-completed"
-"""The annotation that a claim needs to count as bound."""
+"""The annotation that marks a claim as bound."""
 
 
 class StorageBuilder(Builder):
-    """Sets the common fields of claims and volumes."""
+    """Sets the fields that claims and volumes have in common."""
 
     def storage_class(self, name: str) -> Self:
-        """Set the storage class; with "", the claim requests a volume without a class."""
+        """Set the storage class. With "", a claim requests a volume without a class."""
         self._document["spec"]["storageClassName"] = name
         return self
 
@@ -34,7 +34,7 @@ class StorageBuilder(Builder):
 
 
 class ClaimBuilder(StorageBuilder):
-    """Builds a PersistentVolumeClaim of 1 GiB for one node."""
+    """Builds a PersistentVolumeClaim for 1 GiB with the access mode ReadWriteOnce."""
 
     def __init__(self, name: str, namespace: str) -> None:
         super().__init__("PersistentVolumeClaim", name, namespace)
@@ -47,7 +47,7 @@ class ClaimBuilder(StorageBuilder):
         return self
 
     def bound(self, volume: str) -> Self:
-        """Bind the claim to a volume; use the method `bound` of the volume's builder for the other direction."""
+        """Bind the claim to a volume. The volume must be bound to the claim separately, by `VolumeBuilder.bound`."""
         self._document["spec"]["volumeName"] = volume
         self._document["status"]["phase"] = "Bound"
         return self.annotation({BOUND: "yes"})
@@ -58,7 +58,7 @@ class ClaimBuilder(StorageBuilder):
 
 
 class VolumeBuilder(StorageBuilder):
-    """Builds a PersistentVolume of 1 GiB for one node."""
+    """Builds a PersistentVolume of 1 GiB with the access mode ReadWriteOnce."""
 
     def __init__(self, name: str) -> None:
         super().__init__("PersistentVolume", name)
@@ -70,22 +70,22 @@ class VolumeBuilder(StorageBuilder):
         return self
 
     def csi(self, driver: str, handle: str = "") -> Self:
-        """Set the CSI driver of the volume."""
+        """Set the CSI driver of the volume, and its handle, which defaults to the volume's name."""
         self._document["spec"]["csi"] = {"driver": driver, "volumeHandle": handle or self._document["metadata"]["name"]}
         return self
 
     def zone(self, name: str) -> Self:
-        """Put the volume into a zone, by the label that VolumeZone reads."""
+        """Set the zone label of the volume, which VolumeZone reads."""
         return self.label({"topology.kubernetes.io/zone": name})
 
     def node_affinity(self, key: str, *values: str) -> Self:
-        """Set the nodes from which the volume is accessible."""
+        """Restrict the nodes that can reach the volume to those with one of these label values."""
         term = {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
         self._document["spec"]["nodeAffinity"] = {"required": {"nodeSelectorTerms": [term]}}
         return self
 
     def bound(self, claim: str, namespace: str = "default") -> Self:
-        """Bind the volume to a claim."""
+        """Bind the volume to a claim. The claim must be bound to the volume separately, by `ClaimBuilder.bound`."""
         uid = f"{namespace}-{claim}"
         self._document["spec"]["claimRef"] = {"name": claim, "namespace": namespace, "uid": uid}
         self._document["status"]["phase"] = "Bound"
@@ -109,7 +109,7 @@ def make_volume(name: str) -> VolumeBuilder:
 def make_storage_class(
     name: str, *, provisioner: str = "kubernetes.io/no-provisioner", wait: bool = False
 ) -> StorageClass:
-    """Return a storage class; with `wait`, volumes are bound when a pod needs them (WaitForFirstConsumer)."""
+    """Return a storage class. With `wait`, volumes are bound when a pod needs them (WaitForFirstConsumer)."""
     mode = "WaitForFirstConsumer" if wait else "Immediate"
     header = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": name}}
     return _made(header | {"provisioner": provisioner, "volumeBindingMode": mode}, StorageClass)
@@ -129,7 +129,7 @@ def make_priority_class(name: str, value: int, *, policy: str = "PreemptLowerPri
 def make_budget(
     name: str, labels: dict[str, str], *, namespace: str = "default", disruptions_allowed: int = 0
 ) -> PodDisruptionBudget:
-    """Return a disruption budget over pods with these labels, with this number of allowed disruptions."""
+    """Return a disruption budget for pods with these labels that allows this number of disruptions."""
     metadata = {"name": name, "namespace": namespace}
     header = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": metadata}
     spec, status = {"selector": {"matchLabels": labels}}, {"disruptionsAllowed": disruptions_allowed}
@@ -137,13 +137,13 @@ def make_budget(
 
 
 def make_service(name: str, labels: dict[str, str], *, namespace: str = "default") -> Service:
-    """Return a service over pods with these labels."""
+    """Return a service that selects pods with these labels."""
     metadata = {"name": name, "namespace": namespace}
     return _made({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"selector": labels}}, Service)
 
 
 def make_object(document: dict[str, Any]) -> KubernetesObject:
-    """Return the typed object of a manifest, with defaults filled in."""
+    """Return the typed object for a manifest, with defaults."""
     return default_object(decode(document))
 
 

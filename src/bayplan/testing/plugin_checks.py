@@ -1,4 +1,7 @@
-"""The checks of the conformance kit, one for each clause of the contract in docs/plugins.md; each raises `PluginFault`."""
+"""Checks of the conformance kit, one for each clause of the contract in docs/plugins.md; each raises `PluginFault`.
+
+The first line of a check's docstring is printed as the violated clause.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ Check: TypeAlias = Callable[[Make, SampleCluster], None]
 
 
 def verdicts_have_reasons(make: Make, sample: SampleCluster) -> None:
-    """Every verdict but 0 has a code in range and at least one text."""
+    """Every verdict other than 0 has a code in range and at least one reason."""
     subject = make(sample)
     params = subject.filter_params() if subject.filters else None
     if params is None:
@@ -88,7 +91,7 @@ def answers_have_the_right_types(make: Make, sample: SampleCluster) -> None:
 
 
 def scores_are_normalized(make: Make, sample: SampleCluster) -> None:
-    """Normalised scores of feasible nodes are from 0 to 100, element by element, and do not depend on infeasible nodes."""
+    """Normalised scores of feasible nodes are from 0 to 100, and each depends only on its node's raw score and on scale()."""
     subject = make(sample)
     if not subject.scores:
         return
@@ -159,7 +162,7 @@ def the_same_question_has_the_same_answer(make: Make, sample: SampleCluster) -> 
 
 
 def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> None:
-    """If neither params nor what `reads` declares have changed, results stay the same; likewise for `pre_reads`."""
+    """Results change only if the params change, or data that `reads` declares; and likewise for PreFilter and `pre_reads`."""
     subject = make(sample)
     before_filter, before_score = _kept(subject)
     row = subject.rows[0]
@@ -189,7 +192,7 @@ def pods_that_look_alike_are_treated_alike(make: Make, sample: SampleCluster) ->
         pod = typed(document, Pod)
         spec = subject.compiled(pod)
         if what in UNSIGNED:
-            # The engine does not even compile such a pod: it uses the plan of the other.
+            # The engine would not compile such a pod, but use the plan of the other one.
             if subject.plugin.sign_pod(pod) != subject.plugin.sign_pod(subject.pod):
                 continue
             how = f"the pod has another {what}, which its signature leaves out; return it from sign_pod()"
@@ -221,11 +224,11 @@ def hints_answer(make: Make, sample: SampleCluster) -> None:
 # --- how it is done ---------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
-"""The differences between pods of one workload that share plans nevertheless."""
+"""Differences that pods of one workload have, and that the engine ignores unless the plugin's signature contains them."""
 
 
 def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
-    """Return pods that differ from the sample cluster's pod in one field."""
+    """Return (what differs, pod) for pods that differ from the sample cluster's pod in one field."""
     found = []
     for what in (*UNSIGNED, "label", "priority", "request", "toleration"):
         document = copy.deepcopy(sample.pod)
@@ -246,7 +249,7 @@ def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _kept(subject: Subject) -> tuple[Any, Any]:
-    """Return (PreFilter's result, verdicts), and (params, raw scores); None for those not obtained."""
+    """Return (PreFilter's result, verdicts) and (params, raw scores), with None for what the plugin lacks or skips."""
     filtered = scored = None
     if subject.filters:
         answer = subject.pre_filter()
@@ -272,7 +275,7 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
                     f"after {described}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
-        # `filter_rules_follow_what_changes` checks the data that a compiled rule looks up itself.
+        # `filter_rules_follow_what_changes` checks the data that a rule reads itself.
         by_rule = plugin.filter_rule(subject.spec, subject.state) is not None
         if not by_rule and now_filtered[0] == filtered[0] and filtered[1] is not None:
             _compare_rows(subject, "filter()", filtered[1], now_filtered[1], row, touched, reads, described)
@@ -287,7 +290,7 @@ def _compare_rows(
     subject: Subject, point: str, before: Any, after: Any, row: int, touched: Reads, reads: Reads, described: str
 ) -> None:
     if reads & (Reads.OBJECTS | Reads.COUNTERS | Reads.CATALOG):
-        # Evaluated in full in every cycle.
+        # The engine evaluates such plugins in full in every cycle.
         return
     for other in subject.rows:
         if other == row and touched & reads:
@@ -313,7 +316,7 @@ def _fingerprint(subject: Subject) -> Mapping[str, object]:
 
 
 def _feasible_sets(subject: Subject) -> list[Any]:
-    """Return sets of feasible nodes: all, each half, and one alone."""
+    """Return masks of feasible nodes: all nodes, a random half, and a single node."""
     alive = subject.alive
     draw = random.Random(len(subject.rows))
     some = alive & np.array([draw.random() < 0.5 for _ in alive], dtype=np.bool_)
@@ -362,4 +365,4 @@ CHECKS: tuple[Check, ...] = (
     trials_are_answered_and_forgotten,
     hints_answer,
 )
-"""In this order: a later check may fail because of an error that an earlier one finds."""
+"""The order matters: an error that one check finds may make later checks fail."""

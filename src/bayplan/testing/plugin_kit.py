@@ -31,25 +31,27 @@ def check_plugin(
     clusters: int = CLUSTERS,
     seed: int = 0,
 ) -> None:
-    """Call a plugin on small random clusters in all the ways that the engine does, and check its contract.
+    """Call a plugin on small random clusters in all the ways in which the engine does, and check its contract.
 
     All evaluation forms agree; calls change nothing; equal calls return equal results; verdicts have reasons; scores
     are from 0 to 100; data that `reads` does not declare has no influence; pods with equal signatures and keys are
-    treated alike; its events are valid. The random clusters have what most plugins read; declare anything else that yours reads.
+    treated alike; registered events are valid. The random clusters contain what most plugins read; declare any other
+    labels, annotations and resources that yours reads.
 
     Args:
-        plugin: the class.
-        arguments: the arguments of its constructor.
-        feature_gates: the gates to set.
-        labels: the additional label values by key, for nodes and pods.
-        annotations: the additional annotation values by key, for nodes and pods.
-        resources: the amounts of extended resources by name, for nodes; pods request the first half of them.
-        sample_clusters: the clusters to use instead of random ones.
+        plugin: the class of the plugin.
+        arguments: the arguments of the plugin.
+        feature_gates: the feature gates to set.
+        labels: additional label values by key, for nodes and pods.
+        annotations: additional annotation values by key, for nodes and pods.
+        resources: amounts of extended resources by name, for nodes; pods request one of the first half.
+        sample_clusters: clusters to use instead of random ones.
         clusters: the number of random clusters.
         seed: the seed of all random choices.
 
     Raises:
-        PluginFault: the contract is violated; the text explains how, on the smallest cluster found that shows it.
+        PluginFault: the plugin violates the contract. The text explains how, on the smallest cluster found that shows
+            it.
         InputError: there is no cluster to check the plugin on.
     """
     check_declarations(plugin)
@@ -76,7 +78,7 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     """Check that a plugin is a class, has a name, and implements the extension points that it inherits from.
 
     Raises:
-        PluginFault: it does not.
+        PluginFault: this is not so.
     """
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise PluginFault(
@@ -96,15 +98,15 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
 def _implements(plugin: type[Plugin[Any]], point: str) -> bool:
     methods = ("sort_key",) if point == "queue_sort" else (point, f"{point}_rule")
     found = [getattr(plugin, method, None) for method in methods]
-    # The methods of the base classes only raise that one is missing.
+    # The base classes' methods only raise an error, so they don't count.
     return any(it is not None and getattr(it, "__module__", "") != "bayplan.framework.plugin" for it in found)
 
 
 def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
-    """Check the events that a plugin registers; a plugin that can reject pods needs at least one.
+    """Check the events that a plugin registers. A plugin that can reject pods needs at least one.
 
     Raises:
-        PluginFault: an entry is malformed, or a plugin that can reject pods has none.
+        PluginFault: an entry is malformed, or a plugin that can reject pods registers none.
     """
     events = plugin.events_to_register()
     for entry in events:
@@ -123,13 +125,13 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
 
 
 ANSWERS = "No call raises an exception."
-"""The clause of the contract that every check verifies in addition to its own."""
+"""The clause of the contract that all checks verify implicitly."""
 
 REPEATS = "The same call returns the same result."
 
 
 def _fault_of(check: Check, make: Make, sample: SampleCluster) -> tuple[str, str] | None:
-    """Return the finding of a check, and the clause of the contract that it violates, or None."""
+    """Run a check. Return its finding and the clause of the contract that is violated, or None."""
     try:
         check(make, sample)
     except PluginFault as fault:

@@ -1,4 +1,4 @@
-"""One plugin on one cluster with one pod, evaluated in every form: the basis of the checks of the conformance kit."""
+"""One plugin on one cluster with one pod, for the checks of the conformance kit, which evaluate it in all forms."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from bayplan.state.views import Rows
 from bayplan.testing.sample_clusters import SampleCluster, typed
 
 COMPILING = frozenset(("pre_filter", "filter", "pre_score", "score"))
-"""Extension points that need a spec."""
+"""Extension points for which the plugin compiles a spec."""
 
 
 class PluginFault(AssertionError):
-    """A plugin breaks its contract; the text explains how, and on which cluster."""
+    """A plugin violates its contract. The text explains how, and on which cluster."""
 
 
 class Subject:
@@ -48,7 +48,8 @@ class Subject:
         sample: the cluster and the pod.
 
     Attributes:
-        plugin, state, pod: the objects created from these.
+        sample: the argument.
+        plugin, state, pod: the plugin, the state with the cluster, and the typed pod.
         points: the extension points that the class implements.
     """
 
@@ -62,25 +63,25 @@ class Subject:
 
     @cached_property
     def spec(self) -> Any:
-        """Return the spec of the pod; None if no extension point needs one."""
+        """The plugin's spec for the pod; None if no extension point needs one."""
         return self.compiled(self.pod)
 
     def compiled(self, pod: Pod) -> Any:
-        """Return the spec of a pod."""
+        """Return the plugin's spec for a pod; None if no extension point needs one."""
         return self.plugin.compile(pod, self.state) if COMPILING & self.points else None
 
     @property
     def rows(self) -> list[int]:
-        """Return the rows with a node."""
+        """Return the rows that have a node."""
         return list(self.state.nodes.row_of.values())
 
     @property
     def alive(self) -> Bools:
-        """Return bool[rows], the rows with a node."""
+        """Return bool[rows]: the rows that have a node."""
         return self.state.nodes.alive[: self.state.nodes.count].copy()
 
     def name(self, row: int) -> str:
-        """Return the name of the node of a row."""
+        """Return the name of the node in a row."""
         return self.state.nodes.names[row] or "a row without node"
 
     # Filter.
@@ -91,7 +92,7 @@ class Subject:
         return "filter" in self.points and isinstance(self.plugin, FilterPlugin)
 
     def pre_filter(self, spec: Any = None) -> PreFilterResult | Status:
-        """Return the result of PreFilter; for a plugin without it, the params from `observe`."""
+        """Return the result of PreFilter. For a plugin without PreFilter, return the params from `observe`."""
         spec = self.spec if spec is None else spec
         if "pre_filter" in self.points and isinstance(self.plugin, PreFilterPlugin):
             answer: PreFilterResult | Status = self.plugin.pre_filter(spec, self.state, CycleState())
@@ -99,18 +100,18 @@ class Subject:
         return PreFilterResult(self.plugin.observe(spec, self.state))
 
     def filter_params(self, spec: Any = None) -> Params | None:
-        """Return the params for Filter; None if PreFilter rejects the pod or skips Filter for the cycle."""
+        """Return the params for Filter; None if PreFilter rejects the pod or returns Skip."""
         answer = self.pre_filter(spec)
         return answer.params if isinstance(answer, PreFilterResult) else None
 
     def verdicts(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
-        """Return the verdicts of Filter for some rows, or for all if none are given."""
+        """Return Filter's verdicts for the given rows, by default for all."""
         return self.plugin.filter(
             self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
         )
 
     def describe(self, params: Params, verdict: int) -> str:
-        """Return a verdict with its reasons."""
+        """Return a verdict and its reasons as text."""
         return f"{verdict:#06x} {list(self.plugin.reasons(self.spec, params, verdict))}" if verdict else "0 (passes)"
 
     # Score.
@@ -121,7 +122,7 @@ class Subject:
         return "score" in self.points and isinstance(self.plugin, ScorePlugin)
 
     def score_params(self, feasible: Bools | None = None, spec: Any = None) -> Params | None:
-        """Return the params for Score; None if PreScore skips it, or the plugin can't score this pod."""
+        """Return the params for Score; None if PreScore returns Skip, or the plugin can't score this pod."""
         spec = self.spec if spec is None else spec
         feasible = self.alive if feasible is None else feasible
         if "pre_score" in self.points and isinstance(self.plugin, PreScorePlugin):
@@ -133,23 +134,23 @@ class Subject:
         return answer
 
     def raw(self, params: Params, rows: Rows | None = None, spec: Any = None) -> Any:
-        """Return the raw scores of some rows, or of all if none are given."""
+        """Return the raw scores of the given rows, by default of all."""
         return self.plugin.score(
             self.spec if spec is None else spec, params, Rows(self.state) if rows is None else rows
         )
 
     def normalized(self, params: Params, feasible: Bools) -> tuple[Params | None, Any]:
-        """Return the scale (None without NormalizeScore) and the normalized scores of all rows, over the feasible ones."""
+        """Return the scale (None without NormalizeScore) and the normalised scores of all rows, given the feasible rows."""
         raw, rows = self.raw(params), Rows(self.state)
         if not isinstance(self.plugin, NormalizePlugin):
             return None, raw
         scale = self.plugin.scale_over(self.spec, params, raw, feasible, rows)
         return scale, self.plugin.normalize(self.spec, scale, raw, rows)
 
-    # All of it.
+    # Filter and Score.
 
     def outcome(self, pod: Pod | None = None) -> dict[str, object]:
-        """Return all results of the plugin for a pod, as plain values by node name, for comparisons."""
+        """Return all results of the plugin for a pod, as plain values by extension point and node name, to compare them."""
         spec = self.spec if pod is None else self.compiled(pod)
         found: dict[str, object] = {}
         if self.filters:
@@ -172,14 +173,14 @@ class Subject:
         return (verdict, tuple(self.plugin.reasons(spec, params, verdict))) if verdict else "passes"
 
     def one_row(self, row: int) -> Rows:
-        """Return a view of one row."""
+        """Return a selection of one row."""
         return Rows(self.state, np.array([row], dtype=np.intp))
 
 
 Make: TypeAlias = Callable[[SampleCluster], Subject]
-"""Creates a new plugin for a sample cluster."""
+"""Creates a plugin for a sample cluster."""
 
 
 def skips(answer: PreFilterResult | Status) -> bool:
-    """Return whether a result skips the plugin for the cycle."""
+    """Return whether a result is Skip, which skips the plugin's Filter for the cycle."""
     return isinstance(answer, Status) and answer.code is Code.SKIP

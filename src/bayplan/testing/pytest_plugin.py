@@ -1,4 +1,4 @@
-"""The pytest plugin of Bayplan: fixtures that check whether manifests can be scheduled.
+"""Bayplan's pytest plugin: fixtures that check whether manifests can be scheduled.
 
 pytest loads it wherever Bayplan is installed, so it imports nothing but pytest until a fixture is used.
 """
@@ -20,7 +20,7 @@ OPTIONS = ("config", "feature_gates", "plugins", "seed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the settings: the initial cluster of tests, and the scheduler's configuration."""
+    """Add the settings for the initial cluster of tests, and for the scheduler's configuration."""
     parser.addini("bayplan_cluster", "Manifests or dumps of the cluster that tests begin with.", type="linelist")
     parser.addini("bayplan_config", "KubeSchedulerConfiguration of that cluster's scheduler.", default="")
 
@@ -35,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def bayplan_cluster(request: pytest.FixtureRequest) -> ManifestCluster:
-    """Return the cluster of a test, from its marker or else from the settings; paths start at the root directory of pytest."""
+    """Return the cluster of a test, from its marker or else from the settings. Paths start at pytest's root directory."""
     from bayplan.testing.manifest_cluster import ManifestCluster
 
     paths: tuple[str, ...] = tuple(request.config.getini("bayplan_cluster"))
@@ -49,10 +49,10 @@ def bayplan_cluster(request: pytest.FixtureRequest) -> ManifestCluster:
 
 
 def _check_options(named: Iterable[str]) -> None:
-    """Raise if the marker has an unknown option, with a suggestion.
+    """Check the names of the marker's options.
 
     Raises:
-        InputError: the marker has an unknown option.
+        InputError: an option is unknown; the error suggests a similar one.
     """
     from bayplan.base.errors import InputError
     from bayplan.base.near_names import near_name
@@ -66,11 +66,11 @@ def _check_options(named: Iterable[str]) -> None:
 
 @pytest.fixture
 def assert_schedulable(bayplan_cluster: ManifestCluster) -> Callable[..., Outcome]:
-    """Return the assertion that all pods of some objects find a node; see `ManifestCluster.assert_schedulable`."""
+    """Return an assertion that all pods of the given objects find a node; see `ManifestCluster.assert_schedulable`."""
     return bayplan_cluster.assert_schedulable
 
 
 @pytest.fixture
 def assert_not_schedulable(bayplan_cluster: ManifestCluster) -> Callable[..., Outcome]:
-    """Return the assertion that no pod of some objects finds a node; see `ManifestCluster.assert_not_schedulable`."""
+    """Return an assertion that no pod of the given objects finds a node; see `ManifestCluster.assert_not_schedulable`."""
     return bayplan_cluster.assert_not_schedulable

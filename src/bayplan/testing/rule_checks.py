@@ -1,4 +1,4 @@
-"""The checks of the conformance kit that evaluate rules as the engine does: on all rows, on changed rows, and in a trial."""
+"""Checks of the conformance kit that evaluate rules as the engine does: on all rows, on changed rows, and in a trial."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bayplan.testing.sample_clusters import SampleCluster, typed
 
 
 def rules_answer_alike_about_all_rows_and_one(make: Make, sample: SampleCluster) -> None:
-    """A rule evaluated on all rows agrees with its evaluation on each; so do the three ways to normalise."""
+    """A rule evaluated on all rows agrees with its evaluation on each row. The same holds for the three ways to normalise."""
     subject = make(sample)
     filtered, scored = subject.filter_params() if subject.filters else None, None
     if filtered is not None:
@@ -109,7 +109,7 @@ def score_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
 
 
 def trials_are_answered_and_forgotten(make: Make, sample: SampleCluster) -> None:
-    """While pods are moved temporarily, a used rule agrees with a new rule; afterwards, with its own earlier results."""
+    """While pods are moved temporarily, a used rule agrees with a new rule; afterwards, it returns its earlier results again."""
     subject = make(sample)
     state = subject.state
     params = subject.filter_params() if subject.filters else None
@@ -154,7 +154,7 @@ def trials_are_answered_and_forgotten(make: Make, sample: SampleCluster) -> None
 
 
 def _histories(subject: Subject, sample: SampleCluster) -> Iterator[str]:
-    """Change the cluster step by step; yield a description of each change, beginning with none."""
+    """Change the cluster step by step. Yield a description of each change, and at first "nothing"."""
     state, rows = subject.state, subject.rows
     yield "nothing"
     newcomer = state.pod_info(typed(sample.newcomer, Pod))
@@ -184,7 +184,7 @@ def _histories(subject: Subject, sample: SampleCluster) -> Iterator[str]:
 
 
 def _trials(subject: Subject, sample: SampleCluster, row: int) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield the trials for a row."""
+    """Yield (description, function that makes the change) for temporary changes of the pods in a row."""
     state = subject.state
 
     def fill() -> None:

@@ -1,4 +1,4 @@
-"""Small random clusters for checking plugins, made of documents so that they can be reduced and printed."""
+"""Small random clusters for checking plugins. They consist of documents, so that they can be reduced and printed."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from bayplan.state.cluster_state import ClusterState
 Document: TypeAlias = dict[str, Any]
 
 FREED = "freed"
-"""Name of a node that is added first and removed again, so that the columns have a row without a node."""
+"""Name of a node that is added first and removed again, so that the state has a row without a node."""
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The optional contents of random nodes and pods; all have CPU, memory, taints, cordons, priorities and host ports.
+    """The variable contents of random nodes and pods, besides CPU, memory, taints, cordons, priorities and host ports.
 
     Attributes:
-        labels: the values by key, for both nodes and pods.
-        annotations: the values by key, for both nodes and pods.
-        resources: the amounts of extended resources by name, for both nodes and pods; pods request the smaller half.
-        taints: the keys of taints.
+        labels: the possible values by key, for nodes and pods.
+        annotations: the possible values by key, for nodes and pods.
+        resources: the possible amounts of extended resources by name, for nodes; pods request one of the first half.
+        taints: the possible keys of taints.
     """
 
     labels: Mapping[str, Sequence[str]] = field(
@@ -49,14 +49,14 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class SampleCluster:
-    """A cluster and a pod to be scheduled, as documents.
+    """A cluster and a pod to schedule, as documents.
 
     Attributes:
         nodes: the nodes.
         running: the pods with a node.
         others: the other objects.
-        pod: the pod.
-        newcomer: an additional pod, which changes the cluster when it is placed.
+        pod: the pod to schedule.
+        newcomer: a pod that checks place on a node to change the cluster.
         freed: whether a node was added before all others and removed again.
     """
 
@@ -68,7 +68,7 @@ class SampleCluster:
     freed: bool = False
 
     def state(self) -> ClusterState:
-        """Return the cluster as columns."""
+        """Return the cluster as a state."""
         state = ClusterState()
         if self.freed:
             state.add_node(typed(node_document(FREED), Node))
@@ -102,7 +102,7 @@ def typed(document: Document, kind: type[Any]) -> Any:
 
 
 def node_document(name: str, **allocatable: str) -> Document:
-    """Return a node of a usual size."""
+    """Return the document of a node with 4 CPUs and 8 GiB of memory, unless other amounts are given."""
     amounts = {"cpu": "4", "memory": "8Gi", "pods": "110"} | allocatable
     return {
         "apiVersion": "v1",
@@ -114,7 +114,7 @@ def node_document(name: str, **allocatable: str) -> Document:
 
 
 def random_cluster(draw: random.Random, words: Vocabulary) -> SampleCluster:
-    """Return a random cluster: up to six nodes, up to three pods on each."""
+    """Return a random cluster with one to six nodes and up to three pods on each."""
     nodes = tuple(_node(draw, words, f"n{number}") for number in range(draw.randint(1, 6)))
     running = tuple(
         _pod(draw, words, f"r{number}-{document['metadata']['name']}", document["metadata"]["name"])
@@ -209,7 +209,7 @@ def _one(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, s
 
 
 def smallest(sample: SampleCluster, fails: Callable[[SampleCluster], bool]) -> SampleCluster:
-    """Return a smaller cluster that also fails and from which nothing more can be removed, one object at a time."""
+    """Return a reduced cluster that also fails, and from which no single object or optional field can be removed any more."""
     shrunk = True
     while shrunk:
         shrunk = False

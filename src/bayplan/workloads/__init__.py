@@ -1,1 +1,1 @@
-"""Shaping of workloads: different arrivals, run times, amounts and time scales for the pods of a trace, by a seed."""
+"""Change the workload of a trace: which pods arrive when, how long they run and how much they request, by a seed."""

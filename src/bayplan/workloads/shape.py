@@ -1,4 +1,4 @@
-"""The shape of a workload in a file, and its application to a trace."""
+"""The file that describes changes of a workload, and their application to a trace."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ Positive: TypeAlias = Annotated[float, Meta(gt=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; unknown fields are rejected."""
+    """Base of the parts of the file; rejects unknown fields."""
 
 
 class Inflation(Part, frozen=True, kw_only=True):
-    """Repeat or remove pods until their requests of a resource are this share of the nodes' capacity."""
+    """Repeat or remove pods until they request `load` times the nodes' allocatable amount of a resource."""
 
     resource: str
     load: Positive
 
 
 class Arrivals(Part, frozen=True, kw_only=True):
-    """Arrivals of pods: a Poisson process; ``diurnal`` varies the rate by `amplitude` in each `period`."""
+    """New arrival times, from a Poisson process. With ``diurnal``, its rate rises and falls by `amplitude` in each `period`."""
 
     process: Literal["poisson", "diurnal"] = "poisson"
     interval: str
@@ -45,7 +45,7 @@ class Arrivals(Part, frozen=True, kw_only=True):
 
 
 class RunTimes(Part, frozen=True, kw_only=True):
-    """Run times of pods: `mean` of exponential, `median` and `sigma` of logNormal, `minimum` and `alpha` of pareto; or observed."""
+    """New run times: exponential has `mean`, logNormal `median` and `sigma`, pareto `minimum` and `alpha`; observed has none."""
 
     distribution: Literal["exponential", "logNormal", "pareto", "observed"]
     mean: str | None = None
@@ -56,7 +56,7 @@ class RunTimes(Part, frozen=True, kw_only=True):
 
 
 class WorkloadShape(Part, frozen=True, kw_only=True):
-    """The changes of a trace, in this order."""
+    """The changes of a trace. They are made in the order of the fields."""
 
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Workload"]
@@ -68,19 +68,19 @@ class WorkloadShape(Part, frozen=True, kw_only=True):
 
 
 def read_shape(path: Path) -> WorkloadShape:
-    """Read a file.
+    """Read the file of a workload shape.
 
     Raises:
-        InputError: it cannot be read, or is not a Workload; the message has file and line.
+        InputError: the file cannot be read, or is not a Workload; the message has file and line.
     """
     return shape_of(read_single(path, kind=KIND))
 
 
 def shape_of(document: Document) -> WorkloadShape:
-    """Return the shape of a document.
+    """Return the shape that a document describes.
 
     Raises:
-        InputError: it is invalid; the message has file and line.
+        InputError: the document is invalid; the message has file and line.
     """
     shape = read_typed(document, WorkloadShape, kind=KIND, api_version=API_VERSION)
     try:
@@ -95,16 +95,16 @@ def shape_of(document: Document) -> WorkloadShape:
 
 
 def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, what: str) -> Inputs:
-    """Return inputs with their trace in another shape; unchanged without a shape.
+    """Return the inputs with the trace changed by a shape; the same inputs without a shape.
 
     Args:
         inputs: the inputs.
-        shape: the shape.
+        shape: the shape; None for no changes.
         seed: the seed of the run.
-        what: the name of the option or field with the shape, for errors.
+        what: the option or field that names the shape, for error messages.
 
     Raises:
-        InputError: the input has no trace, or the trace lacks data that a step needs.
+        InputError: the input has no trace, or the trace lacks data that a change needs.
     """
     if shape is None:
         return inputs
@@ -114,7 +114,7 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
 
 
 def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
-    """Return a reshaped trace; each step draws from its own random stream.
+    """Return the trace with the changes of a shape. Each change draws from its own random stream.
 
     Args:
         trace: the trace, with its nodes.
@@ -122,7 +122,7 @@ def shaped(trace: Trace, shape: WorkloadShape, seed: int) -> Trace:
         seed: the seed of the run.
 
     Raises:
-        InputError: the trace lacks data that a step needs.
+        InputError: the trace lacks data that a change needs.
     """
 
     def draw(name: str) -> np.random.Generator:
@@ -163,7 +163,7 @@ def _run_times(spec: RunTimes, pods: list[TimedPod], draw: np.random.Generator) 
 
 
 def _length(spec: RunTimes) -> int:
-    """Return the duration parameter of a distribution; 0 for observed ones."""
+    """Return the duration that a distribution is given with; 0 for ``observed``."""
     lengths = {"exponential": "mean", "logNormal": "median", "pareto": "minimum"}
     name = lengths.get(spec.distribution)
     if name is None:

@@ -1,4 +1,4 @@
-"""Pure functions over the pods of a trace: sample, inflate, and draw arrivals and run times, by a given generator."""
+"""Pure functions over the pods of a trace: take a sample, inflate the load, and draw arrival and run times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.requests import accounted_requests, node_amounts
 
 Times = npt.NDArray[np.int64]
-"""Nanoseconds."""
+"""Times or durations, in nanoseconds."""
 
 Draw = np.random.Generator
 
@@ -23,7 +23,7 @@ Draw = np.random.Generator
 
 
 def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod]:
-    """Return a share of pods, each at most once, in their order.
+    """Return a random share of the pods, in their order.
 
     Args:
         pods: the pods of a trace.
@@ -35,10 +35,10 @@ def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod
 
 
 def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, load: float, draw: Draw) -> list[TimedPod]:
-    """Return pods whose requests of a resource add up to a share of the nodes' capacity, or just above it.
+    """Return pods whose requests of a resource reach a share of the nodes' allocatable amount.
 
-    If they request less, all pods are kept, and copies of random pods are added, with new names, until the load is reached. If they
-    request more, random pods are removed.
+    If the pods request less, all are kept, and copies of random pods are added under new names until their requests
+    reach the share. If they request more, random pods are kept until their requests reach it.
 
     Args:
         pods: the pods of a trace.
@@ -85,30 +85,31 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
 
 
 def poisson_arrivals(count: int, interval_ns: float, draw: Draw) -> Times:
-    """Return the arrivals of a Poisson process, ascending.
+    """Return the arrival times of a Poisson process, in ascending order.
 
     Args:
         count: the number of arrivals.
-        interval_ns: the mean time between two.
+        interval_ns: the mean time between two arrivals.
         draw: the source of randomness.
     """
     return np.cumsum(draw.exponential(interval_ns, count)).astype(np.int64)
 
 
 def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns: int, draw: Draw) -> Times:
-    """Return the arrivals of a Poisson process whose rate rises and falls as a sine, ascending.
+    """Return the arrival times of a Poisson process whose rate follows a sine, in ascending order.
 
     Args:
         count: the number of arrivals.
         interval_ns: the mean time between two arrivals, over whole periods.
         amplitude: the amplitude from 0 to 1, relative to the mean rate.
-        period_ns: the period of the sine: a day.
+        period_ns: the period of the sine, usually a day.
         draw: the source of randomness.
     """
     found: list[Times] = []
     now, left = 0.0, count
     while left > 0:
-        # Thinning: arrivals at the highest rate, each accepted with the probability of the rate at its time.
+        # Thinning: draw arrivals at the highest rate, and accept each with the ratio of the rate at its time to the
+        # highest.
         times = now + np.cumsum(draw.exponential(interval_ns / (1 + amplitude), 2 * left + 16))
         rates = (1 + amplitude * np.sin(2 * np.pi * times / period_ns)) / (1 + amplitude)
         kept = times[draw.random(len(times)) < rates][:left]
@@ -118,7 +119,7 @@ def diurnal_arrivals(count: int, interval_ns: float, amplitude: float, period_ns
 
 
 def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
-    """Return pods with new arrival times, in order of arrival; deletion times move with them."""
+    """Return the pods with new arrival times. The order of arrival stays, and deletion times move along."""
     order = sorted(range(len(pods)), key=lambda index: (pods[index].arrival_ns, index))
     found = list(pods)
     for index, time in zip(order, arrivals.tolist(), strict=True):
@@ -129,7 +130,7 @@ def arriving(pods: Sequence[TimedPod], arrivals: Times) -> list[TimedPod]:
 
 
 def running(pods: Sequence[TimedPod], run_times: Times) -> list[TimedPod]:
-    """Return pods with different run times, after which they end by themselves."""
+    """Return the pods with new run times. No pod is deleted at a fixed time any more."""
     return [
         replace(pod, run_time_ns=run_time, gone_at_ns=None)
         for pod, run_time in zip(pods, run_times.tolist(), strict=True)
@@ -137,22 +138,22 @@ def running(pods: Sequence[TimedPod], run_times: Times) -> list[TimedPod]:
 
 
 def exponential_times(count: int, mean_ns: float, draw: Draw) -> Times:
-    """Return run times that are distributed exponentially."""
+    """Return exponentially distributed run times."""
     return draw.exponential(mean_ns, count).astype(np.int64)
 
 
 def log_normal_times(count: int, median_ns: float, sigma: float, draw: Draw) -> Times:
-    """Return run times whose logarithms are distributed normally; `sigma` is their standard deviation."""
+    """Return log-normally distributed run times; `sigma` is the standard deviation of their logarithms."""
     return (median_ns * np.exp(sigma * draw.standard_normal(count))).astype(np.int64)
 
 
 def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Times:
-    """Return run times with a heavy tail: Pareto with a minimum and an exponent."""
+    """Return Pareto distributed run times, which have a heavy tail; `alpha` is the exponent."""
     return (minimum_ns * (1 + draw.pareto(alpha, count))).astype(np.int64)
 
 
 def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
-    """Return run times drawn with replacement from those of some pods.
+    """Return run times that are drawn, with replacement, from those of pods.
 
     Raises:
         InputError: no pod has a run time.
@@ -164,7 +165,7 @@ def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
 
 
 def scaled(pods: Sequence[TimedPod], factor: float) -> list[TimedPod]:
-    """Return pods whose times are all multiplied by a factor: 0.5 makes everything happen twice as fast."""
+    """Return the pods with all times multiplied by a factor; 0.5 makes everything happen twice as fast."""
 
     def times(value: int | None) -> int | None:
         return None if value is None else round(value * factor)

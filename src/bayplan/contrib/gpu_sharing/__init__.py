@@ -1,9 +1,9 @@
 """GPU sharing: fractional GPUs on numbered devices, and scoring policies for them.
 
-A pod requests a number of GPUs and a share of each, by annotations (`requests`); a node has numbered GPUs (`devices`). Each
-policy is one plugin that filters nodes by their devices, scores them, and chooses the devices on the selected node. The policies
-are those of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent" (Weng et al., USENIX
-ATC 2023); docs/gpu-sharing.md explains them.
+A pod requests a number of GPUs and a share of each, in its annotations (`requests`); a node has numbered GPUs
+(`devices`). Each policy is one plugin: it filters nodes by their GPUs, scores them, and chooses GPUs on the selected
+node. The policies are those of "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient
+Descent" (Weng et al., USENIX ATC 2023); docs/gpu-sharing.md explains them.
 """
 
 from __future__ import annotations
@@ -19,4 +19,4 @@ from bayplan.contrib.gpu_sharing.random_fit import Random
 __all__ = ["FGD", "BestFit", "GpuPacking", "GpuClustering", "DotProd", "Random", "GpuPolicy", "POLICIES"]
 
 POLICIES: tuple[type[GpuPolicy], ...] = (FGD, BestFit, GpuPacking, GpuClustering, DotProd, Random)
-"""The policies, in the order of the published table."""
+"""The policies, in the order of the table in the paper."""

@@ -18,12 +18,12 @@ from bayplan.state.views import Rows
 
 
 class BestFit(GpuPolicy, NormalizePlugin[GpuSpec]):
-    """Scores a node by its remaining amounts, CPU and GPU counting half each, scaled to 0 to 100 over the feasible nodes."""
+    """Scores a node by what the pod leaves free of it: CPU and GPUs weigh half each. Normalized to 0 to 100."""
 
     name = "BestFit"
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return 100 minus the remaining percentage of the largest machine."""
+        """Return 100 minus the free amounts after the pod, as percent of the largest machine."""
         cpu = (nodes.cpu - spec.cpu_milli) / MAX_CPU_MILLI * 0.5
         gpu = (free_milli(nodes) - spec.request.total_milli) / MAX_GPU_MILLI * 0.5
         return ((1.0 - (cpu + gpu)) * 100).astype(np.int64)
@@ -33,7 +33,7 @@ class BestFit(GpuPolicy, NormalizePlugin[GpuSpec]):
         return (int(raw.min()), int(raw.max()))
 
     def normalize(self, spec: GpuSpec, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return scores from 0 for the lowest to 100 for the highest; 0 for all if they are equal."""
+        """Return scores from 0 for the lowest to 100 for the highest; 0 for all nodes if they are equal."""
         lowest, highest = scale
         assert isinstance(lowest, int)
         assert isinstance(highest, int)

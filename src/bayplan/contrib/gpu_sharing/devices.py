@@ -1,4 +1,4 @@
-"""The GPUs of all nodes with what is free of each, kept up to date with the pods on the nodes."""
+"""The GPUs of all nodes and the free amount of each, kept up to date with the pods on the nodes."""
 
 from __future__ import annotations
 
@@ -12,34 +12,36 @@ from bayplan.state.arrays import Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 Assignments = dict[str, tuple[str, tuple[int, ...]]]
-"""By the key of a pod: its UID, and the numbers of its GPUs on the node that it is on."""
+"""By pod key: the UID of the pod, and the numbers of its GPUs on its node."""
 
 PRUNE_ABOVE = 4096
-"""Assignments above which those of pods that no longer exist are dropped."""
+"""With more assignments than this (plus twice the number of pods), those of pods that no longer exist are dropped."""
 
 FIRST_KINDS = 9
-"""Columns for kinds at first: most machines have up to 8 GPUs."""
+"""How many columns `DeviceTable.kinds` has at first: enough for up to 8 GPUs per pod."""
 
 SHARE_KIND = 0
-"""Kind of the pods that share a GPU; whole GPUs have the kind of their number."""
+"""The kind of pods that share a GPU. For pods with whole GPUs, the kind is their number of GPUs."""
 
 
 class DeviceTable:
-    """Free milli of every GPU, by row of the cluster state.
+    """The free milli-GPUs of every GPU, by row of the cluster state.
 
-    The GPUs of a pod are those that a policy chose when it reserved them, those of its annotation, or else those with the least
-    room that fit. A pod keeps them while it is on its node, and gets them back after a dry run took it off.
+    The GPUs of a pod are those that a policy chose in Reserve, else those in its annotation, else the GPUs with the
+    least room that fit. The pod keeps them while it is on the node. They stay assigned if a dry run removes the pod and
+    adds it again.
 
     Args:
         state: the cluster.
-        assignments: the assigned devices by pod; written here and by policies.
+        assignments: the GPUs assigned to each pod; written here and by policies.
         alive: all unfinished pods of the cluster, by key.
 
     Attributes:
-        free: int64[rows, GPUs], the free amounts; 0 for GPUs that a node lacks.
+        free: int64[rows, GPUs], the free amounts; 0 for GPUs that a node does not have.
         counts: int64[rows], the number of GPUs.
         models: int64[rows], positions in `model_names`.
-        kinds: int64[rows, kinds], the number of pods of each kind on a node: pods that share a GPU, pods with 1, 2, ... GPUs.
+        kinds: int64[rows, kinds], how many pods of each kind a node has: pods that share a GPU, pods with 1 GPU, with
+            2, and so on.
         model_names: all models seen.
     """
 
@@ -56,7 +58,7 @@ class DeviceTable:
         self._stale: set[int] = set(range(state.nodes.count))
 
     def refresh(self) -> None:
-        """Read the pods of all rows that changed since the last call."""
+        """Recompute the rows that changed since the last call."""
         state = self.state
         changed = state.usage_log.since(self._usage_position)
         moved = state.node_log.since(self._node_position)
@@ -80,12 +82,12 @@ class DeviceTable:
         self._stale.add(row)
 
     def model_of(self, row: int) -> str:
-        """Return the model of the GPUs of a row."""
+        """Return the model of a row's GPUs; "" if it has none."""
         node = self.state.nodes.nodes[row]
         return gpus_of(node)[1] if node is not None else ""
 
     def free_before(self, pod: Pod, row: int) -> list[int]:
-        """Return the free amount of each GPU of a row without one of its pods."""
+        """Return the free amount of each GPU of a row, as if a pod were not on it."""
         key = pod_key(pod)
         node = self.state.nodes.nodes[row]
         count = gpus_of(node)[0] if node is not None else 0
@@ -102,7 +104,7 @@ class DeviceTable:
             self._resize(len(self.free), count)
         free = [GPU_SIZE_MILLI] * count
         self.kinds[row] = 0
-        # By name: the order of arrival changes when a dry run adds them again.
+        # By name: the order in which they were added changes when a dry run removes and adds pods.
         for _, info in sorted(self.state.pods_on[row].items()) if node is not None else ():
             request = self._take(free, info.key, info.pod)
             if request.count:
@@ -121,7 +123,7 @@ class DeviceTable:
             return GpuRequest()
         known = self._assignments.get(key)
         if known is None or known[0] != pod.metadata.uid:
-            # None if it does not fit: other schedulers may have overcommitted the node.
+            # No GPUs if the pod does not fit: another scheduler may have overcommitted the node.
             known = (pod.metadata.uid, assigned_gpus(pod) or tuple(tightest(free, request) or ()))
             self._assignments[key] = known
         numbers = known[1]
@@ -149,7 +151,7 @@ class DeviceTable:
 
 
 def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
-    """Return the GPUs with the least room that fit, the lowest numbers first among equals; None if there are too few."""
+    """Return the GPUs with the least room that fit, lower numbers first among equals; None if too few fit."""
     fitting = sorted((room, number) for number, room in enumerate(free) if room >= request.milli)
     if len(fitting) < request.count:
         return None
@@ -157,5 +159,5 @@ def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
 
 
 def pod_key(pod: Pod) -> str:
-    """Return the key of a pod's assignment: the same key as in its `PodInfo`."""
+    """Return the key of a pod in the assignments, which is also the key of its `PodInfo`."""
     return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,4 +1,4 @@
-"""DotProd: the node whose free amounts and the pod's requests have the smallest dot product, after Tetris (SIGCOMM 2014)."""
+"""DotProd: the node with the smallest dot product of free amounts and requests, after Tetris (SIGCOMM 2014)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from bayplan.state.arrays import Ints
 
 
 class DotProd(GpuPolicy):
-    """Scores a node by 1 minus half the dot product of free and requested amounts, as shares of the largest machine."""
+    """Scores a node by 1 minus half the dot product of its free amounts and the requests, as shares of the largest machine."""
 
     name = "DotProd"
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return 100 for a dot product of 0."""
+        """Return the scores: 100 for a dot product of 0, 0 for a dot product of 2."""
         cpu = (nodes.cpu / MAX_CPU_MILLI) * (spec.cpu_milli / MAX_CPU_MILLI)
         gpu = (free_milli(nodes) / MAX_GPU_MILLI) * (spec.request.total_milli / MAX_GPU_MILLI)
         scores: Ints = (100.0 * (1.0 - (cpu + gpu) / 2)).astype(np.int64)

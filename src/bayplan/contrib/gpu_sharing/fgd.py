@@ -22,10 +22,11 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class FGD(GpuPolicy):
-    """Scores a node by the decrease of its fragmentation: 100 * sigmoid(decrease in GPUs), rounded down.
+    """Scores a node by how much the pod would decrease its fragmentation: 100 * sigmoid(decrease in GPUs), rounded down.
 
-    Arguments: ``typicalPods``, the workload that fragmentation is measured with (`typical_pods_argument`). Without it, these are
-    the pods of the cluster, running or waiting, counted again whenever their number has doubled.
+    Arguments: ``typicalPods``, the workload for which fragmentation is measured (`typical_pods_argument`). Without it,
+    the typical pods are taken from the cluster's pods, running or waiting. They are counted again whenever the number
+    of pods has doubled or fallen below that of the last count.
     """
 
     name = "FGD"
@@ -43,7 +44,7 @@ class FGD(GpuPolicy):
         return ("typicalPods",)
 
     def observe(self, spec: GpuSpec, cluster: ClusterState) -> Params:
-        """Return the typical pods, which scores depend on, too."""
+        """Return the typical pods, because scores depend on them."""
         pods = self.handle.pods
         if self._given is None and not self._counted <= len(pods) < 2 * self._counted:
             self._counted = len(pods)
@@ -51,7 +52,7 @@ class FGD(GpuPolicy):
         return (self._measure.typical,)
 
     def measure(self, params: Params) -> FragmentationMeasure:
-        """Return the measure for the typical pods that `observe` returned."""
+        """Return the fragmentation measure for the typical pods that `observe` returned."""
         if params and params[0] is not self._measure.typical and params[0] != self._measure.typical:
             typical: TypicalPods = params[0]  # type: ignore[assignment]
             return FragmentationMeasure(typical)
@@ -62,7 +63,8 @@ class FGD(GpuPolicy):
         assert self._table is not None
         measure = self.measure(params)
         allowed = measure.allowed(self._table.model_names)
-        # Most nodes of a cluster are in one of a few states. The order of GPUs within a node makes no difference.
+        # Most nodes of a cluster are in one of a few states, so each state is scored once. The order of a node's GPUs
+        # does not matter.
         states = np.column_stack((nodes.cpu, nodes.models, -np.sort(-nodes.free, axis=1)))
         _, first, places = np.unique(_as_records(states), return_index=True, return_inverse=True)
         states = states[first]
@@ -74,7 +76,7 @@ class FGD(GpuPolicy):
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return the GPU with the highest score for a part of a GPU, else the first free GPUs."""
+        """Return the GPU with the highest score if the pod shares a GPU; else the GPUs with the least room that fit."""
         fitting = tightest(free, request)
         if fitting is None or not request.shares:
             return fitting
@@ -87,7 +89,8 @@ class FGD(GpuPolicy):
     def _best(self, measure: FragmentationMeasure, spec: GpuSpec, cpu: Ints, free: Ints, allowed: Bools) -> Ints:
         """Return the score of each way to place a pod: int64[nodes, ways], -1 for ways without room.
 
-        The ways are the GPUs for a pod that shares one. Other pods have one way: the GPUs with the least room that fit.
+        For a pod that shares a GPU, each GPU of the node is a way. Other pods have one way: the GPUs with the least
+        room that fit.
         """
         request = spec.request
         before = measure.amounts(cpu, free, allowed)
@@ -111,7 +114,7 @@ class FGD(GpuPolicy):
     def _distinct_amounts(
         self, measure: FragmentationMeasure, cpu: Ints, free: Ints, allowed: Bools, node: Index
     ) -> Floats:
-        """Return the fragmentation of states of nodes, each distinct one computed once."""
+        """Return the fragmentation of node states; each distinct state is computed once."""
         states = np.column_stack((node, -np.sort(-free, axis=1)))
         _, first, places = np.unique(_as_records(states), return_index=True, return_inverse=True)
         amounts = measure.amounts(cpu[first], free[first], allowed[node[first]])
@@ -126,6 +129,6 @@ def _as_records(states: Ints) -> Ints:
 
 
 def _scores(decrease: Floats) -> Ints:
-    """Return floor(100 * sigmoid(decrease)), where the decrease of the fragments is in whole GPUs."""
+    """Return floor(100 * sigmoid(decrease)), with the decrease converted from milli-GPUs to GPUs."""
     scores: Ints = (100.0 / (1.0 + np.exp(-decrease / GPU_SIZE_MILLI))).astype(np.int64)
     return scores

@@ -1,8 +1,8 @@
-"""Fragmentation by FGD's measure: the GPU share of a node that the typical pods of a workload cannot use.
+"""Fragmentation as FGD measures it: the free amount of a node's GPUs that typical pods cannot use.
 
-For one kind of pod, all free GPU shares on a node are fragments if the pod cannot run there, or needs no GPU; otherwise the
-fragments are the free parts of GPUs that are smaller than the share that it needs. The fragmentation of a node is the mean over
-the typical pods, by how common they are. Source: Weng et al., USENIX ATC 2023, section 3.
+For a pod that cannot run on the node, or needs no GPU, all free GPU amounts are fragments. For any other pod, the
+fragments are the free amounts of the GPUs that have less room than the share that it needs. The fragmentation of a node
+is the mean over the typical pods, weighted by how common they are. Source: Weng et al., USENIX ATC 2023, section 3.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from bayplan.objects.requests import accounted_requests
 from bayplan.state.arrays import Bools, Floats, Index, Ints
 
 POPULARITY = 0.95
-"""The typical pods are the most common kinds that make up this share of all pods, as in the published experiments."""
+"""The typical pods are the most common kinds that together make up at least this share of all pods, as in the paper."""
 
 _FIELDS = ("cpuMilli", "gpuMilli", "gpuCount", "gpuModels", "count")
 
 TypicalPods: TypeAlias = tuple[tuple[int, GpuRequest, float], ...]
-"""Kinds of pods: CPU in milli, GPUs, and their share of all pods; the shares add up to 1."""
+"""Kinds of pods: CPU in milli-CPUs, GPUs, and the share of all pods. The shares add up to 1."""
 
 
 def typical_pods(pods: Iterable[Pod], *, popularity: float = POPULARITY) -> TypicalPods:
-    """Return the most common kinds of pods that together are at least a given share of all pods."""
+    """Return the most common kinds of pods that together make up at least a given share of all pods."""
     kinds: Counter[tuple[int, GpuRequest]] = Counter()
     known: dict[tuple[int, str], tuple[int, GpuRequest]] = {}
     for pod in pods:
         request = gpu_request(pod)
         if isinstance(request, str):
             continue
-        # Pods of a workload share their spec, so its requests are computed once.
+        # Pods made from one template share their spec, so the requests of each spec are computed once.
         key = (id(pod.spec), str(request))
         kind = known.get(key)
         if kind is None:
@@ -47,7 +47,7 @@ def typical_pods(pods: Iterable[Pod], *, popularity: float = POPULARITY) -> Typi
 
 
 def most_common(kinds: Mapping[tuple[int, GpuRequest], float], popularity: float = POPULARITY) -> TypicalPods:
-    """Return the most common kinds with their shares; among equally common kinds, the larger first."""
+    """Return the most common kinds with their shares. If kinds are equally common, those with larger requests come first."""
 
     def order(item: tuple[tuple[int, GpuRequest], float]) -> tuple[float, int, int, int, tuple[str, ...]]:
         (cpu_milli, request), count = item
@@ -79,7 +79,7 @@ def typical_pods_argument(typical: TypicalPods) -> list[dict[str, object]]:
 
 
 def read_typical_pods(argument: object) -> TypicalPods:
-    """Return the typical pods of an argument ``typicalPods``.
+    """Return the typical pods that an argument ``typicalPods`` describes.
 
     Raises:
         ConfigurationError: it is not a list of kinds of pods.
@@ -115,10 +115,10 @@ def _amount(fields: Mapping[str, object], name: str, default: float) -> float:
 
 
 class FragmentationMeasure:
-    """The measure for one workload, over arrays of nodes.
+    """Measures the fragmentation of nodes for one workload.
 
     Args:
-        typical: the workload.
+        typical: the typical pods of the workload.
     """
 
     def __init__(self, typical: TypicalPods) -> None:
@@ -134,17 +134,17 @@ class FragmentationMeasure:
         self._without_gpus = sum(share for _, request, share in typical if not request.count)
 
     def allowed(self, model_names: Sequence[str]) -> Bools:
-        """Return bool[models, kinds], which kinds of pods with GPUs may use which models."""
+        """Return bool[models, kinds]: which kinds of pods with GPUs may use which models."""
         table = [[request.allows(name) for request in self._requests] for name in model_names]
         return np.array(table, dtype=np.bool_).reshape(len(model_names), len(self._requests))
 
     def amounts(self, cpu: Ints, free: Ints, allowed: Bools) -> Floats:
-        """Return the fragmentation of nodes, in milli GPU.
+        """Return the fragmentation of nodes, in milli-GPUs.
 
         Args:
-            cpu: int64[nodes], free CPU in milli.
-            free: int64[nodes, GPUs], free milli of each GPU.
-            allowed: bool[nodes, kinds], rows of `allowed`.
+            cpu: int64[nodes], the free CPU in milli-CPUs.
+            free: int64[nodes, GPUs], the free milli-GPUs of each GPU.
+            allowed: bool[nodes, kinds], for each node the row of its model in the result of `allowed`.
         """
         total = free.sum(axis=1)
         fits = free[:, :, np.newaxis] >= self._sizes

@@ -1,4 +1,4 @@
-"""GpuClustering: nodes with pods of the same kind first, as in Gandiva (OSDI 2018)."""
+"""GpuClustering: prefers nodes with pods of the same kind, as in Gandiva (OSDI 2018)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from bayplan.state.arrays import Ints
 
 
 class GpuClustering(GpuPolicy):
-    """Scores nodes by the kinds of their pods: a part of a GPU, 1 GPU, 2 GPUs and so on.
+    """Scores nodes by the kinds of their pods: pods that share a GPU, pods with 1 GPU, with 2, and so on.
 
-    A node with only pods of the pod's kind gets 75 to 100, one with other kinds, too, 50 to 75, an idle one 25 to 50, one with
-    only other kinds 0 to 25; within each range, a node with less free gets more. Pods without GPUs get 0 everywhere.
+    A node whose pods all have the pod's kind gets 75 to 100, one that also has other kinds 50 to 75, one without GPU
+    pods 25 to 50, and one with other kinds only 0 to 25. Within each range, nodes with less free get more. Pods without
+    GPUs get 0 everywhere.
     """
 
     name = "GpuClustering"
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return the score by kinds and free GPUs."""
+        """Return the scores, by the kinds of the pods and the free GPUs."""
         request = spec.request
         if not request.count:
             return np.zeros(len(nodes.cpu), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""GpuPacking: GPUs in use first, then free GPUs of nodes in use, then free nodes."""
+"""GpuPacking: prefers GPUs in use, then free GPUs of nodes in use, then nodes whose GPUs are all free."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.state.arrays import Ints
 
 
 class GpuPacking(GpuPolicy):
-    """Scores a node from 50 to 100 if the pod fits on GPUs in use, from 33 to 50 if the node is in use, else below 33.
+    """Scores a node from 50 to 100 if the pod fits on GPUs in use, from 33 to 50 if the node is in use, and below 33 otherwise.
 
     Pods without GPUs get 0 everywhere.
     """
@@ -19,7 +19,7 @@ class GpuPacking(GpuPolicy):
     name = "GpuPacking"
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return the score by the GPUs with the least room that fit."""
+        """Return the scores, by the GPUs with the least room that fit."""
         request = spec.request
         if not request.count:
             return np.zeros(len(nodes.cpu), dtype=np.int64)

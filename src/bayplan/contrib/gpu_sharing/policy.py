@@ -1,4 +1,4 @@
-"""The base of the GPU sharing policies: Filter by devices, choice of devices at Reserve, and nodes as arrays for scores."""
+"""The base of the GPU sharing policies: Filter and Reserve for GPUs, and the nodes as arrays for the scores."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from bayplan.state.views import Rows
 
 MAX_CPU_MILLI = 128_000
 MAX_GPU_MILLI = 8_000
-"""The largest machine of the published experiments, by which its policies scale amounts."""
+"""The largest machine of the paper's experiments. Policies express amounts as shares of it."""
 
 CHOSEN_GPUS = "GpuSharingDevices"
-"""Under this key of the cycle state, the first policy of a profile leaves the GPUs that it chose; the others use the same."""
+"""The key in the cycle state of the chosen GPUs: the first policy of a profile stores them, and the others use them."""
 
 _NO_GPUS, _OTHER_MODEL, _NO_ROOM, _BAD_REQUEST = 1, 2, 3, 4
 
@@ -38,9 +38,9 @@ class GpuSpec:
 
     Attributes:
         key: the values of the other fields, for comparisons.
-        request: its GPUs.
-        cpu_milli: its CPU.
-        problem: why its annotations can't be read, or "".
+        request: the GPUs that the pod requests.
+        cpu_milli: the CPU that it requests, in milli-CPUs.
+        problem: why its annotations are invalid, or "".
     """
 
     key: Hashable
@@ -51,12 +51,12 @@ class GpuSpec:
 
 @dataclass(frozen=True, slots=True)
 class GpuNodes:
-    """Some nodes as arrays, one element per row of a view.
+    """Some nodes as arrays with one element per node.
 
     Attributes:
-        cpu: int64, free CPU in milli.
-        free: int64[rows, GPUs], free milli of each GPU.
-        counts: int64, the number of GPUs of each node.
+        cpu: int64, the free CPU in milli-CPUs.
+        free: int64[rows, GPUs], the free milli-GPUs of each GPU.
+        counts: int64, the number of GPUs.
         models: positions in `DeviceTable.model_names`.
         kinds: int64[rows, kinds], see `DeviceTable.kinds`.
     """
@@ -75,7 +75,7 @@ class GpuNodes:
 
 
 class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSpec]):
-    """Filters, scores and reserves GPUs; subclasses implement `score_nodes`, and override `choose` to choose GPUs differently.
+    """Filters nodes by GPUs, scores them and reserves GPUs. Subclasses implement `score_nodes`, and can override `choose`.
 
     Nodes that the filters reject may get any score.
     """
@@ -94,33 +94,33 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return ()
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return the scores of nodes; scores of nodes without room for the pod are ignored."""
+        """Return the score of each node. The scores of nodes without room for the pod are ignored."""
         raise TypeError(f"{type(self).__name__} lacks score_nodes()")
 
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return the GPUs of a node that a pod gets; None if they don't fit.
+        """Return the GPUs of a node that a pod gets; None if it does not fit.
 
         Args:
             pod: the pod.
             cpu_milli: the free CPU of the node without the pod.
             model: the model of the node's GPUs.
-            free: the free milli of each GPU without the pod.
-            request: the pod's GPUs.
+            free: the free milli-GPUs of each GPU without the pod.
+            request: the GPUs that the pod requests.
         """
         return tightest(free, request)
 
     # Pods and nodes.
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the annotations that request GPUs."""
+        """Return the annotations that request GPUs; None if the pod has none."""
         annotations = pod.metadata.annotations
         found = tuple(annotations.get(name, "") for name in (GPU_COUNT, GPU_MILLI, GPU_MODEL))
         return found if any(found) else None
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GpuSpec:
-        """Read the GPU and CPU requests of a pod."""
+        """Return the GPU and CPU requests of a pod."""
         request = gpu_request(pod)
         problem = request if isinstance(request, str) else ""
         found = GpuRequest() if isinstance(request, str) else request
@@ -128,20 +128,20 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return GpuSpec((found, cpu_milli, problem), found, cpu_milli, problem)
 
     def table(self, state: ClusterState) -> DeviceTable:
-        """Return the current devices of a state."""
+        """Return the device table of a state, up to date."""
         table = self._table_of(state)
         table.refresh()
         return table
 
     def _table_of(self, state: ClusterState) -> DeviceTable:
-        """Return the devices of a state, as they were when they were last refreshed."""
+        """Return the device table of a state, as of its last refresh."""
         table = self._table
         if table is None or table.state is not state:
             table = self._table = DeviceTable(state, self._assignments, self.handle.pods)
         return table
 
     def nodes_of(self, rows: Rows) -> GpuNodes:
-        """Return the nodes of a view."""
+        """Return the nodes of a view as arrays."""
         table, numbers = self.table(rows.state), rows.row_numbers()
         cpu = rows.allocatable(CPU) - rows.requested(CPU)
         return GpuNodes(cpu, table.free[numbers], table.counts[numbers], table.models[numbers], table.kinds[numbers])
@@ -149,7 +149,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
     # Filter.
 
     def filter(self, spec: GpuSpec, params: Params | None, rows: Rows) -> Codes:
-        """Reject nodes without GPUs, with other models, and with too little room on their GPUs."""
+        """Reject nodes without GPUs, with another model, or with too little room on their GPUs."""
         codes: Codes = np.zeros(len(rows), dtype=np.uint16)
         if spec.problem:
             codes[:] = _BAD_REQUEST | UNRESOLVABLE_BIT
@@ -166,7 +166,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return codes
 
     def reasons(self, spec: GpuSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason of a verdict."""
+        """Return the message of a verdict."""
         kind = verdict & ~UNRESOLVABLE_BIT
         if kind == _BAD_REQUEST:
             return (f"pod {spec.problem}",)
@@ -177,7 +177,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         return ("node(s) didn't have enough room on their GPUs",)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register deleted pods, and nodes that are added or get more devices."""
+        """Register deleted pods, and nodes that are added or whose allocatable resources or labels change."""
         return (
             (ClusterEvent(EventResource.POD, ActionType.DELETE), None),
             (
@@ -192,13 +192,13 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
     # Score.
 
     def score(self, spec: GpuSpec, params: Params | None, rows: Rows) -> Ints:
-        """Score nodes by their devices."""
+        """Return the scores of the policy for the nodes of a view."""
         return self.score_nodes(spec, params or (), self.nodes_of(rows))
 
     # Reserve.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Choose the GPUs of the pod on its node."""
+        """Choose the GPUs of the pod on its node, and record them."""
         request = gpu_request(pod)
         if isinstance(request, str):
             return unresolvable(f"pod {request}")
@@ -226,7 +226,7 @@ class GpuPolicy(FilterPlugin[GpuSpec], ScorePlugin[GpuSpec], ReservePlugin[GpuSp
         self._assignments.pop(pod_key(pod), None)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return the numbers of the GPUs that the pod got."""
+        """Return the GPU numbers of the pod, as its annotation."""
         chosen = state.read(CHOSEN_GPUS, tuple)
         return {GPU_INDEX: "-".join(map(str, chosen))} if chosen else {}
 
@@ -250,7 +250,7 @@ def check_fields(plugin: str, arguments: object, names: Sequence[str]) -> Mappin
 
 
 def free_milli(nodes: GpuNodes) -> Ints:
-    """Return the sum of the free amounts on the GPUs of each node."""
+    """Return the total free milli-GPUs of each node."""
     total: Ints = nodes.free.sum(axis=1)
     return total
 

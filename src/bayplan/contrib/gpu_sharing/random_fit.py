@@ -1,4 +1,4 @@
-"""Random: any fitting node, any fitting GPU."""
+"""Random: any node and any GPU that fit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from bayplan.state.arrays import Ints
 
 
 class Random(GpuPolicy):
-    """Scores all nodes equally, so that the scheduler's seeded choice decides; a pod that shares a GPU gets a random one.
+    """Gives all nodes the same score, so that the scheduler selects one at random; a pod that shares a GPU gets a random one.
 
     Arguments: ``seed``, the seed for the choice of GPUs.
     """
@@ -40,7 +40,7 @@ class Random(GpuPolicy):
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return a random fitting GPU for a part of a GPU."""
+        """Return a random GPU that fits for a pod that shares a GPU; for other pods, the GPUs with the least room that fit."""
         fitting = [number for number, room in enumerate(free) if room >= request.milli]
         if not request.shares or not fitting:
             return tightest(free, request)

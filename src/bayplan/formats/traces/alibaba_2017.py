@@ -1,13 +1,13 @@
 """Alibaba cluster-trace-v2017: 1,300 machines, about a day, batch tasks and containers.
 
-Source: https://github.com/alibaba/clusterdata (cluster-trace-v2017, trace_201708.md and schema.csv: the files have no header).
-Memory is a share of the largest machine (`machine.memory`). `plan_cpu` of batch tasks is in hundredths of a core (issue 11 of that
-repository, although the schema says cores), that of containers and machines in cores. Times are in seconds; 0 and negative times
-are before the trace.
+Source: https://github.com/alibaba/clusterdata (cluster-trace-v2017, trace_201708.md and schema.csv). The files have no
+header. Memory is a fraction of the largest machine (`machine.memory`). `plan_cpu` is in hundredths of a core for batch
+tasks (issue 11 of that repository, although the schema says cores), and in cores for containers and machines. Times are
+in seconds; 0 and negative times are before the trace.
 
 - `batch_task`: `instance_num` pods each, from `create_timestamp` to `modify_timestamp`, if the task had ended by then.
-- `batch_instance`, if given: the instances of these tasks, each with its own times. Only the last attempt counts (`seq_no` is
-  `total_seq_no`). The trace has some rows without job and task; they are ignored.
+- `batch_instance`, if given: the instances of these tasks, each with individual times. Only the last attempt counts
+  (`seq_no` is `total_seq_no`). Rows without job and task are ignored.
 - `container_event`: a pod from `Create` to `Remove`.
 - `server_event`: `add` adds a node; machine errors are not modelled.
 """
@@ -30,7 +30,7 @@ ENDED = ("Terminated", "Failed", "Cancelled", "Interrupted")
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads Alibaba cluster-trace-v2017; the module describes the tables."""
 
     name = "alibaba-2017"
     title = "Alibaba 2017"
@@ -59,7 +59,7 @@ class Reader(TraceReader):
         self._removed: dict[str, int] = {}
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file; see `TraceReader.read`."""
+        """Read one file of a table."""
         handle = {
             "server_event": self._machine,
             "container_event": self._container,
@@ -69,7 +69,7 @@ class Reader(TraceReader):
         self.read_csv(file, self.tables[table], handle)
 
     def finish(self) -> Trace:
-        """Return the trace; see `TraceReader.finish`."""
+        """Return the trace, after adding the containers, whose end may be in any file."""
         for name, task in self._containers.items():
             end_ns = self._removed.get(name)
             run_time_ns = None if end_ns is None else max(end_ns - task.arrival_ns, 0)
@@ -160,12 +160,12 @@ class Reader(TraceReader):
         self.kept.add(parent.instance(f"{name}-{number_of}", start_ns, end_ns))
 
     def _end(self, table: CsvTable, start_ns: int, end: str, status: str, column: str) -> int | None:
-        """Return the end of a row in nanoseconds; None if it had not ended."""
+        """Return the end of a row in nanoseconds; None if the task or instance had not ended."""
         end_ns = table.time_ns(end, column)
         return end_ns if end_ns and end_ns >= start_ns and status in ENDED else None
 
     def _shape(self, table: CsvTable, cpu: str, memory: str, *, cores: float) -> Shape:
-        """Return the shape of a row; `cores`: the number of cores in one unit of `plan_cpu`."""
+        """Return the shape of a row's pods. `cores`: the number of cores in one unit of `plan_cpu`."""
 
         def make() -> Shape:
             share = table.amount(memory or "0", "plan_mem")

@@ -1,14 +1,15 @@
 """Alibaba cluster-trace-v2018: 4,000 machines, 8 days, batch tasks and containers.
 
-Source: https://github.com/alibaba/clusterdata (cluster-trace-v2018, schema.md: the columns in the order of the files, which
-have no header). CPU is in hundredths of a core, memory in hundredths of the largest machine (`machine.memory`); -1 and 101 are
+Source: https://github.com/alibaba/clusterdata (cluster-trace-v2018; schema.md has the columns, as the files have no
+header). CPU is in hundredths of a core, memory in hundredths of the largest machine (`machine.memory`); -1 and 101 are
 invalid. Times are in seconds; 0 is before or after the eight days.
 
-- `batch_task`: `instance_num` pods each, which arrive at `start_time` and run until `end_time`. A task without an end, or with
-  an end before its start, had not ended. The dependencies in task names are not modelled: `start_time` already follows from them.
-- `batch_instance`, if given: the instances of these tasks, each with its own times, instead of equal pods. Only the last
-  attempt of an instance counts.
-- `container_meta`: a pod from the first row of a container on (0 is before the trace), until a row with `stopped`.
+- `batch_task`: `instance_num` pods each, which arrive at `start_time` and run until `end_time`. A task without an end,
+  or with an end before its start, had not ended. The dependencies in task names are not modelled, because `start_time`
+  already respects them.
+- `batch_instance`, if given: the instances of these tasks, each with individual times, instead of equal pods. Only the
+  last attempt of an instance counts.
+- `container_meta`: a pod from the earliest row of a container (0 is before the trace) until a row with `stopped`.
 - `machine_meta`: the first row of a machine is a node.
 """
 
@@ -30,7 +31,7 @@ FAILURE_DOMAIN = "trace.bayplan.io/failure-domain-"
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads Alibaba cluster-trace-v2018; the module describes the tables."""
 
     name = "alibaba-2018"
     title = "Alibaba 2018"
@@ -59,7 +60,7 @@ class Reader(TraceReader):
         self._containers: dict[str, Task] = {}
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file; see `TraceReader.read`."""
+        """Read one file of a table."""
         handle = {
             "machine_meta": self._machine,
             "container_meta": self._container,
@@ -69,7 +70,7 @@ class Reader(TraceReader):
         self.read_csv(file, self.tables[table], handle)
 
     def finish(self) -> Trace:
-        """Return the trace; see `TraceReader.finish`."""
+        """Return the trace, after adding the containers, whose rows may be in any order."""
         for task in self._containers.values():
             self.kept.add(task)
         return super().finish()
@@ -152,7 +153,7 @@ class Reader(TraceReader):
     def _times(
         self, table: CsvTable, start: str, end: str, status: str, kept: KeptTasks
     ) -> tuple[int, int | None] | None:
-        """Return the arrival and end of a row; None if it never started or is beyond the horizon of `kept`."""
+        """Return arrival and end of a row; None if it never started, or arrived after the horizon of `kept`."""
         start_ns = table.time_ns(start, "start_time")
         if start_ns is not None and start_ns >= kept.horizon_ns:
             return None
@@ -164,7 +165,7 @@ class Reader(TraceReader):
         return start_ns, end_ns if end_ns and end_ns >= start_ns else None
 
     def _shape(self, table: CsvTable, cpu: str, memory: str, cpu_column: str, memory_column: str) -> Shape | None:
-        """Return the shape of a row; None if its memory is one of the invalid values."""
+        """Return the shape of a row's pods; None if its memory is invalid."""
 
         def make() -> Shape:
             share = table.amount(memory or "0", memory_column) / PERCENT

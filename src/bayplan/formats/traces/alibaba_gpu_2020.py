@@ -1,16 +1,17 @@
 """Alibaba cluster-trace-gpu-v2020 (PAI): 1,800 machines with 6,500 GPUs, two months of machine learning jobs.
 
-Source: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2020, README.md; the files have no header, their columns are in
-files of their own). `plan_cpu` is in hundredths of a core, `plan_mem` in GiB, `plan_gpu` in hundredths of a GPU, all for one
-instance. Empty amounts are 0. Times are in seconds since a hidden instant.
+Source: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2020, README.md). The files have no header; their
+columns are in separate files. `plan_cpu` is in hundredths of a core, `plan_mem` in GiB, `plan_gpu` in hundredths of a
+GPU, all for one instance. Empty amounts are 0. Times are in seconds since an unpublished time.
 
-- `pai_task_table`: `inst_num` pods each, which arrive at `start_time`, when the task was launched, and run until `end_time`.
+- `pai_task_table`: `inst_num` pods each, which arrive at `start_time`, when the task was launched, and run until
+  `end_time`.
 - `pai_job_table`, if given: tasks arrive when their job was submitted, before it waited.
-- `pai_instance_table`, if given: the instances of tasks, each with its own run time.
+- `pai_instance_table`, if given: the instances of tasks, each with an individual run time.
 - `pai_machine_spec`: nodes.
 
-GPUs are requested as in `openb`, so that the same plugins can share them. `gpu_type` of a task is the type that it got, not the
-type that it requested, so it becomes a label, not a constraint.
+GPUs are requested as in `openb`, so that the same plugins can share them. `gpu_type` of a task is the type that it got,
+not the type that it requested, so it becomes a label and not a constraint.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _JOB = Shape(amounts=())
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads Alibaba cluster-trace-gpu-v2020; the module describes the tables."""
 
     name = "alibaba-gpu-2020"
     title = "Alibaba GPU 2020"
@@ -68,7 +69,7 @@ class Reader(TraceReader):
         self._labels: dict[str, Mapping[str, str]] = {"": NO_LABELS}
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file; see `TraceReader.read`."""
+        """Read one file of a table."""
         handle = {
             "pai_machine_spec": self._machine,
             "pai_job_table": self._job,
@@ -78,7 +79,7 @@ class Reader(TraceReader):
         self.read_csv(file, self.tables[table], handle)
 
     def made_machine(self) -> Mapping[str, str]:
-        """Return a machine with the GPUs of the options; see `TraceReader.made_machine`."""
+        """Return the amounts of a generated machine, including the GPUs of the options."""
         return {**super().made_machine(), **_gpus(self.options.machine.gpus)}
 
     def _machine(self, table: CsvTable, row: list[str]) -> None:
@@ -166,7 +167,7 @@ class Reader(TraceReader):
         )
 
     def _end(self, table: CsvTable, start_ns: int, end: str) -> int | None:
-        """Return the end of a row; None if it has none, or one before its start."""
+        """Return the end of a row; None if the row has none, or one before its start."""
         end_ns = table.time_ns(end, "end_time")
         return end_ns if end_ns and end_ns >= start_ns else None
 

@@ -1,13 +1,14 @@
 """Azure traces for packing 2020: requests for virtual machines of one zone in 14 days, as an SQLite database.
 
-Source: https://github.com/Azure/AzurePublicDataset (AzureTracesForPacking2020.md; `packing_trace_zone_a_v1.sqlite`). Amounts are
-shares of one machine, and depend on its kind (`machineId`, a generation of hardware): one kind is read (`machine.type`, or the
-kind that most types of virtual machines fit on), and its size is `machine`. The trace does not have the number of machines.
+Source: https://github.com/Azure/AzurePublicDataset (AzureTracesForPacking2020.md; `packing_trace_zone_a_v1.sqlite`).
+Amounts are fractions of one machine, and depend on its kind (`machineId`, a hardware generation). One kind is read
+(`machine.type`, or the kind that most types of virtual machines fit on), and its size is `machine`. The trace does not
+contain the number of machines.
 
-- `vm`: a pod from `starttime` until `endtime` (in days; negative: before the trace; no end: it runs beyond the 90 days).
-  Priority 0 (high) is pod priority 1, priority 1 (low, may be evicted) is 0.
-- `vmType`: its requests: CPU, memory, and in millionths of a machine `trace.bayplan.io/ssd`, `hdd` and `nic`. Virtual machines
-  of types that the kind of machine does not offer are left out.
+- `vm`: a pod from `starttime` until `endtime` (in days; negative: before the trace; without an end it runs beyond the
+  90 days). Priority 0 (high) becomes pod priority 1, and priority 1 (low, may be evicted) becomes 0.
+- `vmType`: the requests of the pod: CPU, memory and, in millionths of a machine, `trace.bayplan.io/ssd`, `hdd` and
+  `nic`. Virtual machines of types that the kind of machine does not offer are left out.
 """
 
 from __future__ import annotations
@@ -37,14 +38,14 @@ _DEVICES = ("hdd", "ssd", "nic")
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads the Azure trace for packing 2020; the module describes the tables."""
 
     name = "azure-packing-2020"
     title = "Azure packing 2020"
     tables: ClassVar[Mapping[str, Columns]] = {"database": ()}
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read the database; see `TraceReader.read`."""
+        """Read the database."""
         self.began(file)
         with closing(_opened(file)) as database:
             shapes = self._vm_types(database, file.name)
@@ -55,11 +56,11 @@ class Reader(TraceReader):
                     self.refuse_or_skip(problem)
 
     def made_machine(self) -> Mapping[str, str]:
-        """Return a machine that offers all of its devices; see `TraceReader.made_machine`."""
+        """Return the amounts of a generated machine, including all of its devices."""
         return {**super().made_machine(), **{_device(name): str(MILLIONTHS) for name in _DEVICES}}
 
     def _vm_types(self, database: sqlite3.Connection, file: str) -> dict[object, tuple[Shape, Shape]]:
-        """Return the requests of each type of virtual machine on the chosen kind of machine, with high and with low priority."""
+        """Return the pods' shapes by type of virtual machine, for the chosen kind of machine: with high and with low priority."""
         rows = list(_rows(database, file, "vmType", _TYPE_COLUMNS))
         offered = Counter(str(row[1]) for row in rows)
         if not offered:
@@ -78,7 +79,7 @@ class Reader(TraceReader):
     def _amounts(self, file: str, row: tuple[object, ...]) -> Amounts:
         shares: dict[str, float] = {}
         for column, share in zip(_TYPE_COLUMNS[2:], row[2:], strict=True):
-            # A device that is not requested is NULL.
+            # NULL means that the device is not requested.
             number = 0.0 if share is None else share
             if not isinstance(number, int | float) or not 0 <= number <= 1:
                 where = f"{file} vmType {row[0]}"

@@ -1,17 +1,19 @@
 """Google's Borg traces of 2019 (clusterdata-2019): eight cells, a month of events about tasks, reservations and machines.
 
-Source: https://github.com/google/cluster-data (ClusterData2019.md, clusterdata_trace_format_v3.proto). Files are JSON lines as
-BigQuery exports them (``instance_events-000000000000.json.gz``; 64-bit numbers may be text), in any order. Amounts are shares of
-the largest machine of all cells (`machine`). Times are in microseconds; the trace begins at 600 s, 0 is before it, 2**63 - 1 after.
+Source: https://github.com/google/cluster-data (ClusterData2019.md, clusterdata_trace_format_v3.proto). Files are JSON
+lines as exported by BigQuery (``instance_events-000000000000.json.gz``; 64-bit numbers may be text), in any order.
+Amounts are fractions of the largest machine of all cells (`machine`). Times are in microseconds: the trace starts at
+600 s, 0 is before it, and 2**63 - 1 after it.
 
-- `instance_events`, read twice: first to select the instances submitted in the window, then for all their events. A pod arrives
-  at the first SUBMIT of an instance, with the request and priority of that event. It runs for the sum of the times from SCHEDULE to
-  EVICT, FAIL, FINISH, KILL or LOST; without an end it runs on. One that was never scheduled is deleted at its last end.
-- Reservations (alloc instances) are pods, too. Tasks within one are part of it, and left out.
-- `machine_events`: a machine that was added (ADD) before the end of the window is a node with its capacity at that time; REMOVE
-  and UPDATE are not modelled.
-- `machine_attributes`, if given: constraints of tasks become required node affinity to labels with the first value of each
-  attribute that a constraint names. Without it, constraints are left out.
+- `instance_events`, read twice: first to select the instances submitted in the window, then for all their events. A pod
+  arrives at the first SUBMIT of an instance, with the request and priority of that event. It runs for the sum of the
+  times from SCHEDULE to EVICT, FAIL, FINISH, KILL or LOST; without an end, it runs forever. An instance that was never
+  scheduled is deleted at its last end.
+- Reservations (alloc instances) are pods, too. Tasks within a reservation are part of it, and are left out.
+- `machine_events`: a machine that was added (ADD) before the end of the window is a node with its capacity at that
+  time; REMOVE and UPDATE are not modelled.
+- `machine_attributes`, if given: constraints of tasks become required node affinity. The attributes that constraints
+  name become labels, with the first value of each. Without this table, constraints are left out.
 """
 
 from __future__ import annotations
@@ -54,14 +56,14 @@ Share = Annotated[float, Meta(ge=0.0, le=1000.0)]
 
 
 class Resources(msgspec.Struct, gc=False):
-    """Shares of the largest machine."""
+    """Fractions of the largest machine."""
 
     cpus: Share | None = None
     memory: Share | None = None
 
 
 class EventKey(msgspec.Struct, gc=False):
-    """The fields of an instance event that determine whether it is needed; decoding only these is faster."""
+    """The fields of an instance event that determine whether it is needed. Decoding only these is faster."""
 
     collection_id: int
     instance_index: int
@@ -71,15 +73,15 @@ class EventKey(msgspec.Struct, gc=False):
 
 
 class InstanceEvent(msgspec.Struct, gc=False):
-    """An instance event, reduced to the fields that pods are made from.
+    """An instance event, with the fields from which pods are created.
 
     Attributes:
         collection_id: the collection (a job or an alloc set) of the instance.
-        instance_index: its number in the collection.
-        time: in microseconds; the module describes the origin.
+        instance_index: the number of the instance in the collection.
+        time: the time in microseconds; see the module.
         type: a number or a name, see `EVENT_TYPES`.
-        priority: the higher, the more important.
-        resource_request: shares of the largest machine; None if the event has none.
+        priority: a larger number is more important.
+        resource_request: fractions of the largest machine; None if the event has none.
         constraint: constraints on the attributes of machines.
     """
 
@@ -93,7 +95,7 @@ class InstanceEvent(msgspec.Struct, gc=False):
 
 
 class MachineEvent(msgspec.Struct):
-    """A machine event, with the fields that are read."""
+    """A machine event, with the fields that are used."""
 
     machine_id: int
     time: Micros = 0
@@ -104,14 +106,14 @@ class MachineEvent(msgspec.Struct):
 
 
 class _Instance(msgspec.Struct):
-    """The state of an instance so far: its events as (time, type), and its first SUBMIT."""
+    """The events of an instance so far, as (time, type), and its first SUBMIT."""
 
     events: list[tuple[int, int]]
     submitted: InstanceEvent | None = None
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads a Borg trace of 2019; the module describes the tables."""
 
     name = "google-borg-2019"
     title = "Google Borg 2019"
@@ -129,7 +131,7 @@ class Reader(TraceReader):
         self._attributes = Attributes()
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file; files of events are only recorded, because they are read twice. See `TraceReader.read`."""
+        """Read one file of a table. Files of instance events are only recorded, because they are read twice."""
         self.began(file)
         if table == "machine_events":
             for machine in self._rows(file, MachineEvent):
@@ -142,7 +144,7 @@ class Reader(TraceReader):
                 self._attributes.add(attribute)
 
     def finish(self) -> Trace:
-        """Return the trace; see `TraceReader.finish`."""
+        """Return the trace, after reading the recorded files of instance events."""
         self._read_events()
         for number, machine in self._machines.items():
             labels = {PLATFORM: machine.platform_id[:63], SWITCH: machine.switch_id[:63]}
@@ -168,7 +170,7 @@ class Reader(TraceReader):
         if not files:
             return
         selection = self.selection
-        # Only later events show whether an instance submitted before the window was still running.
+        # Only later events show whether an instance submitted before the window was still running in it.
         before = selection.running and selection.from_ns > 0
         first: FirstOnes[tuple[int, int]] = FirstOnes(None if before else selection.limit)
         from_us = 0 if before else selection.from_ns // _MICROSECOND_NS
@@ -243,8 +245,9 @@ class Reader(TraceReader):
 
         Args:
             file: the file to read.
-            kind: the kind of its rows.
-            read_as: the struct with which the file was read before; rows that were invalid then are already counted.
+            kind: the struct of a row.
+            read_as: the struct with which the file was read before. Rows that were already invalid then are not counted
+                again.
 
         Raises:
             InputError: a line is not a valid row; with file and line.
@@ -269,7 +272,7 @@ class Reader(TraceReader):
         name: str,
         before: int,
     ) -> list[Row]:
-        """Return the valid rows of a block."""
+        """Return the valid rows of a block. Refuse or count the invalid ones."""
         rows: list[Row] = []
         for number, line in enumerate(block.split(b"\n"), 1):
             if not line.strip():
@@ -292,7 +295,10 @@ def _is_valid(decoder: msgspec.json.Decoder[msgspec.Struct], line: bytes) -> boo
 
 
 def _times(events: list[tuple[int, int]]) -> tuple[int | None, int | None, int | None]:
-    """Return the run time, the deletion time of an instance that never ran, and the end time; events may be in any order."""
+    """Return run time, deletion time and end of an instance from its events, in any order.
+
+    The run time is None if the instance never ran or had not ended; the deletion time is None unless it never ran.
+    """
     total, since = 0, None
     scheduled, ended = False, None
     for time, number in sorted(events):
@@ -303,10 +309,10 @@ def _times(events: list[tuple[int, int]]) -> tuple[int | None, int | None, int |
                 total += time - since
             since, ended = None, time
         elif ended is not None:
-            # Submitted again.
+            # The instance was submitted again.
             ended = None
     if since is not None or ended is None:
-        # It still ran or waited at the end of the trace.
+        # The instance was running or waiting at the end of the trace.
         return None, None, None
     end_ns = ended * _MICROSECOND_NS
     return (total * _MICROSECOND_NS, None, end_ns) if scheduled else (None, end_ns, end_ns)

@@ -1,7 +1,7 @@
-"""Constraints of Borg's tasks as node affinity, and the attributes of machines that they name as labels.
+"""Convert constraints of Borg's tasks to node affinity, and the attributes of machines that they name to labels.
 
-Source: https://github.com/google/cluster-data, `MachineConstraint` and `MachineAttribute` of clusterdata_trace_format_v3.proto.
-Names and values are hashes; those that are not valid in labels are hashed again.
+Source: https://github.com/google/cluster-data, `MachineConstraint` and `MachineAttribute` of
+clusterdata_trace_format_v3.proto. Names and values are hashes; those that are not valid in labels are hashed again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RELATIONS: Mapping[int | str, str] = {
 
 
 class MachineConstraint(msgspec.Struct, gc=False):
-    """A constraint of a task."""
+    """A constraint of a task on an attribute of machines."""
 
     name: str
     value: str = ""
@@ -33,7 +33,7 @@ class MachineConstraint(msgspec.Struct, gc=False):
 
 
 class MachineAttribute(msgspec.Struct):
-    """The value of a machine's attribute from `time` on, in microseconds; or its deletion."""
+    """A value that a machine's attribute has from `time` (in microseconds) on, or the deletion of the attribute."""
 
     machine_id: int
     name: str
@@ -43,18 +43,18 @@ class MachineAttribute(msgspec.Struct):
 
 
 class Attributes:
-    """The attributes that constraints name: the first value for each machine."""
+    """The attributes that constraints name, with the first value for each machine."""
 
     def __init__(self) -> None:
         self._needed: set[str] = set()
         self._values: dict[int, dict[str, tuple[int, str]]] = {}
 
     def need(self, constraints: Iterable[MachineConstraint]) -> None:
-        """Record the attributes that constraints name. Call it before `add`."""
+        """Record the attributes that constraints name. Call before `add`."""
         self._needed.update([each.name for each in constraints])
 
     def add(self, attribute: MachineAttribute) -> None:
-        """Store an attribute if a constraint names it and it is not deleted; the earliest value for a machine counts."""
+        """Store an attribute if a constraint names it and it is not deleted. The earliest value for a machine counts."""
         if attribute.name not in self._needed or attribute.deleted:
             return
         values = self._values.setdefault(attribute.machine_id, {})
@@ -63,11 +63,11 @@ class Attributes:
             values[attribute.name] = (attribute.time, attribute.value)
 
     def labels(self, machine: int) -> dict[str, str]:
-        """Return the labels of a machine."""
+        """Return the labels of a machine for its attributes."""
         return {_key(name): _valid(value) for name, (_, value) in self._values.get(machine, {}).items()}
 
     def requirements(self, constraints: Iterable[MachineConstraint]) -> tuple[NodeSelectorRequirement, ...]:
-        """Return the node affinity terms for constraints; none if no attributes were read, since no node would have the labels."""
+        """Return the node affinity requirements for constraints; () if no attributes were read, because no node would match."""
         if not self._values:
             return ()
         found = [_requirement(each) for each in constraints]
@@ -75,7 +75,7 @@ class Attributes:
 
 
 def _requirement(constraint: MachineConstraint) -> NodeSelectorRequirement | None:
-    """Return the requirement; None if it compares with a value that is not an integer."""
+    """Return the requirement for a constraint; None if the constraint compares an attribute with a value that is not an integer."""
     key, relation = _key(constraint.name), RELATIONS.get(constraint.relation, "EQUAL")
     if relation in ("PRESENT", "NOT_PRESENT"):
         return NodeSelectorRequirement(key=key, operator="Exists" if relation == "PRESENT" else "DoesNotExist")

@@ -1,4 +1,4 @@
-"""A CSV table as a stream of rows, with the position of every value for errors."""
+"""Read a CSV table as a stream of rows, with the position of every value for errors."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from bayplan.formats.bounded_reading import ByteStream
 from bayplan.formats.traces.streams import line_blocks
 
 MAX_AMOUNT = 2**40
-"""Far beyond any machine, and small enough for sums of bytes in int64."""
+"""Maximum amount: far beyond any machine, and small enough to sum up bytes in int64."""
 
 LAST_SECOND = 2**62 // SECOND_NS
-"""The latest time of a trace, in seconds."""
+"""The latest possible time of a trace, in seconds."""
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 class RowError(InputError):
-    """A row that can't be read; a reader may leave it out."""
+    """A row can't be read; a reader may skip it."""
 
 
 class CsvTable:
@@ -31,12 +31,13 @@ class CsvTable:
 
     Args:
         name: the name of the file, for errors.
-        stream: its bytes.
-        columns: the columns to read, in the published order. If the first row names all of them, it is a header, and the columns
-            may be in any order; otherwise the file has exactly these columns in this order.
+        stream: the bytes of the file.
+        columns: the columns to read, in the published order. If the first row contains all of their names, it is a
+            header, and the columns may be in any order; otherwise the file must have exactly these columns in this
+            order.
         header: whether a header is required.
-        optional: columns that may be missing in the header, and are then empty; they follow `columns` in each row.
-        invalid: the function to call with the error about a row with a wrong number of columns; it raises or counts the error.
+        optional: columns that may be missing in the header; they are then empty. In each row they follow `columns`.
+        invalid: called with the error about a row with the wrong number of columns; raises or counts the error.
     """
 
     def __init__(
@@ -68,14 +69,15 @@ class CsvTable:
 
     @property
     def line(self) -> int:
-        """Line of the current row, from 1."""
+        """The line of the current row, counted from 1."""
         return self._reader.line_num
 
     def rows(self) -> Iterator[list[str]]:
-        """Yield the rows after the header, each with its values in the order of `columns`; empty lines are skipped.
+        """Yield the rows after the header, each with its values in the order of `columns`. Skip empty lines.
 
         Raises:
-            InputError: the text is not CSV or not UTF-8, the header or the number of columns is wrong, or there are no rows.
+            InputError: the text is not CSV or not UTF-8, the header or the number of columns is wrong, or there are no
+                rows.
         """
         reader, width = self._reader, 0
         pick: _Picked | None = None
@@ -99,13 +101,13 @@ class CsvTable:
             raise InputError("table", where=self.name, wanted="at least one row", got=got)
 
     def refusal(self, column: str, got: str, *, wanted: str) -> RowError:
-        """Return the error about a value of the current row."""
+        """Return an error about a value in the current row."""
         return RowError(f"column {column}", where=self.where, wanted=wanted, got=repr(got))
 
     # --- values -------------------------------------------------------------------------------------------------------
 
     def whole(self, text: str, column: str) -> int:
-        """Return an integer from 0 to `MAX_AMOUNT`; ``8.0`` is accepted."""
+        """Parse an integer from 0 to `MAX_AMOUNT`; ``8.0`` is accepted."""
         if text.isdigit() and text.isascii() and len(text) <= 12:
             return int(text)
         number = _number(text)
@@ -114,14 +116,14 @@ class CsvTable:
         return int(number)
 
     def amount(self, text: str, column: str) -> float:
-        """Return a number from 0 to `MAX_AMOUNT`."""
+        """Parse a number from 0 to `MAX_AMOUNT`."""
         number = _number(text)
         if not 0 <= number <= MAX_AMOUNT:
             raise self.refusal(column, text, wanted=f"a number from 0 to {MAX_AMOUNT}")
         return number
 
     def time_ns(self, text: str, column: str) -> int | None:
-        """Return a time in seconds as nanoseconds; None if the text is empty. It may be before the trace."""
+        """Parse a time in seconds; return nanoseconds, or None if the text is empty. Times before the trace are negative."""
         if text.isdigit() and text.isascii() and len(text) <= 9:
             return int(text) * SECOND_NS
         if not text:
@@ -150,7 +152,7 @@ class CsvTable:
             yield lines
 
     def _start(self, values: list[str]) -> tuple[int, _Picked | None]:
-        """Return the number of columns, and the function that picks the columns to read, from the first row."""
+        """Return the number of columns of the first row, and the function that selects the columns to read (None for all)."""
         names = [value.strip() for value in values]
         if set(self.columns) <= set(names):
             self.names = names
@@ -171,7 +173,7 @@ class CsvTable:
 
 
 def _number(text: str) -> float:
-    """Return a number, or NaN if the text is not a number. Unlike in Python, underscores between digits are not allowed."""
+    """Parse a number; NaN if the text is not a number. Unlike in Python, underscores between digits are not allowed."""
     try:
         return math.nan if "_" in text else float(text)
     except ValueError:
@@ -179,7 +181,7 @@ def _number(text: str) -> float:
 
 
 class _Picked:
-    """Picks columns of rows; a column beyond the last is empty."""
+    """Selects columns of rows, by index. An index past the last column selects ""."""
 
     def __init__(self, order: list[int]) -> None:
         self._order = order

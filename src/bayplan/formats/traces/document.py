@@ -1,4 +1,4 @@
-"""A Trace file: the files of a trace, the selected part, and the size of the machine that amounts are shares of."""
+"""Read Trace files: the files of a trace, the part to select, and the size of the machine that amounts are fractions of."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=1, le=100_000_000)]
 
 
 class Machine(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The size of one machine; see `MachineSize`. `type`: the kind of machine, for traces with several."""
+    """The size of one machine, see `MachineSize`. `type`: the kind of machine, for traces with several."""
 
     cpu: str = "64"
     memory: str = "256Gi"
@@ -38,7 +38,7 @@ class Machine(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class TraceDocument(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The fields of the file; paths are relative to it. For the selection see `bayplan.formats.traces.selection.Selection`."""
+    """The fields of a Trace file, with paths relative to it. `bayplan.formats.traces.selection.Selection` has the selection."""
 
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Trace"]
@@ -57,14 +57,14 @@ class TraceDocument(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def read_document(document: Document, folder: str) -> Trace:
-    """Return the trace of a document.
+    """Return the trace that a Trace document describes.
 
     Args:
-        document: a Trace.
+        document: the document.
         folder: the folder of its file, which paths are relative to.
 
     Raises:
-        InputError: the document is invalid (with file and line), or the files that it names are.
+        InputError: the document (with file and line) or a file that it names is invalid.
     """
     found = read_typed(document, TraceDocument, kind=KIND, api_version=API_VERSION)
     try:

@@ -1,4 +1,4 @@
-"""The earliest keys of a stream in any order, in which keys may repeat; memory holds at most about twice as many."""
+"""Find the earliest keys of a stream, in which keys may repeat and be in any order, with bounded memory."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Key = TypeVar("Key")
 
 
 class FirstOnes(Generic[Key]):
-    """The keys with the earliest times; the time of a key is its earliest one.
+    """The keys with the earliest times. If a key is added with several times, the earliest counts.
 
     Args:
         limit: the maximum number of keys; None for all.
-        slack: the number of keys that are stored in addition to twice the limit before the latest are dropped.
+        slack: when more than this number and twice the limit are stored, the latest keys are dropped.
 
     Attributes:
-        horizon: keys with later times can't be among the first; None if any can.
+        horizon: keys with later times can't be among the earliest; None if any time can.
     """
 
     def __init__(self, limit: int | None, *, slack: int = 1000) -> None:
@@ -26,7 +26,7 @@ class FirstOnes(Generic[Key]):
         self.horizon: int | None = None
 
     def add(self, key: Key, time: int) -> None:
-        """Add a time of a key. Keys that can't be among the first are not stored; a later call may add an earlier time."""
+        """Add a key with a time. Keys that can't be among the earliest are ignored; a later call may add an earlier time."""
         if self.horizon is not None and time > self.horizon:
             return
         known = self._times.get(key)
@@ -36,13 +36,13 @@ class FirstOnes(Generic[Key]):
             self._prune(self._limit)
 
     def keys(self) -> Collection[Key]:
-        """Return the earliest keys, in the order in which they were added; among equal times, the first added count."""
+        """Return the earliest keys, in the order in which they were added. Of keys with equal times, those added first are kept."""
         if self._limit is not None and len(self._times) > self._limit:
             self._prune(self._limit)
         return self._times.keys()
 
     def _prune(self, limit: int) -> None:
-        # Sorting is stable: among equal times, the keys that were added first stay.
+        # Sorting is stable, so of keys with equal times those added first are kept.
         kept = set(sorted(self._times, key=self._times.__getitem__)[:limit])
         self._times = {key: time for key, time in self._times.items() if key in kept}
         self.horizon = max(self._times.values(), default=-1)

@@ -1,28 +1,28 @@
-"""Read the Alibaba GPU cluster trace of 2023 ("OpenB"): node lists and task lists in CSV to typed nodes and pods.
+"""The Alibaba GPU cluster trace of 2023 ("OpenB"): node lists and task lists in CSV.
 
-The trace: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023). Headers identify the files, so any mix of
-node lists and task lists can be read at once.
+Source: https://github.com/alibaba/clusterdata (cluster-trace-gpu-v2023). Headers identify the files, so any mix of node
+lists and task lists can be read at once.
 
-**Nodes** are as in `openb_node_list_gpu_node.yaml` of the trace: labels for hostname, operating system and
-GPU model; `alibabacloud.com/gpu-count` GPUs and 1000 `alibabacloud.com/gpu-milli` for each; room for 1001 pods. A node
-without GPUs has no GPU label and no GPU resources.
+**Nodes** are as in `openb_node_list_gpu_node.yaml` of the trace: labels for hostname, operating system and GPU model;
+`alibabacloud.com/gpu-count` GPUs and 1000 `alibabacloud.com/gpu-milli` for each GPU; room for 1001 pods. A node without
+GPUs has no GPU label and no GPU resources.
 
-**Tasks** become pods with one container. CPU and memory are those of the columns. A task of `num_gpu` g and `gpu_milli` m
-carries both as annotations, as the pods of the FGD artifact do (per GPU: `gpu-milli` m, `gpu-count` g), for plugins that
-assign individual GPUs. kube-scheduler itself sees two extended resources, so the pod also requests:
+**Tasks** become pods with one container. CPU and memory are those of the columns. A task with `num_gpu` g and
+`gpu_milli` m carries both as annotations, like the pods of the FGD artifact (`gpu-milli` m per GPU, `gpu-count` g), for
+plugins that assign individual GPUs. As kube-scheduler sees only extended resources, the pod also requests:
 
 - `gpu-milli`: g * m, its share of all GPUs of the node;
 - `gpu-count`: g, only if m is 1000, that is, for whole GPUs.
 
-A task that shares a GPU must not request a count: 1,213 nodes have 6,212 GPUs, and one small task would take a whole GPU,
-which is the opposite of sharing. Whole GPUs are always 1000 milli each, so the count never decides alone; it is only
-reported. The two sums don't have the GPU of each share: three tasks of 600 are placed on two GPUs of
-1000 each. The default scheduler of a real cluster with these resources makes the same error.
+A task that shares a GPU must not request a count: 1,213 nodes have 6,212 GPUs, and one small task would take a whole
+GPU, which is the opposite of sharing. Whole GPUs always have 1000 milli each, so the count never decides alone; it is
+only reported. The two sums don't show which GPU the shares are on: three tasks of 600 are placed on two GPUs of 1000
+each. The default scheduler of a real cluster with these resources makes the same error.
 
-`gpu_spec` (models joined by `|`) becomes required node affinity to the model label; `qos` a label, `pod_phase` an
-annotation. **Times** are in seconds. A task arrives at `creation_time`; it runs for `deletion_time - scheduled_time`; one
-that was never scheduled (no `scheduled_time`) is gone at `deletion_time`. Lists without times (multigpu) arrive at 0 and
-run for ever.
+`gpu_spec` (models joined by `|`) becomes required node affinity to the model label; `qos` becomes a label, and
+`pod_phase` an annotation. **Times** are in seconds. A task arrives at `creation_time` and runs for `deletion_time -
+scheduled_time`. A task that was never scheduled (no `scheduled_time`) is deleted at `deletion_time`. Tasks of lists
+without times (multigpu) arrive at 0 and run forever.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OPTIONAL = ("gpu_spec", "qos", "pod_phase", *_TIMES)
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads the OpenB trace; the module describes the tables."""
 
     name = "openb"
     title = "OpenB"
@@ -60,13 +60,13 @@ class Reader(TraceReader):
 
     def __init__(self, options: ReadOptions, present: Collection[str]) -> None:
         super().__init__(options, present)
-        # The file and line of each selected name; memory is bounded by the selection.
+        # By table: the file and line of each selected name. Memory is bounded by the selection.
         self._names: dict[str, dict[str, tuple[str, int]]] = {table: {} for table in self.tables}
         self._node_statuses: dict[tuple[str, ...], NodeStatus] = {}
         self._labels: dict[str, Mapping[str, str]] = {"": NO_LABELS}
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one table; see `TraceReader.read`. A duplicate name is an error, too, unless the selection has a limit."""
+        """Read one file of a table. Duplicate names are errors; those of tasks only if the selection has no limit."""
         handle, optional = (self._node, ()) if table == "nodes" else (self._task, _OPTIONAL)
         self.read_csv(file, self.tables[table], handle, header=True, optional=optional)
 
@@ -129,7 +129,7 @@ class Reader(TraceReader):
 
 
 def _ends(table: CsvTable, arrival_ns: int, deleted: str, scheduled: str) -> tuple[int | None, int | None, int | None]:
-    """Return the run time, the deletion time of a task that never ran, and the end in the trace."""
+    """Return the run time, the deletion time of a task that never ran, and the end in the trace; each None if it does not apply."""
     deleted_ns, scheduled_ns = _time(table, deleted, "deletion_time"), _time(table, scheduled, "scheduled_time")
     if deleted_ns is None:
         return None, None, None
@@ -155,7 +155,7 @@ def _node_status(table: CsvTable, cpu: str, memory: str, gpus: str) -> NodeStatu
     amounts["cpu"] = f"{table.whole(cpu, 'cpu_milli')}m"
     amounts["memory"] = f"{table.whole(memory, 'memory_mib')}Mi"
     amounts["pods"] = _PODS_OF_A_NODE
-    # Use the API's form, so that all nodes of a kind still share them.
+    # Use the API's canonical form here, so that all nodes of a kind keep sharing these amounts.
     amounts = rounded(amounts)
     return NodeStatus(capacity=amounts, allocatable=amounts)
 

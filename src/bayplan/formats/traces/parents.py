@@ -1,4 +1,4 @@
-"""Tasks whose instances are in another table: first selected, then looked up for each row of that table."""
+"""Tasks whose instances are in another table: select the tasks first, then look them up for each row of that table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.formats.traces.shapes import Shape
 
 
 class Parent(msgspec.Struct, frozen=True, gc=False):
-    """The data that instances inherit from their task. `arrival_ns`: its arrival, in the time of the trace."""
+    """What instances inherit from their task. `arrival_ns` is the arrival of the task, in the time of the trace."""
 
     job: str
     shape: Shape
@@ -19,7 +19,7 @@ class Parent(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
 
     def instance(self, name: str, arrival_ns: int, end_ns: int | None) -> Task:
-        """Return an instance with its own times; `end_ns` is None if it had not ended."""
+        """Return an instance with individual times. `end_ns` is None if it had not ended."""
         run_time_ns = None if end_ns is None else end_ns - arrival_ns
         return Task(
             name=name,
@@ -36,7 +36,7 @@ class Parents:
     """The selected tasks, by name.
 
     Args:
-        selection: the tasks to select; its limit counts the instances that the tasks have.
+        selection: selects the tasks; its limit counts the instances of the tasks.
 
     Attributes:
         kept: the tasks, until the first one is looked up.
@@ -47,7 +47,7 @@ class Parents:
         self._by_name: dict[str, Parent] | None = None
 
     def find(self, name: str) -> Parent | None:
-        """Return a task, or None if it is not selected."""
+        """Return the task with this name; None if it is not selected."""
         if self._by_name is None:
             self._by_name = {
                 each.name: Parent(each.job, each.shape, each.arrival_ns, each.labels) for each in self.kept.rows()

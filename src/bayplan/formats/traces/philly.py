@@ -1,12 +1,14 @@
 """Philly: deep learning jobs on Microsoft's GPU clusters, August to December 2017.
 
-Source: https://github.com/msr-fiddle/philly-traces (README.md and its notebook). Jobs request GPUs only (`nvidia.com/gpu`): the
-trace has no CPUs and memory. Times are local, without a time zone, counted from 2017-08-07 00:00:00.
+Source: https://github.com/msr-fiddle/philly-traces (README.md and its notebook). Jobs request only GPUs
+(`nvidia.com/gpu`): the trace has no CPU and memory requests. Times are local, without a time zone, and count from
+2017-08-07 00:00:00.
 
-- `cluster_job_log`: a JSON list of jobs, read job by job. A job that used several servers in its first attempt becomes a pod for
-  each of them, with as many GPUs; they are not started together. They arrive at `submitted_time` and run for the sum of all
-  attempts; if the last attempt has no end, the job still ran. Jobs without attempts have no GPUs and are ignored.
-- `cluster_machine_list`: nodes with GPUs; CPU and memory are those of `machine`. `single GPU mem` is a label.
+- `cluster_job_log`: a JSON list of jobs, read job by job. A job that used several servers in its first attempt becomes
+  a pod for each server, with the number of GPUs used there; these pods need not start together. They arrive at
+  `submitted_time` and run for the sum of all attempts; if the last attempt has no end, the job was still running. Jobs
+  without attempts have no GPUs and are ignored.
+- `cluster_machine_list`: nodes with GPUs; CPU and memory are those of `machine`. `single GPU mem` becomes a label.
 """
 
 from __future__ import annotations
@@ -37,13 +39,13 @@ _SPACES = " \t\r\n"
 
 
 class Detail(msgspec.Struct):
-    """The GPUs of an attempt on one server."""
+    """The GPUs that an attempt used on one server."""
 
     gpus: list[str]
 
 
 class Attempt(msgspec.Struct):
-    """One run of a job; times are empty, null or ``None`` if they are unknown."""
+    """One run of a job. Unknown times are empty, null or ``None``."""
 
     detail: list[Detail]
     start_time: str | None = None
@@ -51,7 +53,7 @@ class Attempt(msgspec.Struct):
 
 
 class LoggedJob(msgspec.Struct):
-    """A job of `cluster_job_log`, with the fields that are read."""
+    """A job of `cluster_job_log`, with the fields that are used."""
 
     jobid: str
     submitted_time: str
@@ -60,7 +62,7 @@ class LoggedJob(msgspec.Struct):
 
 
 class Reader(TraceReader):
-    """See this module's first paragraphs, and `TraceReader`."""
+    """Reads the Philly trace; the module describes the tables."""
 
     name = "philly"
     title = "Philly"
@@ -75,7 +77,7 @@ class Reader(TraceReader):
     }
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file; see `TraceReader.read`."""
+        """Read one file of a table."""
         if table == "cluster_machine_list":
             self.read_csv(file, self.tables[table], self._machine, header=True)
             return
@@ -87,7 +89,7 @@ class Reader(TraceReader):
                 self.refuse_or_skip(problem)
 
     def made_machine(self) -> Mapping[str, str]:
-        """Return a machine with the GPUs of the options; see `TraceReader.made_machine`."""
+        """Return the amounts of a generated machine, including the GPUs of the options."""
         gpus = self.options.machine.gpus
         return {**super().made_machine(), **({GPU: str(gpus)} if gpus else {})}
 
@@ -102,7 +104,7 @@ class Reader(TraceReader):
         except msgspec.ValidationError as problem:
             raise RowError("job", where=where, wanted="jobid, submitted_time, attempts", got=str(problem)) from None
         if not job.jobid.isprintable():
-            # Half of a surrogate pair can't be written to a file, for example.
+            # Half of a surrogate pair, for example, can't be written to a file.
             raise RowError("jobid", where=where, wanted="a name", got=ascii(job.jobid))
         if not self.sample.has(job.jobid):
             return
@@ -134,7 +136,7 @@ def _shape(gpus: int) -> Shape:
 
 
 def _run(job: LoggedJob, where: str) -> tuple[int | None, int | None]:
-    """Return the total run time of all attempts, and the end of the last; None if it still ran."""
+    """Return the total run time of all attempts, and the end of the last attempt; both None if it was still running."""
     total, end_ns = 0, None
     for attempt in job.attempts:
         begin_ns = _time_ns(attempt.start_time, where, "start_time")
@@ -164,10 +166,10 @@ def _time_ns(text: str | None, where: str, what: str) -> int | None:
 
 
 def json_items(file: InputFile) -> Iterator[tuple[int, object]]:
-    """Yield the items of a JSON list, with the first line of each; at most one block of the file is in memory.
+    """Yield the items of a JSON list, each with its first line. At most one block of the file and one item are in memory.
 
     Raises:
-        InputError: the file is not a list, the JSON is broken, or an item exceeds `MAX_JOB_BYTES`; with file and line.
+        InputError: the file is not a list, the JSON is invalid, or an item exceeds `MAX_JOB_BYTES`; with file and line.
     """
     with open_stream(file) as stream:
         decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -176,7 +178,7 @@ def json_items(file: InputFile) -> Iterator[tuple[int, object]]:
 
 
 class _Items:
-    """Splits a JSON list into its items."""
+    """Splits a JSON list into its items while it is read."""
 
     def __init__(self, name: str, texts: Iterator[str]) -> None:
         self._name = name
@@ -213,7 +215,7 @@ class _Items:
             return item
 
     def _next(self) -> str:
-        """Return the next character that is not a space, without consuming it; "" at the end."""
+        """Return the next character that is not a space, without consuming it; "" at the end of the file."""
         while True:
             at = self._at
             while at < len(self._text) and self._text[at] in _SPACES:

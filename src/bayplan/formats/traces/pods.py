@@ -17,7 +17,7 @@ from bayplan.objects.pod import Pod, PodSpec
 def timed_pods(tasks: Iterable[Task]) -> list[TimedPod]:
     """Return the pods of tasks. Pods with equal requests share a spec; pods of one job share their annotations.
 
-    Names are those of the trace, changed to be valid in Kubernetes; a name that already exists gets a number.
+    Names are those of the trace, converted to be valid in Kubernetes. A name that already exists gets a number.
     """
     specs: dict[Shape, PodSpec] = {}
     annotations: dict[tuple[str, tuple[tuple[str, str], ...]], dict[str, str]] = {}

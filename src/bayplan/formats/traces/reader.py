@@ -1,4 +1,4 @@
-"""The base of all readers of traces: selection, machines, skipped rows with the reason, and the resulting trace."""
+"""The base class of trace readers: selection, machines, skipped rows with reasons, and the resulting trace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from bayplan.formats.traces.streams import open_stream
 from bayplan.objects.node import Node, NodeStatus
 
 DEFAULT_MACHINE = MachineSize.of(cpu="64", memory="256Gi", gpus=0, pods=1000)
-"""The default size of the machine that amounts are shares of. Published traces hide real sizes; ratios are still right."""
+"""The default size of the machine that amounts are fractions of. Published traces hide real sizes, but ratios remain right."""
 
 MAX_CACHED_SHAPES = 100_000
 """Maximum number of cached shapes, so that a trace in which all amounts differ does not use up memory."""
@@ -34,10 +34,12 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options for reading a trace.
 
     Attributes:
-        selection: the tasks to select.
-        machine: the size of a machine, for amounts that are shares of one.
-        machine_type: the kind of machine that amounts are shares of, for traces with several; "" for the most common kind.
-        nodes: the number of machines, drawn from the trace or generated if it has none; None for all machines of the trace.
+        selection: selects tasks.
+        machine: the size of a machine, for amounts that are fractions of it.
+        machine_type: the kind of machine that amounts are fractions of, for traces with several kinds; "" for the most
+            common kind.
+        nodes: the number of machines, drawn from the trace, or generated if it has none; None for all machines of the
+            trace.
         skip_invalid: whether to skip and count rows that can't be read, instead of refusing the file.
     """
 
@@ -49,17 +51,17 @@ class ReadOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TraceReader(ABC):
-    """Reads the tables of one trace; `reading.read_trace` calls `read` for each file, in the order of `tables`.
+    """Reads the tables of one trace. `reading.read_trace` calls `read` for each file, in the order of `tables`, then `finish`.
 
     Args:
         options: see `ReadOptions`.
-        present: the tables that will be read.
+        present: the names of the tables that will be read.
 
     Attributes:
-        name: the name of the format, in Trace files.
-        title: the title of the trace, for people.
-        tables: the tables that are read, in reading order, with their columns (empty if not CSV).
-        unused: the tables of the trace that contain nothing for a scheduler, with their content.
+        name: the name of the format in Trace files.
+        title: the title of the trace, for users.
+        tables: the columns of each table that is read, in reading order; () if the table is not CSV.
+        unused: the tables of the trace that a scheduler does not need, with their content.
         kept: the selected tasks so far.
         nodes: the machines so far.
         skipped: the number of rows left out, by file and reason.
@@ -84,14 +86,14 @@ class TraceReader(ABC):
 
     @abstractmethod
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file.
+        """Read one file of a table.
 
         Raises:
-            InputError: the file can't be read, or has a bad row; with file, line and column.
+            InputError: the file can't be read, or a row is invalid; with file, line and column.
         """
 
     def finish(self) -> Trace:
-        """Return the trace, after the last file.
+        """Return the trace. Call after the last file.
 
         Raises:
             InputError: the trace has fewer machines than `ReadOptions.nodes`.
@@ -114,10 +116,10 @@ class TraceReader(ABC):
         header: bool = False,
         optional: Columns = (),
     ) -> None:
-        """Call `handle` for each row of a table; see `CsvTable`.
+        """Call `handle` for each row of a CSV table; see `CsvTable` for the arguments.
 
         Raises:
-            InputError: see `CsvTable.rows`; `handle` may raise more.
+            InputError: see `CsvTable.rows`. `handle` may raise RowError.
         """
         self._files.append(file.name)
         with open_stream(file) as stream:
@@ -129,21 +131,21 @@ class TraceReader(ABC):
                     self.refuse_or_skip(problem)
 
     def refuse_or_skip(self, problem: RowError) -> None:
-        """Raise the error about a row, or count it if invalid rows are skipped."""
+        """Raise the error about a row, or count the row as skipped if the options say so."""
         if not self.options.skip_invalid:
             raise problem
         self.skip("rows that can't be read")
 
     def skip(self, what: str) -> None:
-        """Count something that is skipped in the current file; `what`: a description, in the plural."""
+        """Count something in the current file as skipped. `what`: a description, in the plural."""
         self.skipped[self._files[-1], what] += 1
 
     def began(self, file: InputFile) -> None:
-        """Record a file that is not read by `read_csv`."""
+        """Record the name of a file that is not read by `read_csv`."""
         self._files.append(file.name)
 
     def shape(self, key: Hashable, make: Callable[[], Shape]) -> Shape:
-        """Return the shape of a row, created once for each key (the text of its columns)."""
+        """Return the shape of a row. It is created once for each key (the text of the relevant columns)."""
         found = self._shapes.get(key)
         if found is None:
             if len(self._shapes) >= MAX_CACHED_SHAPES:
@@ -152,7 +154,7 @@ class TraceReader(ABC):
         return found
 
     def add_machine(self, name: str, amounts: Mapping[str, str], labels: Mapping[str, str]) -> None:
-        """Add a machine of the trace as a node; the options have its maximum number of pods."""
+        """Add a machine of the trace as a node. Its maximum number of pods is that of the options."""
         offered = {**amounts, "pods": str(self.options.machine.pods)}
         self.nodes.append(machine(name, offered.items(), labels, self._statuses))
 

@@ -33,7 +33,7 @@ READERS: Mapping[str, type[TraceReader]] = {
         philly.Reader,
     )
 }
-"""The readers by the name of their format."""
+"""The readers by the names of their formats."""
 
 _PACKED = re.compile(r"\.(gz|zst)$")
 _SUFFIX = re.compile(r"\.(csv|json|jsonl|sqlite3?|db)$")
@@ -41,17 +41,17 @@ _SHARD = re.compile(r"-\d+(-of-\d+)?$")
 
 
 class TraceTable(NamedTuple):
-    """A table of a trace: the reader of the trace, and the table's name."""
+    """A table of a trace: the reader of the trace, and the name of the table."""
 
     reader: type[TraceReader]
     table: str
 
 
 def recognised(file: InputFile) -> TraceTable | None:
-    """Return the table of a file, recognised by its name and first row; None if it has the name of a manifest.
+    """Recognise the table in a file by the file's name and first row; None if the file's name is that of a manifest.
 
     Raises:
-        InputError: the file is a table that Bayplan does not read, is not a table of a trace, or is unreadable.
+        InputError: Bayplan does not read this table, the file is not a table of a trace, or the file is unreadable.
     """
     if file.path is None:
         return None
@@ -79,7 +79,7 @@ def recognised(file: InputFile) -> TraceTable | None:
 
 
 def read_trace(files: Sequence[tuple[InputFile, TraceTable]], options: ReadOptions | None = None) -> Trace:
-    """Read the trace of some files, each with its table; tables are read in the order that the reader needs.
+    """Read all files of one trace, each with its table, in the order that the reader needs.
 
     Raises:
         InputError: the files are of different traces, or the reader refuses one.
@@ -98,7 +98,7 @@ def read_trace(files: Sequence[tuple[InputFile, TraceTable]], options: ReadOptio
 
 
 def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> TraceTable:
-    """Return the table of a CSV file: of the tables with its name, by the number of columns; else of all, by the header."""
+    """Return the table of a CSV file: among tables with the file's name, by the number of columns; else by the header."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0].decode("utf-8", "replace")
     columns = [name.strip() for name in first.split(",")]
     for each in named:

@@ -1,4 +1,4 @@
-"""The selection of tasks of a trace: a time window, a sample of jobs, a limit. Memory grows only with the selected tasks."""
+"""Select tasks of a trace: a time window, a sample of jobs, and a limit. Memory grows only with the selected tasks."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from bayplan.base.errors import InputError
 from bayplan.formats.traces.shapes import Shape
 
 MAX_PODS = 2_000_000
-"""Maximum number of pods of a trace without a limit; more would need over 2 GB as objects, and far more in a simulation."""
+"""Maximum number of pods of a trace without a limit. More would need over 2 GB as objects, and far more in a simulation."""
 
 NEVER_NS = 2**63 - 1
-"""Later than any time in a trace."""
+"""A time later than any in a trace."""
 
 NO_LABELS: Mapping[str, str] = {}
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A row of a trace: equal pods that arrive at once.
+    """A row of a trace: equal pods that arrive at the same time.
 
     Attributes:
-        name: unique in the trace.
+        name: a name that is unique in the trace.
         job: the job of the pods, or "".
         shape: the requests of each pod.
-        arrival_ns: the time of arrival since the start of the trace; before it if negative.
-        run_time_ns: the run time of each pod; None: until `gone_at_ns`, or without an end.
-        gone_at_ns: the time when the pods are deleted, even if they still wait; None: never.
-        end_ns: the time when the pods left the traced cluster; None: not within the trace.
+        arrival_ns: the time of arrival since the start of the trace; negative if before it.
+        run_time_ns: the run time of each pod; None to run until `gone_at_ns`, or forever.
+        gone_at_ns: the time when the pods are deleted, even if they still wait; None for never.
+        end_ns: the time when the pods left the traced cluster; None if not within the trace.
         instances: the number of instances in the row.
         count: the number of selected instances.
         labels: the labels of each pod; tasks with equal labels share them.
@@ -50,14 +50,15 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """The selected part of a trace.
+    """The part of a trace to select.
 
     Attributes:
-        from_ns, until_ns: the window; None: to the end of the trace. Times are counted from `from_ns` afterwards.
+        from_ns, until_ns: the window; `until_ns` is None for the end of the trace. Selected tasks have times relative
+            to `from_ns`.
         running: whether to include tasks that arrived before the window and had not ended; they arrive at its start.
-        sample: the share of jobs, drawn by a hash of name and seed, so that the order of rows does not matter.
-        seed: the seed of the sample, and of drawn machines.
-        limit: the maximum number of pods, of the tasks that arrive first; None: all, up to `MAX_PODS`.
+        sample: the fraction of jobs, drawn by a hash of name and seed, so that the order of rows does not matter.
+        seed: the seed for the sample, and for drawing machines.
+        limit: the maximum number of pods, from the tasks that arrive first; None for all, up to `MAX_PODS`.
     """
 
     from_ns: int = 0
@@ -68,13 +69,13 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     limit: int | None = None
 
     def in_window(self, arrival_ns: int, end_ns: int | None) -> bool:
-        """Return whether a task with this arrival and end overlaps the window."""
+        """Return whether a task with this arrival and end belongs to the window."""
         if self.until_ns is not None and arrival_ns >= self.until_ns:
             return False
         return arrival_ns >= self.from_ns or (self.running and (end_ns is None or end_ns > self.from_ns))
 
     def shifted(self, task: Task) -> Task:
-        """Return a task of the window with times relative to its start; a task that already runs has its remaining run time."""
+        """Return a selected task with times relative to the start of the window. Reduce the run time of one that already ran."""
         arrival_ns = max(task.arrival_ns - self.from_ns, 0)
         gone_at_ns = None if task.gone_at_ns is None else task.gone_at_ns - self.from_ns
         run_time_ns = task.run_time_ns
@@ -84,10 +85,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sample:
-    """Draws jobs.
+    """Draws a sample of jobs.
 
     Args:
-        selection: the selection with the share and the seed.
+        selection: has the fraction and the seed.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -101,28 +102,28 @@ class Sample:
 
 
 def drawn(name: str, seed: int) -> int:
-    """Return a number from 0 to 2**64 - 1 that depends only on a name and a seed."""
+    """Return a number from 0 to 2**64 - 1 that depends only on the name and the seed."""
     key = seed.to_bytes(16, "big", signed=True)
     return int.from_bytes(blake2b(name.encode(), digest_size=8, key=key, person=b"bayplan.traces").digest(), "big")
 
 
 class KeptTasks:
-    """The selected tasks, at most as many as the selection's limit allows.
+    """Collects the selected tasks, at most as many as the selection's limit allows.
 
     Args:
-        selection: the tasks to select.
+        selection: selects the tasks.
 
     Attributes:
         pods: the number of pods so far.
-        horizon_ns: tasks that arrive at this time or later can't be selected, so most rows of a long trace only need to be read up
-            to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
+        horizon_ns: tasks that arrive at this time or later can't be selected, so most rows of a long trace only need to
+            be read up to their arrival (`benchmarks/bench_traces.py`: 2 to 4 times as fast).
     """
 
     def __init__(self, selection: Selection) -> None:
         self.selection = selection
         self.pods = 0
         self.horizon_ns = NEVER_NS if selection.until_ns is None else selection.until_ns
-        # The heap's first item is the latest arrival; among equal arrivals, the last row.
+        # The first item of the heap has the latest arrival; among equal arrivals, it is the last row.
         self._heap: list[tuple[int, int, Task]] = []
         self._rows = 0
 
@@ -130,7 +131,7 @@ class KeptTasks:
         """Add a task if it is in the window and within the limit.
 
         Raises:
-            InputError: there is no limit, and there are more than `MAX_PODS` pods.
+            InputError: the selection has no limit, and there are more than `MAX_PODS` pods.
         """
         selection = self.selection
         if not selection.in_window(task.arrival_ns, task.end_ns):
@@ -155,7 +156,7 @@ class KeptTasks:
             self.horizon_ns = -heap[0][0]
 
     def rows(self) -> list[Task]:
-        """Return the selected tasks in the order in which they were added; the last has only as many pods as the limit allows."""
+        """Return the selected tasks in the order in which they were added. The last arrival is cut to the limit."""
         limit = self.selection.limit
         if limit is not None and self.pods > limit:
             arrival, row, last = self._heap[0]
@@ -164,5 +165,5 @@ class KeptTasks:
         return [task for _, _, task in sorted(self._heap, key=lambda entry: -entry[1])]
 
     def tasks(self) -> list[Task]:
-        """Return the tasks of `rows` with times relative to the start of the window."""
+        """Return the selected tasks with times relative to the start of the window."""
         return [self.selection.shifted(task) for task in self.rows()]

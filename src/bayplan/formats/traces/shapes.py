@@ -1,4 +1,4 @@
-"""Pods and machines of a trace: amounts, constraints and priority, as typed pods and nodes that share equal parts."""
+"""Create pods and machines of a trace from amounts, constraints and priority: typed pods and nodes that share equal parts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ GPU_MILLI = "alibabacloud.com/gpu-milli"
 GPU_MODEL = "alibabacloud.com/gpu-card-model"
 NAMESPACE = "default"
 JOB = "trace.bayplan.io/job"
-"""Annotation of a pod: the name of its job in the trace."""
+"""The annotation with the name of a pod's job in the trace."""
 
 MILLI = 1000
 _VALID = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -30,17 +30,19 @@ _ODD = re.compile(r"[^a-z0-9]+")
 _MAX_NAME = 240
 
 Amounts = tuple[tuple[str, str], ...]
-"""Resources with their quantities."""
+"""Pairs of a resource and its quantity."""
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The data that pods with equal requests share.
+    """What pods with equal requests share.
 
     Attributes:
-        amounts: requests, and limits with `limited`.
+        amounts: the requests.
         annotations: the annotations of each pod.
-        requirements: the requirements of required node affinity.
-        priority: the priority of the pod; None to use its PriorityClass.
+        requirements: the requirements of the required node affinity.
+        priority: the priority of the pods; None to use their PriorityClass.
+        limited: whether the requests are also limits.
+        image: the image of the container.
     """
 
     amounts: Amounts
@@ -66,7 +68,7 @@ class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
-    """The size of a machine, for traces whose amounts are shares of a machine.
+    """The size of a machine, for traces whose amounts are fractions of a machine.
 
     Attributes:
         cpu_milli, memory_bytes, gpus, pods: the allocatable amounts.
@@ -79,7 +81,7 @@ class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, *, cpu: str, memory: str, gpus: int, pods: int) -> MachineSize:
-        """Return the size from quantities.
+        """Create a size from quantities.
 
         Raises:
             InputError: ``Trace $.machine.cpu`` or ``.memory`` is not a quantity above 0.
@@ -97,17 +99,17 @@ class MachineSize(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def cpu_text(cores: float) -> str:
-    """Return a request of cores, in thousandths; a request above 0 is at least 1."""
+    """Format a number of cores as a quantity in milli-CPU. A number above 0 is at least ``1m``."""
     return f"{_at_least_one(cores * MILLI)}m"
 
 
 def mebibytes_text(amount: float) -> str:
-    """Return a request of memory in MiB; a request above 0 is at least 1."""
+    """Format an amount of memory in MiB as a quantity. An amount above 0 is at least ``1Mi``."""
     return f"{_at_least_one(amount)}Mi"
 
 
 def share_text(share: float, whole: int) -> str:
-    """Return a share of an amount as an integer; a share above 0 is at least 1."""
+    """Format a fraction of an amount as an integer. A fraction above 0 is at least 1."""
     return str(_at_least_one(share * whole))
 
 
@@ -118,7 +120,8 @@ def _at_least_one(amount: float) -> int:
 def gpu_amounts(percent: float) -> tuple[Amounts, tuple[tuple[str, str], ...]]:
     """Return the requests and annotations for a percentage of a GPU: 50 is half a GPU, 800 is eight GPUs.
 
-    As in `openb`, a share of a GPU requests only thousandths, whole GPUs also a count. Any other amount is divided evenly.
+    As in `openb`, a share of a GPU requests only thousandths, and whole GPUs also a count. A percentage that is not a
+    whole number of GPUs is divided evenly among its GPUs.
     """
     if percent <= 0:
         return (), ()
@@ -133,13 +136,13 @@ def gpu_amounts(percent: float) -> tuple[Amounts, tuple[tuple[str, str], ...]]:
 def machine(
     name: str, amounts: Iterable[tuple[str, str]], labels: Mapping[str, str], shared: dict[str, NodeStatus]
 ) -> Node:
-    """Return a node; nodes with equal amounts share their status.
+    """Return a node. Nodes with equal amounts share their status.
 
     Args:
         name: the name in the trace.
-        amounts: the amounts of the machine.
-        labels: labels in addition to those of every node; empty values are omitted.
-        shared: the statuses so far.
+        amounts: the allocatable amounts.
+        labels: further labels besides those of every node; empty values are omitted.
+        shared: the statuses so far, by amounts; modified in place.
     """
     name = object_name(name)
     all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
@@ -154,7 +157,7 @@ def machine(
 
 
 def object_name(text: str) -> str:
-    """Return a name of the trace in a form valid in Kubernetes: lowercase letters, digits and ``-``; unchanged if it is valid."""
+    """Convert a name of the trace to a valid name in Kubernetes: lowercase letters, digits and ``-``. Valid names are unchanged."""
     if _VALID.fullmatch(text) and len(text) <= _MAX_NAME:
         return text
     return _ODD.sub("-", text.lower()).strip("-")[:_MAX_NAME] or "x"

@@ -1,4 +1,4 @@
-"""Files as streams of whole lines: plain, gzip or Zstandard, one block at a time, with a maximum line length."""
+"""Read files as streams of whole lines: plain, gzip or Zstandard, one block at a time, with a maximum line length."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from bayplan.formats.bounded_reading import ByteStream
 from bayplan.formats.files import InputFile
 
 BLOCK_BYTES = 2**20
-"""Number of bytes read at once."""
+"""Number of bytes to read at once."""
 
 MAX_LINE_BYTES = 2**24
 """Maximum length of a line, so that a file without line breaks causes an error instead of using up memory."""
 
 HEAD_BYTES = 2**16
-"""Number of bytes at the start of a file that are read to recognise its table."""
+"""Number of bytes at the start of a file to read in order to recognise its table."""
 
 _GZIP = b"\x1f\x8b"
 _ZSTANDARD = b"\x28\xb5\x2f\xfd"
@@ -29,11 +29,11 @@ _ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 @contextmanager
 def open_stream(file: InputFile) -> Iterator[ByteStream]:
-    """Open a file and decompress it while it is read; gzip and Zstandard are recognised by their first bytes.
+    """Open a file and decompress it while it is read. Gzip and Zstandard are recognised by their first bytes.
 
     Raises:
-        InputError: the file can't be opened, or standard input was given.
-        MissingExtra: Zstandard needs PyArrow.
+        InputError: the file can't be opened, or is standard input.
+        MissingExtra: the file is compressed with Zstandard, and PyArrow is not installed.
     """
     if file.path is None:
         raise InputError("trace", wanted="a file", got="standard input")
@@ -84,10 +84,10 @@ def blocks(stream: ByteStream, name: str, *, size: int = BLOCK_BYTES) -> Iterato
 
 
 def line_blocks(stream: ByteStream, name: str) -> Iterator[bytes]:
-    """Yield the bytes of a stream in blocks of whole lines; the last line may lack its line feed.
+    """Yield the bytes of a stream in blocks of whole lines. The last line may lack its line feed.
 
     Raises:
-        InputError: a line is longer than `MAX_LINE_BYTES`, or see `blocks`.
+        InputError: a line is longer than `MAX_LINE_BYTES`, or the file can't be read or decompressed.
     """
     rest = b""
     for block in blocks(stream, name):

@@ -1,4 +1,4 @@
-"""Common parts of all responses: the base of their structs, instants, and lists."""
+"""Common parts of all responses: the base class, times, lists, and errors."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})
 """A time as RFC 3339 with milliseconds; see `bayplan.base.go_text.times`."""
 
 KubernetesDocument = Annotated[dict[str, object], msgspec.Meta(description="A Kubernetes object, as its API has it.")]
-"""A Kubernetes object. Kubernetes defines its fields."""
+"""A Kubernetes object, with the fields that Kubernetes defines for its kind."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A response or a part of one. A field that may be absent also has `msgspec.UnsetType`; all other fields are always present."""
+    """A response or a part of one. A field may be absent only if its type includes `msgspec.UnsetType`."""
 
 
 class ListAnswer(Answer, frozen=True, kw_only=True):
-    """A list or a page of one; subclasses add `items`.
+    """A list, or a page of one. Subclasses add `items`.
 
     Attributes:
-        total: number of items in all.
-        total_is_exact: False if there may be more because counting ran out of time.
+        total: the number of items on all pages.
+        total_is_exact: False if there may be more items, because counting ran out of time.
         offset, limit: the offset and limit of the page.
     """
 
@@ -48,21 +48,21 @@ def whole(items: Sequence[object]) -> Extent:
 
 
 class Facet(Answer, frozen=True, kw_only=True):
-    """A value, and the number of matching items with it."""
+    """A value of a field, and the number of matching items that have it."""
 
     value: str
     count: int
 
 
 class Refused(Answer, frozen=True, kw_only=True):
-    """Why a request was rejected; texts that don't apply are empty.
+    """Why a request was rejected. Texts that don't apply are empty.
 
     Attributes:
         what: the error.
-        where: the location in the request.
+        where: the location of the error in the request.
         got, wanted: the actual and the expected value.
-        hint: what to try.
-        request_id: the ID of the request, as in the log.
+        hint: what to try instead.
+        request_id: the ID of the request, as in the server's log.
     """
 
     what: str

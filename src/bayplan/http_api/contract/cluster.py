@@ -14,8 +14,8 @@ class Root(Answer, frozen=True, kw_only=True):
 
     Attributes:
         build: the build ID of the compiled modules.
-        instance: different after each start.
-        links: the paths by name.
+        instance: an ID that differs after each start.
+        links: the paths of the API, by name.
     """
 
     version: str
@@ -27,7 +27,7 @@ class Root(Answer, frozen=True, kw_only=True):
 
 
 class ClusterTotals(PodTotals, frozen=True, kw_only=True):
-    """Numbers of pods and nodes by status."""
+    """The number of pods and nodes, by status."""
 
     nodes: int
     nodes_not_ready: int
@@ -37,7 +37,7 @@ class ClusterTotals(PodTotals, frozen=True, kw_only=True):
 
 
 class DecisionRate(Answer, frozen=True, kw_only=True):
-    """Number of decisions, their recent rate per second, and the 99th percentile of their duration."""
+    """The number of decisions, their recent rate per second, and the 99th percentile of their duration."""
 
     total: int
     per_second: float
@@ -48,8 +48,8 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
     """A reason why pods wait.
 
     Attributes:
-        pods: the number of pods with this reason among theirs.
-        mainly: the number of these pods for which it rejects the most nodes.
+        pods: the number of pods that nodes reject for this reason, among others.
+        mainly: the number of these pods for which no other reason rejects more nodes.
     """
 
     text: str
@@ -58,13 +58,13 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
 
 
 class QueueStatus(QueueCounts, frozen=True, kw_only=True):
-    """Number of pods in each tier, and the time when the next backoff ends; null if no pod is in backoff, or if unknown."""
+    """The number of pods in each tier, and the time when the next backoff ends; null if no pod is in backoff, or if unknown."""
 
     next_retry_at: Instant | None
 
 
 class UsagePoint(Answer, frozen=True, kw_only=True):
-    """The utilisation of the cluster at one time."""
+    """The utilisation of the cluster at one time, as fractions of 1."""
 
     at: Instant
     cpu: float
@@ -86,19 +86,19 @@ class FailedPlugin(Answer, frozen=True, kw_only=True):
 
 
 class SchedulerStatus(Answer, frozen=True, kw_only=True):
-    """The names of the profiles, and the plugins that failed."""
+    """The scheduler names of the profiles, and the failures of plugins."""
 
     profiles: list[str]
     plugins_failed: list[FailedPlugin]
 
 
 class SourceFacts(Answer, frozen=True, kw_only=True):
-    """A source cluster that this one follows, in short.
+    """A source cluster of this cluster, in short.
 
     Attributes:
-        kind: the command that syncs the source.
+        kind: the command that reads the source: import, sync or replay.
         state: listing, following, done or stopped.
-        sentence: the same in words.
+        sentence: the state in words.
     """
 
     name: str
@@ -109,7 +109,7 @@ class SourceFacts(Answer, frozen=True, kw_only=True):
 
 
 class SourceCounts(Answer, frozen=True, kw_only=True):
-    """Number of objects written to this cluster, and of those still to be written."""
+    """The number of objects written to this cluster, and of those that wait to be written."""
 
     created: int
     updated: int
@@ -118,12 +118,12 @@ class SourceCounts(Answer, frozen=True, kw_only=True):
 
 
 class SourceRow(SourceFacts, frozen=True, kw_only=True):
-    """A source cluster that this one follows.
+    """A source cluster of this cluster.
 
     Attributes:
-        position: how far a recording has been played; null if that isn't known.
-        message: problems, one a line.
-        left_out: kinds that are not followed.
+        position: how far a recording has been replayed; null if unknown.
+        message: the problems, one per line.
+        left_out: the kinds that are not read.
     """
 
     address: str
@@ -135,7 +135,7 @@ class SourceRow(SourceFacts, frozen=True, kw_only=True):
 
 
 class SourceList(ListAnswer, frozen=True, kw_only=True):
-    """The source clusters that are synced to this cluster; at most one."""
+    """The source clusters of this cluster; at most one."""
 
     items: list[SourceRow]
 
@@ -145,11 +145,11 @@ class Overview(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with pods, nodes and decisions.
-        sentence: the overview in one line.
-        utilisation: by resource and zone.
+        sentence: the summary in one sentence.
+        utilisation: the utilisation by resource and zone.
         utilisation_history: the utilisation in the last five minutes, the oldest first.
-        latest: decisions, the newest first.
-        source: the cluster that this one follows.
+        latest: the newest decisions, the newest first.
+        source: the source cluster; null if there is none.
     """
 
     version: str

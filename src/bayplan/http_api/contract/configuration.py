@@ -23,7 +23,7 @@ class PointPlugin(Answer, frozen=True, kw_only=True, rename={"source": "from"}):
 
 
 ExtensionPoints = dict[str, dict[str, list[PointPlugin]]]
-"""The plugins in order, by profile and extension point."""
+"""The plugins in their order, by profile and extension point."""
 
 
 class Configuration(Answer, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class Configuration(Answer, frozen=True, kw_only=True):
 
 
 class DefaultConfiguration(Answer, frozen=True, kw_only=True):
-    """The configuration that is used if none is given, also as YAML."""
+    """The default configuration, as a document and as YAML."""
 
     text: str
     effective: EffectiveConfiguration
@@ -52,13 +52,13 @@ class ConfigurationProblem(Answer, frozen=True, kw_only=True):
 
 
 class Validation(Answer, frozen=True, kw_only=True):
-    """The errors of a configuration, or its effect.
+    """The errors of a configuration, or what applying it would change.
 
     Attributes:
         stage: the check that failed; null if the configuration is valid.
-        effective, extension_points: the effective form and the extension points of a valid configuration.
+        effective, extension_points: a valid configuration with defaults applied, and its plugins.
         difference: the differences from the configuration in use, one per line.
-        will: the effect of applying the configuration.
+        will: the consequence of applying the configuration, in words.
     """
 
     stage: str | None
@@ -70,7 +70,7 @@ class Validation(Answer, frozen=True, kw_only=True):
 
 
 class PluginIncident(Answer, frozen=True, kw_only=True):
-    """An exception of a plugin and how often it was raised, with the newest time and traceback."""
+    """An exception of a plugin: its newest time and traceback, and how often it was raised."""
 
     at: Instant
     point: str
@@ -83,10 +83,10 @@ class PluginRow(Answer, frozen=True, kw_only=True):
     """A plugin.
 
     Attributes:
-        points: extension points that it implements.
+        points: the extension points that the plugin implements.
         enabled: the extension points at which some profile runs it.
-        file: the file of a custom plugin.
-        documentation: URL of the documentation of a built-in plugin.
+        file: the file of a custom plugin; null for other plugins.
+        documentation: the URL of the documentation of a built-in plugin; null for other plugins.
     """
 
     name: str

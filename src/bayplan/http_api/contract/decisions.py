@@ -12,15 +12,15 @@ class DecisionSummary(Answer, frozen=True, kw_only=True):
         number: the number of the decision since the start of the server.
         at: the time of the decision.
         namespace, name: the namespace and name of the pod.
-        attempt: 1-based number of the pod's attempt.
+        attempt: the 1-based number among the pod's attempts.
         outcome: scheduled, unschedulable, error or skipped.
         node, feasible_nodes, evaluated_nodes, ties, total, message, nominated_node, victims: as in the record.
-        margin: the points by which the chosen node was ahead of the runner-up; null without a runner-up, or if unknown.
+        margin: the total of the chosen node minus that of the runner-up; null without a runner-up, or if unknown.
         runner_up: the best node outside the tie set, or "".
-        tier: the queue tier from which the pod was popped.
-        woken_by: the event that moved it to the active queue.
+        tier: the queue tier from which the pod was popped; null if unknown.
+        woken_by: the event that moved the pod to the active queue; null if unknown.
         annotated: whether another scheduler decided.
-        text: the decision in a sentence.
+        text: the decision in one sentence.
     """
 
     number: int
@@ -49,7 +49,7 @@ class AttemptSummary(DecisionSummary, frozen=True, kw_only=True):
     """A decision in the list of one pod's attempts.
 
     Attributes:
-        difference: the difference from the previous attempt, in words.
+        difference: how the attempt differs from the previous one, in words.
     """
 
     difference: str
@@ -66,11 +66,11 @@ class DecisionList(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with new decisions.
-        total: number of decisions.
+        total: the number of matching decisions.
         total_is_exact: False if there may be more.
-        oldest: number of the oldest full record.
-        oldest_summary: number of the oldest record.
-        next: number of the next decision.
+        oldest: the number of the oldest decision with a full record.
+        oldest_summary: the number of the oldest decision in memory.
+        next: the number that the next decision will have.
         limit: the limit of the list.
     """
 
@@ -95,13 +95,13 @@ class DensityLanes(Answer, frozen=True, kw_only=True):
 
 
 class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last": "to"}):
-    """Number of decisions in equal parts of a span.
+    """The number of decisions in equal parts of a span.
 
     Attributes:
-        first, last: numbers of the decisions at its ends (``from`` and ``to``).
-        from_at, to_at: the same as times.
-        oldest, newest: numbers of the decisions in memory.
-        bins: number of parts.
+        first, last: the numbers of the first and last decision in the span (``from`` and ``to``).
+        from_at, to_at: the start and end of the span.
+        oldest, newest: the numbers of the oldest and newest decision in memory.
+        bins: the number of parts.
         lanes: the counts in each part.
         numbers: the number of the first decision in each part.
     """
@@ -118,7 +118,7 @@ class Density(Answer, frozen=True, kw_only=True, rename={"first": "from", "last"
 
 
 class NodeLane(Answer, frozen=True, kw_only=True):
-    """Pods on one node in each part of a span: running at its end, placed during it, and removed during it."""
+    """The pods on one node in each part of a span: running at its end, placed during it, and removed during it."""
 
     node: str
     running: list[int]
@@ -127,11 +127,11 @@ class NodeLane(Answer, frozen=True, kw_only=True):
 
 
 class NodeLanes(ListAnswer, frozen=True, kw_only=True):
-    """Pods on nodes over time, the nodes with the most changes first.
+    """The pods on nodes over time, the nodes with the most changes first.
 
     Attributes:
-        from_at, to_at: ends of the span.
-        bins: number of parts.
+        from_at, to_at: the start and end of the span.
+        bins: the number of parts.
     """
 
     items: list[NodeLane]
@@ -153,8 +153,8 @@ class ClockStep(ClockStatus, frozen=True, kw_only=True):
     """The clock after a step.
 
     Attributes:
-        done: whether there was anything to step to.
-        decisions: made in this step, the last 20 at most.
+        done: whether there was a decision or event to step to.
+        decisions: the decisions made in this step, at most the last 20.
     """
 
     done: bool
@@ -162,13 +162,13 @@ class ClockStep(ClockStatus, frozen=True, kw_only=True):
 
 
 class DecisionsChanged(Answer, frozen=True, kw_only=True):
-    """New decisions in a frame of the stream.
+    """New decisions, in a frame of the stream.
 
     Attributes:
-        version: number of the next decision.
-        oldest: the number of the oldest full record.
+        version: the number that the next decision will have.
+        oldest: the number of the oldest decision with a full record.
         items: the newest decisions.
-        left_out: number of decisions since the last frame that are not among the items.
+        left_out: the number of new decisions since the last frame that are not among the items.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""Responses to writes of documents."""
+"""Responses to requests that write documents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class AppliedItem(Answer, frozen=True, kw_only=True):
     """The outcome of one document.
 
     Attributes:
-        index: its position among all.
-        line: the line on which it begins.
+        index: the position of the document in the text, from 0.
+        line: the line on which the document starts.
         path: the path of the object in the Kubernetes API, or "".
         action: created, replaced or refused.
-        message: why it was refused.
+        message: why the document was refused.
     """
 
     index: int
@@ -38,7 +38,7 @@ class AppliedItem(Answer, frozen=True, kw_only=True):
 
 
 class Applied(Answer, frozen=True, kw_only=True):
-    """The outcomes of the documents in a text; replaced ones count as created."""
+    """The outcomes of the documents in a text. Replaced objects count as created."""
 
     items: list[AppliedItem]
     created: int
@@ -49,10 +49,10 @@ class Imported(Answer, frozen=True, kw_only=True):
     """The result of an import.
 
     Attributes:
-        loaded: number of objects by kind.
-        replaced: the number of objects that replaced an existing object.
-        unknown_fields: fields that the release does not have, by file, line and object.
-        total: number of objects.
+        loaded: the number of loaded objects, by kind.
+        replaced: the number of existing objects that were replaced.
+        unknown_fields: fields that the Kubernetes release does not have, by file, line and object.
+        total: the number of loaded objects.
     """
 
     loaded: dict[str, int]
@@ -62,7 +62,7 @@ class Imported(Answer, frozen=True, kw_only=True):
 
 
 class Exported(Answer, frozen=True, kw_only=True, rename={"api_version": "apiVersion"}):
-    """Everything except events, as a List of Kubernetes documents, with the scheduler's configuration as text."""
+    """All objects except events, as a List of Kubernetes documents, with the scheduler's configuration as text."""
 
     api_version: str
     kind: str

@@ -1,4 +1,4 @@
-"""Responses about one attempt: nodes by plugins, and the plugin results at other extension points."""
+"""Responses about one attempt: a matrix of nodes by plugins, and the plugin results at other extension points."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NotKept = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 
 
 class MatrixCounts(Answer, frozen=True, kw_only=True):
-    """Number of nodes that fit, failed, or were not evaluated."""
+    """The number of nodes that fit, failed, or were not evaluated."""
 
     fit: int
     failed: int
@@ -24,7 +24,7 @@ class MatrixScorer(Answer, frozen=True, kw_only=True):
     """A score plugin.
 
     Attributes:
-        weight: null if another scheduler decided and its weights aren't known.
+        weight: the weight; null if another scheduler decided and its weights are unknown.
         scale: the smallest and the largest raw score; null if no node was scored.
     """
 
@@ -46,13 +46,13 @@ class MatrixRow(Answer, frozen=True, kw_only=True):
     """A node.
 
     Attributes:
-        total: weighted score; null if it wasn't scored.
-        tie: whether it is in the tie set.
-        plugin: the plugin that rejected it, or "".
-        gap: the missing resources, in words.
-        pre_filters: index of a status by PreFilter plugin.
-        filters: index of a status by filter; null if the filter wasn't run.
-        raw, normalized, weighted: by scorer; null if the node wasn't scored.
+        total: the weighted total score; null if the node was not scored.
+        tie: whether the node is in the tie set.
+        plugin: the plugin that rejected the node, or "".
+        gap: what the node lacks, in words.
+        pre_filters: for each PreFilter plugin, the index of a status.
+        filters: for each filter, the index of a status; null if the filter did not run.
+        raw, normalized, weighted: the scores of each score plugin; null if the node was not scored.
     """
 
     node: str
@@ -68,7 +68,7 @@ class MatrixRow(Answer, frozen=True, kw_only=True):
 
 
 class MatrixColumns(Answer, frozen=True, kw_only=True):
-    """The rows as one list per column, with an entry for each node."""
+    """The rows as one list per column, each with an entry for each node."""
 
     node: list[str]
     total: list[int | None]
@@ -83,7 +83,7 @@ class MatrixColumns(Answer, frozen=True, kw_only=True):
 
 
 class PreFilterAnswer(Answer, frozen=True, kw_only=True):
-    """The result of a PreFilter plugin; `nodes` is the number of nodes it allows, null for all."""
+    """The result of a PreFilter plugin. `nodes` is the number of nodes that it allows; null if it allows all."""
 
     plugin: str
     status: str
@@ -111,7 +111,7 @@ class ExtenderAnswer(Answer, frozen=True, kw_only=True):
 
 
 class LateAnswer(Answer, frozen=True, kw_only=True):
-    """The result of a plugin after the choice of the node."""
+    """The result of a plugin that runs after a node has been chosen."""
 
     plugin: str
     status: str
@@ -119,7 +119,7 @@ class LateAnswer(Answer, frozen=True, kw_only=True):
 
 
 class MatrixPoints(Answer, frozen=True, kw_only=True):
-    """Plugin results at points other than Filter and Score; those after the choice of the node only if they are recorded."""
+    """Plugin results at extension points other than Filter and Score. Points from Reserve on are present only if recorded."""
 
     pre_filter: list[PreFilterAnswer]
     pre_score: list[PreScoreAnswer]
@@ -131,20 +131,20 @@ class MatrixPoints(Answer, frozen=True, kw_only=True):
 
 
 class MatrixFacts(Answer, frozen=True, kw_only=True):
-    """One attempt as nodes by plugins, without its rows.
+    """One attempt as a matrix of nodes by plugins, without its rows.
 
     Attributes:
         number: the number of the decision.
-        attempt: 1-based number of the pod's attempt.
-        nodes: number of nodes.
+        attempt: the 1-based number among the pod's attempts.
+        nodes: the number of nodes in the cluster.
         winner: the chosen node, or "".
         runner_up: the best node outside the tie set, or "".
-        margin: the difference of their points.
-        pre_filters, filters: names, in the order of the rows' lists.
-        total, offset, limit: the number of rows, and the offset and limit of the page.
-        sentence: the decision in words.
-        skipped: plugins that returned Skip.
-        max_score: the largest normalized score.
+        margin: the total of the winner minus that of the runner-up; null without a runner-up.
+        pre_filters, filters: the names of plugins, in the order of the rows' lists.
+        total, offset, limit: the number of matching rows, and the offset and limit of the page.
+        sentence: the decision in one sentence.
+        skipped: the plugins that returned Skip.
+        max_score: the largest normalised score.
         annotated: present, and true, only if another scheduler decided.
     """
 
@@ -189,7 +189,7 @@ Matrix = RowMatrix | ColumnMatrix
 
 
 class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
-    """An attempt without a full record; `why` gives the reason. The number is -1 if the pod has no attempts."""
+    """An attempt without a full record; `why` gives the reason. `number` is -1 if the pod has no attempts."""
 
     number: int
     kept: NotKept = False
@@ -201,4 +201,4 @@ class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
 
 
 AnyMatrix = RowMatrix | ColumnMatrix | NoMatrix
-"""The response about an attempt; ``form`` selects the type."""
+"""The response about an attempt. ``form`` tells the types apart."""

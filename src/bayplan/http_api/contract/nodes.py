@@ -22,10 +22,10 @@ class NodeFacts(Answer, frozen=True, kw_only=True):
     """A node's properties and capacity.
 
     Attributes:
-        allocatable, requested, free: amounts by resource.
-        shares: requested of allocatable, by resource.
+        allocatable, requested, free: the amounts by resource.
+        shares: requested divided by allocatable, by resource.
         most_pods: the maximum number of pods.
-        taints: the taints, as kubectl writes them.
+        taints: the taints in kubectl's notation.
     """
 
     name: str
@@ -47,7 +47,7 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
 
     Attributes:
         pods: the number of pods on the node.
-        blocks: the largest blocks, if requested.
+        blocks: the largest pods on the node, if requested.
     """
 
     pods: int
@@ -55,7 +55,7 @@ class NodeRow(NodeFacts, frozen=True, kw_only=True):
 
 
 class NodeFacets(Answer, frozen=True, kw_only=True):
-    """The zones and pools of the matching nodes, the largest first."""
+    """The zones and pools of the matching nodes, those with the most nodes first."""
 
     zone: list[Facet]
     pool: list[Facet]
@@ -66,7 +66,7 @@ class NodeList(ListAnswer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the nodes.
-        facets: the facets, if requested.
+        facets: the zones and pools of all matching nodes, if requested.
     """
 
     version: int
@@ -84,7 +84,7 @@ class NodeCondition(Answer, frozen=True, kw_only=True):
 
 
 class PodsRejected(Answer, frozen=True, kw_only=True):
-    """Number of waiting pods that a node rejected with the same message in their last attempts.
+    """Waiting pods that a node rejected with the same message in their last attempts.
 
     Attributes:
         text: the message.
@@ -102,11 +102,11 @@ class NodePage(NodeFacts, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the nodes.
-        sentence: a description, with its free capacity.
+        sentence: a summary of the node, with its free capacity.
         pods: a page of the pods on the node.
         pods_total: the number of pods on the node.
-        rejected: why waiting pods were rejected.
-        rejected_is_exact: False if not all were examined.
+        rejected: why the node rejected waiting pods.
+        rejected_is_exact: False if not all waiting pods were examined.
         rejected_missing: the failure of a plugin that could not give its reason, or "".
     """
 
@@ -123,13 +123,13 @@ class NodePage(NodeFacts, frozen=True, kw_only=True):
 
 
 class CellGroup(Answer, frozen=True, kw_only=True):
-    """A group of the heat map.
+    """A group of nodes in the heat map.
 
     Attributes:
         name: the name of the zone or other group.
-        nodes: names.
-        cells: percent in use, 101 for a full node, 255 if it has nothing of the resource.
-        flags: bit 0 cordoned, bit 1 not ready.
+        nodes: the names of the nodes.
+        cells: for each node, the requested percentage; 101 if it is full, 255 if it has nothing of the resource.
+        flags: for each node, bit 0 for cordoned and bit 1 for not ready.
     """
 
     name: str
@@ -143,10 +143,10 @@ class Cells(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the nodes.
-        layout: changes with their names.
-        metric: the resource.
-        by: the grouping.
-        metrics: resources that some node offers.
+        layout: changes with the names of the nodes.
+        metric: the resource shown.
+        by: what the nodes are grouped by.
+        metrics: the resources that some node offers.
     """
 
     version: int
@@ -158,13 +158,13 @@ class Cells(Answer, frozen=True, kw_only=True):
 
 
 class CellsChanged(Answer, frozen=True, kw_only=True):
-    """A frame of the stream about the heat map.
+    """Changes of the heat map, in a frame of the stream.
 
     Attributes:
         version, layout, metric: as in `Cells`.
         known: whether some node offers the resource.
-        whole: whether it contains all nodes or only the changed ones.
-        names, cells, flags: the names, cells and flags of the nodes, as in `CellGroup`.
+        whole: whether the frame contains all nodes or only the changed ones.
+        names, cells, flags: the names, cells and flags of these nodes, as in `CellGroup`.
     """
 
     version: int
@@ -178,12 +178,12 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
 
 
 class UsageRow(Answer, frozen=True, kw_only=True):
-    """The utilisation of one resource in the cluster (zone "") or in a zone.
+    """The utilisation of one resource, in the whole cluster (zone "") or in a zone.
 
     Attributes:
-        nodes: number of nodes.
-        allocatable, requested, free: sums.
-        share: requested of allocatable.
+        nodes: the number of nodes.
+        allocatable, requested, free: the sums over all nodes.
+        share: requested divided by allocatable.
         largest_gap: the largest free amount on a single schedulable node.
     """
 
@@ -198,14 +198,14 @@ class UsageRow(Answer, frozen=True, kw_only=True):
 
 
 class Drained(Answer, frozen=True, kw_only=True):
-    """Number of pods evicted from a node, and those that were not evicted."""
+    """The number of pods evicted from a node, and the pods that could not be evicted."""
 
     evicted: int
     refused: list[EvictionRefused]
 
 
 class EvictionRefused(Answer, frozen=True, kw_only=True):
-    """A pod that was not evicted, and why."""
+    """A pod that could not be evicted, and why."""
 
     pod: str
     message: str

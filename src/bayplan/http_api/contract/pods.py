@@ -14,10 +14,10 @@ class PodRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         status: waiting, gated, placed, terminating or finished.
-        node: its name, or "".
-        why: why the pod waits, or how far its node was ahead of the other nodes.
-        cpu, memory: requests in milli-CPU and bytes.
-        workload: kind, namespace and name of its owner, or "".
+        node: the name of its node, or "".
+        why: why the pod waits, or by how many points its node was better than the others.
+        cpu, memory: the requests in milli-CPU and bytes.
+        workload: kind, namespace and name of its workload, or "".
     """
 
     namespace: str
@@ -35,7 +35,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
 
 
 class PodFacets(Answer, frozen=True, kw_only=True):
-    """The values of the matching pods, the most frequent first."""
+    """The values of each field among the matching pods, the most frequent first."""
 
     status: list[Facet]
     reason: list[Facet]
@@ -49,7 +49,7 @@ class PodList(ListAnswer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the pods.
-        facets: if requested.
+        facets: the facets of all matching pods, if requested.
     """
 
     version: int
@@ -61,11 +61,11 @@ class PodFacts(Answer, frozen=True, kw_only=True):
     """A pod's properties and requests.
 
     Attributes:
-        cpu, memory: requests in milli-CPU and bytes.
+        cpu, memory: the requests in milli-CPU and bytes.
         requests: the requests by resource.
-        imported: whether it was imported with its node set.
-        created_at: the creation time in its metadata.
-        bound_at, ended_at: null if it isn't bound, or hasn't ended.
+        imported: whether the pod was created with its node set.
+        created_at: the creation time in its metadata; null if it has none.
+        bound_at, ended_at: when it was bound, and when it ended; null if it was not.
     """
 
     namespace: str
@@ -90,7 +90,7 @@ class PodFacts(Answer, frozen=True, kw_only=True):
 
 
 class NodesRejected(Answer, frozen=True, kw_only=True):
-    """Number of nodes that the same plugin rejected with the same message."""
+    """Nodes that the same plugin rejected with the same message. `nodes` is their number."""
 
     text: str
     plugin: str
@@ -115,16 +115,16 @@ class PodPage(Answer, frozen=True, kw_only=True):
     Attributes:
         sentence: its node, or why it waits.
         short: the same sentence without the pod's name.
-        message: the message of a waiting pod, in upstream's words.
+        message: the scheduler's message about a waiting pod, in upstream's words.
         status: as in `PodRow`, or ``deleted``.
-        deleted: whether it has been deleted.
-        pod: its properties.
-        attempts: all attempts, the newest last.
+        deleted: whether the pod has been deleted.
+        pod: the properties of the pod.
+        attempts: all attempts in memory, the newest last.
         rejections: the rejections in the newest attempt.
-        events: Kubernetes events.
-        queue: the pod's entry in the queue, if any.
-        manifest: the object, null if it has been deleted.
-        manifest_text: the same as YAML.
+        events: the Kubernetes events about the pod.
+        queue: the pod's entry in the scheduling queue; null if it is not queued.
+        manifest: the object; null if the pod has been deleted.
+        manifest_text: the object as YAML.
     """
 
     sentence: str
@@ -142,7 +142,7 @@ class PodPage(Answer, frozen=True, kw_only=True):
 
 
 class PodTotals(Answer, frozen=True, kw_only=True):
-    """The number of pods excluding finished ones, and the number with each status."""
+    """The number of unfinished pods, and the number of pods by status."""
 
     pods: int
     placed: int
@@ -153,7 +153,7 @@ class PodTotals(Answer, frozen=True, kw_only=True):
 
 
 class PodsChanged(Answer, frozen=True, kw_only=True):
-    """A frame of the stream: the version of the pods changed."""
+    """A frame of the stream: the pods changed."""
 
     version: int
     counts: PodTotals
@@ -165,9 +165,9 @@ class PodChanged(Answer, frozen=True, kw_only=True):
     Attributes:
         version: changes with the pod.
         exists: whether the pod is known.
-        deleted: whether it has been deleted.
+        deleted: whether the pod has been deleted.
         sentence, short, status, node: as in `PodPage`.
-        attempts: number of attempts. Present only if the pod exists, like `sentence`, `short`, `status` and `node`.
+        attempts: the number of attempts. Present only if the pod exists, like `sentence`, `short`, `status` and `node`.
     """
 
     version: str
@@ -184,8 +184,8 @@ class QueueChanged(Answer, frozen=True, kw_only=True):
     """A frame of the stream about the queue.
 
     Attributes:
-        version: the version of the queue; 0 if the engine is busy.
-        busy: whether the engine was too busy to answer; then only `counts` is set.
+        version: the version of the queue; 0 if the engine was too busy to answer.
+        busy: whether the engine was too busy to answer; `sentence` and `next_retry_at` are then absent.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""Answers to questions about the current cluster: what would place a pod, how many copies fit, what changes would do."""
+"""Answers to questions about the current cluster: why pods wait, how many copies fit, and what changes would do."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from bayplan.http_api.contract.answer import Answer, Instant, ListAnswer
 
 
 class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
-    """Why pods wait, the reasons with the most pods that nothing else blocks first.
+    """Why pods wait, sorted by the number of pods that have no other reason.
 
     Attributes:
         sentence: the number of waiting pods, and the first reason; "" if none of the evaluated pods waits.
         judged, waiting: the number of pods that were evaluated, and the number of waiting pods.
-        assumptions: the assumptions that the answer makes.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     items: list[WaitingReason]
@@ -26,14 +26,14 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
 
 
 class Capacity(Answer, frozen=True, kw_only=True):
-    """Number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`.
+    """How many further copies of a workload, or of a mix, fit; see `bayplan.answers.capacity.CapacityAnswer`.
 
     Attributes:
-        sentence: the answer in one line.
+        sentence: the answer in one sentence.
         copies, mixes, reached_limit, stopped_by, message, runs_out: as in `CapacityAnswer`.
-        workloads, groups, victims: rows.
-        seeds: copies by seed, if several were requested.
-        assumptions: the assumptions that the answer makes.
+        workloads, groups, victims: see the types of their rows.
+        seeds: the number of copies by seed, if several seeds were requested.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     sentence: str
@@ -54,19 +54,19 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     """The effects of changes.
 
     Attributes:
-        id: the ID of a stored answer; "" otherwise.
-        fork: the fork of a stored answer, which starts from the changed cluster; "" otherwise.
+        id: the ID of a stored answer; "" if the answer is not stored.
+        fork: the ID of the fork of a stored answer, which starts from the changed cluster; "" otherwise.
         name: a label for users.
-        at: when it was answered, by the clock.
+        at: the time of the answer, by the server's clock.
         changes, configuration, reschedule: as requested.
-        sentence: the answer in one line.
-        effect: the same without the changes.
-        pods: the numbers of pods on both sides.
-        counts: pods by kind of difference.
-        differences: the worst first.
+        sentence: the answer in one sentence.
+        effect: the same sentence without the changes.
+        pods: the number of pods that exist before or after the changes.
+        counts: the number of pods by kind of difference.
+        differences: the pods whose node differs, the worst first.
         left_out: the number of differences that are not included.
-        measures, evictions: rows.
-        assumptions: the assumptions that the answer makes.
+        measures, evictions: see the types of their rows.
+        assumptions: the assumptions behind the answer, in sentences.
     """
 
     id: str
@@ -98,6 +98,6 @@ class WhatIfSummary(Answer, frozen=True, kw_only=True):
 
 
 class WhatIfList(ListAnswer, frozen=True, kw_only=True):
-    """The stored what-ifs, the oldest first."""
+    """The stored what-if answers, the oldest first."""
 
     items: list[WhatIfSummary]

@@ -10,7 +10,7 @@ Tier = Literal["active", "backoff", "unschedulable", "gated"]
 
 
 class QueueCounts(Answer, frozen=True, kw_only=True):
-    """Number of pods in each tier."""
+    """The number of pods in each tier."""
 
     active: int
     backoff: int
@@ -19,17 +19,17 @@ class QueueCounts(Answer, frozen=True, kw_only=True):
 
 
 class QueueRow(Answer, frozen=True, kw_only=True):
-    """A pod in the queue.
+    """A pod in the scheduling queue.
 
     Attributes:
         position: the position in the list.
         attempts: the number of scheduling attempts.
         tier: ``active``, ``backoff``, ``unschedulable`` or ``gated``.
         since: the time when the pod was queued, or of its last failed attempt.
-        retry_at: when its backoff ends; null unless it backs off.
-        rejected_by: plugins that rejected it or gate it.
-        message: the message of the plugin that gates it, or empty.
-        wakes_on: the labels of the events after which those plugins retry the pod.
+        retry_at: when its backoff ends; null unless it is in backoff.
+        rejected_by: the plugins that rejected the pod or gate it.
+        message: the message of the plugin that gates the pod, or "".
+        wakes_on: the labels of the events after which these plugins let the pod be retried.
     """
 
     namespace: str
@@ -46,7 +46,7 @@ class QueueRow(Answer, frozen=True, kw_only=True):
 
 
 class WaitHistogram(Answer, frozen=True, kw_only=True):
-    """Number of pods by waiting time: up to each bound in seconds, and in the last place beyond all bounds."""
+    """The number of pods by waiting time: up to each bound in seconds; the last number is for pods beyond all bounds."""
 
     seconds: list[int]
     pods: list[int]
@@ -57,8 +57,8 @@ class QueueList(ListAnswer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the queue.
-        sentence: a summary.
-        next_retry_at: when the next backoff ends.
+        sentence: a summary of the queue.
+        next_retry_at: when the next backoff ends; null if no pod is in backoff.
     """
 
     version: int
@@ -70,6 +70,6 @@ class QueueList(ListAnswer, frozen=True, kw_only=True):
 
 
 class Moved(Answer, frozen=True, kw_only=True):
-    """Number of pods moved to the active queue."""
+    """The number of pods moved to the active queue."""
 
     moved: int

@@ -12,7 +12,7 @@ from bayplan.http_api.contract.matrix import AnyMatrix
 
 
 class SnapshotRow(Answer, frozen=True, kw_only=True):
-    """A snapshot of the cluster; `revision` is the resource version at that time."""
+    """A snapshot of the cluster. `revision` is the resource version at which it was taken."""
 
     name: str
     taken_at: Instant
@@ -32,7 +32,7 @@ class Restored(Answer, frozen=True, kw_only=True):
 
 
 class ForkProgress(Answer, frozen=True, kw_only=True):
-    """The progress of a fork."""
+    """The progress of a fork: its virtual time, and the number of decisions and of waiting pods."""
 
     now: Instant
     decisions: int
@@ -43,11 +43,11 @@ class ForkStatus(Answer, frozen=True, kw_only=True, rename={"origin": "from"}):
     """A fork.
 
     Attributes:
-        origin: ``now`` or a snapshot (``from``).
+        origin: ``now`` or the name of a snapshot (``from``).
         state: running, done or failed.
-        message: why it failed.
-        progress: null before it starts.
-        facts: the facts of its run, once it is done.
+        message: why it failed, or "".
+        progress: the progress of the run; null before it starts.
+        facts: the facts of the run; null until it is done.
     """
 
     id: str
@@ -67,12 +67,12 @@ class ForkList(ListAnswer, frozen=True, kw_only=True):
 
 
 class ComparedRun(Answer, frozen=True, kw_only=True):
-    """One of two runs.
+    """One of two compared runs.
 
     Attributes:
         kind: ``now``, ``fork`` or ``server``.
-        at: its time; not for another server.
-        sources: the sources that it follows; not for a fork.
+        at: the time of the run; absent for another server.
+        sources: the source clusters of the run; absent for a fork.
         url, instance: the URL and instance of another server.
         digest, id: the digest and ID of a fork.
     """
@@ -88,7 +88,7 @@ class ComparedRun(Answer, frozen=True, kw_only=True):
 
 
 class ComparisonCounts(Answer, frozen=True, kw_only=True):
-    """Number of pods that both runs have, and number that differ, by kind of difference."""
+    """The number of pods in either run, and the number of pods that differ, by kind of difference."""
 
     pods: int
     moved: int
@@ -97,7 +97,7 @@ class ComparisonCounts(Answer, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Answer, frozen=True, kw_only=True):
-    """A figure of both runs."""
+    """A number, as measured in both runs."""
 
     name: str
     a: int
@@ -115,7 +115,7 @@ class ComparedPod(Answer, frozen=True, kw_only=True):
 
 
 class Comparison(ListAnswer, frozen=True, kw_only=True):
-    """Two runs side by side."""
+    """The differences between two runs."""
 
     sentence: str
     a: ComparedRun
@@ -126,14 +126,14 @@ class Comparison(ListAnswer, frozen=True, kw_only=True):
 
 
 class ComparedMatrix(Answer, frozen=True, kw_only=True):
-    """The last attempt of a pod in a run."""
+    """The last attempt of a pod in one run."""
 
     name: str
     matrix: AnyMatrix
 
 
 class PodComparison(Answer, frozen=True, kw_only=True):
-    """The last attempts of a pod in two runs."""
+    """The last attempts of a pod in two runs, and the plugin that decided differently."""
 
     pod: str
     a_node: str
@@ -147,8 +147,8 @@ class Placements(Answer, frozen=True, kw_only=True):
     """The node of each unfinished pod.
 
     Attributes:
-        pods: ``namespace/name``.
-        nodes: their nodes, "" for pods that wait.
+        pods: the keys of the pods, ``namespace/name``.
+        nodes: for each pod, the name of its node; "" if it waits.
         instance: the instance of the server.
     """
 

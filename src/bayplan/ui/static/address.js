@@ -1,4 +1,5 @@
-// Where one is: the address bar is always the link. Filters, sort, tab, attempt and time live in it, never only in memory.
+// Addresses of the pages. Filters, sort order, tab, attempt and time are part of the address, so that it can be shared
+// as a link.
 
 import { stamp } from "./dom.js";
 import { PAGES } from "./pages.js";
@@ -6,11 +7,11 @@ import { PAGES } from "./pages.js";
 export const BASE = "/ui";
 
 /**
- * A place: the page, the names in its path, and what the query says.
+ * A parsed address: the page, the names in its path, and the query.
  * @typedef {{ page: string, names: Record<string, string>, query: URLSearchParams, path: string }} Place
  */
 
-/** Read an address. @param {{ pathname: string, search: string }} url @returns {Place} */
+/** Parse an address. @param {{ pathname: string, search: string }} url @returns {Place} */
 export function parse(url) {
   const path = url.pathname.replace(/^\/ui/, "").replace(/\/+$/, "") || "/";
   const parts = path.split("/");
@@ -40,7 +41,7 @@ function match(pattern, parts) {
 }
 
 /**
- * Write an address: `to("pods", ns, name, { tab: "yaml" })`. Empty values are left out.
+ * Return the address of a page, as in `to("pods", ns, name, { tab: "yaml" })`. Empty values are left out.
  * @param {string} page @param {...(string | Record<string, string | number | null | undefined | false>)} parts
  */
 export function to(page, ...parts) {
@@ -58,35 +59,41 @@ export function to(page, ...parts) {
   return text ? `${path}?${text}` : path;
 }
 
-/** Address of a pod. @param {{ namespace: string, name: string }} pod @param {Record<string, string>} [query] */
+/** The address of a pod's page. @param {{ namespace: string, name: string }} pod @param {Record<string, string>} [query] */
 export const podAddress = (pod, query = {}) => to("pods", pod.namespace, pod.name, query);
 
-/** Whether a compared run is another server: runs of other servers are URLs. @param {string} run */
+/** Whether a compared run is on another server; such a run is named by a URL. @param {string} run */
 export const isServer = (run) => /^https?:\/\//.test(run);
 
-/** Address of a pod's page in a run: now, a fork, or another server. @param {{ namespace: string, name: string }} pod @param {string} run */
+/**
+ * The address of a pod's page in a run: now, a fork, or another server.
+ * @param {{ namespace: string, name: string }} pod @param {string} run
+ */
 export function runPodAddress(pod, run) {
   if (isServer(run)) {
-    // It may be behind a path of a proxy.
+    // A proxy may serve the other server below a path.
     const { origin, pathname } = new URL(run);
     return origin + pathname.replace(/\/+$/, "") + podAddress(pod);
   }
   return podAddress(pod, run === "now" ? {} : { run });
 }
 
-/** Address of a node. @param {string} name */
+/** The address of a node's page. @param {string} name */
 export const nodeAddress = (name) => to("nodes", name);
 
 /** @type {(place: Place) => void} */
 let follow = () => {};
 let current = parse(location);
 
-/** The place of now. */
+/** The current place. */
 export function currentPlace() {
   return current;
 }
 
-/** Follow links and the buttons back and forward. @param {(place: Place) => void} open called with each new place */
+/**
+ * Open the place of a clicked link, or of the back and forward buttons.
+ * @param {(place: Place) => void} open called with each place
+ */
 export function start(open) {
   follow = open;
   addEventListener("popstate", arrive);
@@ -112,7 +119,7 @@ function arrive() {
   follow(current);
 }
 
-/** Go to an address; adds a history entry. @param {string} address */
+/** Go to an address, with a new history entry. @param {string} address */
 export function go(address) {
   stamp("go", address);
   if (new URL(address, location.href).href !== location.href) history.pushState(null, "", address);
@@ -120,9 +127,9 @@ export function go(address) {
 }
 
 /**
- * Change the query of this place: null or "" takes a key away.
+ * Change the query of the current place; null, false or "" removes a key.
  * @param {Record<string, string | number | null | undefined | boolean>} changes
- * @param {{ push?: boolean, silent?: boolean }} [how] push: a step that back undoes; silent: the page knows already
+ * @param {{ push?: boolean, silent?: boolean }} [how] push: add a history entry; silent: do not notify the page
  */
 export function change(changes, how = {}) {
   const query = new URLSearchParams(current.query);

@@ -17,7 +17,7 @@ export function annotationNote(data) {
 }
 
 /**
- * A view of a matrix; the annotations hold no normalised scores, so weighted ones stand in their place.
+ * The view of a matrix. Annotations have no normalised scores, so weighted ones are shown instead.
  * @template {{ values: string }} View
  * @param {View} view @param {{ annotated?: boolean }} data the matrix @returns {View}
  */
@@ -35,7 +35,7 @@ export function valueChoices(data) {
   return data.annotated ? choices.slice(1) : choices;
 }
 
-/** @param {number | null} weight null: the annotations hold the product alone */
+/** @param {number | null} weight null: the annotations have only the product */
 export function weightText(weight) {
   return weight === null ? "not in the annotations" : `× ${weight}`;
 }

@@ -1,7 +1,7 @@
-// What all canvases need: to be laid out again with their size, and painted in the colours of the current theme.
+// Shared by all canvases: laying them out again after a resize, and painting them again when the theme changes.
 
 /**
- * Call a function when an element has another size, or the page another theme.
+ * Call a function when the size of an element or the theme of the page changes.
  * @param {Element} element @param {() => void} redraw @param {AbortSignal} signal
  */
 export function onResizeOrThemeChange(element, redraw, signal) {
@@ -12,7 +12,7 @@ export function onResizeOrThemeChange(element, redraw, signal) {
 }
 
 /**
- * Give a canvas as many pixels as the screen has for its size in those of the page.
+ * Set the size of a canvas in CSS pixels, with as many canvas pixels as the screen has there.
  * @param {HTMLCanvasElement} canvas @param {number} width @param {number} height
  */
 export function resizeForScreen(canvas, width, height) {

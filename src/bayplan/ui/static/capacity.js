@@ -1,4 +1,4 @@
-// How many more copies of a workload fit, and what runs out first, by zone and pool of nodes.
+// How many more copies of a workload fit, and what runs out first, by zone and node pool.
 
 import { draw, h } from "./dom.js";
 import { count } from "./format.js";
@@ -9,7 +9,7 @@ import { assumptionList } from "./unblocking.js";
 
 const MAX_GROUPS = 40;
 const MAX_VICTIMS = 40;
-/** Of the table of groups, with the class of each. @type {[string, string][]} */
+/** The columns of the table of groups: title and class. @type {[string, string][]} */
 const COLUMNS = [
   ["Zone", ""],
   ["Pool", "minor"],
@@ -21,9 +21,9 @@ const COLUMNS = [
 ];
 
 /**
- * Fill an element with the answer; load once.
+ * Load the capacity of a workload once, and show it in an element.
  * @param {HTMLElement} root @param {{ target: string, preempt: boolean }} asked @param {AbortSignal} signal
- * @param {(answer: Api.Capacity) => void} [answered]
+ * @param {(answer: Api.Capacity) => void} [answered] called with the answer called with the answer
  */
 export function capacityPart(root, { target, preempt }, signal, answered) {
   const key = `capacity ${target} ${preempt}`;
@@ -43,7 +43,7 @@ export function capacityPart(root, { target, preempt }, signal, answered) {
   void load();
 }
 
-/** @param {Api.Capacity} answer @param {boolean} headed whether the sentence stands here */
+/** @param {Api.Capacity} answer @param {boolean} headed whether to show the sentence here */
 function parts(answer, headed) {
   return [
     headed ? h("p", { class: "strong", "data-test": "capacity-sentence" }, answer.sentence) : null,
@@ -120,7 +120,7 @@ function victimPanel(victims) {
   );
 }
 
-/** @param {[string, string][]} heads titles with their classes @param {(Node | string)[][]} rows */
+/** @param {[string, string][]} heads titles and classes of the columns @param {(Node | string)[][]} rows */
 export function table(heads, rows) {
   return h(
     "table",

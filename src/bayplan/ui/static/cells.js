@@ -1,5 +1,5 @@
-// The heat map: one cell a node on a canvas, sized so that all of them fit. Full nodes are orange with a notch, cordoned ones
-// hatched, those that are not ready outlined with a cross: never by colour alone.
+// The heat map: a canvas with one cell per node, sized so that all cells fit. No state is shown by colour alone: full
+// nodes also have a notch, cordoned ones are hatched, and those that are not ready have a cross.
 
 import { resizeForScreen, onResizeOrThemeChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
@@ -8,7 +8,7 @@ import { count, counted } from "./format.js";
 const LARGEST = 22;
 const SMALLEST = 6;
 const LABEL = 112;
-/** Of labels, so that the frame of the focus does not touch them. */
+/** The left margin of the labels, so that the focus outline does not touch them. */
 const INSET = 4;
 const GROUP_GAP = 10;
 const CORDONED = 1;
@@ -59,13 +59,13 @@ export class Cells {
     onResizeOrThemeChange(this.element, () => this.layout(), how.signal);
   }
 
-  /** Show these groups. @param {Group[]} groups */
+  /** Show groups of nodes. @param {Group[]} groups */
   show(groups) {
     this.groups = groups;
     this.layout();
   }
 
-  /** Take changed cells. @param {{ names: string[], cells: number[], flags: number[] }} changed */
+  /** Update changed cells. @param {{ names: string[], cells: number[], flags: number[] }} changed */
   update(changed) {
     for (const [index, name] of changed.names.entries()) {
       const spot = this.spots.get(name);
@@ -76,10 +76,13 @@ export class Cells {
     }
   }
 
-  /** @type {Set<string> | null} what has to be drawn; null is everything */
+  /** @type {Set<string> | null} the nodes to draw again; null for all */
   #dirty = null;
 
-  /** Colour by whether a pod fits: shade 0 to 1, null where it does not. @param {Map<string, { shade: number | null }> | null} fit */
+  /**
+   * Colour the cells by whether a pod fits: shade from 0 to 1, null where it does not fit.
+   * @param {Map<string, { shade: number | null }> | null} fit
+   */
   showFit(fit) {
     this.fit = fit;
     this.repaint();
@@ -211,7 +214,7 @@ export class Cells {
       pen.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
     }
     if (!this.fit && value === FULL) {
-      // The notch: full nodes also differ in shape.
+      // Full nodes also have a notch, so that they differ not only in colour.
       pen.fillStyle = colours.notch;
       const notch = Math.max(2, size / 3);
       pen.beginPath();
@@ -255,7 +258,7 @@ export class Cells {
     pen.stroke();
   }
 
-  /** The node under the pointer. @param {MouseEvent} event */
+  /** The node under the pointer; "" if there is none. @param {MouseEvent} event */
   at(event) {
     const box = this.canvas.getBoundingClientRect();
     const x = event.clientX - box.left;
@@ -295,7 +298,7 @@ export class Cells {
     return `${name} · ${value === FULL ? "full" : value === NOTHING ? "has none of it" : `${value} %`}${flags & CORDONED ? " · cordoned" : ""}${flags & NOT_READY ? " · not ready" : ""}${fit}`;
   }
 
-  /** Draw these again. @param {...string} names */
+  /** Draw the cells of some nodes again. @param {...string} names */
   touch(...names) {
     if (this.#dirty) for (const name of names) this.#dirty.add(name);
     beforePaint(this.paint);

@@ -1,11 +1,11 @@
-// Actions on the cluster as a whole: import, export, snapshots, and reset.
+// Actions on the whole cluster: import, export, snapshots, and reset.
 
 import { draw, h } from "./dom.js";
 import { counted, time } from "./format.js";
 import { apiAddress, get, call, send } from "./service.js";
 import { ask, perform } from "./parts.js";
 
-/** The panel with these buttons; it reads the list of snapshots itself. @param {AbortSignal} signal */
+/** The panel with the buttons for these actions; it loads the list of snapshots itself. @param {AbortSignal} signal */
 export function clusterPanel(signal) {
   const place = h("div", { own: true });
   /** @type {Api.SnapshotRow[]} */
@@ -15,7 +15,7 @@ export function clusterPanel(signal) {
     try {
       snapshots = (await get("/snapshots", {}, signal)).items;
     } catch {
-      // Without a list the buttons still work.
+      // Without the list, the buttons still work.
     }
     if (!signal.aborted) show();
   };
@@ -135,7 +135,7 @@ export async function reset() {
   if (sure) await perform("Reset", async () => void (await call("POST /reset", {})));
 }
 
-/** Save all objects and the configuration as a file. */
+/** Download all objects and the configuration as a file. */
 export async function exportCluster() {
   await perform("Export", async () => {
     const blob = await (await send(apiAddress("/export", {}))).blob();

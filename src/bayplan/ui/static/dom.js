@@ -1,4 +1,4 @@
-// Elements from data. Text is always set as text: there is no way here from a name in the cluster to markup.
+// Elements from data. Text is always set as text, so names from the cluster can never become markup.
 
 /** @typedef {Node | string | number | null | undefined | false} Child */
 /** @typedef {Record<string, unknown>} Properties */
@@ -21,9 +21,9 @@ function listen(element, handlers) {
 }
 
 /**
- * Make an element. `onclick` and the like are listeners, `style` an object of properties (inline style attributes are
- * forbidden by our policy, the object model is not), `key` says which element it is when lists are drawn again, `own`
- * that its children are not patched; all else are attributes, left out when false or missing.
+ * Make an element. Properties such as `onclick` are listeners; `style` is an object of CSS properties (the content security
+ * policy forbids inline style attributes, but not setting styles from scripts); `key` identifies the element when a list is
+ * drawn again; `own` means that its children are not patched. Other properties are attributes, left out if false or missing.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag @param {Properties | null} [properties] @param {...(Child | Child[])} children
  * @returns {HTMLElementTagNameMap[K]}
@@ -34,7 +34,10 @@ export function h(tag, properties, ...children) {
   return element;
 }
 
-/** Make an SVG element; the same rules. @param {string} tag @param {Properties} properties @param {...Child} children */
+/**
+ * Make an SVG element, with the properties of `h`.
+ * @param {string} tag @param {Properties} properties @param {...Child} children
+ */
 export function svg(tag, properties, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
   fill(element, properties, children);
@@ -75,8 +78,8 @@ function append(element, children) {
 }
 
 /**
- * Make what is in `parent` look like `children`, touching only what differs: elements stay the same objects, so focus,
- * selection, scroll and hover survive.
+ * Make the content of `parent` equal to `children`, changing only what differs. Elements stay the same objects, so focus,
+ * selection, scroll position and hover are kept.
  * @param {Element} parent @param {...(Child | Child[])} children
  */
 export function draw(parent, ...children) {
@@ -98,7 +101,7 @@ function reconcile(parent, wanted) {
     /** @type {ChildNode | null} */
     let match = key !== null ? (keyed.get(key) ?? null) : at;
     if (key === null && match instanceof Element && match.hasAttribute("data-key")) match = null;
-    // An element with its own children is never matched to a similar one; only its key can match.
+    // An element that manages its own children is never matched to a similar one, only to one with the same key.
     if (key === null && next instanceof Element && next.hasAttribute("data-own")) match = null;
     if (match && isSameNode(match, next)) {
       if (match !== at) parent.insertBefore(match, at);
@@ -133,7 +136,7 @@ function patch(old, next) {
     if (!next.hasAttribute(name) && name !== "style" && !(name === "open" && old.nodeName === "DETAILS"))
       old.removeAttribute(name);
   for (const { name, value } of next.attributes) {
-    // Styles go through the object model below: as attributes our policy forbids them.
+    // Styles are set below: the content security policy forbids them as attributes.
     if (name !== "style" && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   if (old instanceof HTMLElement && next instanceof HTMLElement && old.style.cssText !== next.style.cssText) {
@@ -150,7 +153,7 @@ function patch(old, next) {
     old.value = next.value;
 }
 
-/** Set the text of an element, only if it differs. @param {Element} element @param {string} value */
+/** Set the text of an element if it differs. @param {Element} element @param {string} value */
 export function write(element, value) {
   if (element.textContent !== value) element.textContent = value;
 }
@@ -158,7 +161,7 @@ export function write(element, value) {
 /** @type {Set<() => void>} */
 const waiting = new Set();
 
-/** Run a drawing function before the next frame is painted; once, however often it was asked for. @param {() => void} task */
+/** Run a drawing function once before the next frame, however often this is called. @param {() => void} task */
 export function beforePaint(task) {
   if (!waiting.size) requestAnimationFrame(flush);
   waiting.add(task);
@@ -171,7 +174,7 @@ function flush() {
 }
 
 /**
- * Return a function that runs `task` a while after its last call.
+ * Return a function that runs `task` after no call for `delay` milliseconds.
  * @template {unknown[]} A
  * @param {number} delay @param {(...parts: A) => void} task @returns {(...parts: A) => void}
  */
@@ -183,7 +186,7 @@ export function debounce(delay, task) {
   };
 }
 
-/** The value of a colour token in the theme of now; canvases need it. @param {string} name */
+/** The value of a colour token in the current theme, for canvases. @param {string} name */
 export function token(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }

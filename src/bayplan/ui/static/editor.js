@@ -1,5 +1,5 @@
-// A text area with a gutter: line numbers, marks where the server found something, and a tab key that indents. What is typed is
-// kept in this tab until it is applied or reverted; no error loses it.
+// A text area with line numbers, marks at the lines with problems, and a Tab key that indents. What is typed is kept in
+// this browser tab until it is applied or reverted, so that no error loses it.
 
 import { draw, h, debounce } from "./dom.js";
 
@@ -11,7 +11,7 @@ const PAUSE = 200;
 export class Editor {
   /**
    * @param {{ label: string, key: string, text: string, onChange: (text: string) => void, rows?: number, fresh?: boolean, hint?: string }} how
-   *   key: under which the draft is kept. fresh: start from `text` even if there is a draft. onChange: a pause after the last key.
+   *   key: the name of the draft in the storage. fresh: start from `text` even if there is a draft. onChange: called after a pause.
    */
   constructor(how) {
     this.how = how;
@@ -54,7 +54,7 @@ export class Editor {
     return this.area.value;
   }
 
-  /** Whether something was typed that is not the text it began with. */
+  /** Whether the text differs from the original one. */
   get changed() {
     return this.text !== this.original;
   }
@@ -64,11 +64,11 @@ export class Editor {
       if (this.changed) sessionStorage.setItem(KEEP + this.how.key, this.text);
       else sessionStorage.removeItem(KEEP + this.how.key);
     } catch {
-      // The text exceeds the storage quota; it is still in the field.
+      // The text exceeds the storage quota; it stays in the field.
     }
   }
 
-  /** Replace the text: after applying or reverting. @param {string} text */
+  /** Replace the text and its original, after applying or reverting. @param {string} text */
   set(text) {
     this.original = text;
     this.area.value = text;
@@ -76,7 +76,7 @@ export class Editor {
     this.mark([]);
   }
 
-  /** Show marks at their lines. @param {Mark[]} marks */
+  /** Show problems at their lines. @param {Mark[]} marks */
   mark(marks) {
     this.marks = marks;
     this.area.setAttribute("aria-invalid", String(marks.length > 0));
@@ -113,7 +113,7 @@ export class Editor {
     if (lines) lines.style.transform = `translateY(${-this.area.scrollTop}px)`;
   }
 
-  /** Put the cursor on a line. @param {number} line from 1 */
+  /** Select a line and scroll to it. @param {number} line from 1 */
   show(line) {
     const lines = this.text.split("\n");
     const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
@@ -126,7 +126,7 @@ export class Editor {
   /** @param {KeyboardEvent} event */
   key(event) {
     if (event.key !== "Tab" || event.ctrlKey || event.altKey || event.metaKey) return;
-    // Shift+Tab leaves the field, so keyboard users are not trapped in it.
+    // Shift+Tab leaves the field, so that keyboard users are not trapped in it.
     if (event.shiftKey) return;
     event.preventDefault();
     this.area.setRangeText("  ", this.area.selectionStart, this.area.selectionEnd, "end");
@@ -135,7 +135,7 @@ export class Editor {
 }
 
 /**
- * The list of what is wrong; each line leads to its place.
+ * The list of problems; a click on one selects its line in the editor.
  * @param {import("./service.js").Problem[]} problems @param {Editor} editor
  */
 export function problemList(problems, editor) {

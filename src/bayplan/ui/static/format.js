@@ -1,21 +1,22 @@
-// Formatting of figures and names for people. Units, thousands separators and the dash for "unknown" are defined only in this module.
+// Formatting of numbers and names for people. Only this module defines units, thousands separators and the dash for
+// unknown values.
 
 export const UNKNOWN = "–";
 const THIN = "\u202f";
 const COUNT = new Intl.NumberFormat("en-US");
 const BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
 
-/** A count with its thousands separated. @param {number | null | undefined} value */
+/** A count with thousands separators. @param {number | null | undefined} value */
 export function count(value) {
   return value === null || value === undefined ? UNKNOWN : COUNT.format(value);
 }
 
-/** A count of a list that may have been cut short. @param {number} value @param {boolean} [exact] */
+/** A count that may be only a lower bound; then `exact` is false. @param {number} value @param {boolean} [exact] */
 export function bounded(value, exact = true) {
   return exact ? count(value) : `more than ${count(value)}`;
 }
 
-/** A count with its noun. @param {number} value @param {string} noun @param {string} [plural] */
+/** A count with its noun, as in "3 pods". @param {number} value @param {string} noun @param {string} [plural] */
 export function counted(value, noun, plural = `${noun}s`) {
   return `${count(value)} ${value === 1 ? noun : plural}`;
 }
@@ -26,7 +27,7 @@ export function cpu(milli) {
   return short(milli / 1000);
 }
 
-/** Bytes in the largest binary unit that keeps the figure above one. @param {number | null | undefined} value */
+/** Bytes in the largest binary unit that gives at least 1. @param {number | null | undefined} value */
 export function bytes(value) {
   if (value === null || value === undefined) return UNKNOWN;
   let unit = 0;
@@ -38,14 +39,14 @@ export function bytes(value) {
   return `${short(rest)}${BINARY[unit]}`;
 }
 
-/** At most three digits that mean something. @param {number} value */
+/** A number with at most two decimals: one from 10 on, none from 100 on. @param {number} value */
 export function short(value) {
   const size = Math.abs(value);
   if (size >= 1000) return COUNT.format(Math.round(value));
   return String(Number(value.toFixed(size >= 100 ? 0 : size >= 10 ? 1 : 2)));
 }
 
-/** An amount of a resource, in the unit that this resource has. @param {string} resource @param {number | null | undefined} value */
+/** An amount of a resource, in its unit. @param {string} resource @param {number | null | undefined} value */
 export function amount(resource, value) {
   if (value === null || value === undefined) return UNKNOWN;
   if (resource === "cpu") return cpu(value);
@@ -54,14 +55,14 @@ export function amount(resource, value) {
   return count(value);
 }
 
-/** A share from 0 to 1 in percent. @param {number | null | undefined} share */
+/** A share from 0 to 1, in percent. @param {number | null | undefined} share */
 export function percent(share) {
   if (share === null || share === undefined) return UNKNOWN;
   const value = share * 100;
   return `${value > 0 && value < 1 ? "<1" : Math.round(value)}${THIN}%`;
 }
 
-/** A span of seconds, in its largest unit or two. @param {number | null | undefined} seconds */
+/** A duration in seconds, in its largest one or two units. @param {number | null | undefined} seconds */
 export function span(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return UNKNOWN;
   const whole = Math.max(0, seconds);
@@ -72,7 +73,10 @@ export function span(seconds) {
   return `${Math.round(whole / 86_400)}${THIN}d`;
 }
 
-/** How long ago something was, by the service's clock. @param {string | null | undefined} at @param {number} now milliseconds */
+/**
+ * How long ago something happened, by the server's clock.
+ * @param {string | null | undefined} at @param {number} now milliseconds
+ */
 export function age(at, now) {
   return at ? span(Math.max(0, now - Date.parse(at)) / 1000) : UNKNOWN;
 }
@@ -85,33 +89,36 @@ export function time(at, millis = false) {
   return moment.toISOString().slice(11, millis ? 23 : 19);
 }
 
-/** A name that is too long, cut in the middle: the end often tells replicas apart. @param {string} name @param {number} [most] */
+/**
+ * A name that is too long, shortened in the middle: replicas often differ only at the end.
+ * @param {string} name @param {number} [most]
+ */
 export function cut(name, most = 40) {
   if (name.length <= most) return name;
   const tail = Math.max(5, Math.floor(most / 3));
   return `${name.slice(0, most - tail - 1)}…${name.slice(-tail)}`;
 }
 
-/** A phrase of the service as a sentence. @param {string} text */
+/** A phrase from the server as a sentence. @param {string} text */
 export function sentence(text) {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?]$/.test(text) ? "" : "."}`;
 }
 
-/** A name of a plugin or a status, with places where a line may break: after each word. @param {string} name */
+/** The name of a plugin or a status, in which a line may break after each word. @param {string} name */
 export function breakable(name) {
   return name
     .split(/(?<=[a-z])(?=[A-Z])/)
     .flatMap((word, at) => (at ? [document.createElement("wbr"), word] : [word]));
 }
 
-/** A signed figure: the minus is a minus. @param {number | null | undefined} value */
+/** A number with its sign, and with a real minus sign. @param {number | null | undefined} value */
 export function signed(value) {
   if (value === null || value === undefined) return UNKNOWN;
   if (value === 0) return "0";
   return value > 0 ? `+${count(value)}` : `−${count(-value)}`;
 }
 
-/** How a resource is called in a column or on a button. @param {string} name */
+/** The name of a resource for columns and buttons. @param {string} name */
 export function resource(name) {
   const words = /** @type {Record<string, string>} */ ({
     cpu: "CPU",
@@ -123,7 +130,7 @@ export function resource(name) {
 }
 
 /**
- * Which plugin decided otherwise about one pod in two runs, in words.
+ * The first plugin whose results for a pod differ between two runs, in words.
  * @param {{ name: string, a: number | string | null, b: number | string | null }} first @param {string} a node in A @param {string} b node in B
  */
 export function decidesOtherwise(first, a, b) {
@@ -133,7 +140,7 @@ export function decidesOtherwise(first, a, b) {
   return `${first.name} rejects ${node} in ${side}: ${text}`;
 }
 
-/** The name that Kubernetes gives an extension point: pre_filter is PreFilter. @param {string} point */
+/** The Kubernetes name of an extension point: pre_filter is PreFilter. @param {string} point */
 export function pointName(point) {
   return point
     .split("_")

@@ -1,6 +1,6 @@
-// A table of which only the rows in sight exist: 50,000 rows cost as much as 30. Rows come from the server in windows.
-// While the pointer or the cursor is in the table nothing moves: rows are updated where they stand, and a button says that
-// the order has changed.
+// A table that has elements only for the visible rows, so that 50,000 rows cost as much as 30. It loads its rows from
+// the server in windows. While the pointer or the cursor is in the table, rows keep their places: their content is
+// updated, and a button says that the order has changed.
 
 import { beforePaint, draw, h, stamp } from "./dom.js";
 import { bounded } from "./format.js";
@@ -14,8 +14,8 @@ import { failure } from "./loading_states.js";
  * @template Row
  * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean, narrow?: string,
  *   render: (row: Row, index: number, letters: number) => Child | Child[] }} Column
- * `width` is a track of a CSS grid; `sort` the key by which the server sorts; `minor` columns are left out on a phone, `narrow` is the
- * width there; `letters` is how many letters of a name fit into the column.
+ * `width` is a CSS grid track; `sort` the key that the server sorts by; `minor` columns are left out on a phone, `narrow` is the
+ * width there; `letters` is how many characters of a name fit into the column.
  */
 /**
  * @template Row
@@ -25,17 +25,17 @@ import { failure } from "./loading_states.js";
 const WINDOW = 100;
 const OVERSCAN = 6;
 const KEPT_WINDOWS = 12;
-/** What a cell has around its text, in pixels. */
+/** The horizontal space around the text of a cell, in pixels. */
 const PADDING = 21;
-/** Browsers draw nothing beyond some 16 million pixels. */
+/** Browsers draw nothing beyond about 16 million pixels. */
 const TALLEST = 15_000_000;
 
-/** The columns of a phone. @template Row @param {Column<Row>[]} columns @returns {Column<Row>[]} */
+/** The columns that a phone shows. @template Row @param {Column<Row>[]} columns @returns {Column<Row>[]} */
 function onPhone(columns) {
   return columns.filter((column) => !column.minor).map((column) => ({ ...column, width: column.narrow ?? column.width }));
 }
 
-/** The sum of the least widths of columns, in pixels. @param {{ width: string }[]} columns */
+/** The sum of the minimum widths of columns, in pixels. @param {{ width: string }[]} columns */
 function leastWidth(columns) {
   return columns.reduce((sum, { width }) => sum + Number(/([\d.]+)px/.exec(width)?.[1] ?? 0), 0);
 }
@@ -53,7 +53,7 @@ export class Grid {
   constructor(how) {
     this.how = how;
     this.columns = innerWidth < NARROW ? onPhone(how.columns) : how.columns;
-    /** How many letters of a name fit, by column. @type {number[]} */
+    /** How many characters of a name fit, by column. @type {number[]} */
     this.letters = this.columns.map(() => 0);
     this.total = -1;
     this.cursor = -1;
@@ -64,7 +64,7 @@ export class Grid {
     this.asking = new Map();
     /** @type {HTMLElement[]} */
     this.pool = [];
-    /** What row elements show. @type {WeakMap<HTMLElement, { data: Row | undefined, chosen: boolean }>} */
+    /** What each row element shows. @type {WeakMap<HTMLElement, { data: Row | undefined, chosen: boolean }>} */
     this.shown = new WeakMap();
     this.generation = 0;
     this.changes = 0;
@@ -120,7 +120,7 @@ export class Grid {
     this.schedule();
   }
 
-  /** Widths are measured here, never while rows are painted. */
+  /** Measure the columns. Nothing else does: painting rows uses the widths found here. */
   resized() {
     const letters = [...this.head.children].map((cell) => lettersIn(cell.clientWidth - PADDING));
     if (letters.join() !== this.letters.join()) {
@@ -225,7 +225,7 @@ export class Grid {
     );
   }
 
-  /** Another order or filter: reload all rows, from the top. @param {string} [sort] */
+  /** Reload all rows from the top, for another order or filter. @param {string} [sort] */
   reset(sort) {
     if (sort !== undefined) this.how.sort = sort;
     this.generation += 1;
@@ -238,7 +238,7 @@ export class Grid {
     this.want(0);
   }
 
-  /** Ask again for what is in sight. @param {boolean} [apply] take the new order, also while the pointer is here */
+  /** Reload the visible rows. @param {boolean} [apply] also reorder rows while the pointer is over the table */
   refresh(apply = false) {
     if (apply) {
       this.held = false;
@@ -273,7 +273,7 @@ export class Grid {
     return index < 0 ? undefined : this.windows.get(Math.floor(index / WINDOW))?.[index % WINDOW];
   }
 
-  /** The row of a key, if it is loaded. @param {string} key */
+  /** The row with a key, if it is loaded. @param {string} key */
   find(key) {
     for (const rows of this.windows.values()) {
       const row = rows.find((each) => this.how.keyOf(each) === key);
@@ -372,7 +372,7 @@ export class Grid {
       this.pool.push(row);
       this.body.append(row);
     }
-    // A row element keeps its index while it is in sight: scrolling touches only the rows that come in.
+    // A row element keeps its index while it is visible, so that scrolling paints only the rows that come in.
     const size = Math.max(this.pool.length, 1);
     for (let index = first; index < last; index += 1) this.paintRow(this.pool[index % size], index, step);
     for (const row of this.pool) {

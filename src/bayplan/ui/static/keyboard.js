@@ -1,9 +1,10 @@
-// Keys: `g` then a letter for pages, letters for what a page can do. Never inside a field, never what belongs to the browser.
+// Keys: `g` and a letter open a page, other letters act on the page. They do not work in fields, and the browser's own
+// keys are left alone.
 
 import { go, to } from "./address.js";
 import { PAGES, pathOf } from "./pages.js";
 
-/** All keys, as the page "Keys" lists them. A page's own ones work where it offers them. */
+/** All keys, as the page "Keys" lists them. The keys of a page work only there. */
 export const KEYS = /** @type {[string, string, string][]} */ ([
   ["Everywhere", "/", "search on this page"],
   ["Everywhere", "Ctrl+K", "find an object, a page or an action (p: pods, n: nodes, w: workloads)"],
@@ -34,18 +35,18 @@ const everywhere = new Map();
 let ofPage = [];
 let prefix = 0;
 
-/** @param {Record<string, (event: KeyboardEvent) => unknown>} keys of the whole page */
+/** @param {Record<string, (event: KeyboardEvent) => unknown>} keys that work on all pages */
 export function bindEverywhere(keys) {
   for (const [key, act] of Object.entries(keys)) everywhere.set(key, act);
 }
 
-/** Bind keys while a page or panel is shown. The most recently bound handler of a key runs first. A handler that returns false passes it on.
+/** Bind keys while a page or panel is shown. The last bound handler of a key runs first; if it returns false, the next one runs.
  * @param {Record<string, (event: KeyboardEvent) => unknown>} keys @param {AbortSignal} signal */
 export function bind(keys, signal) {
   ofPage = [{ keys, signal }, ...ofPage.filter((part) => !part.signal.aborted)];
 }
 
-/** Whether what is typed belongs to a field. @param {EventTarget | null} target */
+/** Whether keys go to a field. @param {EventTarget | null} target */
 export function isTyping(target) {
   return (
     target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName))
@@ -74,7 +75,7 @@ export function start() {
       return;
     }
     prefix = event.key === "g" ? Date.now() : 0;
-    // Space and Enter press what has the focus.
+    // Space and Enter press the focused element.
     const presses = event.target instanceof HTMLElement && /^(BUTTON|A|SUMMARY)$/.test(event.target.tagName);
     if (presses && (event.key === " " || event.key === "Enter")) return;
     for (const part of ofPage) {

@@ -1,9 +1,10 @@
-// Placeholders for pages without data: loading, empty, forbidden, deleted. Never a false zero, never a dead end.
+// Placeholders for pages without data: loading, empty, forbidden, deleted. They never show a zero for unknown data, and
+// always offer a next step.
 
 import { h, draw } from "./dom.js";
 import { ApiError, storeToken } from "./service.js";
 
-/** A placeholder of about the final size. @param {number} [lines] */
+/** A placeholder while something loads, of about the final size. @param {number} [lines] */
 export function loading(lines = 6) {
   return h(
     "div",
@@ -15,7 +16,7 @@ export function loading(lines = 6) {
 }
 
 /**
- * Nothing to show: why, and what one can do next.
+ * A placeholder if there is nothing to show: why, and what the user can do next.
  * @param {string} why @param {...(Node | string | false)} next
  */
 export function empty(why, ...next) {
@@ -27,25 +28,25 @@ export function empty(why, ...next) {
   );
 }
 
-/** Whether what was asked for is not there. @param {unknown} problem */
+/** Whether an error says that the requested object does not exist. @param {unknown} problem */
 export function isMissing(problem) {
   return problem instanceof ApiError && problem.status === 404;
 }
 
-/** Facts of any thrown value. @param {unknown} problem @returns {ApiError["facts"]} */
+/** The facts of any thrown value, for `failure`. @param {unknown} problem @returns {ApiError["facts"]} */
 export function errorFacts(problem) {
   if (problem instanceof ApiError) return problem.facts;
   return { what: problem instanceof Error ? problem.message : String(problem) };
 }
 
-/** What is wrong with a text that was sent, by its lines. @param {unknown} problem */
+/** The problems that the server found in a text. @param {unknown} problem */
 export function problemsOf(problem) {
   return problem instanceof ApiError ? (problem.facts.problems ?? []) : [];
 }
 
 /**
- * An error in place: what, where, what was wanted, what to try, the number of the request. Stays until something replaces it.
- * @param {unknown} problem @param {(() => void) | null} [again] what [try again] does
+ * An error where the data would be: what, where, what was expected, what to try, and the request number. It stays until replaced.
+ * @param {unknown} problem @param {(() => void) | null} [again] called by the button [try again]
  */
 export function failure(problem, again) {
   const facts = errorFacts(problem);
@@ -97,7 +98,7 @@ function tokenForm() {
 }
 
 /**
- * A panel that fills itself: old content stays while it loads again, a failure stays inside of it.
+ * Fill a panel with loaded data. Old content stays while it reloads, and an error is shown inside the panel.
  * @template T
  * @param {Element} place where to draw
  * @param {() => Promise<T>} load

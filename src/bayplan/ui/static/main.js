@@ -1,4 +1,5 @@
-// The beginning: follows addresses to pages (modules of their own, loaded when first needed), binds the keys, connects.
+// The entry point: opens the page of each address (pages are modules that are loaded when first needed), binds the
+// keys, and connects to the server.
 
 import { draw, h, stamp } from "./dom.js";
 import { go, currentPlace, start as startAddresses, to } from "./address.js";
@@ -14,11 +15,11 @@ import * as stream from "./stream.js";
 
 /** @typedef {import("./address.js").Place} Place */
 /**
- * What a page gets. `root` is its to draw in, `signal` ends with it.
+ * What a page gets. It draws into `root`; `signal` aborts when it is left.
  * @typedef {{ place: Place, root: HTMLElement, signal: AbortSignal }} Page
  */
 /**
- * What a page's module exports: `open` draws it; what it returns hears when only the query of the address changed.
+ * What a page's module exports. `open` draws the page, and may return a function to call when only the query changes.
  * @typedef {{ open: (page: Page) => void | ((place: Place) => void) | Promise<void | ((place: Place) => void)> }} PageModule
  */
 
@@ -27,7 +28,7 @@ let ending = new AbortController();
 let shownPath = "";
 /** @type {void | ((place: Place) => void)} */
 let update;
-/** Where each address was scrolled to, so that back is back. @type {Map<string, number>} */
+/** The scroll position of each path, restored when the user returns to it. @type {Map<string, number>} */
 const scrolls = new Map();
 
 /** @param {Place} place */
@@ -57,7 +58,7 @@ async function open(place) {
     const updates = await module.open({ place, root: fresh, signal });
     if (signal.aborted) return;
     update = updates;
-    // A query that changed while the page was being opened.
+    // The query changed while the page was loading.
     if (update && currentPlace().query.toString() !== place.query.toString()) update(currentPlace());
     const scroll = scrolls.get(place.path);
     if (scroll) window.scrollTo(0, scroll);

@@ -1,4 +1,5 @@
-// Node by plugin: every score and every verdict of one attempt. All rows are here, only those in sight are in the page.
+// The matrix of nodes by plugins: all scores and verdicts of one attempt. It has the data of all rows, but elements
+// only for the visible ones.
 
 import { beforePaint, h, stamp } from "./dom.js";
 import { count, signed } from "./format.js";
@@ -13,17 +14,17 @@ import { FULL_SIZES, SPLIT_SIZES, EMPTY_LAYOUT, PHONE_SIZES, layOut } from "./ma
  * @typedef {Api.ColumnMatrix} MatrixData
  * @typedef {"raw" | "normalized" | "weighted"} Values
  * @typedef {{ label: string, side: string, other: () => MatrixData | null, onScroll: (top: number, left: number) => void }} PairSide
- *   of one of two matrices that have the same nodes in the same rows: its name, the letter of the other one, the other one's data
+ *   for one of two matrices with the same nodes in the same rows: its name, the letter of the other one, the other one's data
  * @typedef {{ only: string, values: Values, find: string, sort: string, cell: string, folded: boolean }} View
  */
 
 const ROW = 26;
 const OVERSCAN = 5;
 const NEAREST = 20;
-/** Below this a matrix has the sizes of a phone, in pixels. */
+/** A matrix narrower than this, in pixels, has the sizes for phones. */
 const PHONE = 520;
 
-/** How high a bar for scrolling to the side is; 0 where bars lie over what they scroll. */
+/** The height of a horizontal scroll bar; 0 if scroll bars overlay the content. */
 function barHeight() {
   const probe = h("div", { style: { position: "absolute", overflow: "scroll", visibility: "hidden" } });
   document.body.append(probe);
@@ -32,7 +33,10 @@ function barHeight() {
   return height;
 }
 
-/** Whether a node fits. Where it is the only one it has no scores: there was nothing to choose. @param {Columns} rows @param {number} row */
+/**
+ * Whether a node fits. The only node that fits has no scores: there was nothing to choose.
+ * @param {Columns} rows @param {number} row
+ */
 export function fits(rows, row) {
   return rows.total[row] !== null || (!rows.plugin[row] && !rows.gap[row]);
 }
@@ -48,7 +52,7 @@ export class Matrix {
     this.order = [];
     /** @type {HTMLElement[]} */
     this.pool = [];
-    /** Scores that are left out. @type {Set<string>} */
+    /** Score plugins whose columns are left out. @type {Set<string>} */
     this.hidden = new Set();
     /** @type {import("./matrix_layout.js").Layout} */
     this.layout = EMPTY_LAYOUT;
@@ -82,7 +86,7 @@ export class Matrix {
     bind({ j: scroll(1), k: scroll(-1), ArrowDown: scroll(1), ArrowUp: scroll(-1) }, how.signal);
   }
 
-  /** Follow the matrix beside this one. @param {number} top @param {number} left */
+  /** Scroll like the matrix beside this one. @param {number} top @param {number} left */
   scrollTo(top, left) {
     const { scroller } = this;
     if (scroller.scrollTop !== top) scroller.scrollTop = top;
@@ -95,14 +99,14 @@ export class Matrix {
     else beforePaint(this.paint);
   }
 
-  /** Show an attempt. @param {MatrixData} data */
+  /** Show the data of an attempt. @param {MatrixData} data */
   show(data) {
     this.data = data;
     this.index = new Map(data.rows.node.map((node, at) => [node, at]));
     this.arrange();
   }
 
-  /** Another filter, sort or kind of values. @param {View} view */
+  /** Change the filter, the order or the kind of values. @param {View} view */
   change(view) {
     this.view = view;
     if (this.data) this.arrange();
@@ -127,7 +131,7 @@ export class Matrix {
     this.drawHead();
     for (const row of this.pool) row.dataset.row = "";
     this.body.style.height = `${this.order.length * ROW}px`;
-    // No taller than its rows; a bar for scrolling to the side has room below them.
+    // The frame is not taller than its rows; below them is room for a horizontal scroll bar.
     const bar = this.layout.width > this.scroller.clientWidth ? barHeight() : 0;
     const tall = this.head.offsetHeight + Math.max(this.order.length, 1) * ROW + bar + 2;
     this.element.style.maxHeight = `${tall}px`;
@@ -257,7 +261,7 @@ export class Matrix {
     link.href = nodeAddress(node);
     const [behind, figure] = row.children[1].children;
     behind.textContent = scored && data.winner && node !== data.winner ? this.behind(at) : "";
-    // A node that no filter rejected and that has no total was not looked at: enough others fit.
+    // A node without a total that no filter rejected was not evaluated: enough others fit.
     const plugin = data.rows.plugin[at];
     figure.textContent = scored
       ? `${count(total)}${data.rows.tie[at] ? " ★" : ""}`
@@ -311,7 +315,7 @@ export class Matrix {
   }
 
   /**
-   * What the matrix beside this one has in a cell, in words; "" where that is the same, or there is none.
+   * The content of the same cell in the matrix beside this one, in words; "" if it is the same or there is no such matrix.
    * @param {import("./matrix_layout.js").Column} column @param {number} at
    */
   otherCell(column, at) {
@@ -323,7 +327,7 @@ export class Matrix {
     return mine === its ? "" : `${pair.side}: ${its || "nothing"}`;
   }
 
-  /** Where the points between a node and the winner come from. @param {number} at */
+  /** Which plugins cause the difference in points between a node and the winner. @param {number} at */
   difference(at) {
     const data = /** @type {MatrixData} */ (this.data);
     const best = this.index?.get(data.winner);
@@ -350,7 +354,8 @@ export class Matrix {
 }
 
 /**
- * What stands in a cell. @param {MatrixData} data @param {"score" | "pre" | "filter"} kind @param {string} name @param {number} at
+ * The content of a cell as a text.
+ * @param {MatrixData} data @param {"score" | "pre" | "filter"} kind @param {string} name @param {number} at
  * @param {Values} values
  */
 function cellText(data, kind, name, at, values) {
@@ -365,7 +370,7 @@ function cellText(data, kind, name, at, values) {
 }
 
 /**
- * Only the nodes that failed for a reason; all of them where it is "".
+ * The data of only the nodes that failed for a reason; of all nodes if it is "".
  * @param {MatrixData} data @param {string} reason @returns {MatrixData}
  */
 export function onlyReason(data, reason) {

@@ -1,4 +1,5 @@
-// One cell of the matrix in full: code, reasons, raw, normalised, weight, product, and what it made of the total.
+// One cell of the matrix in full: code, reasons, raw and normalised score, weight, product, and its effect on the
+// total.
 
 import { weightText } from "./annotated.js";
 import { h } from "./dom.js";
@@ -7,7 +8,7 @@ import { change, nodeAddress, to } from "./address.js";
 
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
 
-/** A failure. @param {string} code */
+/** A failed status, by its code. @param {string} code */
 function coded(code) {
   return h("span", null, "✕ ", breakable(code));
 }

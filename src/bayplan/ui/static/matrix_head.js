@@ -1,4 +1,5 @@
-// The head of a matrix: groups of columns, and a title for each plugin with its weight, what is the same for all nodes, and failures.
+// The head of a matrix: groups of columns, and for each plugin a title with its weight, a value that all nodes share,
+// and failures.
 
 import { draw, h } from "./dom.js";
 import { breakable, count } from "./format.js";
@@ -9,7 +10,7 @@ import { to } from "./address.js";
 /** @typedef {import("./matrix_layout.js").Column} Column */
 /**
  * @typedef {{ rows: number, view: import("./matrix.js").View, failures?: Map<string, string>, onSort: ((sort: string) => void) | null }} How
- *   rows: how many are shown; failures: of plugins, by name; onSort: null where rows have one order only
+ *   rows: how many are shown; failures: of plugins, by name; onSort: null if the order of rows is fixed
  */
 
 /** @param {HTMLElement} head @param {MatrixData} data @param {Layout} layout @param {How} how */
@@ -65,7 +66,7 @@ export function drawHead(head, data, layout, how) {
   );
 }
 
-/** The head over some columns. @param {string} text @param {number} left @param {number} width */
+/** The title of a group of columns. @param {string} text @param {number} left @param {number} width */
 function group(text, left, width) {
   return h(
     "div",

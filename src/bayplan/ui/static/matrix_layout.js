@@ -6,26 +6,26 @@ import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
 /** @typedef {import("./matrix.js").MatrixData} MatrixData */
 /**
  * @typedef {{ node: number, total: number, score: number, verdict: number, gap: number, spare: number, isTotalStuck: boolean }} Sizes
- *   widths, in pixels: `node` is that of the narrowest column of names; isTotalStuck: whether totals stay when scrolled to the side
+ *   widths in pixels; `node` is the minimum width of node names; isTotalStuck: whether totals stay visible while scrolling sideways
  */
 /** @typedef {{ kind: "score" | "pre" | "filter", at: number, name: string, left: number, width: number, constant: string }} Column */
 /**
  * @typedef {{ columns: Column[], sizes: Sizes, scores: number, pre: number, filters: number, scoreEnd: number, width: number, folded: number,
  *   letters: number, domain: string }} Layout
- *   how many columns there are of each kind; where scores, or the words in their place, end; the width of all; how many filters are folded;
- *   how many letters of a node's name fit; the domain that all nodes have and that is not shown, or ""
+ *   the number of columns of each kind; where the scores (or the words instead) end; the total width; how many filters are hidden;
+ *   how many characters of a node name fit; the domain that all nodes share and that is not shown, or ""
  */
 
-/** Of a matrix that has the page for itself. @type {Sizes} */
+/** The sizes of a single matrix. @type {Sizes} */
 export const FULL_SIZES = { node: 196, total: 158, score: 92, verdict: 92, gap: 420, spare: 48, isTotalStuck: true };
 
-/** Of two that share it. @type {Sizes} */
+/** The sizes of two matrices side by side. @type {Sizes} */
 export const SPLIT_SIZES = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
 
-/** On a phone. @type {Sizes} */
+/** The sizes on a phone. @type {Sizes} */
 export const PHONE_SIZES = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
 
-/** Before there is data. @type {Layout} */
+/** The layout before there is data. @type {Layout} */
 export const EMPTY_LAYOUT = {
   columns: [],
   sizes: FULL_SIZES,
@@ -39,21 +39,21 @@ export const EMPTY_LAYOUT = {
   domain: "",
 };
 
-/** Of the names of plugins that stand in the place of totals if there are no scores. */
+/** The minimum width of plugin names that are shown instead of totals if there are no scores. */
 const REJECTED_BY = 144;
-/** Of totals alone, on a phone. */
+/** The minimum width of totals on a phone. */
 const NARROW_TOTAL = 84;
-/** What a cell has around its text. */
+/** The horizontal space around the text of a cell. */
 const PADDING = 21;
-/** How much of the room the names of nodes may take before the other columns have theirs. */
+/** The share of the width that node names may always take, even if other columns need it. */
 const NAMES_PART = 0.22;
-/** Room for the head of that column. */
+/** Enough for the title of that column. */
 const MIN_NAME_WIDTH_PX = 96;
 
 /**
  * @param {MatrixData} data
- * @param {{ folded: boolean, shown: Set<string>, hidden: Set<string>, room: number, sizes: Sizes }} how folded: without filters that
- *   rejected no node, but for those that are to be shown, by name, or by kind and name; hidden: scores that are left out; room: that there is, in pixels
+ * @param {{ folded: boolean, shown: Set<string>, hidden: Set<string>, room: number, sizes: Sizes }} how folded: leave out filters
+ *   that rejected no node, except those in `shown` (by name, or by kind and name); hidden: scores to leave out; room: the width, in pixels
  * @returns {Layout}
  */
 export function layOut(data, how) {
@@ -62,7 +62,7 @@ export function layOut(data, how) {
   const pre = verdictColumns("pre", data.pre_filters, data.rows.pre_filters, how);
   const filters = verdictColumns("filter", data.filters, data.rows.filters, how);
   const verdicts = [...pre, ...filters];
-  // If no node fits, the score columns' width shows each node's gap.
+  // If no node fits, the gap of each node is shown where the scores would be.
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
   if (!scores.length) sizes.total = rejectedByWidth(data.rows.plugin, sizes);
   else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));
@@ -98,7 +98,7 @@ export function layOut(data, how) {
   };
 }
 
-/** How wide the names of plugins that rejected nodes are. @param {string[]} plugins @param {Sizes} sizes */
+/** The width of the names of plugins that rejected nodes. @param {string[]} plugins @param {Sizes} sizes */
 function rejectedByWidth(plugins, sizes) {
   const least = Math.max(sizes.total, REJECTED_BY);
   if (!sizes.isTotalStuck) return least;
@@ -106,7 +106,10 @@ function rejectedByWidth(plugins, sizes) {
   return Math.max(least, Math.ceil((letters + 2) * letterWidth()) + PADDING);
 }
 
-/** How wide totals are with the points that they are behind: those of the classic scheduler have six digits. @param {(number | null)[]} totals */
+/**
+ * The width of totals with their difference to the winner; those of the classic scheduler have six digits.
+ * @param {(number | null)[]} totals
+ */
 function totalWidth(totals) {
   const scored = totals.filter((total) => total !== null).map(Number);
   const [most, least] = [Math.max(...scored), Math.min(...scored)];
@@ -114,8 +117,8 @@ function totalWidth(totals) {
 }
 
 /**
- * How wide the column of names is: whole names if there is room that no other column needs, else hosts without their domain.
- * @param {string[]} nodes @param {number} room of the matrix @param {number} spare what other columns leave
+ * The width of the column of names: whole names if no other column needs the room, else host names without a common domain.
+ * @param {string[]} nodes @param {number} room the width of the matrix @param {number} spare what other columns leave of it
  */
 function nameWidths(nodes, room, spare) {
   let [whole, short] = [0, 0];
@@ -129,7 +132,7 @@ function nameWidths(nodes, room, spare) {
   const names = { short: pixels(short), width: pixels(whole) };
   if (names.width <= spare) return { names, domain: "" };
   const domain = domains.size === 1 ? String([...domains][0]) : "";
-  // A domain that all have stands once, in the head; the room for it is better used by scores.
+  // A domain that all nodes share is shown once, in the head, so that scores have more room.
   names.width = Math.min(domain ? names.short : names.width, Math.max(spare, room * NAMES_PART));
   return { names, domain };
 }

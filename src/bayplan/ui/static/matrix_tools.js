@@ -1,4 +1,5 @@
-// The tools above a matrix: which nodes, which values, hidden filters; and results other than those of filters and scores.
+// The tools above a matrix: filters for nodes, kinds of values, hidden filters; and the results of other extension
+// points.
 
 import { valueChoices } from "./annotated.js";
 import { draw, h } from "./dom.js";
@@ -11,8 +12,8 @@ import { refusalNote, refusalSentence, reloadButton } from "./plugin_reload.js";
 
 /**
  * @typedef {{ folded: number, reason: string, each: boolean, custom: boolean, hypothetical: boolean, typed: (text: string) => void, next: Node | null }} How
- *   folded: how many filters are; reason: that chooses rows; each: filters are run alone; custom: there are plugins from files; hypothetical: the attempt is hypothetical;
- *   next: shown instead if there is no matrix
+ *   folded: how many filters are hidden; reason: the one that selects rows; each: filters run alone; custom: some plugins are from files;
+ *   hypothetical: the attempt is hypothetical; next: shown instead if there is no matrix
  */
 /**
  * @param {HTMLElement} tools @param {Api.ColumnMatrix | Api.NoMatrix} data @param {import("./matrix.js").View} view @param {How} how
@@ -53,7 +54,7 @@ export function drawMatrixTools(tools, data, view, how) {
   );
 }
 
-/** Which nodes, and which values. @param {Api.ColumnMatrix} data @param {import("./matrix.js").View} view */
+/** The choices of nodes and of values. @param {Api.ColumnMatrix} data @param {import("./matrix.js").View} view */
 function choices(data, view) {
   const { fit, failed } = data.counts;
   return [
@@ -76,7 +77,7 @@ function choices(data, view) {
   ];
 }
 
-/** What leaves rows or columns out, and whether filters run alone. @param {import("./matrix.js").View} view @param {How} how */
+/** The controls that leave out rows or columns, or run filters alone. @param {import("./matrix.js").View} view @param {How} how */
 function filters(view, how) {
   return [
     how.reason

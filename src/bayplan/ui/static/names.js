@@ -1,19 +1,19 @@
-// Names that are longer than their place: node and pod names as clouds generate them. What is left out is hidden by the style
-// sheet, not removed, so that copying a row and searching in the page still find the whole name.
+// Node and pod names that are too long for their place, such as those that clouds generate. Left out characters are
+// hidden by the style sheet, not removed, so that copying a row and searching in the page still find the whole name.
 
 import { h } from "./dom.js";
 
-/** A name in three parts: the middle one is not shown. @typedef {[head: string, hidden: string, tail: string]} Parts */
+/** A name in three parts; the middle one is not shown. @typedef {[head: string, hidden: string, tail: string]} Parts */
 
 const SHORTEST = 6;
-/** Windows narrower than this, in pixels, are phones: tables leave out minor columns. The style sheet has the same figure. */
+/** Windows narrower than this, in pixels, count as phones: tables leave out minor columns. The style sheet has the same number. */
 export const NARROW = 600;
-/** Windows narrower than this, in pixels, have no room for two whole names in a row. */
+/** Windows narrower than this, in pixels, have no room for two whole names side by side. */
 const LAPTOP = 1200;
 
 /**
- * Split a name so that the parts shown, with an ellipsis between them, have at most this many letters. A domain is left out
- * first, as it is the same for all nodes of a cluster; then the middle, as replicas differ at the end.
+ * Split a name so that the parts shown, with an ellipsis between them, have at most this many characters. First the domain is
+ * left out, as it is often the same for all nodes, then the middle of the host, as replicas differ at the end.
  * @param {string} name @param {number} letters @returns {Parts}
  */
 export function split(name, letters) {
@@ -24,7 +24,8 @@ export function split(name, letters) {
     return [host, name.slice(host.length), ""];
   }
   const last = host.length - host.lastIndexOf("-");
-  // The last word alone (a replica's random letters, an instance's number) if it fits, with half of the room left for the start.
+  // The end is the last word (a replica's random suffix, an instance's number) if it takes at most half of the
+  // characters.
   const tail = last <= most / 2 ? Math.max(last, Math.floor(most / 3)) : Math.floor(most / 2);
   return [host.slice(0, most - tail), name.slice(most - tail, host.length - tail), host.slice(host.length - tail)];
 }
@@ -35,24 +36,24 @@ export function hostOf(name) {
   return dot > 0 ? name.slice(0, dot) : name;
 }
 
-/** How many letters a name needs at least to be told apart: its host and an ellipsis. @param {string} name */
+/** How many characters of a name must be shown to distinguish it: the host and an ellipsis. @param {string} name */
 export function lettersOf(name) {
   const host = hostOf(name);
   return host === name ? name.length : host.length + 1;
 }
 
-/** The content of an element with class `name`. @param {string} name @param {number} letters */
+/** The content of an element with the class `name`. @param {string} name @param {number} letters */
 export function shortened(name, letters) {
   const [head, hidden, tail] = split(name, letters);
   return hidden ? [head, h("span", { class: "left-out" }, hidden), tail] : [name];
 }
 
-/** What names elements show. @type {WeakMap<Element, string>} */
+/** What each element for a name shows. @type {WeakMap<Element, string>} */
 const shownNames = new WeakMap();
 
 /**
- * Put a name into an element that is used again, touching it only if it changes.
- * @param {Element} element @param {string} name @param {number} letters @param {string} domain that is shown elsewhere, for all names
+ * Put a name into an element; nothing happens if the element shows it already.
+ * @param {Element} element @param {string} name @param {number} letters @param {string} domain its end, if shown elsewhere
  */
 export function putName(element, name, letters, domain) {
   const shown = `${letters} ${domain} ${name}`;
@@ -65,7 +66,7 @@ export function putName(element, name, letters, domain) {
 
 let letter = 0;
 
-/** The width of a letter in names, in pixels: they are set in one monospaced font. */
+/** The width of a character in names, in pixels. All names have the same monospaced font. */
 export function letterWidth() {
   if (!letter) {
     const probe = h("span", { class: "name", style: { position: "absolute", visibility: "hidden" } }, "0".repeat(100));
@@ -76,12 +77,12 @@ export function letterWidth() {
   return letter;
 }
 
-/** How many letters of a name fit into so many pixels. @param {number} pixels */
+/** How many characters of a name fit into a number of pixels. @param {number} pixels */
 export function lettersIn(pixels) {
   return Math.max(SHORTEST, Math.floor(pixels / letterWidth()));
 }
 
-/** How many letters a name may have in text and in tables without columns of their own: what leaves room for the rest. */
+/** How many characters of a name are shown in text, and in tables whose columns have no fixed width. */
 export function roomy() {
   return innerWidth < NARROW ? 34 : innerWidth < LAPTOP ? 30 : 64;
 }

@@ -1,5 +1,5 @@
-// Actions on a node: cordon, drain, delete. All through the Kubernetes API, as kubectl does it; each asks first where
-// pods are in danger.
+// Actions on a node: cordon, drain, delete. They use the Kubernetes API as kubectl does, and those that remove pods ask
+// for confirmation.
 
 import { counted } from "./format.js";
 import { objectPath, call, send } from "./service.js";
@@ -16,7 +16,7 @@ export function cordon(name, on) {
   });
 }
 
-/** @param {string} name @param {number} pods how many run there */
+/** @param {string} name @param {number} pods how many run on it */
 export async function drain(name, pods) {
   const sure = await ask({
     title: `Drain ${name}?`,
@@ -33,7 +33,7 @@ export async function drain(name, pods) {
   });
 }
 
-/** @param {string} name @param {number} pods how many run there */
+/** @param {string} name @param {number} pods how many run on it */
 export async function removeNode(name, pods) {
   const sure = await ask({
     title: `Delete the node ${name}?`,

@@ -1,4 +1,4 @@
-// A small cluster: each node is a card with its bars, and its pods as blocks. Placements are animated.
+// A small cluster: each node is a card with bars for its resources and blocks for its pods. Placements are animated.
 
 import { draw, h } from "./dom.js";
 import { amount, count, counted, percent, resource } from "./format.js";
@@ -12,13 +12,13 @@ import { meter } from "./parts.js";
 const SHOWN_FIRST = ["cpu", "memory"];
 const LEFT_OUT = new Set(["pods", "ephemeral-storage", "attachable-volumes"]);
 const MAX_WAITING = 24;
-/** The least width of a card, the gap between two, and what a card has around its text, in pixels. */
+/** The minimum widths of a card, the gap between two cards, and the space around their text, in pixels. */
 const CARD = { wide: 250, small: 210, gap: 10, padding: 24 };
 
 /**
  * Draw the nodes that a query finds as cards, and keep them up to date.
  * @param {HTMLElement} root @param {{ signal: AbortSignal, small: boolean, query: Api.Gets["/nodes"]["parameters"], waiting?: boolean, onCount?: (total: number) => void }} how
- * @returns {() => void} draws again
+ * @returns {() => void} loads and draws the cards again
  */
 export function nodeCards(root, how) {
   draw(root, loading(5));
@@ -64,7 +64,7 @@ export function nodeCards(root, how) {
   return again;
 }
 
-/** How wide the style sheet makes a card. @param {number} width of all @param {boolean} small */
+/** The width that the style sheet gives a card. @param {number} width of all @param {boolean} small */
 function cardWidth(width, small) {
   const across = Math.max(1, Math.floor((width + CARD.gap) / ((small ? CARD.small : CARD.wide) + CARD.gap)));
   return (width - CARD.gap * (across - 1)) / across;
@@ -94,8 +94,8 @@ function waitingRow(waiting) {
 }
 
 /**
- * @param {Api.NodeRow} node @param {Set<string>} known pods of earlier drawings: a new one is shown as such @param {boolean} first
- * @param {number} letters that fit in a line
+ * @param {Api.NodeRow} node @param {Set<string>} known the pods drawn before; others are shown as new @param {boolean} first
+ * @param {number} letters how many characters fit in a line
  */
 function card(node, known, first, letters) {
   const resources = Object.keys(node.allocatable)
@@ -110,7 +110,7 @@ function card(node, known, first, letters) {
     (taint) => !taint.startsWith("node.kubernetes.io/unschedulable"),
   );
   const blocks = node.blocks ?? [];
-  // A row of blocks is the node by the resource of which most is asked: what stays empty is free.
+  // The blocks are as wide as the pods' shares of the resource of which most is requested; the empty part is free.
   const by = share(node, "memory") > share(node, "cpu") ? "memory" : "cpu";
   return h(
     "article",

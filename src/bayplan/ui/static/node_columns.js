@@ -1,4 +1,4 @@
-// The columns of the table of nodes, and what the colours of the map mean.
+// The columns of the table of nodes, and the legend of the map.
 
 import { h } from "./dom.js";
 import { age, amount, count, percent } from "./format.js";
@@ -7,7 +7,7 @@ import { nodeAddress } from "./address.js";
 import { now } from "./stream.js";
 import { meter } from "./parts.js";
 
-/** A bar and the share in percent, of one resource. @param {string} key @returns {(row: Api.NodeRow) => HTMLElement} */
+/** A bar with the requested share of a resource in percent. @param {string} key @returns {(row: Api.NodeRow) => HTMLElement} */
 function bar(key) {
   return (row) => {
     const share = row.shares[key] ?? null;

@@ -1,4 +1,4 @@
-// One pod on one node: every rule that rejects it there, and the smallest change that makes each pass.
+// One pod on one node: each rule that rejects the pod there, and the smallest change that would satisfy it.
 
 import { draw, h } from "./dom.js";
 import { sentence } from "./format.js";

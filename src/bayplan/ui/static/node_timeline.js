@@ -1,4 +1,4 @@
-// A lane for each node over time: how many pods run there, when pods come and when they leave. A click opens the node.
+// A row for each node over time: how many pods run on it, and when pods come and leave. A click opens the node.
 
 import { resizeForScreen, onResizeOrThemeChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
@@ -10,7 +10,7 @@ import { labelWidth } from "./scales.js";
 const LANE = 22;
 const RIGHT = 8;
 const MARK = 5;
-/** What the marks mean. @type {[tone: string, words: string][]} */
+/** The meaning of the marks. @type {[tone: string, words: string][]} */
 export const NODE_LEGEND = [
   ["heat2", "running"],
   ["ok", "placed"],
@@ -39,7 +39,7 @@ export class NodeTimeline {
     onResizeOrThemeChange(this.element, () => this.resize(), how.signal);
   }
 
-  /** Number of bins to request. */
+  /** The number of bins to request. */
   get bins() {
     return Math.max(40, Math.min(600, Math.floor((this.element.clientWidth - labelWidth()) / 3) || 200));
   }
@@ -141,7 +141,7 @@ export class NodeTimeline {
     pen.fillStyle = token("heat2");
     for (let bin = 0; bin < lane.running.length; ) {
       const value = lane.running[bin];
-      // Equal neighbours are one bar: seams would show between several.
+      // Equal neighbours are drawn as one bar, because several would have seams between them.
       let end = bin + 1;
       while (end < lane.running.length && lane.running[end] === value) end += 1;
       const height = Math.max(1, (value / most) * (LANE - MARK - 4));

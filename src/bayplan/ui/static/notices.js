@@ -1,5 +1,5 @@
-// Notices of completed actions and of errors in the background: one line under the bar. Success disappears by itself,
-// an error stays until it is dismissed.
+// Notices of completed actions and of errors in the background, below the bar. A success disappears by itself, an error
+// stays until it is dismissed.
 
 import { h } from "./dom.js";
 

@@ -1,13 +1,14 @@
-// The pages: their addresses, the modules that show them, and their names in the bar, the search and the keys. No other list has them.
+// The only list of pages: their addresses, their modules, and their names in the bar, in the search and in the list of
+// keys.
 
 /**
- * How a page is called: `menu` in the bar, `text` elsewhere; `key` opens it after g; `under` is the module of the page whose entry in
- * the bar stands for it.
+ * The names of a page: `menu` in the bar, `text` elsewhere. `key` opens it after g. `under` is the module of the page whose
+ * entry in the bar is marked while this page is open.
  * @typedef {{ menu?: string, text?: string, key?: string, under?: string }} Naming
  */
 
 /**
- * Patterns of addresses below the page's root, each with the module under pages/ that shows it; the first that matches counts.
+ * Patterns of addresses below /ui, each with its module below pages/. The first pattern that matches is used.
  * @type {[pattern: string, module: string, naming: Naming][]}
  */
 export const PAGES = [
@@ -37,10 +38,10 @@ export const PAGES = [
   ["/keys", "keys", { text: "Keys" }],
 ];
 
-/** The part of a page's address behind the root: "" for the overview. @param {string} pattern */
+/** The path of a page's address below /ui; "" for the overview. @param {string} pattern */
 export const pathOf = (pattern) => pattern.slice(1);
 
-/** The module of the entry in the bar that stands for a page. @param {string} module */
+/** The module of the page whose entry in the bar is marked for a page. @param {string} module */
 export function entryOf(module) {
   return PAGES.find(([, each, { under }]) => each === module && under)?.[2].under ?? module;
 }

@@ -1,4 +1,4 @@
-// Ctrl+K: objects, pages and actions by a few letters. `p:` asks for pods only, `n:` for nodes, `w:` for workloads.
+// Ctrl+K: find objects, pages and actions by a few letters. `p:` searches only pods, `n:` nodes, `w:` workloads.
 
 import { draw, h, debounce } from "./dom.js";
 import { go, nodeAddress, podAddress, to } from "./address.js";
@@ -10,12 +10,12 @@ import { get } from "./service.js";
 /** @type {Entry[]} */
 let actions = [];
 
-/** Set the entries that are available everywhere. @param {Entry[]} entries */
+/** Set the actions that are available on all pages. @param {Entry[]} entries */
 export function offer(entries) {
   actions = entries;
 }
 
-/** Whether the letters of `query` stand in `text` in this order. @param {string} text @param {string} query */
+/** Whether `text` contains the characters of `query` in this order. @param {string} text @param {string} query */
 function fuzzy(text, query) {
   let at = 0;
   const low = text.toLowerCase();
@@ -26,7 +26,7 @@ function fuzzy(text, query) {
   return true;
 }
 
-/** Open the search, unless it is open. */
+/** Open the search unless it is open already. */
 export function open() {
   if (!document.querySelector("dialog.palette")) new Palette().show();
 }
@@ -131,7 +131,7 @@ class Palette {
   }
 
   typed() {
-    // Show local matches immediately, and server results when they arrive.
+    // Show local matches at once, and results from the server when they arrive.
     this.asked += 1;
     this.offer(local(this.field.value.trim()));
     this.find();

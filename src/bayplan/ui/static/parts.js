@@ -1,4 +1,4 @@
-// Small parts that many pages are made of: badges, bars, tabs, switches, sparklines, menus, questions.
+// Small parts that many pages use: badges, bars, tabs, switches, sparklines, menus, questions.
 
 import { h, svg } from "./dom.js";
 import { amount, count, cut, percent } from "./format.js";
@@ -35,22 +35,25 @@ const GLYPHS = /** @type {Record<string, [string, string]>} */ ({
   stale: ["…", "wait"],
 });
 
-/** A status in the words of kubectl. @param {string} status */
+/** The kubectl word for a status. @param {string} status */
 export const statusText = (status) => (status === "waiting" ? "pending" : status);
 
-/** A status: a glyph and a word, so that colour is never alone. @param {string} status @param {string} [words] */
+/** A status with a glyph and a word, so that it is not told by colour alone. @param {string} status @param {string} [words] */
 export function badge(status, words = statusText(status)) {
   const [glyph, tone] = GLYPHS[status] ?? ["·", "plain"];
   return h("span", { class: `badge ${tone}` }, h("span", { class: "glyph", "aria-hidden": "true" }, glyph), words);
 }
 
-/** A status where there is no room for the word, which assistive technology and a tooltip have. @param {string} status */
+/** A status without room for the word, which only the tooltip and assistive technology have. @param {string} status */
 export function glyph(status) {
   const [sign, tone] = GLYPHS[status] ?? ["·", "plain"];
   return h("span", { class: `badge ${tone}`, role: "img", "aria-label": statusText(status), title: statusText(status) }, sign);
 }
 
-/** A name in monospace, shortened if it has more letters, whole on hover. @param {string} name @param {number} [letters] */
+/**
+ * A name in monospace, shortened if it has more characters than fit; the tooltip has all of it.
+ * @param {string} name @param {number} [letters]
+ */
 export function name(name, letters = roomy()) {
   return h("span", { class: "name", title: name.length > letters ? name : null, dir: "ltr" }, shortened(name, letters));
 }
@@ -76,7 +79,7 @@ export function podOf(key) {
 }
 
 /**
- * A bar: how much is asked of what there is. Orange from 98 % on, as on the map.
+ * A bar with the requested share of a resource. Orange from 98 % on, as on the map.
  * @param {number | null | undefined} share 0 to 1 @param {string} [label] @param {string} [kind]
  */
 export function meter(share, label, kind = "") {
@@ -89,7 +92,7 @@ export function meter(share, label, kind = "") {
   );
 }
 
-/** A bar with its figure beside it. @param {string} resource @param {number} requested @param {number} allocatable */
+/** A bar with its amounts beside it. @param {string} resource @param {number} requested @param {number} allocatable */
 export function resourceLine(resource, requested, allocatable) {
   const share = allocatable ? requested / allocatable : 0;
   return h(
@@ -101,7 +104,10 @@ export function resourceLine(resource, requested, allocatable) {
   );
 }
 
-/** A number with its label, linked to what it counts. @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test] */
+/**
+ * A number with its label and a link to what it counts.
+ * @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test]
+ */
 export function tile(label, figure, link, sub, test) {
   const inner = [
     h("span", { class: "tile-label" }, label),
@@ -112,7 +118,7 @@ export function tile(label, figure, link, sub, test) {
 }
 
 /**
- * A row of buttons of which one is chosen.
+ * A row of buttons, one of which is chosen.
  * @param {string} label @param {{ value: string, text: string, count?: string, title?: string }[]} options @param {string} chosen @param {(value: string) => void} choose
  */
 export function choice(label, options, chosen, choose) {
@@ -137,7 +143,10 @@ export function choice(label, options, chosen, choose) {
   );
 }
 
-/** Tabs as links, so that each has an address. @param {string} label @param {{ key: string, text: string, href: string }[]} tabs @param {string} chosen */
+/**
+ * Tabs, as links, so that each has an address.
+ * @param {string} label @param {{ key: string, text: string, href: string }[]} tabs @param {string} chosen
+ */
 export function tabs(label, tabs, chosen) {
   return h(
     "nav",
@@ -157,7 +166,7 @@ export function tabs(label, tabs, chosen) {
   );
 }
 
-/** A filter that holds, and how to be rid of it. @param {string} text @param {() => void} remove */
+/** An active filter, with a button to remove it. @param {string} text @param {() => void} remove */
 export function chip(text, remove) {
   return h(
     "span",
@@ -168,7 +177,7 @@ export function chip(text, remove) {
 }
 
 /**
- * A drop-down of values with their counts.
+ * A drop-down list of values with their counts.
  * @param {string} label @param {{ value: string, count?: number }[]} options @param {string} chosen @param {(value: string) => void} choose
  */
 export function select(label, options, chosen, choose) {
@@ -193,7 +202,7 @@ export function select(label, options, chosen, choose) {
   );
 }
 
-/** A line of figures over time. @param {number[]} values 0 to 1 @param {string} label */
+/** A line of numbers over time. @param {number[]} values 0 to 1 @param {string} label */
 export function sparkline(values, label) {
   const width = 160;
   const height = 32;
@@ -218,7 +227,7 @@ export function sparkline(values, label) {
 }
 
 /**
- * Ask before something cannot be undone; the answer is whether to go on.
+ * Ask for confirmation; resolves to whether the user agrees.
  * @param {{ title: string, text?: (Node | string)[], yes: string, danger?: boolean }} question @returns {Promise<boolean>}
  */
 export function ask(question) {
@@ -250,8 +259,8 @@ export function ask(question) {
 }
 
 /**
- * Do something that writes: shows the outcome as a notice, a failure stays on the screen until it is dismissed.
- * @param {string} doing what is done, as in "Cordon node-3" @param {() => Promise<string | void>} task
+ * Run a task that changes something, and show its outcome as a notice; an error stays until it is dismissed.
+ * @param {string} doing what the task does, as in "Cordon node-3" @param {() => Promise<string | void>} task
  */
 export async function perform(doing, task) {
   try {
@@ -276,7 +285,7 @@ export async function copy(text, what) {
 }
 
 /**
- * The menu "Copy": link, data, command; and what else a page offers.
+ * The menu "Copy": the link, and the data and the command if the page has them.
  * @param {{ json?: string, kubectl?: string }} of
  */
 export function copyMenu(of) {

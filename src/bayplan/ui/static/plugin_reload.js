@@ -1,4 +1,4 @@
-// Reloading of plugin files: shows why they were refused until they are accepted.
+// Reloading of plugin files. Until the server accepts them, the page shows why they were refused.
 
 import { h } from "./dom.js";
 import { time } from "./format.js";
@@ -28,7 +28,7 @@ export function onPluginsReloaded(callback, signal) {
   addEventListener("pluginsreloaded", callback, { signal });
 }
 
-/** The Reload button; pages are notified of the outcome through `onPluginsReloaded`. */
+/** The Reload button. Pages are notified of the outcome through `onPluginsReloaded`. */
 export function reloadButton() {
   return h(
     "button",
@@ -48,7 +48,7 @@ export function refusalSentence() {
   return lastFailure ? `The plugin files were refused at ${time(lastFailure.at)}; the earlier plugins stay in use` : "";
 }
 
-/** The last error, or null. @param {string} [sentence] shown above it */
+/** The last error as an element, or null. @param {string} [sentence] a text above it */
 export function refusalNote(sentence) {
   return lastFailure
     ? h(

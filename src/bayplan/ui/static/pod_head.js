@@ -1,4 +1,4 @@
-// The head of a pod's page: the verdict in one sentence first, then the facts, then what nodes were rejected for.
+// The head of a pod's page: first the verdict in one sentence, then the facts, then why nodes were rejected.
 
 import { annotationNote } from "./annotated.js";
 import { h } from "./dom.js";
@@ -8,7 +8,7 @@ import { change, to } from "./address.js";
 import { now } from "./stream.js";
 import { badge, copyMenu, nodeLink } from "./parts.js";
 
-/** A longer verdict is set smaller: upstream's messages can be long. */
+/** A verdict longer than this gets a smaller font; the messages of kube-scheduler can be long. */
 const LONG = 130;
 const MAX_EVENTS = 3;
 

@@ -1,4 +1,5 @@
-// The other tabs of a pod: attempts over time, preemption, YAML; and results other than those of Filter and Score.
+// The other tabs of a pod: attempts over time, preemption, YAML; and the results of extension points other than Filter
+// and Score.
 
 import { draw, h } from "./dom.js";
 import { breakable, count, counted, pointName, time } from "./format.js";
@@ -7,7 +8,7 @@ import { get } from "./service.js";
 import { failure, loading } from "./loading_states.js";
 import { badge, copy, nodeLink, podLink, podOf } from "./parts.js";
 
-/** Of the table of attempts, with the class of each. @type {[string, string][]} */
+/** The columns of the table of attempts: title and class. @type {[string, string][]} */
 const ATTEMPT_COLUMNS = [
   ["Attempt", ""],
   ["Time", "minor"],
@@ -239,14 +240,17 @@ export function yamlPart(root, data, namespace, podName) {
   );
 }
 
-/** Results of the other extension points: PreFilter node lists, PreEnqueue gates, binding. @param {Api.ColumnMatrix | Api.NoMatrix} data */
+/**
+ * The results of other extension points, such as PreFilter node lists, PreEnqueue gates and binding.
+ * @param {Api.ColumnMatrix | Api.NoMatrix} data
+ */
 export function pointsPart(data) {
   if (data.form === "none") return null;
   /** @type {[point: string, plugin: string, words: string, title?: string][]} */
   const lines = [];
   const { pre_filter: preFilter, pre_score: preScore, extenders, ...late } = data.points;
   const status = (/** @type {string} */ code) => (code === "Success" || code === "Skip" ? "" : code);
-  // If there are rows, results of PreFilter plugins have columns.
+  // If the matrix has rows, it has columns for the results of PreFilter plugins.
   for (const result of data.pre_filters.length ? [] : preFilter) {
     const remaining = result.nodes === null ? "" : `leaves ${counted(result.nodes, "node")}`;
     lines.push(["pre_filter", result.plugin, joined(status(result.status), remaining, result.message)]);

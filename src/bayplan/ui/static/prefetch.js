@@ -1,6 +1,6 @@
-// Runs before the modules are loaded. A classic script: it runs before anything is painted, so that no page flashes in the wrong
-// colours, and it requests what the page will show first while the modules are loading (service.js uses the responses).
-// All later code may use the browser's storage without checking for browsers that block it.
+// A classic script that runs before the modules are loaded: it requests what the page shows first (service.js uses the
+// responses). It also runs before anything is painted, so that no page flashes in the wrong colours. All later code can
+// use the browser's storage without checking whether the browser blocks it.
 (function () {
   // The browser may block storage; then values last only until the page is closed.
   /** @type {("localStorage" | "sessionStorage")[]} */ (["localStorage", "sessionStorage"]).forEach(function (name) {
@@ -21,7 +21,7 @@
   var chosen = localStorage.getItem("bayplan.theme");
   document.documentElement.dataset.rows = localStorage.getItem("bayplan.rows") || "normal";
   var token = sessionStorage.getItem("bayplan.token");
-  // The active theme: the chosen one, or that of the system; updated when either changes.
+  // The active theme: the chosen one, or that of the system. Updated when either changes.
   var dark = matchMedia("(prefers-color-scheme: dark)");
   function show() {
     var theme = chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light";
@@ -41,7 +41,7 @@
   var urls = [];
   if (place === "/" || place === "/nodes") {
     urls.push("/overview");
-    // Only a cluster of many nodes is drawn as cells, but whether this is one is known too late.
+    // Only a cluster of many nodes is drawn as cells, but how many there are is known only after this response.
     if (!query.get("metric") && !query.get("by")) urls.push("/nodes/cells?metric=cpu&by=zone");
   }
   if (place === "/pods") {
@@ -63,7 +63,7 @@
   var responses = new Map();
   urls.forEach(function (address) {
     var answer = fetch("/bayplan/v1" + address, { headers: headers, cache: "no-cache" });
-    // The consumer of the answer handles a failure; there may be none.
+    // Whoever uses the response handles a failure; this handler is for responses that nobody uses.
     answer.catch(function () {});
     responses.set("/bayplan/v1" + address, answer);
   });

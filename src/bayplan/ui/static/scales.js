@@ -1,4 +1,4 @@
-// The axis of the timeline: decisions by number, or by time. Both map values to pixels and say where ticks stand.
+// The axis of the timeline: decisions by number or by time. It maps values to positions and says where ticks are.
 
 import { count } from "./format.js";
 
@@ -8,22 +8,22 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
-/** Distances of ticks on the axis of time, in milliseconds. */
+/** Distances between ticks on the time axis, in milliseconds. */
 const TIME_STEPS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, SECOND, 2 * SECOND, 5 * SECOND, 10 * SECOND, 15 * SECOND, 30 * SECOND, MINUTE,
   2 * MINUTE, 5 * MINUTE, 10 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR, 2 * HOUR, 3 * HOUR, 6 * HOUR, 12 * HOUR, DAY,
   2 * DAY, 7 * DAY, 30 * DAY,
 ];
-/** The shortest spans that can be shown: decisions, milliseconds. */
+/** The shortest ranges that can be shown, in decisions and in milliseconds. */
 const SHORTEST = { number: 10, time: 20 };
 const NARROW_WINDOW = 600;
 
-/** The width of the names of lanes, in pixels: node names are long. */
+/** The width of the names of rows, in pixels. It has room for node names. */
 export function labelWidth() {
   return innerWidth < NARROW_WINDOW ? 126 : 190;
 }
 
-/** What is in sight, as decision numbers or as milliseconds since 1970. */
+/** The visible range, in decision numbers or in milliseconds since 1970. */
 export class Scale {
   /** @param {AxisKind} kind @param {Api.Density} data */
   constructor(kind, data) {
@@ -33,7 +33,7 @@ export class Scale {
     this.to = kind === "time" ? Date.parse(data.to_at) : data.to;
   }
 
-  /** How much is in sight. */
+  /** The length of the visible range. */
   get size() {
     return Math.max(1, this.to - this.from + (this.kind === "number" ? 1 : 0));
   }
@@ -42,12 +42,12 @@ export class Scale {
     return SHORTEST[this.kind];
   }
 
-  /** The place of a value, from 0 to 1. @param {number} value */
+  /** The position of a value in the range, from 0 to 1. @param {number} value */
   part(value) {
     return (value - this.from) / this.size;
   }
 
-  /** The place where a decision begins, from 0 to 1. @param {number} number */
+  /** The position where a decision begins, from 0 to 1. @param {number} number */
   partOf(number) {
     if (this.kind === "number") return this.part(number);
     const { numbers } = this.data;
@@ -56,7 +56,7 @@ export class Scale {
     return Math.max(0, bin) / Math.max(1, numbers.length);
   }
 
-  /** The decision at a place. @param {number} part from 0 to 1 */
+  /** The number of the decision at a position. @param {number} part from 0 to 1 */
   numberAt(part) {
     const { data } = this;
     const at =
@@ -66,7 +66,7 @@ export class Scale {
     return Math.max(data.from, Math.min(data.to, at));
   }
 
-  /** Ticks with their words. @param {number} most how many there is room for @returns {{ part: number, text: string }[]} */
+  /** The ticks with their labels. @param {number} most how many have room @returns {{ part: number, text: string }[]} */
   ticks(most) {
     const rough = this.size / Math.max(1, most);
     const step = this.kind === "time" ? timeStep(rough) : numberStep(rough);
@@ -76,7 +76,7 @@ export class Scale {
     return found;
   }
 
-  /** A value of this axis as it stands in an address. @param {number} value */
+  /** A value of this axis as it is written in an address. @param {number} value */
   written(value) {
     return this.kind === "time" ? new Date(Math.round(value)).toISOString() : Math.round(value);
   }

@@ -1,13 +1,19 @@
-// Requests to the server: our API under /bayplan/v1 and the Kubernetes API. All failures become the same kind of error,
-// with what, where, what was expected and what to try, so every page can show it in the same form.
+// Requests to the server: the BayPlan API under /bayplan/v1, and the Kubernetes API. All failures become the same kind
+// of error, with what, where, what was expected and what to try, so that every page shows errors in the same form.
 
 export const API = "/bayplan/v1";
 const TOKEN = "bayplan.token";
 
-/** Something wrong in what was sent; of texts with its line. @typedef {{ line?: number, path?: string, message: string, hint?: string }} Problem */
-/** What the Kubernetes API answers if it refuses. @typedef {{ kind: "Status", message?: string, reason?: string, details?: { causes?: { field?: string, message?: string }[] } }} Status */
+/**
+ * A problem in what was sent, with its line if that is a text.
+ * @typedef {{ line?: number, path?: string, message: string, hint?: string }} Problem
+ */
+/**
+ * The error response of the Kubernetes API.
+ * @typedef {{ kind: "Status", message?: string, reason?: string, details?: { causes?: { field?: string, message?: string }[] } }} Status
+ */
 
-/** What went wrong with a request. */
+/** An error of a request. */
 export class ApiError extends Error {
   /**
    * @param {{ what: string, where?: string, got?: string, wanted?: string, hint?: string, request_id?: string,
@@ -58,7 +64,7 @@ export function token() {
 }
 
 /**
- * Send a request and return the answer; refusals are thrown.
+ * Send a request and return the response; errors of the server are thrown.
  * @param {string} address @param {{ method?: string, body?: string, type?: string, accept?: string, signal?: AbortSignal }} [how]
  * @returns {Promise<Response>}
  */
@@ -104,7 +110,7 @@ async function errorFrom(answer, address) {
   try {
     body = /** @type {Partial<Api.Error> | Partial<Status> | null} */ (JSON.parse(text));
   } catch {
-    // Not one of our answers: its text is all there is.
+    // The response is not from BayPlan: its text is all there is.
   }
   if (body && "error" in body && body.error) return new ApiError({ ...body.error, status });
   if (body && "kind" in body && body.kind === "Status") {
@@ -118,7 +124,7 @@ async function errorFrom(answer, address) {
 /** @typedef {string | number | boolean | null | undefined} Value */
 
 /**
- * The address of something that our API answers: names go into the path, all else into the query.
+ * The address of a GET operation of the BayPlan API. Names go into the path, other parameters into the query.
  * @template {keyof Api.Gets} P
  * @param {P} path @param {Api.Gets[P]["parameters"]} parameters
  */
@@ -138,7 +144,7 @@ function filled(path, parameters) {
 }
 
 /**
- * Get data of our API.
+ * Get data from the BayPlan API.
  * @template {keyof Api.Gets} P
  * @param {P} path @param {Api.Gets[P]["parameters"]} parameters @param {AbortSignal} [signal]
  * @returns {Promise<Api.Gets[P]["answer"]>}
@@ -160,7 +166,7 @@ export function queryText(query) {
 }
 
 /**
- * Call an operation of our API that writes.
+ * Call an operation of the BayPlan API that writes.
  * @template {Api.Writes} O
  * @param {O} operation method and path @param {Api.Operations[O]["parameters"]} parameters
  * @param {Api.Operations[O]["body"]} [body] a text is sent as YAML @param {AbortSignal} [signal]
@@ -178,19 +184,22 @@ export async function call(operation, parameters, body, signal) {
   return /** @type {Api.Operations[O]["answer"]} */ (await answer.json());
 }
 
-/** The path of a name, safe in an address. @param {...string} names */
+/** The path of names, encoded for an address. @param {...string} names */
 export function path(...names) {
   return names.map((name) => `/${encodeURIComponent(name)}`).join("");
 }
 
-/** The path of an object in the Kubernetes API. @param {string} group @param {string} version @param {string} plural @param {string} [namespace] @param {string} [name] */
+/**
+ * The path of an object in the Kubernetes API.
+ * @param {string} group @param {string} version @param {string} plural @param {string} [namespace] @param {string} [name]
+ */
 export function objectPath(group, version, plural, namespace, name) {
   const root = group && group !== "core" ? `/apis${path(group, version)}` : `/api${path(version)}`;
   return root + (namespace ? path("namespaces", namespace) : "") + path(plural) + (name ? path(name) : "");
 }
 
 /**
- * Coalesce calls: while one runs, at most one more is queued.
+ * Return a function that coalesces calls of a task: while one runs, at most one more is queued.
  * @param {() => Promise<void>} task
  */
 export function coalesce(task) {

@@ -1,4 +1,4 @@
-// The bar at the top: pages, clock with pause, step and speed, the live dot, search, theme.
+// The bar at the top: pages, clock with pause, step and speed, connection state, search, theme.
 
 import { draw, h, write } from "./dom.js";
 import { count, time } from "./format.js";
@@ -17,7 +17,7 @@ let page = "";
 /** @type {() => void} */
 let openPalette = () => {};
 
-/** Draw the bar and keep it true. @param {() => void} palette opens the search */
+/** Draw the bar and keep it up to date. @param {() => void} palette opens the search */
 export function start(palette) {
   openPalette = palette;
   const forever = new AbortController().signal;
@@ -40,7 +40,7 @@ async function readClock() {
     clock = await get("/clock", {});
     drawBar();
   } catch {
-    // Without a clock the bar shows a dash; the pages show the error of the server.
+    // Without the clock, the bar shows a dash; the pages show the error of the server.
   }
 }
 
@@ -185,7 +185,7 @@ async function setClock(wanted) {
   drawBar();
 }
 
-/** Pause, or go on. */
+/** Pause or continue. */
 export async function pause() {
   if (clock && status().state !== "stale") await setClock({ paused: !clock.paused, speed: clock.speed });
 }
@@ -201,7 +201,7 @@ export async function step(by) {
   drawBar();
 }
 
-/** Take the next speed of the list. @param {number} direction */
+/** Change to the next speed in the list. @param {number} direction 1 or -1 */
 export async function faster(direction) {
   if (!clock) return;
   const speed = clock.speed;
@@ -219,19 +219,19 @@ export function clockStatus() {
   return clock;
 }
 
-/** The speeds that one can choose. */
+/** The speeds that the user can choose. */
 export function speeds() {
   return SPEEDS;
 }
 
-/** The themes after one another: light, dark, that of the system. */
+/** Change to the next theme: light, dark, that of the system. */
 export function nextTheme() {
   const next = { light: "dark", dark: "" }[chosenTheme()] ?? "light";
   setTheme(next);
   showNotice("ok", `Theme: ${next || "system"}.`);
 }
 
-/** What was chosen: light, dark, or "" for the theme of the system. */
+/** The chosen theme: light, dark, or "" for that of the system. */
 export function chosenTheme() {
   return localStorage.getItem("bayplan.theme") ?? "";
 }
@@ -242,12 +242,12 @@ export function setTheme(theme) {
   dispatchEvent(new CustomEvent("themechosen", { detail: theme }));
 }
 
-/** The title of the window. @param {string} text */
+/** Set the title of the window. @param {string} text */
 export function title(text) {
   document.title = text ? `${text} · Bayplan` : "Bayplan";
 }
 
-/** The current page name. */
+/** The name of the current page. */
 export function currentPage() {
   return currentPlace().page;
 }

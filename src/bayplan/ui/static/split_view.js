@@ -1,4 +1,5 @@
-// Two matrices of one pod, side by side: the same node in the same row of both, one scroll for both, cells that differ marked.
+// Two matrices of one pod side by side: each node is in the same row of both, both scroll together, and cells that
+// differ are marked.
 
 import { h } from "./dom.js";
 import { Matrix } from "./matrix.js";
@@ -8,7 +9,7 @@ import { Matrix } from "./matrix.js";
 /** @typedef {{ a: MatrixData, b: MatrixData }} Pair */
 
 /**
- * Both matrices with the nodes of both, in one order: each node takes its better rank of the two runs. So the winners of both come
+ * Give both matrices the nodes of both, in the same order: by the better of a node's ranks in the two runs. So both winners come
  * first, then the runners-up.
  * @param {MatrixData} a @param {MatrixData} b @returns {Pair}
  */
@@ -46,7 +47,7 @@ function reorderRows(data, nodes) {
   };
 }
 
-/** Both matrices with some of the rows. @param {Pair} pair @param {(row: number) => boolean} keepRow @returns {Pair} */
+/** Both matrices with only some of the rows. @param {Pair} pair @param {(row: number) => boolean} keepRow @returns {Pair} */
 export function filterRows(pair, keepRow) {
   const nodes = pair.a.rows.node.filter((_, row) => keepRow(row));
   return { a: reorderRows(pair.a, nodes), b: reorderRows(pair.b, nodes) };
@@ -64,7 +65,7 @@ export function differs(pair, row) {
   return one !== other;
 }
 
-/** Scores that are one and the same number for all nodes in both runs: they decide nothing. @param {Pair} pair */
+/** Score plugins that give all nodes the same number in both runs: they decide nothing. @param {Pair} pair */
 export function constantScores({ a, b }) {
   const values = (/** @type {MatrixData} */ data, /** @type {string} */ name) => {
     const at = data.scorers.findIndex((scorer) => scorer.name === name);
@@ -74,7 +75,7 @@ export function constantScores({ a, b }) {
   return new Set([...names].filter((name) => new Set([...values(a, name), ...values(b, name)]).size <= 1));
 }
 
-/** Filters that rejected a node in one of the runs: both show them. @param {Pair} pair */
+/** Filters that rejected a node in either run: both matrices show them. @param {Pair} pair */
 function rejecting({ a, b }) {
   const of = (/** @type {string} */ kind, /** @type {string[]} */ names, /** @type {(number | null)[][]} */ rows) =>
     names.filter((_, at) => rows.some((verdicts) => verdicts[at])).map((name) => `${kind} ${name}`);
@@ -106,7 +107,7 @@ export class SplitView {
     this.element = h("div", { class: "split-view", own: true }, this.a.element, this.b.element);
   }
 
-  /** @param {Pair} pair @param {View} view @param {Set<string>} hidden scores that are left out */
+  /** @param {Pair} pair @param {View} view @param {Set<string>} hidden scores to leave out */
   show(pair, view, hidden) {
     this.pair = pair;
     this.shown.clear();

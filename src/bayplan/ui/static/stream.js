@@ -1,5 +1,5 @@
-// One WebSocket per tab. Pages subscribe to topics; frames arrive at most four times a second, the newest wins. If the
-// connection is lost, the page keeps its data, shows their age, and reconnects by itself.
+// One WebSocket per browser tab. Pages subscribe to topics; a topic has at most four frames a second, and only the
+// newest counts. If the connection is lost, the page keeps its data, shows how old they are, and reconnects.
 
 import { stamp } from "./dom.js";
 import { API, token } from "./service.js";
@@ -26,13 +26,13 @@ let socket = null;
 let retry = FIRST_RETRY;
 let instance = "";
 let seen = "";
-/** The server's time and ours when the last frame came: countdowns run on it. */
+/** The server's time minus the browser's when the last frame came; countdowns use it. */
 let offset = 0;
 /** @type {State} */
 let state = "connecting";
 let hasConnected = false;
 
-/** The server's time of now, in milliseconds. */
+/** The current time of the server, in milliseconds. */
 export function now() {
   return Date.now() + offset;
 }
@@ -66,7 +66,10 @@ export function watch(listener, signal) {
   signal?.addEventListener("abort", () => watchers.delete(listener));
 }
 
-/** Call back when data must be reloaded: after a reconnect, or when another server instance answers. @param {() => void} listener @param {AbortSignal} signal */
+/**
+ * Call back when data must be reloaded: after a reconnect, or when another server instance answers.
+ * @param {() => void} listener @param {AbortSignal} signal
+ */
 export function onReload(listener, signal) {
   reloadListeners.add(listener);
   signal.addEventListener("abort", () => reloadListeners.delete(listener));
@@ -130,7 +133,7 @@ function receive(text) {
   } catch {
     return;
   }
-  // A refused topic: that frame has no time of the server.
+  // The server refused a topic; this frame has no time.
   if (frame.topic === "error") return;
   seen = frame.at;
   offset = Date.parse(frame.at) - Date.now() || 0;

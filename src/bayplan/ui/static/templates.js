@@ -1,4 +1,4 @@
-// Templates to create objects from. They are texts: what is sent is what one sees.
+// Templates to create objects from. They are texts: exactly what is shown is sent.
 
 /** @typedef {{ kind: string, name: string, what: string, text: string }} Template */
 

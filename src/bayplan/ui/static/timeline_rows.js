@@ -1,5 +1,5 @@
-// The timeline: rows of what happened, over time or in the order of decisions, on a canvas. Over some thousands of marks a row is a
-// density per pixel. Keys as in Perfetto: w and s zoom in and out, a and d move earlier and later; a drag measures.
+// The timeline on a canvas: rows of events, by time or by decision number. Where there are more events than pixels, a
+// row shows their density. Keys as in Perfetto: w and s zoom in and out, a and d move left and right; a drag measures.
 
 import { resizeForScreen, onResizeOrThemeChange } from "./canvas.js";
 import { beforePaint, h, stamp, token } from "./dom.js";
@@ -41,7 +41,7 @@ export class TimelineRows {
     this.selection = null;
     /** @type {Scale | null} */
     this.scale = null;
-    /** When the picked decision was taken. */
+    /** When the picked decision was made. */
     this.pickedAt = "";
     this.canvas = h("canvas", {
       class: "lanes-canvas",
@@ -57,12 +57,12 @@ export class TimelineRows {
     onResizeOrThemeChange(this.element, () => this.resize(), how.signal);
   }
 
-  /** The oldest decision that is known. */
+  /** The number of the oldest decision that the server still has. */
   get least() {
     return Math.max(0, this.data?.oldest ?? 0);
   }
 
-  /** The decisions in sight. */
+  /** The first and, below, the last visible decision. */
   get from() {
     return this.data?.from ?? 0;
   }
@@ -71,7 +71,7 @@ export class TimelineRows {
     return this.data?.to ?? 0;
   }
 
-  /** How many bins to ask for. */
+  /** The number of bins to request. */
   get bins() {
     return Math.max(50, Math.min(1200, Math.floor((this.element.clientWidth - labelWidth()) / 2) || 400));
   }
@@ -91,7 +91,7 @@ export class TimelineRows {
     this.resize();
   }
 
-  /** @param {number} picked @param {string} at when it was taken @param {[number, number] | null} selection */
+  /** @param {number} picked @param {string} at when it was made @param {[number, number] | null} selection */
   pick(picked, at, selection) {
     this.picked = picked;
     this.pickedAt = at;
@@ -108,18 +108,18 @@ export class TimelineRows {
     beforePaint(this.paint);
   }
 
-  /** The pixel of a place. @param {number} part from 0 to 1 */
+  /** The pixel of a position. @param {number} part from 0 to 1 */
   pixel(part) {
     const label = labelWidth();
     return label + part * ((this.width ?? 0) - label - RIGHT);
   }
 
-  /** Where a decision begins. @param {number} number */
+  /** The pixel where a decision begins. @param {number} number */
   x(number) {
     return this.pixel(this.scale?.partOf(number) ?? 0);
   }
 
-  /** Where the picked decision is. */
+  /** The pixel of the picked decision. */
   pickedX() {
     const { scale } = this;
     if (scale?.kind === "time" && this.pickedAt) return this.pixel(scale.part(Date.parse(this.pickedAt)));
@@ -252,7 +252,7 @@ export class TimelineRows {
     else this.pan(event.deltaY > 0 ? 0.2 : -0.2);
   }
 
-  /** @param {number} factor below 1: closer @param {number} [around] a place, from 0 to 1 */
+  /** @param {number} factor below 1: closer @param {number} [around] a position, from 0 to 1 */
   zoom(factor, around) {
     const { scale } = this;
     if (!scale) return;
@@ -265,7 +265,7 @@ export class TimelineRows {
     this.range(from, from + wanted - (scale.kind === "number" ? 1 : 0));
   }
 
-  /** @param {number} part of what is in sight; below 0: earlier */
+  /** @param {number} part a share of the visible range; negative: earlier */
   pan(part) {
     const { scale } = this;
     if (!scale) return;
@@ -273,7 +273,7 @@ export class TimelineRows {
     this.range(scale.from + step, scale.to + step);
   }
 
-  /** Show a part of the axis. @param {number} from @param {number} to in its values */
+  /** Show a range of the axis. @param {number} from @param {number} to in its values */
   range(from, to) {
     const { data, scale } = this;
     if (!data || !scale) return;
@@ -286,7 +286,7 @@ export class TimelineRows {
     this.how.onRange(scale.written(Math.max(this.least, last - size)), scale.written(last));
   }
 
-  /** Show some decisions. @param {number} first @param {number} last */
+  /** Show a range of decisions. @param {number} first @param {number} last */
   showDecisions(first, last) {
     const { scale } = this;
     if (!scale) return;

@@ -1,4 +1,5 @@
-// What would get pending pods placed: suggestions that the scheduler has tried, the least risky first. A tab of a pod and a page.
+// What would get pending pods placed: suggestions that the scheduler has tried, least risky first. Used by a tab of
+// pods and by a page.
 
 import { draw, h } from "./dom.js";
 import { count, counted, sentence } from "./format.js";
@@ -12,9 +13,9 @@ const MAX_TARGETS = 5;
 const UNPROCESSABLE = 422;
 
 /**
- * Fill an element with suggestions; load once.
+ * Load suggestions once, and show them in an element.
  * @param {HTMLElement} root @param {string} target a workload, or pod/NAMESPACE/NAME @param {AbortSignal} signal
- * @param {(answer: Api.Unblocking) => void} [answered]
+ * @param {(answer: Api.Unblocking) => void} [answered] called with the answer
  */
 export function unblockPart(root, target, signal, answered) {
   const asked = `unblock ${target}`;
@@ -39,7 +40,7 @@ export function unblockPart(root, target, signal, answered) {
 }
 
 /**
- * Suggest targets of the cluster below an empty page: pending pods, or workloads.
+ * Fill an empty page with targets of the cluster to choose from: pending pods, or workloads.
  * @param {HTMLElement} root @param {string} why @param {{ status?: string }} query @param {(pod: Api.PodRow) => string} targetOf
  * @param {AbortSignal} signal
  */
@@ -51,11 +52,11 @@ export function offerTargets(root, why, query, targetOf, signal) {
     const targets = [...new Set(items.map(targetOf).filter(Boolean))].slice(0, MAX_TARGETS);
     draw(root, empty(why, ...targets.map((of) => h("button", { type: "button", class: "button", onclick: () => change({ of }, { push: true }) }, of))));
   };
-  // Without an answer the page does not change: the field can be filled by hand.
+  // If this fails, the page does not change: the user can still fill in the field.
   load().catch(() => {});
 }
 
-/** @param {Api.Unblocking} answer @param {boolean} headed whether the cause stands here */
+/** @param {Api.Unblocking} answer @param {boolean} headed whether to show the cause here */
 function suggestionList(answer, headed) {
   const { suggestions } = answer;
   return [
@@ -133,7 +134,7 @@ async function tryFork(suggestion) {
   });
 }
 
-/** Collapsed list of assumptions. @param {string[]} lines */
+/** A collapsed list of assumptions. @param {string[]} lines */
 export function assumptionList(lines) {
   if (!lines.length) return null;
   return h(
@@ -148,13 +149,13 @@ export function assumptionList(lines) {
   );
 }
 
-/** A workload as questions name it, from "Deployment shop/web". @param {string} workload @param {string} namespace */
+/** The name of a workload in questions, from "Deployment shop/web". @param {string} workload @param {string} namespace */
 export function targetOf(workload, namespace) {
   const [, kind, owner] = /^(\w+)[ /](?:.*\/)?([^/]+)$/.exec(workload) ?? [];
   return kind ? `${kind.toLowerCase()}/${namespace}/${owner}` : "";
 }
 
-/** A form that asks about another workload. @param {string} label @param {string} target @param {(target: string) => void} ask */
+/** A form to choose another workload. @param {string} label @param {string} target @param {(target: string) => void} ask */
 export function targetField(label, target, ask) {
   return h(
     "form",
@@ -180,7 +181,7 @@ export function targetField(label, target, ask) {
   );
 }
 
-/** What links to the questions about a workload or pod. @param {string} target @param {boolean} waits */
+/** Links to the questions about a workload or pod. @param {string} target @param {boolean} waits */
 export function questionLinks(target, waits) {
   return [
     waits ? h("a", { class: "button", "data-test": "unblock", href: to("unblock", { of: target }) }, "Unblock") : null,

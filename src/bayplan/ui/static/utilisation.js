@@ -1,4 +1,4 @@
-// How much of what nodes offer is requested: a line a resource, and how that was in the last minutes.
+// How much of what the nodes offer is requested: one row per resource, and its course over the last minutes.
 
 import { h } from "./dom.js";
 import { amount, percent, resource, span } from "./format.js";
@@ -60,7 +60,7 @@ function resourceTable(rows) {
   );
 }
 
-/** @param {"cpu" | "memory"} name @param {Api.UsagePoint[]} history the oldest first */
+/** @param {"cpu" | "memory"} name @param {Api.UsagePoint[]} history oldest first */
 function spark(name, history) {
   const newest = history[history.length - 1];
   const seconds = (Date.parse(newest.at) - Date.parse(history[0].at)) / 1000;

@@ -1,4 +1,5 @@
-// Why pods are pending: root causes, ranked by the pods that nothing else blocks; under them the reasons of the scheduler's messages.
+// Why pods are pending: root causes, ranked by the pods that nothing else blocks; below, the reasons in the scheduler's
+// messages.
 
 import { draw, h } from "./dom.js";
 import { count } from "./format.js";
@@ -8,12 +9,12 @@ import { podLink, podOf } from "./parts.js";
 
 const MAX_CAUSES = 6;
 const MAX_REASONS = 8;
-/** Computing causes uses the scheduler, so limit how often they are requested. */
+/** The minimum time between two requests for causes: the server needs the scheduler to compute them. */
 const PAUSE_MS = 30_000;
 
-/** The panel of the overview. */
+/** The panel "Why pods are pending" of the overview. */
 export class WaitingPanel {
-  /** @param {AbortSignal} signal @param {() => void} judged called when causes have come */
+  /** @param {AbortSignal} signal @param {() => void} judged called when causes have arrived */
   constructor(signal, judged) {
     this.signal = signal;
     this.judged = judged;
@@ -23,7 +24,7 @@ export class WaitingPanel {
     /** @type {Api.Overview | null} */
     this.data = null;
     this.asked = "";
-    /** How many pods wait now, and when the causes were asked for. */
+    /** The number of pending and gated pods now, and below, at the request for causes. */
     this.about = "";
     this.askedAbout = "";
     this.askedAt = -PAUSE_MS;
@@ -37,7 +38,7 @@ export class WaitingPanel {
     const waits = data.counts.waiting + data.counts.gated > 0;
     if (!waits) this.causes = null;
     this.drawAll();
-    // Other versions of the overview with the same reasons have the same causes.
+    // While these are the same, the causes are the same, too.
     const key = JSON.stringify([data.counts.nodes, data.counts.waiting, data.reasons]);
     this.about = JSON.stringify([data.counts.waiting, data.counts.gated]);
     if (!waits || key === this.asked || this.timer) return;
@@ -53,7 +54,7 @@ export class WaitingPanel {
     try {
       this.causes = await get("/waiting", {}, this.signal);
     } catch {
-      // The reasons of messages stand.
+      // The reasons in the messages are still shown.
     }
     this.timer = 0;
     if (this.signal.aborted) return;
@@ -61,7 +62,7 @@ export class WaitingPanel {
     this.judged();
   }
 
-  /** The first cause as the headline; "" if other pods wait than when the causes were asked for. */
+  /** The first cause, for the headline; "" if the number of pending pods has changed since the request for causes. */
   get sentence() {
     return this.causes && this.about === this.askedAbout ? this.causes.sentence : "";
   }

@@ -1,4 +1,4 @@
-// The answer to a what-if: pods by kind of difference, figures before and after, evictions.
+// The answer to a what-if question: pods by kind of difference, numbers before and after, evictions.
 
 import { draw, h } from "./dom.js";
 import { count, counted, percent, signed } from "./format.js";
@@ -9,7 +9,7 @@ import { choice, nodeLink, podLink, podOf } from "./parts.js";
 import { table } from "./capacity.js";
 import { assumptionList } from "./unblocking.js";
 
-/** Kinds of differences with their words, the worst first. @type {[string, string][]} */
+/** The kinds of differences with their words, worst first. @type {[string, string][]} */
 const KINDS = [
   ["waits", "pending"],
   ["gone", "gone"],
@@ -18,13 +18,13 @@ const KINDS = [
   ["new", "new"],
 ];
 const MAX_EVICTIONS = 50;
-/** Letters beyond which a text gets no more room. */
+/** Columns do not get wider for texts with more characters than this. */
 const LONGEST = 60;
-/** What a cell has around its text, in pixels. */
+/** The horizontal space around the text of a cell, in pixels. */
 const CELL_PADDING = 24;
 const KIND_WIDTH = 104;
 
-/** Shows answers in an element; the table of pods is made anew only if it differs. */
+/** Shows answers in an element. The table of pods is created again only if it differs. */
 export class AnswerPart {
   /** @param {AbortSignal} signal */
   constructor(signal) {
@@ -76,7 +76,7 @@ function pods(rows, width, signal) {
   const isNarrow = innerWidth < NARROW;
   const pixels = (/** @type {number[]} */ lengths) =>
     Math.ceil(Math.max(10, ...lengths.map((each) => Math.min(each, LONGEST))) * letterWidth()) + CELL_PADDING;
-  // Widths in proportion to the content, but enough to distinguish nodes. The domain of nodes is cut first.
+  // Widths in proportion to the content, but enough to distinguish nodes: their domain is cut first.
   const nodes = rows.flatMap((row) => [row.before, row.after]).filter(Boolean);
   const whole = pixels(nodes.map((node) => node.length));
   const host = pixels(nodes.map(lettersOf));
@@ -130,13 +130,16 @@ function pods(rows, width, signal) {
   });
 }
 
-/** Why a pod differs, with nodes called by their hosts: all nodes of a cluster have the same domain. @param {Api.PodDifference} row */
+/**
+ * Why a pod differs. Node names are shortened to their hosts, as all nodes of a cluster usually have the same domain.
+ * @param {Api.PodDifference} row
+ */
 function whyOf(row) {
   const text = [row.plugin, row.reason].filter(Boolean).join(": ");
   return [row.before, row.after].filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), text);
 }
 
-/** @param {string} kind @param {string} words @param {boolean} isShort the glyph alone */
+/** @param {string} kind @param {string} words @param {boolean} isShort show only the glyph */
 function kindBadge(kind, words, isShort) {
   const looks = /** @type {Record<string, [string, string]>} */ ({
     waits: ["wait", "…"],
@@ -162,7 +165,7 @@ function measures(figures) {
     table(
       [["", ""], ["Before", "right"], ["After", "right"], ["Change", "right"]],
       figures.map((each) => {
-        // The difference of what is shown, so that a row does not contradict itself.
+        // The difference of the rounded numbers, so that the row does not contradict itself.
         const difference = share(each.name)
           ? Math.round(each.after * 100) - Math.round(each.before * 100)
           : each.after - each.before;

@@ -1,15 +1,18 @@
-// The changes of a what-if: their kinds, what each needs, and the form that adds one.
+// The changes that a what-if question can have: their kinds, what each needs, and the form that adds one.
 
 import { draw, h, debounce } from "./dom.js";
 import { get } from "./service.js";
 import { targetOf } from "./unblocking.js";
 
-/** The edited configuration that a what-if tries, in the storage of the tab. */
+/** The key in the tab's storage of the edited configuration that a what-if question tries. */
 export const WHAT_IF_DRAFT = "bayplan.what-if.config";
 
-/** What a change is about: names to choose from come with it. @typedef {"nodes" | "zones" | "workloads" | "plugins" | "scorers" | "count"} Subject */
 /**
- * A kind of change: `subject` is what stands before the colon, `value` what stands after it, as an example; "" for nothing.
+ * What a change applies to; the form suggests names for it.
+ * @typedef {"nodes" | "zones" | "workloads" | "plugins" | "scorers" | "count"} Subject
+ */
+/**
+ * A kind of change. `subject` is what it has before the colon, `value` an example of what follows the colon; "" for nothing.
  * @typedef {{ kind: string, text: string, subject: Subject, value: string, group: string }} Kind
  */
 /** @type {Kind[]} */
@@ -40,7 +43,7 @@ const PLACEHOLDERS = /** @type {Record<Subject, string>} */ ({
 });
 const MAX_OFFERED = 50;
 
-/** A change in words for a chip: what is done, and to what. @param {string} change */
+/** A change in words, for a chip. @param {string} change */
 export function changeWords(change) {
   const [kind, ...rest] = change.split("=");
   const known = KINDS.find((each) => each.kind === kind);
@@ -147,7 +150,7 @@ export class ChangeForm {
     if (field) field.value = "";
   }
 
-  /** Offer names that begin to be typed. @param {string} text */
+  /** Suggest names for a text being typed. @param {string} text */
   async offer(text) {
     const { kind } = this;
     try {
@@ -155,7 +158,7 @@ export class ChangeForm {
       if (this.how.signal.aborted || kind !== this.kind) return;
       draw(this.offered, ...names.slice(0, MAX_OFFERED).map((value) => h("option", { value, key: value })));
     } catch {
-      // Without offers one can still type.
+      // Without suggestions, the user can still type a name.
     }
   }
 }

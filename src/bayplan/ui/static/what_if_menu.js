@@ -1,4 +1,4 @@
-// The menu "What if" of a node or a workload: changes to try, each a link.
+// The menu "What if" of a node or a workload: links to changes to try.
 
 import { h } from "./dom.js";
 import { to } from "./address.js";
@@ -27,7 +27,7 @@ export function nodeMenu(node) {
   ]);
 }
 
-/** @param {string} target @param {number} pods how many it has */
+/** @param {string} target @param {number} pods the number of its pods */
 export function workloadMenu(target, pods) {
   return whatIfMenu([
     [`it has ${pods * 2 || 1} pods`, `scale=${target}:${pods * 2 || 1}`],

@@ -1,4 +1,4 @@
-// Capacity: how many more copies of a workload, or of a mix of workloads, fit?
+// Capacity: how many more copies of a workload, or of a mix of workloads, would fit?
 
 import { draw, h } from "../dom.js";
 import { change } from "../address.js";

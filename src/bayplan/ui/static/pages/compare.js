@@ -1,4 +1,4 @@
-// Compare: two schedulers or two runs side by side. What differs, how much, and which plugin was the first to decide otherwise.
+// Compare: two runs side by side. Which pods differ, by how much, and which plugin's results were the first to differ?
 
 import { draw, h } from "../dom.js";
 import { count, decidesOtherwise, signed, time } from "../format.js";
@@ -62,7 +62,10 @@ class CompareView {
     }
   }
 
-  /** There is nothing to compare yet. @param {Api.ForkStatus[]} forks @param {string} a @param {string} b @param {boolean} running */
+  /**
+   * Show the choice of runs: there is nothing to compare yet.
+   * @param {Api.ForkStatus[]} forks @param {string} a @param {string} b @param {boolean} running
+   */
   drawChoice(forks, a, b, running) {
     this.shown = "";
     this.table.replaceChildren();
@@ -106,12 +109,15 @@ class CompareView {
   }
 }
 
-/** Where nothing moved, what else differs is what one came for. @param {Api.Comparison} data */
+/** The kind of differences to show first: moved pods, or the other kinds if no pod moved. @param {Api.Comparison} data */
 function firstKind({ counts }) {
   return /** @type {const} */ (["moved", "only_a", "only_b"]).find((kind) => counts[kind]) ?? "moved";
 }
 
-/** The sources of each side with their lag: two followers of one source also differ while one of them is late. @param {Api.Comparison} data */
+/**
+ * The sources of each side, with their lag: two servers that follow one source differ while one of them lags.
+ * @param {Api.Comparison} data
+ */
 function following(data) {
   const sides = /** @type {const} */ (["a", "b"]).filter((side) => data[side].sources?.length);
   if (!sides.length) return null;
@@ -129,7 +135,7 @@ function following(data) {
   );
 }
 
-/** @param {Api.SourceFacts} source of this server or of an older one, which has no sentence */
+/** @param {Api.SourceFacts} source of this server, or of an older one without a sentence */
 function sourceWords(source) {
   return source.sentence || `Syncs with ${source.name}`;
 }
@@ -291,7 +297,7 @@ function metrics(data) {
     : null;
 }
 
-/** By how much B differs, as a part of the larger of both. @param {{ a: number, b: number }} row */
+/** The difference of B, as a share of the larger number. @param {{ a: number, b: number }} row */
 function relative(row) {
   return (row.b - row.a) / (Math.max(Math.abs(row.a), Math.abs(row.b)) || 1);
 }
@@ -306,7 +312,7 @@ function figure(value) {
   return Number.isInteger(value) ? count(value) : String(Number(value.toPrecision(4)));
 }
 
-/** A text that may be longer than its column. @param {string} text */
+/** A text that is cut if it is longer than its column. @param {string} text */
 function clipped(text) {
   return h("span", { class: "clip", title: text }, text);
 }
@@ -325,7 +331,7 @@ function pods(a, b, kind, signal) {
     render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
       row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… pending"),
   });
-  // From another server only the nodes of the pods are known, not the results of its plugins.
+  // Of another server, only the nodes of the pods are known, not the results of its plugins.
   const knows = !isServer(a) && !isServer(b);
   const first = {
     key: "first",

@@ -1,4 +1,4 @@
-// One pod in two runs: where it is in each, which plugin decided otherwise first, and both matrices side by side.
+// One pod in two runs: its node in each, the first plugin whose results differ, and both matrices side by side.
 
 import { draw, h, debounce } from "../dom.js";
 import { count, counted, cut, decidesOtherwise } from "../format.js";
@@ -77,7 +77,7 @@ export function open({ place, root, signal }) {
   };
 }
 
-/** The rows that a view shows. @param {import("../split_view.js").Pair} pair @param {View} view */
+/** The rows of both matrices that a view shows. @param {import("../split_view.js").Pair} pair @param {View} view */
 function wantedRows(pair, { only, find }) {
   const text = find.toLowerCase();
   return filterRows(
@@ -102,7 +102,10 @@ function viewOf(query) {
   };
 }
 
-/** The headline: where the pod is in each run, then who decided otherwise. @param {Api.PodComparison} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides */
+/**
+ * The headline: the pod's node in each run, then the plugin that made the difference.
+ * @param {Api.PodComparison} data @param {string} namespace @param {string} name @param {{ a: string, b: string }} sides
+ */
 function heading(data, namespace, name, sides) {
   const { a_node: a, b_node: b, decisive_plugin: first } = data;
   const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "is pending");
@@ -174,7 +177,7 @@ function sideTitles(data, sides) {
 }
 
 /**
- * @param {import("../split_view.js").Pair} pair @param {View} view @param {number} quiet how many scores are left out
+ * @param {import("../split_view.js").Pair} pair @param {View} view @param {number} quiet the number of scores left out
  * @param {(text: string) => void} typed
  */
 function toolBar(pair, view, quiet, typed) {

@@ -1,4 +1,5 @@
-// Configuration: what decides, and is it valid? The text left; problems, effective result and difference right. Applied whole or not.
+// Configuration: what decides where pods go, and is it valid? The text is left; problems, effective result and
+// difference are right. It is applied as a whole or not at all.
 
 import { draw, h } from "../dom.js";
 import { count, counted, pointName } from "../format.js";
@@ -248,7 +249,7 @@ class ConfigView {
     });
   }
 
-  /** Shows which pods would go elsewhere with the edited configuration. @param {boolean} disabled */
+  /** The button that shows which pods would move under the edited configuration. @param {boolean} disabled */
   whatIfButton(disabled) {
     const ask = () => {
       sessionStorage.setItem(WHAT_IF_DRAFT, this.editor.text);
@@ -276,7 +277,10 @@ class ConfigView {
   }
 }
 
-/** What each extension point runs. @param {Api.Configuration["extension_points"] | null} profiles @param {string | null} marked */
+/**
+ * The plugins that each extension point runs.
+ * @param {Api.Configuration["extension_points"] | null} profiles @param {string | null} marked
+ */
 function effective(profiles, marked) {
   if (!profiles) return h("p", { class: "calm" }, "Fix the problems to see the effective configuration.");
   return h(

@@ -1,4 +1,5 @@
-// Create objects of any kind, from a template or any YAML. The server checks first; an error marks its line and keeps what was typed.
+// Create objects of any kind, from a template or any YAML. The server checks the text while it is edited; errors are
+// marked in it.
 
 import { draw, h } from "../dom.js";
 import { count, counted } from "../format.js";
@@ -36,7 +37,7 @@ export async function open({ place, root, signal }) {
   };
 }
 
-/** The YAML of an existing pod, as a text for new ones. @param {string} key @param {AbortSignal} signal */
+/** The YAML of an existing pod, as a template for new ones. @param {string} key @param {AbortSignal} signal */
 async function likeText(key, signal) {
   try {
     const pod = podOf(key);
@@ -47,7 +48,10 @@ async function likeText(key, signal) {
   }
 }
 
-/** Leave out what the server gave: status, uid, node and the like; the name gets a place for the number. @param {string} text @param {string} name */
+/**
+ * Leave out what the server sets (status, uid, node and more), and add a placeholder for a number to the name.
+ * @param {string} text @param {string} name
+ */
 function asTemplate(text, name) {
   /** @type {string[]} */
   const kept = [];
@@ -125,15 +129,15 @@ class CreateView {
     void this.check();
   }
 
-  /** What is sent. @param {boolean} dry */
+  /** The request for the current text. @param {boolean} dry */
   request(dry) {
     const { text = "" } = this.editor ?? {};
-    // A count is for texts with a place for the number; without one it is one object.
-    // To check, one copy is enough: the others differ by their number only.
+    // A count is for texts with a placeholder for the number; other texts are one object. For a check, one copy is
+    // enough: the others differ only in their number.
     return { text, dry_run: dry, count: /\{n\}/.test(text) ? (dry ? 1 : this.amount) : undefined };
   }
 
-  /** How many objects there would be. */
+  /** How many objects would be created. */
   wanted() {
     const copies = /\{n\}/.test(this.editor?.text ?? "") ? this.amount : 1;
     return (this.checked?.items.length ?? 0) * copies;
@@ -375,7 +379,7 @@ function label(template) {
     : `${template.kind}: ${template.name}`;
 }
 
-/** What was refused, by lines of the text. @param {Api.Applied} answer */
+/** The problems of refused objects, with their lines. @param {Api.Applied} answer */
 function problemsIn(answer) {
   /** @type {import("../service.js").Problem[]} */
   const found = answer.items
@@ -383,7 +387,7 @@ function problemsIn(answer) {
     .flatMap(({ problems, line, kind, name, message }) =>
       problems.length ? problems : [{ line, path: `${kind} ${name}`.trim(), message }],
     );
-  // Fifty pods from one template have one problem, not fifty.
+  // Fifty pods from one template have the same problem; it is shown once.
   return [...new Map(found.map((each) => [`${each.line} ${each.message}`, each])).values()];
 }
 

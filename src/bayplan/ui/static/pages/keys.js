@@ -1,4 +1,4 @@
-// Keys: the list of all of them.
+// Keys: the list of all keys.
 
 import { draw, h } from "../dom.js";
 import { KEYS } from "../keyboard.js";

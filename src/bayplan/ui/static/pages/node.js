@@ -1,4 +1,4 @@
-// One node: where is its room, who is on it, whom did it turn away?
+// One node: where does it have room, which pods are on it, and which did it reject?
 
 import { h } from "../dom.js";
 import { age, amount, breakable, count, counted, cut, percent, resource, time } from "../format.js";
@@ -14,9 +14,9 @@ import { title } from "../shell.js";
 import { targetOf } from "../unblocking.js";
 import { nodeMenu } from "../what_if_menu.js";
 
-/** Workloads in the menu of capacity. */
+/** How many workloads the menu "capacity" has at most. */
 const MAX_TARGETS = 12;
-/** Of the table of events, with the class of each. @type {[string, string][]} */
+/** The columns of the table of events: title and class. @type {[string, string][]} */
 const EVENT_COLUMNS = [
   ["Last seen", "minor"],
   ["Type", ""],
@@ -59,7 +59,7 @@ export function open({ place, root, signal }) {
   subscribe(
     "pods",
     () => {
-      // At most once in two seconds: a node's page is read, not watched.
+      // At most once in two seconds: this page is for reading, not for watching.
       if (waits) return;
       waits = window.setTimeout(() => {
         waits = 0;
@@ -235,13 +235,13 @@ function rejectedPanel(node) {
   );
 }
 
-/** What would turn this node for a pending pod. @param {string} pod @param {string} node */
+/** A link to what would let a pending pod run on this node. @param {string} pod @param {string} node */
 function unblockLink(pod, node) {
   const address = podAddress(podOf(pod), { tab: "unblock", node });
   return h("a", { href: address, title: pod, "data-test": "unblock" }, "Unblock");
 }
 
-/** How many more copies of what runs here fit: the workloads with the most pods here. @param {Api.PodRow[]} pods */
+/** A menu of the workloads with the most pods here; each opens how many more copies of it would fit. @param {Api.PodRow[]} pods */
 function capacityMenu(pods) {
   /** @type {Map<string, number>} */
   const counts = new Map();

@@ -1,4 +1,5 @@
-// Nodes: where is room, where is none? A heat map of all nodes (cards where there are few), and the same nodes as a table.
+// Nodes: where is room, and where is none? A heat map of all nodes (cards if there are few), and the same nodes as a
+// table.
 
 import { draw, h, debounce } from "../dom.js";
 import { amount, bounded, count, counted, resource } from "../format.js";
@@ -56,7 +57,7 @@ class View {
     this.typed = debounce(120, (/** @type {string} */ text) => change({ q: text }));
     this.grid = this.makeGrid();
     parts.table.append(this.grid.element);
-    // The map's room is kept free until it comes, so that the table does not jump.
+    // The map's place is reserved until it is loaded, so that the table does not jump.
     const room = `${Math.max(160, Math.min(430, innerHeight - 420))}px`;
     parts.map.append(h("div", { "data-test": "loading", class: "ghost", style: { height: room } }));
     /** @type {AbortController | null} */
@@ -86,11 +87,11 @@ class View {
       this.overview = await get("/overview", {}, this.signal);
       this.drawHead();
     } catch {
-      // The table shows the error; only the sentence is missing.
+      // The table shows the error; only the headline is missing.
     }
   }
 
-  /** The filter of the address, as the service wants it. */
+  /** The filter in the address, in the form that the server expects. */
   filter() {
     /** @type {{ [K in typeof FILTERS[number]]?: string }} */
     const filter = {};
@@ -204,11 +205,11 @@ class View {
     );
   }
 
-  /** The map shows what the table shows: same filter. */
+  /** Apply the filter of the table to the map. */
   filterCells() {
     if (!this.cellData) return;
     if (!this.cellData.groups.length) {
-      // The table says that there are none, and what to do.
+      // The table says that there are no nodes, and what to do.
       this.parts.map.replaceChildren();
       this.parts.map.parentElement?.classList.remove("full-height");
       return;
@@ -248,7 +249,7 @@ class View {
     this.cells.show(groups);
   }
 
-  /** Fit mode: which nodes would take a pod, by its last attempt. */
+  /** Load which nodes fit a pod, by its last attempt. */
   async loadFit() {
     const key = this.query.get("fit");
     if (!key) {

@@ -57,7 +57,7 @@ export async function open({ place, root, signal }) {
   }
 }
 
-/** Leave out managedFields, as kubectl does: they are for machines. @param {string} text */
+/** Leave out managedFields, as kubectl does. @param {string} text */
 function readable(text) {
   return text.replace(/^ {2}managedFields:\n(?: {2}- .*\n(?: {3,}.*\n)*)+/m, "");
 }
@@ -77,7 +77,7 @@ class ObjectView {
     this.shown = "";
     this.text = "";
     this.standing = "";
-    /** How many pods it has, and how many of them wait. */
+    /** The number of its pods, and below, of those that are pending. */
     this.pods = 0;
     this.waiting = 0;
     /** @type {unknown} */
@@ -95,7 +95,7 @@ class ObjectView {
     if (WORKLOADS.has(this.kind.kind)) await this.countPods();
   }
 
-  /** How the pods stand that a workload has made: the headline says it. */
+  /** Count the pods of a workload, and the pending ones among them, for the headline. */
   async countPods() {
     const query = { workload: `${this.kind.kind}/${this.name}`, namespace: this.namespace, limit: 1, facets: true };
     const { total, facets } = await get("/pods", query, this.signal);
@@ -164,7 +164,7 @@ class ObjectView {
     }
   }
 
-  /** What one can ask about a workload. */
+  /** Links to the questions about a workload. */
   questions() {
     if (!WORKLOADS.has(this.kind.kind) || !this.namespace) return [];
     const target = `${this.kind.kind.toLowerCase()}/${this.namespace}/${this.name}`;

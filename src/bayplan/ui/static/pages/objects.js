@@ -1,4 +1,4 @@
-// Objects of any kind, as the Kubernetes API lists them: the kinds left, a table of one of them right.
+// Objects of any kind, as the Kubernetes API lists them: kinds on the left, a table of one kind on the right.
 
 import { draw, h, debounce } from "../dom.js";
 import { count, counted, cut, age } from "../format.js";
@@ -11,12 +11,15 @@ import { copyMenu } from "../parts.js";
 import { title } from "../shell.js";
 
 /** @typedef {{ group: string, version: string, plural: string, kind: string, namespaced: boolean }} Kind */
-/** What the Kubernetes API says of one kind. @typedef {{ name: string, kind: string, namespaced: boolean, verbs?: string[] }} ApiResource */
+/**
+ * A kind in the discovery of the Kubernetes API.
+ * @typedef {{ name: string, kind: string, namespaced: boolean, verbs?: string[] }} ApiResource
+ */
 /** @typedef {{ name: string, preferredVersion: { version: string } }} ApiGroup */
 /** @typedef {{ name: string, namespace?: string, creationTimestamp?: string }} Metadata */
 /** @typedef {{ name: string, type?: string, priority?: number, at: number }} Column */
 /** @typedef {{ cells: unknown[], object?: { metadata?: Metadata } }} Row */
-/** What a list is answered with: a table, or the objects. @typedef {{ kind: string, metadata?: { continue?: string, remainingItemCount?: number },
+/** The response to a list request: a table or the objects. @typedef {{ kind: string, metadata?: { continue?: string, remainingItemCount?: number },
  *   columnDefinitions?: Omit<Column, "at">[], rows?: Row[], items?: { metadata: Metadata }[] }} List */
 
 const LIMIT = 200;
@@ -46,7 +49,7 @@ const TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io, application/json";
 /** @type {Promise<Kind[]> | null} */
 let known = null;
 
-/** All kinds that the server has; asked once. @returns {Promise<Kind[]>} */
+/** All kinds that the server has; requested only once. @returns {Promise<Kind[]>} */
 export function kinds() {
   known ??= discover().catch((problem) => {
     known = null;
@@ -162,14 +165,14 @@ async function list(kind, query, head, table, signal) {
   }
 }
 
-/** @param {Kind} kind @param {string | null} after where the list goes on @param {AbortSignal} signal */
+/** @param {Kind} kind @param {string | null} after the continue token, or null for the start @param {AbortSignal} signal */
 async function listed(kind, after, signal) {
   const next = after ? `&continue=${encodeURIComponent(after)}` : "";
   const address = `${objectPath(kind.group, kind.version, kind.plural)}?limit=${LIMIT}${next}`;
   return /** @type {List} */ (await (await send(address, { accept: TABLE, signal })).json());
 }
 
-/** Whether a row shows a text. @param {Row} row @param {string} text in small letters */
+/** Whether a row shows a text. @param {Row} row @param {string} text in lower case */
 function holds(row, text) {
   return (
     !text ||
@@ -205,7 +208,7 @@ function drawHead(head, kind, query, words) {
   );
 }
 
-/** @param {Kind} kind @param {string} text that nothing holds @param {number} shown how many rows were looked at */
+/** @param {Kind} kind @param {string} text that no row contains @param {number} shown the number of searched rows */
 function nothing(kind, text, shown) {
   return text
     ? empty(
@@ -258,7 +261,10 @@ function plural(kind) {
   return /s$/.test(kind) ? `${kind}es` : /[^aeo]y$/.test(kind) ? `${kind.slice(0, -1)}ies` : `${kind}s`;
 }
 
-/** A list as a table; of names, where the server makes no tables. @param {List} list @returns {{ columns: Column[], rows: Row[] }} */
+/**
+ * A list as a table. If the server does not support tables, it has only names.
+ * @param {List} list @returns {{ columns: Column[], rows: Row[] }}
+ */
 function tableOf(list) {
   if (list.kind === "Table") {
     const columns = (list.columnDefinitions ?? []).map((column, at) => ({ ...column, at }));

@@ -1,4 +1,4 @@
-// Overview: is anything wrong, and what? The sentence first, four figures, then the evidence.
+// Overview: is anything wrong, and what? First the headline, then four numbers, then the evidence.
 
 import { draw, h } from "../dom.js";
 import { amount, count, percent, span, time } from "../format.js";
@@ -14,7 +14,7 @@ import { nodeCards } from "../node_cards.js";
 import { title } from "../shell.js";
 import { WaitingPanel } from "../waiting_panel.js";
 
-/** Below this many nodes the cluster itself is drawn: each node a card with its pods. */
+/** If the cluster has fewer nodes than this, each is drawn as a card with its pods. */
 export const MAX_CARDS = 60;
 
 /** @param {import("../main.js").Page} page */
@@ -77,7 +77,7 @@ export function until(at) {
   return left <= 0 ? "now" : `in ${span(left)}`;
 }
 
-/** An empty cluster: figures would all be zero, so there are the ways to fill it. */
+/** For an empty cluster: the ways to fill it, instead of zeros. */
 function beginnings() {
   return h(
     "section",
@@ -196,7 +196,7 @@ function figures(data, cluster, waiting) {
   ];
 }
 
-/** A place for an element that lives on while all around it is drawn again. @param {HTMLElement} element */
+/** A place for an element that stays the same while everything around it is drawn again. @param {HTMLElement} element */
 function slot(element) {
   const place = h("div", { own: true, key: "slot" });
   if (!element.isConnected) place.append(element);
@@ -335,7 +335,7 @@ async function showCluster(drawing, data) {
   }
   const few = nodes < MAX_CARDS;
   const changedKind = drawing.nodes <= 0 || drawing.nodes < MAX_CARDS !== few;
-  // What else may change on a card comes with the pods, which the cards follow themselves.
+  // Other changes on a card come with the pods; the cards follow those themselves.
   const state = JSON.stringify(data.counts);
   const changed = state !== drawing.state;
   drawing.state = state;

@@ -1,4 +1,4 @@
-// Plugins: which ones are there, where do they work, and what went wrong in them?
+// Plugins: which are there, at which extension points do they run, and what failed in them?
 
 import { h } from "../dom.js";
 import { breakable, count, counted, pointName, time } from "../format.js";
@@ -10,7 +10,7 @@ import { onPluginsReloaded, refusalNote, refusalSentence, reloadButton } from ".
 import { loadPanel } from "../loading_states.js";
 import { title } from "../shell.js";
 
-/** Of the table of plugins, with the class of each. @type {[string, string][]} */
+/** The columns of the table of plugins: title and class. @type {[string, string][]} */
 const COLUMNS = [
   ["Plugin", ""],
   ["Extension points", ""],
@@ -41,7 +41,7 @@ export function open({ root, signal }) {
   signal.addEventListener("abort", () => clearInterval(timer));
 }
 
-/** @param {Api.PluginRow[]} plugins @param {string} refused that the files were, or "" */
+/** @param {Api.PluginRow[]} plugins @param {string} refused a sentence that plugin files were refused, or "" */
 function parts(plugins, refused) {
   const failed = plugins.filter((plugin) => plugin.failures.length);
   const custom = plugins.filter((plugin) => plugin.file);
@@ -103,7 +103,7 @@ function failurePanel({ name, failures }) {
   );
 }
 
-/** Whether profiles run a plugin: at all of its points, or at some. @param {Api.PluginRow} plugin */
+/** Whether profiles run a plugin at all, some or none of its extension points. @param {Api.PluginRow} plugin */
 function enabled({ enabled: at, points }) {
   if (!at.length) return "no";
   return points.every((point) => at.includes(point)) ? "yes" : at.map(pointName).join(", ");

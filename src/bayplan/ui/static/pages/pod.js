@@ -1,5 +1,6 @@
-// One pod: why here, why not there, what would change it? The verdict is the engine's own sentence, everything under it is the
-// evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events, YAML.
+// One pod: why is it on this node, why not on others, and what would change that? The headline is the server's own
+// sentence. Below it is the evidence: the matrix of nodes by plugins, what would help, attempts, preemption, events,
+// YAML.
 
 import { withKnownValues } from "../annotated.js";
 import { draw, h, debounce, stamp } from "../dom.js";
@@ -62,13 +63,13 @@ class PodView {
     this.matrixData = null;
     /** @type {unknown} */
     this.matrixProblem = null;
-    /** Whether the attempt of the matrix is hypothetical. */
+    /** Whether the attempt in the matrix is hypothetical. */
     this.hypothetical = false;
     this.shownMatrix = "";
     this.shownTab = "";
-    /** Of the attempt that the page was drawn for. @type {number | null | undefined} */
+    /** The number of the attempt that the page was drawn for. @type {number | null | undefined} */
     this.newestAttempt = undefined;
-    /** Plugins that failed, by name: their columns say so. @type {Map<string, string>} */
+    /** Failures by name of the plugin, for the titles of their columns. @type {Map<string, string>} */
     this.failures = new Map();
     /** Names of plugins that are not built in. @type {Set<string>} */
     this.custom = new Set();
@@ -91,12 +92,12 @@ class PodView {
     );
   }
 
-  /** How questions name this pod. */
+  /** The name of this pod in questions such as "unblock". */
   get target() {
     return `pod/${this.namespace}/${this.name}`;
   }
 
-  /** Whether the pod has no node, so that something may unblock it. */
+  /** Whether the pod has no node, so that it can be unblocked. */
   get waits() {
     return ["waiting", "gated"].includes(this.data?.status ?? "");
   }
@@ -120,7 +121,7 @@ class PodView {
 
   async start() {
     draw(this.head, loading(2));
-    // Both in parallel: the verdict and the matrix are each shown as soon as they arrive.
+    // In parallel, so that verdict and matrix each appear as soon as they arrive.
     const pod = this.fetchPod();
     if (this.tab === "matrix") void this.fetchMatrix();
     await pod;
@@ -164,7 +165,7 @@ class PodView {
     }
   }
 
-  /** Which plugins failed lately, and which are from files; the matrix does not wait for it. */
+  /** Load which plugins failed recently, and which are from files. The matrix does not wait for this. */
   async fetchPlugins() {
     const { items } = await get("/plugins", {}, this.signal).catch(() => ({ items: /** @type {Api.PluginRow[]} */ ([]) }));
     if (this.signal.aborted) return;
@@ -204,7 +205,7 @@ class PodView {
     if (this.tab === "matrix") this.drawContent();
   }
 
-  /** How a pod that was never tried here would be scheduled now, say one that was imported with its node; null if that is not known. */
+  /** How a pod without recorded attempts, such as one imported with its node, would be scheduled now; null if that is not known. */
   async fetchTrial() {
     if (this.query.get("run")) return null;
     try {
@@ -215,7 +216,7 @@ class PodView {
       );
       return data.form === "rows" ? null : data;
     } catch (problem) {
-      // A plugin that fails in the trial is worth knowing of; a pod that can't be tried is not.
+      // If a plugin fails in the hypothetical attempt, that is shown; if the pod can't be tried, it is not.
       if (problem instanceof ApiError && problem.status < 500) return null;
       throw problem;
     }
@@ -265,7 +266,7 @@ class PodView {
   }
 
   /**
-   * What shows a matrix of this pod where none is recorded: the scheduler tries only pods of its queue again, but a copy of any pod.
+   * What to offer if no matrix is recorded: a retry for pods in the queue, a copy for pods with a node.
    * @param {Api.ColumnMatrix | Api.NoMatrix} matrixData
    */
   nextStep(matrixData) {
@@ -409,7 +410,7 @@ class PodView {
     else unblockPart(this.help.suggestions, this.target, this.signal);
   }
 
-  /** Why there is nothing to ask about unblocking this pod; "" if there is. */
+  /** Why this pod can't be unblocked; "" if it can. */
   whyNotUnblocked() {
     const { data } = this;
     if (!data || this.query.get("run")) return "Suggestions are available for the current cluster only.";
@@ -420,7 +421,7 @@ class PodView {
 
   drawMatrix() {
     if (this.matrixProblem && !this.data) {
-      // The pod itself could not be loaded; the error is shown above.
+      // The pod could not be loaded; the error is shown above.
       this.content.replaceChildren();
       return;
     }
@@ -448,7 +449,7 @@ class PodView {
         onView: (changes) =>
           change(Object.fromEntries(Object.entries(changes).map(([key, value]) => [key, String(value)]))),
         failures: this.failures,
-        // The user may be working on these, so they are never hidden.
+        // The user may be working on these plugins, so they are never hidden.
         shown: this.custom,
       });
       this.tools = h("div", null);

@@ -1,4 +1,4 @@
-// Pods: which ones? A table of any length, searched and filtered by the server; the address holds all of it.
+// Pods: which ones? A table of any length that the server searches and filters. The address has the filters.
 
 import { draw, h, debounce } from "../dom.js";
 import { age, amount, bounded, count, counted, cut } from "../format.js";
@@ -12,13 +12,13 @@ import { Grid } from "../grid.js";
 import { title } from "../shell.js";
 
 const STATUSES = /** @type {const} */ (["waiting", "gated", "placed", "terminating", "finished"]);
-/** Pods that wait come first. */
+/** Pending pods come first. */
 const DEFAULT_SORT = "status";
 const FEW = 5;
 
 /** @typedef {Record<"q" | "status" | "reason" | "namespace" | "node" | "priority" | "workload", string>} Filter */
 
-/** What pods of a status do, of one and of several. @type {Record<typeof STATUSES[number], [string, string]>} */
+/** The predicates for pods of each status, in singular and plural. @type {Record<typeof STATUSES[number], [string, string]>} */
 const STANDING = {
   placed: ["has a node", "have a node"],
   waiting: ["is pending", "are pending"],
@@ -84,7 +84,7 @@ class PodsView {
     return this.query.get("sort") || DEFAULT_SORT;
   }
 
-  /** The filter of the address, as the service wants it; `ns` is short for a namespace. @returns {Filter} */
+  /** The filter in the address, in the form that the server expects; `ns` is short for `namespace`. @returns {Filter} */
   get filter() {
     const of = (/** @type {string} */ key) => this.query.get(key) ?? "";
     return {
@@ -103,7 +103,7 @@ class PodsView {
       this.counts = (await get("/overview", {}, this.signal)).counts;
       this.drawHead();
     } catch {
-      // The table shows what is wrong; the headline is only shorter.
+      // The table shows the error; the headline only has no numbers.
     }
   }
 
@@ -140,7 +140,7 @@ class PodsView {
     });
   }
 
-  /** The filters that neither the field nor the row of statuses shows: they have chips. */
+  /** The filters that are shown as chips: all but the search text and the status. */
   get held() {
     return Object.entries(this.filter).filter(([key, value]) => value && key !== "q" && key !== "status");
   }
@@ -242,7 +242,7 @@ class PodsView {
   }
 }
 
-/** All pods in a sentence: how many there are, and how many of them have no node. @param {Api.PodTotals} counts */
+/** A sentence about all pods: how many there are, and how many of them have no node. @param {Api.PodTotals} counts */
 function standing(counts) {
   const without = /** @type {const} */ (["waiting", "gated"])
     .filter((status) => counts[status])
@@ -385,7 +385,7 @@ function nothing(filter, counts) {
   );
 }
 
-/** @param {Set<string>} selected @param {string[]} waiting those that can be scheduled again @param {() => void} done */
+/** @param {Set<string>} selected @param {string[]} waiting those of them that can be retried @param {() => void} done */
 function actionBar(selected, waiting, done) {
   const keys = [...selected];
   const remove = async () => {

@@ -1,4 +1,4 @@
-// Queue: what waits for what? Three tiers and the gated pods, each list in queue order.
+// Queue: which pods wait for what? Three tiers and the gated pods, each in queue order.
 
 import { draw, h } from "../dom.js";
 import { age, count, counted, eventWords, span } from "../format.js";
@@ -39,12 +39,12 @@ export function open({ place, root, signal }) {
   };
 }
 
-/** The tier that an address names, or null. @param {URLSearchParams} query */
+/** The tier named in an address, or null. @param {URLSearchParams} query */
 function tierOf(query) {
   return TIERS.find(([key]) => key === query.get("tier"))?.[0] ?? null;
 }
 
-/** The first tier that holds pods. @param {Api.QueueCounts} counts */
+/** The first tier that has pods. @param {Api.QueueCounts} counts */
 function firstTier(counts) {
   return TIERS.find(([key]) => counts[key])?.[0] ?? "active";
 }
@@ -71,7 +71,7 @@ class QueueView {
     signal.addEventListener("abort", () => clearInterval(tick));
   }
 
-  /** @param {boolean} apply take the new order */
+  /** @param {boolean} apply also reorder rows */
   refresh(apply) {
     void this.load();
     this.grid?.refresh(apply);
@@ -216,7 +216,7 @@ const COLUMNS = {
   },
 };
 
-/** Words in one line, all of them on hover. @param {string[]} words @param {string} between */
+/** Words in one line; the tooltip has all of them. @param {string[]} words @param {string} between */
 function listed(words, between) {
   return h("span", { class: "clip", title: words.join(between) }, words.join(", ") || "–");
 }

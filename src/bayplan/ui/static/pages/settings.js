@@ -1,4 +1,4 @@
-// Settings: what this browser keeps for itself; and what the server is.
+// Settings: what this browser stores for itself, and facts about the server.
 
 import { draw, h } from "../dom.js";
 import { time } from "../format.js";

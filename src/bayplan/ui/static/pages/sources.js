@@ -1,4 +1,4 @@
-// Sources: what are we following, and how far behind are we?
+// Sources: which clusters does this server follow, and how far behind are they?
 
 import { draw, h } from "../dom.js";
 import { count, span } from "../format.js";
@@ -92,7 +92,7 @@ function sourcePanel(item) {
   );
 }
 
-/** Without a source: how to get one. */
+/** Without a source: how to add one. */
 function beginnings() {
   return h(
     "div",
@@ -122,7 +122,7 @@ const COUNTS = [
   ["waiting", "Pending"],
 ];
 
-/** What the session has done here so far. @param {Api.SourceCounts} counts */
+/** The counts of what the session has done here so far. @param {Api.SourceCounts} counts */
 function tally(counts) {
   return h(
     "div",

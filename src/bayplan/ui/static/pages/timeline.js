@@ -1,4 +1,5 @@
-// Timeline: what happened, and when? Rows of decisions and of nodes, over time or by decision, with pause, step and speed.
+// Timeline: what happened, and when? Rows of decisions and of nodes, by time or by decision number, with pause, step
+// and speed.
 
 import { draw, h } from "../dom.js";
 import { count, counted, time } from "../format.js";
@@ -14,10 +15,10 @@ import { NODE_LEGEND, NodeTimeline } from "../node_timeline.js";
 import { clockStatus, pause, setSpeed, speeds, step, title } from "../shell.js";
 
 const AROUND = 12;
-/** Rows of nodes: at first, and at most. */
+/** The number of rows of nodes: at first, and below, after "Show more". */
 const SOME_NODES = 16;
 const MORE_NODES = 60;
-/** Of the table of decisions, with the class of each. @type {[string, string][]} */
+/** The columns of the table of decisions: title and class. @type {[string, string][]} */
 const COLUMNS = [
   ["#", "right minor"],
   ["Time", "minor"],
@@ -144,18 +145,18 @@ class Timeline {
     return this.query.get("axis") === "number" ? "number" : "time";
   }
 
-  /** The ends of what is in sight, as the server takes them. */
+  /** The visible range, as parameters for the server. */
   span() {
     const [from, to] = [this.query.get("from"), this.query.get("to")];
     return this.axis === "time" ? { from_at: from, to_at: to } : { from, to };
   }
 
-  /** Rows of nodes are not shown on an axis of decisions. @param {Api.Density} data */
+  /** Load the rows of nodes; on an axis of decisions there are none. @param {Api.Density} data */
   async fetchNodes(data) {
     this.nodePart.hidden = this.axis !== "time";
     if (this.nodePart.hidden) return;
     const limit = this.query.get("nodes") === "more" ? MORE_NODES : SOME_NODES;
-    // Instants have milliseconds: the end is rounded up, so that nothing of the last one is left out.
+    // Times have whole milliseconds here: the end is rounded up, so that it includes the last event.
     const end = new Date(Date.parse(data.to_at) + 1).toISOString();
     const found = await get("/nodes/lanes", { from_at: data.from_at, to_at: end, bins: this.nodes.bins, limit }, this.signal);
     if (this.signal.aborted) return;
@@ -270,7 +271,7 @@ class Timeline {
     );
   }
 
-  /** What is in sight now, as it stands in an address. */
+  /** The visible range as keys of the address. */
   pinned() {
     const { data } = this;
     if (!data) return {};
@@ -289,7 +290,7 @@ class Timeline {
     );
   }
 
-  /** Pause, steps and speed. */
+  /** The controls for pause, steps and speed. */
   clockTools() {
     const clock = clockStatus();
     const paused = clock?.paused ?? false;

@@ -1,4 +1,5 @@
-// What if: choose changes to nodes, workloads or the configuration, and see at once what they would do; nothing here changes.
+// What if: choose changes of nodes, workloads or the configuration, and see what they would do. The cluster does not
+// change.
 
 import { draw, h } from "../dom.js";
 import { count, sentence, time } from "../format.js";
@@ -39,9 +40,9 @@ class WhatIfView {
     this.report = null;
     /** @type {Api.WhatIfSummary[]} */
     this.kept = [];
-    /** Some zones, to begin with. @type {string[]} */
+    /** Some zones, for the first suggestions. @type {string[]} */
     this.zones = [];
-    /** What the report answers. */
+    /** The question that the report answers. */
     this.asked = "";
     this.asking = new AbortController();
     signal.addEventListener("abort", () => this.asking.abort());
@@ -310,7 +311,7 @@ function download(report) {
   setTimeout(() => URL.revokeObjectURL(address), 1000);
 }
 
-/** The same question on the command line. @param {Api.WhatIfReport} report */
+/** The same question as a command. @param {Api.WhatIfReport} report */
 function commandOf(report) {
   const again = report.reschedule.map((each) => ` --reschedule ${each === "*" ? "all" : each}`).join("");
   const quoted = report.changes.map((text) => (/^[\w=:/.,@-]+$/.test(text) ? text : `'${text}'`));
