@@ -1,9 +1,8 @@
 """Write the results of attempts on pods as annotations, in the format of kube-scheduler-simulator.
 
 An attempt is written when the pod is bound, or when its status reports why it is not bound. Texts are rendered on a
-separate thread,
-because those of a large cluster take time. If they exceed Kubernetes' size limit, the least interesting parts are
-omitted.
+separate thread, because those of a large cluster take time. If they exceed Kubernetes' size limit, the least
+interesting parts are omitted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Check manifests as ``kubectl apply --dry-run=server`` does, in process.
 
 Objects that other objects depend on (custom resource definitions, namespaces, classes, policies with their bindings and
-parameters)
-are created first, in a temporary cluster. Then every other object is sent as a dry run, with strict validation.
+parameters) are created first, in a temporary cluster. Then every other object is sent as a dry run, with strict
+validation.
 """
 
 from __future__ import annotations

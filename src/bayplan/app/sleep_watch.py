@@ -19,8 +19,7 @@ def catch_up_after_sleep(clock: Clock) -> bool:
     """Log that the machine slept, and recheck every timer; return whether it slept.
 
     The clock advances while the machine sleeps, like wall time: leases expire, pods end, retries become due. But timers
-    of the
-    event loop and of threads stop, so they would be late by the duration of the sleep.
+    of the event loop and of threads stop, so they would be late by the duration of the sleep.
     """
     seconds = clock.slept_ns() / SECOND_NS
     if seconds < MIN_SLEEP_SECONDS:

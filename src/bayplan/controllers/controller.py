@@ -81,8 +81,7 @@ class Controller(ABC):
 
         Raises:
             InputError: the object requires something that does not exist, such as a priority class. The manager calls
-                again when a
-                priority class or the object changes.
+                again when a priority class or the object changes.
         """
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:

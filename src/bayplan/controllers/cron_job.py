@@ -1,10 +1,8 @@
 """The CronJob controller: creates a Job at each time of a schedule.
 
 The name of a Job contains its scheduled time in minutes since 1970, so one time never creates two Jobs. A delayed
-CronJob runs only
-the latest of the times it missed. Jobs start at the exact second of the schedule; upstream waits 100 ms longer, because
-the clocks
-of its machines differ.
+CronJob runs only the latest of the times it missed. Jobs start at the exact second of the schedule; upstream waits 100
+ms longer, because the clocks of its machines differ.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ and pkg/controller/cronjob v1.36.3.
 """

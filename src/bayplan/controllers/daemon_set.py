@@ -2,8 +2,7 @@
 
 Pods are created unbound, with a required node affinity to the name of their node; the scheduler binds them.
 `daemon_nodes` selects the nodes, `daemon_memory` caches the results of earlier checks, and `daemon_rollout` selects the
-pods that
-an update replaces next. Source: pkg/controller/daemon v1.36.3.
+pods that an update replaces next. Source: pkg/controller/daemon v1.36.3.
 """
 
 from __future__ import annotations
@@ -173,8 +172,7 @@ class DaemonSetController(Controller):
         """Return the surplus pods of several on one node: all but the oldest.
 
         With a surge, the oldest updated and the oldest outdated pod stay. The outdated one is surplus if it is not
-        ready or the updated
-        one is available.
+        ready or the updated one is available.
         """
         if len(running) <= 1:
             return []

@@ -1,14 +1,11 @@
 """The Deployment controller: a ReplicaSet for each revision of the template, and rollouts from one to the next.
 
 A rolling update adds pods of the new template up to the surge, and removes old pods as far as availability allows.
-Recreate waits
-until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets. Each reconcile
-does one step;
-status changes of the ReplicaSets cause the next.
+Recreate waits until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets.
+Each reconcile does one step; status changes of the ReplicaSets cause the next.
 
 Not implemented: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (not in apps/v1;
-an
-older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
+an older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 """
 

@@ -1,10 +1,8 @@
 """The Progressing condition of Deployments: whether a rollout progresses, is complete, is paused, or has timed out.
 
 The Deployment controller of the virtual cluster does not need it; users and ``kubectl rollout status`` read it.
-Progress is
-derived from the counts in the status, as upstream does. The time of the last progress is stored only in memory, so the
-deadline
-starts again after a restart.
+Progress is derived from the counts in the status, as upstream does. The time of the last progress is stored only in
+memory, so the deadline starts again after a restart.
 
 Source: pkg/controller/deployment/progress.go v1.36.3.
 """

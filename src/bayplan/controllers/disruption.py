@@ -1,12 +1,10 @@
 """The disruption controller: computes how many disruptions each PodDisruptionBudget currently allows.
 
 Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget without a status would forbid all
-evictions. The
-counts are updated event by event; a change of one pod does not recount the others.
+evictions. The counts are updated event by event; a change of one pod does not recount the others.
 
 A recorded cluster may lack the owners of its pods. If a budget needs the scale of an unknown owner, its recorded status
-stays; a
-budget without a status allows no disruptions, as upstream does.
+stays; a budget without a status allows no disruptions, as upstream does.
 
 Not implemented: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/pods/disruptions/

@@ -1,12 +1,10 @@
 """The controller manager: a work queue that turns change events into reconciles, in one fixed order.
 
 Events queue keys. A queued key is not queued twice, and keys are processed first in, first out. So the order of all
-controller
-actions depends only on the order of earlier writes.
+controller actions depends only on the order of earlier writes.
 
 Controllers do not run during a host's write. Work waits until the host advances time (`run`), so that all pods bound at
-one instant
-cause one reconcile of their owner, not thousands. `next_wakeup` reports whether work is waiting.
+one instant cause one reconcile of their owner, not thousands. `next_wakeup` reports whether work is waiting.
 """
 
 from __future__ import annotations
@@ -57,8 +55,7 @@ class ControllerManager:
         admission: notified when priority classes change.
         sync_delay_ns: the delay until controllers observe a change; 0 lets them act at the same instant.
         retries: whether to retry failures with increasing delays, and continue after an exception other than
-            `InputError`. For
-            servers; a simulation retries when something changes, and a bug ends it.
+            `InputError`. For servers; a simulation retries when something changes, and a bug ends it.
 
     Attributes:
         failures: the failed reconciles, by ``Kind key``.

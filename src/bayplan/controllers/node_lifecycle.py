@@ -55,8 +55,7 @@ class NodeLifecycleController(Controller):
 
     Attributes:
         evicting: by name of each node with NoExecute taints, the times (ns) at which its pods were first observed with
-            them, by pod
-            uid. A new pod on one of these nodes queues the node.
+            them, by pod uid. A new pod on one of these nodes queues the node.
     """
 
     kind = Node

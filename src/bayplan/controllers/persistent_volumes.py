@@ -1,11 +1,9 @@
 """Binding of claims to volumes independently of pods: upstream's persistent volume controller, and all provisioners.
 
 Binding is immediate here and takes a while in a real cluster. Claims of classes with WaitForFirstConsumer are left to
-the
-scheduler, unless a volume names them. A volume that is provisioned without a pod is accessible from every node, as
-nothing
-restricts it. Not implemented: drivers other than the class's, resizing, and claims whose volume is lost. Source:
-pkg/controller/volume/persistentvolume v1.36.3, https://kubernetes.io/docs/concepts/storage/persistent-volumes/
+the scheduler, unless a volume names them. A volume that is provisioned without a pod is accessible from every node, as
+nothing restricts it. Not implemented: drivers other than the class's, resizing, and claims whose volume is lost.
+Source: pkg/controller/volume/persistentvolume v1.36.3, https://kubernetes.io/docs/concepts/storage/persistent-volumes/
 """
 
 from __future__ import annotations

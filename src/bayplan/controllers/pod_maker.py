@@ -40,8 +40,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
         template: the template that this was prepared from.
         admission: the version of the admission state at that time; see `PodMaker.is_current`.
         namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations,
-            finalizers, owner
-            references and spec of every pod.
+            finalizers, owner references and spec of every pod.
         name_prefix: prefix of generated names.
     """
 

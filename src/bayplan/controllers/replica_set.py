@@ -1,8 +1,7 @@
 """The ReplicaSet controller: maintains ``spec.replicas`` active pods, created from the template.
 
 The same rules apply to ReplicationControllers (`ReplicaController` is the base of both). A reconcile that has nothing
-to create or
-delete costs the same for 10 pods as for 10,000: it reads sizes that the store maintains.
+to create or delete costs the same for 10 pods as for 10,000: it reads sizes that the store maintains.
 """
 
 from __future__ import annotations

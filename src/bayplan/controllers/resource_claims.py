@@ -1,8 +1,7 @@
 """Release of unused resource claims: removes reservations, frees devices, and deletes claims created for a pod.
 
 The other half of upstream's claim controller, which creates claims from templates, is `pod_claims`. Not implemented:
-pod groups
-as consumers. Source: pkg/controller/resourceclaim v1.36.3,
+pod groups as consumers. Source: pkg/controller/resourceclaim v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
 

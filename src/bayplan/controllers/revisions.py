@@ -1,8 +1,7 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
 Upstream stores revisions as ControllerRevision objects. Scheduling does not read those, so the history is in memory
-only. On
-a recorded cluster, the revision label of the pods is taken as the revision of the current template
+only. On a recorded cluster, the revision label of the pods is taken as the revision of the current template
 (`RevisionHistory.adopt`).
 """
 

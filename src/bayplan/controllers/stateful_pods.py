@@ -105,8 +105,7 @@ class StatefulPods:
         """Set the owner of a pod's claims to the set or the pod, by the set's retention policy.
 
         Retained claims have no owner. Claims that are deleted with the set are owned by it. Claims that are deleted
-        when the set
-        scales down are owned by the pod once it is condemned.
+        when the set scales down are owned by the pod once it is condemned.
         """
         policy = item.spec.persistent_volume_claim_retention_policy
         with_set = policy is not None and policy.when_deleted == "Delete"

@@ -6,8 +6,7 @@ Parallel sets do not wait. An update replaces the pods of older revisions from t
 partition.
 
 In an ordered set of 1,000 pods, each start requires that all pods before it are ready. The controller stores the
-ordinal up to which
-it has checked and continues from there; a change of a pod below that ordinal resets it.
+ordinal up to which it has checked and continues from there; a change of a pod below that ordinal resets it.
 
 Not implemented: ``maxUnavailable`` of rolling updates (a disabled gate). Source: pkg/controller/statefulset v1.36.3.
 """
@@ -303,8 +302,7 @@ class _Run:
         """Return the pod with an ordinal if it belongs to the set, or None.
 
         Adopt a pod with that name if it has no controller and its labels match: names are unique, so a recreated set
-        must adopt the orphans
-        of the old set.
+        must adopt the orphans of the old set.
         """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:

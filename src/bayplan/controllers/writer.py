@@ -1,10 +1,8 @@
 """The write interface of controllers: creates, updates, deletes, removals of finalizers, and events.
 
 Controllers read from an `ObjectStore` and write through a `Writer`, which hides where objects are stored: in the store
-itself
-(`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the store
-has the
-result. The simulator and the API server run the same controllers.
+itself (`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the
+store has the result. The simulator and the API server run the same controllers.
 """
 
 from __future__ import annotations
@@ -87,8 +85,7 @@ class Writer(Protocol):
             now_ns: the current time.
             grace_seconds: the grace period of pods; None for `terminationGracePeriodSeconds` of the pod.
             propagation: the propagation policy. Background deletes dependents after the owner, Foreground before it;
-                Orphan
-                leaves them.
+                Orphan leaves them.
         """
         ...
 
