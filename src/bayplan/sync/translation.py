@@ -1,16 +1,16 @@
 """Translation of a source's object into the local object: without fields of the source cluster, with local uids.
 
 - uid, resourceVersion, times, managed fields and finalizers are dropped: the controllers that act on them are in the
-source. - Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading
-finds its selector by
-  that name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so local
-  controllers neither collect, duplicate nor delete pods. Other owners are dropped, except that a claim that a pod owns
-  is owned by the copy of the pod, because the scheduler checks the owner of a claim.
+  source.
+- Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its
+  selector by that name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so
+  local controllers neither collect, duplicate nor delete pods. Other owners are dropped, except that a claim that a pod
+  owns is owned by the copy of the pod, because the scheduler checks the owner of a claim.
 - A pod's service account and the volumes with its token are dropped; its priority is computed from its class again.
 - A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound.
   A released volume keeps the source's uid of its claim, so it is not bound to a later claim of that name.
 - A resource claim keeps the source's allocation only for pods that keep their nodes; the local scheduler allocates the
-others.
+  others.
 """
 
 from __future__ import annotations
