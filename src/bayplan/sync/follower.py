@@ -8,11 +8,9 @@ clock.
 For pods, with the defaults of `SyncPolicy`:
 
 - A pod that has a node in the source when the sync begins is created with that node. Any other pod is created without a
-node, even
-  if it is first seen with one: the local scheduler decides.
+  node, even if it is first seen with one: the local scheduler decides.
 - While the pod is pending in the source, its changes are applied. Once it has a node there, only its end and the
-removal of
-  its gates are applied.
+  removal of its gates are applied.
 - A pod that is deleted locally stays deleted until the source deletes it, too.
 """
 
