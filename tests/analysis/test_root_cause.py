@@ -199,7 +199,7 @@ def test_the_sentence_is_the_same_everywhere(objects: Sequence[Built], pod: PodB
     explained, unblocked = cluster.explain("x").verdict, cluster.unblock("x")
     assert explained == f"default/x is pending: {want}"
     assert unblocked.verdict.startswith(f"default/x is pending: {want}; best: ")
-    # Reasons of several pods leave out how much the nearest node lacks for this one.
+    # Reasons that are shared by several pods do not say how much this pod lacks on the nearest node.
     parts = [part for part in want.split("; ") if not part.startswith("nearest is")]
     assert {each.sentence for each in reasons} == {"; ".join(parts)}
 

@@ -61,7 +61,7 @@ def test_nobody_steers_what_can_not_be_reached(tmp_path: Path) -> None:
         steered.append(playback)
 
     here = ClusterOptions(kubeconfig=tmp_path / "missing")
-    # A coroutine that is never awaited would be a warning, and therefore an error.
+    # A coroutine that is never awaited would cause a warning, which pytest turns into an error.
     with pytest.raises(InputError):
         replay_recording(ReplayOptions(path=tmp_path / "recording.jsonl", here=here, steer=steer), print)
     assert not steered

@@ -54,7 +54,7 @@ def test_what_it_says_is_counted_like_any_reason() -> None:
 def test_its_scores_count_with_its_weight_and_as_they_are(weight: int) -> None:
     ranks = [{"Host": "n1", "Score": 2}, {"Host": "n2", "Score": 9}, {"Host": "n3", "Score": 0}]
     found = _cycle({"rank": lambda _: ranks}, weight=weight)
-    # The priority gives 1 to everybody.
+    # The policy's only priority gives 1 to every node.
     assert (found.chosen, found.result.common.total) == ("n2", 1 + 9 * weight)
 
 

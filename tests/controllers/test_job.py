@@ -158,7 +158,7 @@ def test_too_many_failures_fail_the_job_and_stop_what_still_runs() -> None:
         ("FailureTarget", "True", "BackoffLimitExceeded"),
         ("Failed", "True", "BackoffLimitExceeded"),
     ]
-    # The third pod was stopped with the Job, and counts.
+    # The third pod was stopped when the Job failed, and counts as failed.
     assert counted(world) == (0, 0, 3)
     assert world.phases() == {"Failed": 2}
     assert stored(world).status.completion_time is None

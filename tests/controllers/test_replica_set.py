@@ -164,5 +164,5 @@ def test_pods_that_start_one_after_the_other_cost_a_reconcile_each(monkeypatch: 
     for item in world.pods():
         world.delete(Pod, item.key)
     world.settle()
-    # However many pods go at one instant, it is looked at once for them and once for their replacements.
+    # However many pods are deleted at one time, there is one reconcile for the deletions and one for the replacements.
     assert len(calls) == 2

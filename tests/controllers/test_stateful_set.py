@@ -324,7 +324,7 @@ def test_a_recorded_set_is_not_updated_because_its_hash_is_another() -> None:
     [item] = first.store.all(StatefulSet)
     renamed = str(item.status.update_revision)
     world.apply(*first.store.nodes.values(), *first.store.pods.values(), item)
-    # The revision of the recording stands in pods and status; ours would have another name.
+    # Pods and status keep the recorded name of the revision, although Bayplan would give it another name.
     assert world.names() == ["db-0", "db-1", "db-2"]
     world.settle()
     assert world.deleted(Pod) == []

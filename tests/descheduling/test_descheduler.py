@@ -184,7 +184,7 @@ def test_it_runs_again_when_a_pod_has_come_of_age(tmp_path: Path) -> None:
     result = run(tmp_path, text, *NODES, pod("p", "n1"), until=60)
     assert result.descheduled is not None
     (gone,) = result.descheduled
-    # The first run that finds the pod older than 7 minutes.
+    # This is the first run that finds the pod older than 7 minutes.
     assert gone.time_ns - result.start_ns == 600 * SECOND_NS
     assert (gone.node, gone.plugin) == ("n1", "PodLifeTime")
     assert result.pods[0].disruption == "EvictionByEvictionAPI"

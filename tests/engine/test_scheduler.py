@@ -140,7 +140,7 @@ def test_failures_after_the_choice_of_a_node(says: dict[str, Any], want: tuple[s
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", reason, message),
     ]
-    # The last entry is the call in which the queue asks whether the pod may be queued.
+    # The last entry is from the queue's call of PreEnqueue, which is excluded.
     assert [entry for entry in log if entry[1] != "pre_enqueue"][-1] == ("A", "unreserve", "p", "n1")
     assert on_nodes(scheduler) == {}
     assert scheduler.assumed == {}
@@ -257,7 +257,7 @@ def test_without_nodes_nothing_is_asked() -> None:
     assert report is not None
     assert as_tuples(report.actions)[1] == ("condition", "p", "Unschedulable", "no nodes available to schedule pods")
     assert set(points(log)) == {"A.pre_enqueue"}
-    # No plugin rejected it, so it is tried again after its backoff.
+    # No plugin rejected the pod, so it is tried again after its backoff.
     assert waits(scheduler) == {"p": "backoff"}
 
 

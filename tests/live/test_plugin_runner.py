@@ -91,7 +91,7 @@ def test_who_catches_the_end_of_its_time_is_interrupted_again_and_in_the_end_not
     for _ in range(MAX_RUNAWAYS):
         assert fails(runner, stubborn).startswith("cut off")
     assert fails(runner, lambda: None) == f"not called: {MAX_RUNAWAYS} earlier calls have not ended"
-    # Others are none the worse for it.
+    # Calls of other plugins still work.
     assert runner.call("B", "Filter", lambda: 1) == 1
     stop.set()
     end = time.monotonic() + 5

@@ -129,7 +129,7 @@ def test_what_others_ask_of_a_plugin_meanwhile_is_not_counted() -> None:
     before = fit.pre_filter
 
     def look(*arguments: Any) -> object:
-        # A call on another thread, in the middle of the cycle.
+        # A call on another thread, during the cycle.
         thread = Thread(target=lambda: asked.append(plugins["NodePorts"].sign_pod(small_pod("b"))))
         thread.start()
         thread.join()

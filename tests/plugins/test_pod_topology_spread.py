@@ -232,7 +232,7 @@ def test_score(item: PodBuilder, counts: str, feasible: tuple[str, ...], want: A
     check(Asked(PodTopologySpread, item.obj(), where.state), where)
 
 
-# Constraints of pods that have none.
+# Default constraints, for pods without constraints.
 
 GROUPS: list[dict[str, Any]] = [
     {"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"app": "a"}}},
@@ -309,7 +309,7 @@ def test_an_empty_list_of_defaults_spreads_nothing() -> None:
     assert asked.scores(list(NAMES)) is None
 
 
-# Against the naive reading.
+# Compared with the naive implementation.
 
 
 def check(asked: Asked, where: Scene, feasible: list[str] | None = None) -> None:
@@ -366,7 +366,7 @@ def test_the_system_s_defaults_are_soft_constraints_that_want_no_keys(data: st.D
         change_scene(data.draw, where, spread_pods(), 10 + step)
 
 
-# A small scope, enumerated.
+# All clusters of a small scope.
 
 
 @pytest.mark.parametrize("zones", [("z", "z"), ("z", "y"), ("z", "")], ids=["one zone", "two zones", "one in none"])

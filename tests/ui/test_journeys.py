@@ -389,7 +389,7 @@ def test_what_is_asked_before_the_modules_are_here_is_what_the_page_asks_for(
 def test_an_early_answer_that_nobody_took_is_not_shown_on_another_page(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/")
-    # So few nodes are not drawn as cells there.
+    # With so few nodes, the other page draws no cells, so it does not use this answer.
     assert visitor.page.evaluate("[...prefetched.keys()]") == ["/bayplan/v1/nodes/cells?metric=cpu&by=zone"]
     visitor.test("nav-pods").click()
     visitor.still()

@@ -101,7 +101,7 @@ def test_trailers_without_end_are_refused() -> None:
                     opened.sendall(b"X: %b\r\n" % (b"x" * 10_000))
             everything(opened)
         assert ask(f"{server.url}/readyz")[0] == 200
-        # A body in a great many chunks is no attack.
+        # A body of very many chunks is accepted.
         with connect(server) as opened:
             body = b'{"metadata":{"name":"chunks"},"data":{"a":"%b"}}' % (b"x" * 20_000)
             opened.sendall(head + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
@@ -208,7 +208,7 @@ def test_idle_connections_make_room_for_new_ones() -> None:
     with serving(limits=HttpLimits(connections=20)) as server:
         held = [connect(server) for _ in range(60)]
         assert ask(f"{server.url}/readyz") == (200, b"ok")
-        # The oldest were closed.
+        # The oldest connections were closed.
         assert everything(held[0]) == b""
         for each in held:
             each.close()

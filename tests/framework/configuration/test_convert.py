@@ -200,7 +200,7 @@ def test_what_stood_at_the_top_becomes_arguments_and_profiles() -> None:
             "args": {"scoringStrategy": {"type": "MostAllocated", "resources": BOTH}},
         },
     ]
-    # The former PostFilter is today's PreScore; today's PostFilter is the extension point of preemption.
+    # The former PostFilter is now called PreScore; today's PostFilter is the extension point of preemption.
     assert profile["plugins"]["postFilter"] == {"disabled": [{"name": "DefaultPreemption"}]}
     assert {path for path, _ in found.notes} >= {
         "$.healthzBindAddress",
@@ -331,7 +331,7 @@ def test_what_can_not_be_converted_is_refused(text: str, want: str) -> None:
     assert want in str(raised.value)
 
 
-# Real files whose version is a variable of a script, or that have no kind at all.
+# Real files whose version is a shell variable, or that have no kind at all.
 NOT_CONVERTIBLE = 4
 
 
@@ -345,10 +345,10 @@ def test_real_files_of_older_releases_become_configurations_that_are_read() -> N
             refused.append(path.name)
             continue
         examined = examine_configuration(found.document)
-        # Plugins of others don't exist here; anything else would be a fault of the conversion, or of the file.
+        # Third-party plugins do not exist here. Any other error is a fault of the conversion or of the file.
         if examined.stage is not None and "does not exist" not in (examined.error or ""):
             unread.append(path.name)
     assert len(files) == 52
     assert len(refused) == NOT_CONVERTIBLE
-    # One design document shows a field that no release had, another an extender with a weight of 0.
+    # One design document has a field that no release had, another has an extender with the weight 0.
     assert len(unread) <= 2

@@ -1,4 +1,4 @@
-"""The allocator agrees with enumerating every choice: in random small clusters, and in all of the smallest."""
+"""The allocator agrees with an enumeration of all choices, in random small clusters and in all of the smallest ones."""
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
@@ -93,7 +93,7 @@ def check(claims: Sequence[NaiveClaim], naive: Sequence[NaiveDevice], units: int
 @given(claims=CLAIMS, kinds=DEVICES)
 @settings(max_examples=150, deadline=None)
 def test_first_of_all_choices_is_taken(claims: list[NaiveClaim], kinds: list[tuple[int, int, bool]]) -> None:
-    # All devices of a claim with a constraint can be an error, which is not a choice.
+    # Such claims are excluded, because they can end in an error, which the enumeration does not know.
     assume(not any(item.match and wish.count is None for item in claims for wishes in item.requests for wish in wishes))
     check(claims, [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)])
 
@@ -120,7 +120,7 @@ def test_taints_and_counters_leave_the_first_choice_that_is_left(
     claims: list[NaiveClaim], kinds: list[tuple[int, int, bool, bool, int]], units: int | None
 ) -> None:
     naive = [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)]
-    # Devices in use were allocated once, so that the counter can't be overdrawn.
+    # Devices in use must have been allocated within the capacity of the counter.
     assume(units is None or sum(item.units for item in naive if item.used) <= units)
     check(claims, naive, units)
 
