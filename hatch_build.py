@@ -1,6 +1,6 @@
-"""Hooks of the package's build: compiled modules, and the addresses of the project.
+"""Hatchling hooks of the package's build: compiled modules, and the project's addresses.
 
-If a compiler works, a wheel contains the compiled modules; without one it is pure Python, and the build warns.
+If a compiler works, a wheel contains the compiled modules. Without a compiler it is pure Python, and the build warns.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 VARIABLE = "BAYPLAN_COMPILE"
-"""``0``: never compile. ``1``: fail if nothing can compile. Otherwise: compile if possible."""
+"""Environment variable: ``0`` to never compile, ``1`` to fail if nothing can compile, otherwise compile if possible."""
 
 ADDRESS_VARIABLE = "BAYPLAN_URL"
-"""Address of the repository, for `project.urls`; the release workflow sets it, as a fork has a different one."""
+"""Environment variable with the address of the repository, for `project.urls`.
+
+The release workflow sets it, because a fork has a different address.
+"""
 
 
 class ProjectUrlsHook(MetadataHookInterface):
-    """Sets `project.urls`."""
+    """Sets `project.urls` from the environment."""
 
     PLUGIN_NAME = "custom"
 
@@ -40,12 +43,12 @@ class ProjectUrlsHook(MetadataHookInterface):
 
 
 class CompiledModulesHook(BuildHookInterface[Any]):
-    """Compiles in the source tree for an editable install, and into the wheel otherwise."""
+    """Compiles modules: in the source tree for an editable install, otherwise into the wheel."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile. Hatchling calls this before it collects files."""
+        """Compile the modules. Hatchling calls this before it collects files."""
         wanted = os.environ.get(VARIABLE, "")
         if wanted == "0":
             return

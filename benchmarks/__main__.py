@@ -15,12 +15,12 @@ def benchmark_names() -> list[str]:
 
 
 def figures(name: str, size: str) -> Iterator[Figure]:
-    """Run one benchmark."""
+    """Run one benchmark and yield its figures."""
     yield from importlib.import_module(f"benchmarks.bench_{name}").figures(size)
 
 
 def main() -> None:
-    """Print one line a figure."""
+    """Run the chosen benchmarks, and print one line per figure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Bayplan.")
     parser.add_argument("--size", choices=("small", "large"), default="small")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(benchmark_names())}; all when none")

@@ -1,12 +1,13 @@
-"""Decisions a second of Bayplan and of the real kube-scheduler's engine, in one run: the same nodes and pods, in turn.
+"""Compare the decisions per second of Bayplan and of the real kube-scheduler's engine, on the same nodes and pods.
 
     make bench-against-real
     make bench-against-real ARGS="--nodes 1000 --pods 500 --repeat 1 --kinds basic"
 
-The real side is oracle/current/realcluster/bench: UpdateSnapshot, SchedulePod and AssumePod, without queue, binding or events. Our
-side includes everything from the arrival of a pod to its decision: queue, cycle, reserve and summary record. The real engine
-filters and scores nodes on all cores, ours on one, so the table has two ratios: by wall time and by processor time. Machines vary,
-so each round runs one side right after the other and has its own ratio; the table shows the median.
+The real side is oracle/current/realcluster/bench: UpdateSnapshot, SchedulePod and AssumePod, without queue, binding or
+events. Our side includes everything from the arrival of a pod to its decision: queue, cycle, reserve and summary
+record. The real engine filters and scores nodes on all cores, ours on one, so the table has two ratios: by wall time
+and by CPU time. Machines vary, so each round runs one side immediately after the other and has its own ratio; the table
+shows the median.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ from benchmarks.bench_engine import default_profile_scheduler, default_scheduler
 from benchmarks.real_kinds import KINDS, TITLES, node_of, pod_of, real_nodes, real_pods
 
 PROGRAM = Path("build", "real-bench")
-"""The real side, built by `make bench-against-real`."""
+"""The program of the real side, built by `make bench-against-real`."""
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One side's run of one kind.
+    """One side's run of one kind of pods.
 
     Attributes:
-        wall_s: seconds. cpu_s: processor time of all threads.
-        failed: pods without a node.
+        wall_s: the wall time in seconds.
+        cpu_s: the CPU time of all threads in seconds.
+        failed: the number of pods without a node.
     """
 
     wall_s: float
@@ -48,14 +50,14 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Round(NamedTuple):
-    """The real engine's run and ours right after it."""
+    """The real engine's run, and ours immediately after it."""
 
     real: Run
     ours: Run
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """All rounds of one kind of pods, all nodes scored or sampled."""
+    """All rounds of one kind of pods, with all nodes scored or with sampling."""
 
     kind: str
     sampled: bool
@@ -64,16 +66,16 @@ class Measured(msgspec.Struct, frozen=True):
     rounds: list[Round]
 
     def rates(self, side: str) -> list[float]:
-        """Return the decisions a second of a side (``real`` or ``ours``), sorted."""
+        """Return the decisions per second of a side (``real`` or ``ours``) in each round, sorted."""
         return sorted(self.pods / getattr(each, side).wall_s for each in self.rounds)
 
     def cores(self, side: str) -> float:
-        """Return the average number of cores that a side used, over all rounds."""
+        """Return the average number of cores that a side used over all rounds."""
         runs = [getattr(each, side) for each in self.rounds]
         return float(sum(run.cpu_s for run in runs) / sum(run.wall_s for run in runs))
 
     def ratios(self, *, by_processor_time: bool) -> list[float]:
-        """Return the speedup of ours over the real engine in each round, sorted."""
+        """Return the speedup of our engine over the real one in each round, sorted."""
         if by_processor_time:
             return sorted(each.real.cpu_s / each.ours.cpu_s for each in self.rounds)
         return sorted(each.real.wall_s / each.ours.wall_s for each in self.rounds)
@@ -83,7 +85,7 @@ class Measured(msgspec.Struct, frozen=True):
 
 
 def run_real(program: Path, kind: str, nodes: int, pods: int, *, sampled: bool) -> Run:
-    """Run the real engine once, in a process of its own."""
+    """Run the real engine once, in a separate process."""
     command = [str(program), "-nodes", str(nodes), "-pods", str(pods), "-kinds", kind, "-repeat", "1"]
     ended = subprocess.run([*command, "-pct", "0" if sampled else "100"], stdout=subprocess.PIPE, text=True, check=True)
     return msgspec.json.decode(ended.stdout, type=Run)
@@ -111,7 +113,7 @@ def check_same_objects(program: Path, kind: str, count: int = 30) -> None:
     """Check that both sides use the same nodes and pods.
 
     Raises:
-        RuntimeError: they don't.
+        RuntimeError: a node or pod differs.
     """
     command = [str(program), "-dump", "-nodes", str(count), "-pods", str(count), "-kinds", kind]
     lines = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
@@ -125,7 +127,7 @@ def check_same_objects(program: Path, kind: str, count: int = 30) -> None:
 
 
 def measure(program: Path, kinds: Sequence[str], nodes: int, pods: int, repeat: int) -> Iterator[Measured]:
-    """Yield the rounds of each kind, all nodes scored and sampled."""
+    """Yield the rounds of each kind: with all nodes scored, then with sampling."""
     for kind in kinds:
         check_same_objects(program, kind)
         for sampled in (False, True):
@@ -152,7 +154,7 @@ def _short(value: float) -> str:
 
 
 def table(measured: Sequence[Measured]) -> str:
-    """Return a Markdown table, as docs/performance.md has it."""
+    """Return the Markdown table of docs/performance.md."""
     header = (
         "nodes, pods",
         "what is scored",
@@ -177,7 +179,7 @@ def table(measured: Sequence[Measured]) -> str:
 
 
 def main() -> None:
-    """Measure and print the table, and with ``--json`` write every round."""
+    """Measure and print the table; with ``--json``, also write every round."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.against_real", description="Measure against the real engine."
     )

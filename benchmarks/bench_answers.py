@@ -1,7 +1,8 @@
 """Questions about a large cluster: loading its dump, then unblock, capacity, nodes remove and what-if.
 
-The dump is generated: pods as the API server prints them, with managed fields, of Deployments and DaemonSets, in three zones and
-four pools; some pods wait for different reasons. All seconds are of the processor. The hash is of the answers.
+The dump is generated: pods as the API server prints them, with managed fields, of Deployments and DaemonSets, in three
+zones and four pools; some pods are pending for different reasons. All seconds are CPU time. The hash is that of the
+answers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ SUBNETS = 20
 DEPLOYMENTS = 400
 COPIES = 1_000
 FILLED = ("name", "owner", "cpu", "memory")
-"""Fields of a pod that are filled into the template of its text."""
+"""Fields of a pod that replace placeholders in the text of its template."""
 CHANGES = ("lose-zone=eu-west-1b", "drain=ip-10-1-*", "scale=replicaset/app-3:500")
 
 Document = dict[str, Any]
@@ -47,11 +48,11 @@ WAITS: dict[str, Document] = {
     "label": {"cpu": "1", "nodeSelector": {"disk": "nvme"}},
     "spread": {"cpu": "7900m", "spread": True},
 }
-"""Waiting pods: what each asks for."""
+"""The pending pods: their requests and constraints, by name."""
 
 
 def node_document(number: int, subnet_nodes: int) -> Document:
-    """Return a node as clusters print it; `subnet_nodes` share the beginning of their names."""
+    """Return a node as clusters print it. `subnet_nodes` nodes share the beginning of their names."""
     pool, cpu, memory, taint = POOLS[(0, 0, 0, 0, 0, 0, 1, 1, 2, 3)[number % 10]]
     subnet, place = divmod(number, subnet_nodes)
     name, zone = f"ip-10-{subnet}-{place}-7.eu-west-1.compute.internal", f"eu-west-1{ZONES[number % 3]}"
@@ -80,7 +81,7 @@ def node_document(number: int, subnet_nodes: int) -> Document:
 
 
 class PodText(NamedTuple):
-    """A pod of the dump; `extra` is the name of a waiting pod, whose spec has more fields."""
+    """A pod of the dump; `extra` is the key in `WAITS` if the pod is pending, else ""."""
 
     name: str
     kind: str
@@ -149,7 +150,7 @@ def pod_document(pod: PodText) -> Document:
 
 
 def pod_texts(nodes: int, pods: int) -> Iterator[PodText]:
-    """Yield the pods: two of DaemonSets on each node, the others of Deployments; every ninth node is nearly empty."""
+    """Yield the pods: two of DaemonSets per node, the others of Deployments; every ninth node is almost empty."""
     names = [str(node_document(number, nodes // SUBNETS)["metadata"]["name"]) for number in range(nodes)]
     for number, name in enumerate(names):
         for daemon in ("logs", "network"):
@@ -167,7 +168,7 @@ def pod_texts(nodes: int, pods: int) -> Iterator[PodText]:
 
 
 def extra_fields(pod: PodText) -> Document:
-    """Return the fields of a pod's spec that others lack."""
+    """Return the fields of a pod's spec that only some pods have."""
     if pod.kind == "DaemonSet":
         return {"tolerations": [{"operator": "Exists"}]}
     asked = WAITS.get(pod.extra, {})
@@ -185,7 +186,7 @@ def extra_fields(pod: PodText) -> Document:
 
 
 def write(folder: Path, nodes: int, pods: int, *, as_yaml: bool) -> Path:
-    """Write the dump: a JSON List, or YAML documents; return its path. Texts of pods are filled in from templates."""
+    """Write the dump as a JSON List or as YAML documents; return its path. Pods are written from text templates."""
     path = folder / ("dump.yaml" if as_yaml else "dump.json")
 
     def dump(document: Document) -> str:
@@ -213,7 +214,7 @@ def write(folder: Path, nodes: int, pods: int, *, as_yaml: bool) -> Path:
 
 
 def timed(name: str, ask: Callable[[], tuple[object, str]]) -> Figure:
-    """Return the seconds of the processor that a question took, and a hash of its answer."""
+    """Return the CPU seconds of a question, with a hash of its answer."""
     gc.collect()
     start = time.process_time()
     answer, note = ask()
@@ -223,7 +224,7 @@ def timed(name: str, ask: Callable[[], tuple[object, str]]) -> Figure:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield the seconds of loading and of each question."""
+    """Yield the CPU seconds of loading the dump, and of each question."""
     nodes, pods, copies = (60, 600, 20) if size == "small" else (5_000, 50_000, COPIES)
     with TemporaryDirectory() as folder:
         for as_yaml in (True, False):
@@ -238,7 +239,7 @@ def figures(size: str) -> Iterator[Figure]:
 
 
 def answers(source: ClusterSource, copies: int) -> Iterator[Figure]:
-    """Yield the seconds of each question after loading."""
+    """Yield the CPU seconds of each question."""
     asked = question_cluster(source)
     cluster = Cluster.of(source, record_level=RecordLevel.OFF)
 

@@ -1,11 +1,11 @@
-"""The Kubernetes API under load: creates a second, in memory and durable, with watchers, and the list of a large cluster.
+"""The Kubernetes API under load: creates per second, in memory and durable, with watchers, and lists of many pods.
 
-The server is a process of its own, pinned to one core; the load comes from this process, pinned to another: sixteen
-connections that are kept, each with one request under way. Where there is one core only, they share it, and the figures
-say less.
+The server is a separate process, pinned to one core. The load comes from this process, pinned to another: sixteen
+persistent connections, each with one request in progress. If there is only one core, they share it, and the figures
+mean less.
 
-``python -m benchmarks.bench_api PORT TOKEN`` sends the same load to a running kube-apiserver, over TLS (it
-knows nothing else), pod by pod the same; pin it and its etcd to the first core.
+``python -m benchmarks.bench_api PORT TOKEN`` sends the same load, with the same pods, to a running kube-apiserver, over
+TLS (it has no other protocol); pin it and its etcd to the first core.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _API_ALONE = ["--no-scheduler", "--no-controllers", "--no-kubelet"]  # bench_up 
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Measure; `size` is ``small`` or ``large``."""
+    """Yield the figures; `size` is ``small`` or ``large``."""
     count = PODS[size]
     with tempfile.TemporaryDirectory() as name, own_core(1):
         folder = Path(name)
@@ -71,7 +71,7 @@ def figures(size: str) -> Iterator[Figure]:
 
 
 def list_figures(folder: Path, count: int) -> Iterator[Figure]:
-    """Measure loading of a file of pods, their list, and the memory of the server."""
+    """Yield figures of loading a file of pods, of listing them, and of the server's memory."""
     path = folder / "pods.json"
     items = [pod(i, alike=False) for i in range(count)]
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
@@ -99,7 +99,7 @@ _processes: dict[int, int] = {}
 
 @contextlib.contextmanager
 def own_core(core: int) -> Iterator[None]:
-    """Run this process on one core, if there are several."""
+    """Run this process on one core while the block runs, if there are several."""
     before = os.sched_getaffinity(0)
     if len(before) > core:
         os.sched_setaffinity(0, {sorted(before)[core]})
@@ -133,13 +133,13 @@ def serving(folder: Path, arguments: list[str]) -> Iterator[int]:
 
 
 def server_seconds(port: int) -> float:
-    """Return how long the server has computed: a figure that other processes on the machine do not disturb."""
+    """Return the server's CPU time in seconds, which other processes on the machine do not change."""
     fields = Path(f"/proc/{_processes[port]}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def server_megabytes(port: int) -> float:
-    """Return the memory of the server in megabytes."""
+    """Return the server's resident memory in megabytes."""
     status = Path(f"/proc/{_processes[port]}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+)", status)
     return int(found[1]) / 1024 if found else 1.0
@@ -166,7 +166,7 @@ def pod(number: int, *, alike: bool) -> dict[str, object]:
 
 
 def create_request(number: int, *, alike: bool, token: str = "") -> bytes:
-    """Return the bytes of a create."""
+    """Return the bytes of a request that creates a pod."""
     body = json.dumps(pod(number, alike=alike)).encode()
     head = f"POST {_PODS_PATH} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench/1\r\nContent-Type: application/json\r\n"
     head += f"Authorization: Bearer {token}\r\n" if token else ""
@@ -174,7 +174,7 @@ def create_request(number: int, *, alike: bool, token: str = "") -> bytes:
 
 
 def get(port: int, path: str) -> bytes:
-    """Return the body of an answer."""
+    """Return the body of the response to a GET."""
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
         pieces = []
@@ -184,7 +184,7 @@ def get(port: int, path: str) -> bytes:
 
 
 def names_hash(port: int) -> str:
-    """Return a hash of the names of all pods, in the order of the list."""
+    """Return a hash of the names of all pods, in list order."""
     names = [each["metadata"]["name"] for each in json.loads(get(port, _PODS_PATH))["items"]]
     return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16]
 
@@ -198,7 +198,7 @@ def secured(opened: socket.socket) -> socket.socket:
 
 
 def received(opened: socket.socket) -> bytes:
-    """Return what has come over a connection."""
+    """Return the bytes that a connection has received."""
     data = opened.recv(1 << 18)
     while isinstance(opened, ssl.SSLSocket) and opened.pending():
         data += opened.recv(1 << 18)
@@ -207,7 +207,7 @@ def received(opened: socket.socket) -> bytes:
 
 @dataclass
 class Connection:
-    """One connection: of a client that creates, or of one that watches."""
+    """One connection, of a client that creates pods or of a watcher."""
 
     socket: socket.socket
     begun: float = 0.0
@@ -217,7 +217,7 @@ class Connection:
 
 
 class Load:
-    """Connections to a server."""
+    """The client and watcher connections to a server."""
 
     def __init__(self, port: int, watchers: list[str], *, token: str = "", connections: int = CONNECTIONS) -> None:
         self._selector = selectors.DefaultSelector()
@@ -248,12 +248,12 @@ class Load:
         return connection
 
     def percentile(self, share: float) -> float:
-        """Return a latency in milliseconds."""
+        """Return a percentile of the latencies in milliseconds; `share` is 0.99 for p99."""
         ordered = sorted(self.latencies)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
 
     def run(self, requests: list[bytes]) -> float:
-        """Send requests over all connections, one under way on each; return the seconds that it took."""
+        """Send requests over all connections, one at a time on each; return the seconds until the last response."""
         waiting = iter(requests)
         clients = [self._connect(watches=False) for _ in range(self._connections)]
         wanted = sum(1 for _ in requests)
@@ -285,7 +285,7 @@ class Load:
             client.socket.sendall(request)
 
     def _drain(self) -> None:
-        """Read the remaining events of watchers, and close everything."""
+        """Read the remaining events of watchers, and close all connections."""
         while ready := self._selector.select(0.3):
             for key, _ in ready:
                 data = received(key.data.socket)
@@ -298,7 +298,7 @@ class Load:
 
 
 def _is_complete(buffer: bytearray) -> bool:
-    """Say whether an answer is whole; anything but 201 is an error of the benchmark."""
+    """Return whether a response is complete; any status except 201 fails the benchmark."""
     end = buffer.find(b"\r\n\r\n")
     if end < 0:
         return False
@@ -311,7 +311,7 @@ def _is_complete(buffer: bytearray) -> bool:
 
 
 def against_kube_apiserver(port: int, token: str, count: int) -> None:
-    """Send the same load to a kube-apiserver, and print what came of it."""
+    """Send the same load to a kube-apiserver, and print the results."""
     filtered = [f"labelSelector=group%3D{i}" for i in range(FILTERED_WATCHERS)]
     number = 0
     for title, watchers in (

@@ -1,7 +1,7 @@
-"""Controllers and kubelet over the API: what a pod's life costs, how long one slice of work is, and what typed objects take.
+"""Controllers and kubelet over the API: the cost of a pod's life, the duration of slices, the size of objects.
 
-All in this process and in processor time, which other work on the machine does not change: a ReplicaSet is scaled up, its pods
-are bound, start, and go again.
+Everything runs in this process and is measured in CPU time, which other work on the machine does not change: a
+ReplicaSet is scaled up, and its pods are bound, start, and are deleted.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _NOW_NS = 1_767_225_600_000_000_000
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Measure; `size` is ``small`` or ``large``."""
+    """Yield the figures; `size` is ``small`` or ``large``."""
     count = PODS[size]
     thresholds = gc.get_threshold()
-    # As a server sets them.
+    # The thresholds that a server sets.
     gc.set_threshold(50_000, 20, 100)
     cluster = Cluster()
     try:
@@ -71,7 +71,7 @@ def _life(cluster: Cluster, count: int) -> Iterator[Figure]:
 
 
 def _per_pod(start: float, count: int) -> float:
-    """Return the microseconds of the processor for a pod since a start."""
+    """Return the CPU time per pod since a start, in microseconds."""
     return (time.process_time() - start) / count * 1e6
 
 
@@ -85,7 +85,7 @@ def _memory(raws: list[bytes]) -> Figure:
 
 
 class Cluster:
-    """An API with controllers and kubelet, driven by hand."""
+    """An API with controllers and kubelet; the benchmark calls each step."""
 
     def __init__(self) -> None:
         self.backend = Backend(Store(), clock=lambda: _NOW_NS / 1e9)
@@ -103,14 +103,14 @@ class Cluster:
         self.send("POST", path, document, "application/json")
 
     def send(self, method: str, path: str, document: object, content_type: str) -> None:
-        """Send a request."""
+        """Send a request, which must succeed."""
         request = Request(method, path, headers={"content-type": content_type}, body=msgspec.json.encode(document))
         answer = self._loop.run_until_complete(self._api.handle(request))
         assert isinstance(answer, Response)
         assert answer.status < 300, answer.body
 
     def work(self) -> list[float]:
-        """Do everything that is due, in slices; return how long each took, in seconds of the processor, in order of size."""
+        """Execute everything that is due, in slices; return the CPU seconds of each slice, sorted."""
         slices = []
         while True:
             start = time.process_time()
@@ -120,7 +120,7 @@ class Cluster:
                 return sorted(slices)
 
     def measure(self, name: str, count: int) -> Figure:
-        """Do everything that is due, and return what a pod of it costs."""
+        """Execute everything that is due, and return its cost per pod."""
         slices = self.work()
         names = " ".join(item.name for item in self.backend.store.between("pods"))
         note = f"{len(slices)} slices, p99 {slices[int(len(slices) * 0.99)] * 1e3:.1f} ms, longest {slices[-1] * 1e3:.1f} ms"

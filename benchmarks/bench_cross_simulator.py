@@ -1,7 +1,7 @@
 """The published comparison of simulators: 1,067 pods on 100 nodes from YAML manifests, whole process.
 
-The original takes its pods and nodes from an Alibaba trace. This benchmark generates a case of the same shape: nodes of two sizes,
-pods with one container that requests 0.5 to 16 CPUs, one manifest each. Goal: under 0.5 s.
+The original uses pods and nodes of an Alibaba trace. This benchmark generates a case of the same shape: nodes of two
+sizes, pods with one container that requests 0.5 to 16 CPUs, one manifest each. Goal: under 0.5 s.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from benchmarks.processes import digest_in, run_bayplan
 
 SIZES = {"small": (10, 60), "large": (100, 1_067)}
 TRIES = 3
-"""The fastest run counts: other load only adds time."""
+"""Number of runs. The fastest one counts, because other load only adds time."""
 
 NODE = """apiVersion: v1
 kind: Node
@@ -58,7 +58,7 @@ spec:
 
 
 def write_manifests(folder: Path, nodes: int, pods: int) -> list[str]:
-    """Write nodes.yaml and pods.yaml, seeded; return their paths."""
+    """Write nodes.yaml and pods.yaml from a fixed seed; return their paths."""
     random = Random(1)
     texts = []
     for number in range(nodes):
@@ -75,7 +75,7 @@ def write_manifests(folder: Path, nodes: int, pods: int) -> list[str]:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield the seconds of the whole process."""
+    """Yield the wall time of the whole process."""
     nodes, pods = SIZES[size]
     with TemporaryDirectory() as folder:
         paths = write_manifests(Path(folder), nodes, pods)

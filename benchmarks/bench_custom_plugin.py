@@ -1,6 +1,6 @@
-"""Pods a second with a user's plugin in the default profile: plain Python, one method per node, declaring what it reads.
+"""Pods per second with a user's plugin in the default profile: plain Python, one call per node, with declared reads.
 
-The first pass asks the plugin about every node and is reported on its own. Later cycles ask it only about changed nodes.
+The first pass calls the plugin for every node and is reported separately. Later cycles call it only for changed nodes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from benchmarks import Figure
 from benchmarks.bench_engine import make_nodes, make_pods
 
 MAX_PODS = 20
-"""The plugin rejects nodes with this many pods."""
+"""The plugin rejects nodes with at least this many pods."""
 
 
 class FewPods(PerNodePlugin):
-    """Prefer nodes with few pods and nodes of the first zone; reject full nodes."""
+    """Prefers nodes with few pods and nodes of the first zone, and rejects full nodes."""
 
     name = "FewPods"
     reads = Reads.NODES | Reads.USAGE
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the labels: pods of one template are alike."""
+        """Return the labels: pods of one template are equal for this plugin."""
         return tuple(sorted(pod.metadata.labels.items()))
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
@@ -68,7 +68,7 @@ def scheduler_with_plugin(*, sampled: bool) -> Scheduler:
 
 
 def run(scheduler: Scheduler, nodes_count: int, pods_count: int) -> tuple[float, float, str]:
-    """Schedule all pods; return seconds of the first pod and of the others, and a hash of the nodes that were chosen."""
+    """Schedule all pods; return the seconds of the first pod and of the others, and a hash of the chosen nodes."""
     for node in make_nodes(nodes_count):
         scheduler.handle(None, node, 0)
     pods = make_pods(pods_count, 1)
@@ -87,7 +87,7 @@ def run(scheduler: Scheduler, nodes_count: int, pods_count: int) -> tuple[float,
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield pods a second after the first pass, all nodes scored and sampled."""
+    """Yield pods per second after the first pass, with all nodes scored and with sampling."""
     nodes_count, pods_count = (50, 60) if size == "small" else (5_000, 5_000)
     for sampled in (False, True):
         first, others, digest = run(scheduler_with_plugin(sampled=sampled), nodes_count, pods_count)

@@ -1,8 +1,8 @@
-"""Decisions per second of the engine: from parsed objects, queue and records included, all nodes scored.
+"""Decisions per second of the engine, from parsed objects, including queue and records, with all nodes scored.
 
-The workloads are those of scheduler_perf's SchedulingBasic in shape: nodes of 4 CPU, 32Gi and 110 pods, pods of 100m and
-500Mi. One core; nothing but the scheduler runs (no object store, no simulated kubelet), and the garbage collector rests as it
-does while ``bayplan simulate`` runs.
+The workloads have the shape of scheduler_perf's SchedulingBasic: nodes of 4 CPU, 32Gi and 110 pods, pods of 100m and
+500Mi. They run on one core. Only the scheduler runs (no object store, no simulated kubelet), and the garbage collector
+is configured as while ``bayplan simulate`` runs.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def make_pods(count: int, templates: int, node_affinity: Mapping[str, object] | 
 
 
 def first_plugins_scheduler(level: RecordLevel, *, sampled: bool = False) -> Scheduler:
-    """Return a scheduler with the plugins of `FIRST_PLUGINS` alone, seeded; it scores all nodes unless `sampled`."""
+    """Return a seeded scheduler with only the plugins in `FIRST_PLUGINS`; it scores all nodes unless `sampled`."""
     plugins = {"multiPoint": {"enabled": [{"name": name} for name in FIRST_PLUGINS], "disabled": [{"name": "*"}]}}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -101,7 +101,7 @@ def first_plugins_scheduler(level: RecordLevel, *, sampled: bool = False) -> Sch
 
 
 def default_profile_scheduler(level: RecordLevel) -> Scheduler:
-    """Return a scheduler with the whole default profile that scores all nodes, seeded."""
+    """Return a seeded scheduler with the complete default profile that scores all nodes."""
     configuration = load_configuration(
         {
             "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -115,14 +115,14 @@ def default_profile_scheduler(level: RecordLevel) -> Scheduler:
 
 
 def default_scheduler(level: RecordLevel) -> Scheduler:
-    """Return a scheduler with the default configuration: it ends its searches as early as the real one."""
+    """Return a seeded scheduler with the default configuration, which ends searches as early as the real one."""
     return assemble_scheduler(
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), seed=1, record_level=level
     )
 
 
 def run(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> tuple[float, str, int]:
-    """Schedule all pods; return seconds from the first pod's arrival to the last decision, the hash and the number placed."""
+    """Schedule all pods; return seconds from first arrival to last decision, hash, and number of placed pods."""
     for node in nodes:
         scheduler.handle(None, node, 0)
     gc.collect()
@@ -141,11 +141,11 @@ def run(scheduler: Scheduler, nodes: Iterable[Node], pods: Iterable[Pod]) -> tup
 
 
 TRIES = 3
-"""Number of measurements per row; the fastest counts, because other work on a machine only ever adds time."""
+"""Number of measurements per row. The fastest one counts, because other work on the machine only adds time."""
 
 
 class Case(NamedTuple):
-    """One row of figures: a name, the profile, the pods and how much is recorded."""
+    """One row of figures: its name, the profile, the pods, and the levels of records."""
 
     name: str
     make_scheduler: Callable[[RecordLevel], Scheduler]
@@ -154,7 +154,7 @@ class Case(NamedTuple):
 
 
 def cases(count: int) -> Iterator[Case]:
-    """Yield the rows, the pods of each made when it is its turn."""
+    """Yield the rows; the pods of each are created when it is reached."""
     first, whole = first_plugins_scheduler, default_profile_scheduler
     both = (RecordLevel.SUMMARY, RecordLevel.FULL)
     few = max(count // 5, 1)
@@ -169,7 +169,7 @@ def cases(count: int) -> Iterator[Case]:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield decisions per second: with the first plugins, and what records cost there, then with the whole default profile."""
+    """Yield decisions per second: first plugins at both levels of records, then the complete default profile."""
     nodes_count, pods_count = (200, 400) if size == "small" else (5_000, 10_000)
     nodes = make_nodes(nodes_count)
     for case in cases(pods_count):

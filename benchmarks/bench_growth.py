@@ -1,6 +1,6 @@
-"""Decisions a second by cluster size: 100 to 100,000 nodes; plain, spreading and affinity; all nodes scored and sampled.
+"""Decisions per second by cluster size: 100 to 100,000 nodes; plain, spreading and affinity; all scored and sampled.
 
-`python -m benchmarks.growth_plot` draws the figures. Figures are processor time, including the first pass over the nodes.
+`python -m benchmarks.growth_plot` draws the figures. They are CPU time, including the first pass over the nodes.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ NODES = (100, 300, 1_000, 3_000, 10_000, 30_000, 100_000)
 KINDS = ("basic", "spread", "prefaffinity")
 PODS = 2_000
 TRIES = 2
-"""The fastest run counts: other load only adds time."""
+"""Number of runs. The fastest one counts, because other load only adds time."""
 
 
 def decide(nodes: Sequence[Node], pods: Sequence[Pod], *, sampled: bool) -> tuple[float, str]:
-    """Schedule the pods; return seconds of processor time and a hash of the nodes that were chosen."""
+    """Schedule the pods; return the CPU seconds, and a hash of the chosen nodes."""
     scheduler = (default_scheduler if sampled else default_profile_scheduler)(RecordLevel.SUMMARY)
     for node in nodes:
         scheduler.handle(None, node, 0)
@@ -43,7 +43,7 @@ def decide(nodes: Sequence[Node], pods: Sequence[Pod], *, sampled: bool) -> tupl
 
 
 def points(counts: Sequence[int], pods_count: int, tries: int = TRIES) -> Iterator[tuple[str, bool, int, float, str]]:
-    """Yield the kind of pods, whether sampled, the number of nodes, decisions a second and the hash of decisions."""
+    """Yield the kind of pods, whether sampled, the number of nodes, decisions per second, and their hash."""
     most = real_nodes(max(counts))
     for count in counts:
         for kind in KINDS:
@@ -55,7 +55,7 @@ def points(counts: Sequence[int], pods_count: int, tries: int = TRIES) -> Iterat
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield decisions a second by number of nodes."""
+    """Yield decisions per second by number of nodes."""
     counts, pods_count, tries = ((100, 300), 100, 1) if size == "small" else (NODES, PODS, TRIES)
     for kind, sampled, count, rate, digest in points(counts, pods_count, tries):
         yield Figure(

@@ -1,7 +1,7 @@
 """A million pods that arrive, run and end on 20,000 nodes in virtual time, from a generated CSV trace to the report.
 
-The tasks arrive a second apart on average and run for 33 hours on average, so about 120,000 run at once and use half of the CPUs.
-The trace is written before the measurement starts. Goal: under 90 s and 4 GB.
+The tasks arrive on average one second apart and run for 33 hours, so about 120,000 run at once and use half of the
+CPUs. The trace is written before the measurement starts. Goal: under 90 s and 4 GB.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from benchmarks.processes import digest_in, run_bayplan
 GAP_S = 3
 RUNS_S = (600, 240_000)
 SIZES = {"small": (40, 400), "medium": (2_000, 100_000), "large": (20_000, 1_000_000)}
-"""Nodes and tasks. Tasks run for shorter times on fewer nodes, so that utilisation stays the same."""
+"""Nodes and tasks by size. On fewer nodes the tasks are shorter, so that utilisation stays the same."""
 
 
 def write_long_trace(folder: Path, nodes: int, tasks: int) -> list[str]:
@@ -28,7 +28,7 @@ def write_long_trace(folder: Path, nodes: int, tasks: int) -> list[str]:
 
 
 def run(size: str) -> Iterator[Figure]:
-    """Yield the seconds and the peak memory of the whole process."""
+    """Yield the wall time and the peak memory of the whole process."""
     nodes, tasks = SIZES[size]
     with TemporaryDirectory() as folder:
         paths = write_long_trace(Path(folder), nodes, tasks)
@@ -42,7 +42,7 @@ def run(size: str) -> Iterator[Figure]:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield the seconds and the peak memory; at size large for a tenth of the pods and nodes, too."""
+    """Yield wall time and peak memory; for size large, also with a tenth of the pods and nodes."""
     for each in ("medium", "large") if size == "large" else (size,):
         yield from run(each)
 

@@ -1,4 +1,4 @@
-"""The time to load a large manifest, from the file to typed objects with all checks; files are generated on the spot."""
+"""The time to load a large manifest, from the file to typed objects with all checks. The files are generated."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def pod_document(number: int) -> dict[str, object]:
 
 
 def write_json(path: Path, target_bytes: int) -> int:
-    """Write a List of pods of about this size; return how many."""
+    """Write a List of pods of about this size; return the number of pods."""
     items: list[str] = []
     size = 0
     while size < target_bytes:
@@ -65,7 +65,7 @@ def write_json(path: Path, target_bytes: int) -> int:
 
 
 def write_yaml(path: Path, target_bytes: int) -> int:
-    """Write as many YAML documents; return how many. Each is one template with its number filled in."""
+    """Write YAML documents of about this size; return their number. Each is one template with its number inserted."""
     template = yaml.safe_dump(pod_document(123456), sort_keys=False)
     documents: list[str] = []
     size = 0

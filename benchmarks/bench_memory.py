@@ -21,7 +21,7 @@ from benchmarks.processes import peak_of, run_process
 
 
 def bound_pod(number: int, node_name: str) -> bytes:
-    """Return the JSON of a running pod with what pods of a real cluster have."""
+    """Return the JSON of a running pod with the fields that pods of a real cluster have."""
     labels = {"app": f"app-{number % 500}", "pod-template-hash": f"{number % 500:010x}"}
     container = {
         "name": "main",
@@ -62,14 +62,17 @@ def add_nodes(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
 
 
 def bound_pods(scheduler: Scheduler, nodes: list[Node], count: int) -> None:
-    """Add `count` running pods to a scheduler, on its nodes in turn, decoded as servers and followers decode them."""
+    """Add `count` running pods to a scheduler, spread over its nodes, decoded as servers and syncs decode them."""
     decoder = ObjectDecoder()
     for number in range(count):
         scheduler.handle(None, decoder.decode(bound_pod(number, nodes[number % len(nodes)].metadata.name), Pod), 0)
 
 
 def collect_all() -> None:
-    """Collect garbage until nothing is left: a cluster refers to values that the collector does not track, and needs two passes."""
+    """Collect garbage until nothing is left.
+
+    A cluster refers to values that the collector does not track, and needs two passes.
+    """
     while gc.collect():
         pass
 
@@ -86,7 +89,7 @@ def grown_by(action: Callable[[], object]) -> int:
 
 
 def record_bytes(nodes: list[Node], pods_count: int, level: RecordLevel) -> float:
-    """Return the bytes of a record: the memory that remains per pod after a run when only its records are referenced."""
+    """Return the bytes of a record: memory per pod after a run if only the run's records are referenced."""
 
     return grown_by(lambda: decided(nodes, pods_count, level).records) / pods_count
 
@@ -128,7 +131,7 @@ def figures(size: str) -> Iterator[Figure]:
         note=f"{pod_bytes / 1e6:,.0f} MB in total",
     )
     yield Figure(name=f"{nodes_count:,} nodes with their objects", value=node_bytes / nodes_count, unit="bytes/node")
-    # The first run also pays for lazy imports.
+    # The first run also pays for imports inside functions.
     record_bytes(nodes, 50, RecordLevel.OFF)
     for level in (RecordLevel.SUMMARY, RecordLevel.FULL):
         yield Figure(

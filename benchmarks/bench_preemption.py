@@ -1,7 +1,8 @@
 """Preemptors per second: every node is full of pods of low priority, and pods of high priority arrive.
 
-The workload is that of scheduler_perf's PreemptionBasic in shape: four small pods a node, preemptors that need three of them gone.
-Victims go at once, the host writes nominations and bindings back; counted is all until the last preemptor is bound.
+The workload has the shape of scheduler_perf's PreemptionBasic: four small pods per node, and preemptors that replace
+three of them. Victims are deleted immediately, and the host writes nominations and bindings back. The time ends when
+the last preemptor is bound.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def make_pod(name: str, cpu: str, priority: int, node_name: str = "") -> Pod:
 
 
 def carry_out(scheduler: Scheduler, action: Action, now_ns: int) -> str:
-    """Do what the scheduler asks for; return the name of the node that a pod was bound to, or ""."""
+    """Execute an action of the scheduler; return the name of the node that a pod was bound to, or ""."""
     pod = scheduler.pods.get(action.pod.key)
     if pod is None:
         return ""
@@ -62,7 +63,7 @@ def carry_out(scheduler: Scheduler, action: Action, now_ns: int) -> str:
 
 
 def run(scheduler: Scheduler, nodes_count: int, preemptors_count: int) -> tuple[float, str]:
-    """Bind all preemptors; return seconds and a hash of the nodes in the order of bindings."""
+    """Bind all preemptors; return the seconds, and a hash of the nodes in the order of bindings."""
     nodes = make_nodes(nodes_count)
     for node in nodes:
         scheduler.handle(None, node, 0)

@@ -1,4 +1,7 @@
-"""The scheduling queue alone: pods through it, events over pods that wait, memory. The hash is that of the pop order."""
+"""The scheduling queue alone: adding and popping pods, events while pods wait, memory.
+
+The hash is that of the pop order.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def digest(order: list[QueuedPod]) -> str:
 
 
 def add_and_pop(name: str, pods: list[Pod], *, gates: int = 0, sort_key: KeyFunction = priority_sort) -> Figure:
-    """Add all pods, pop all: how many a second went in and out."""
+    """Add all pods and pop all pods; return the number per second."""
     queue = new_queue([], [], gates=gates, sort_key=sort_key)
     gc.collect()
     now_ns = START_NS
@@ -81,7 +84,7 @@ def add_and_pop(name: str, pods: list[Pod], *, gates: int = 0, sort_key: KeyFunc
 
 
 def one_by_one(pods: list[Pod]) -> Figure:
-    """Add, pop and done, a pod at a time, as in a cluster that keeps up."""
+    """Add, pop and finish one pod at a time, as in a cluster that keeps up with its pods."""
     queue = new_queue([], [], gates=3)
     now_ns, order = START_NS, []
     start = time.perf_counter()
@@ -99,7 +102,11 @@ def one_by_one(pods: list[Pod]) -> Figure:
 
 
 def registrations() -> list[Registration]:
-    """Every plugin registers nodes and deleted pods, with hints that skip. No plugin registers added pods."""
+    """Return registrations with hints that skip.
+
+    Every plugin registers nodes and deleted pods, but only InterPodAffinity, which rejects no pod here, registers added
+    pods.
+    """
 
     def skip(pod: Pod, old: object | None, new: object | None) -> bool:
         return False
@@ -111,7 +118,7 @@ def registrations() -> list[Registration]:
 
 
 def rejected(pods: list[Pod]) -> tuple[SchedulingQueue, float]:
-    """Return a queue in which all pods were rejected, and what popping and failing them took."""
+    """Return a queue in which all pods were rejected, and the seconds of popping and failing them."""
     queue = new_queue(registrations(), pods, gates=3)
     for number, pod in enumerate(pods):
         queue.add(pod, START_NS + number)
@@ -124,7 +131,7 @@ def rejected(pods: list[Pod]) -> tuple[SchedulingQueue, float]:
 
 
 def events(pods: list[Pod]) -> Iterator[Figure]:
-    """The cost of events while pods wait, and of moving them all at the end."""
+    """Yield the cost of events while pods wait, and of moving all pods at the end."""
     queue, seconds = rejected(pods)
     count = f"{len(pods):,}"
     yield Figure(name="pop and fail", value=seconds / len(pods) * 1e6, unit="us/pod")
@@ -155,7 +162,7 @@ def events(pods: list[Pod]) -> Iterator[Figure]:
 
 
 def memory(pods: list[Pod]) -> Figure:
-    """The memory of a waiting pod in addition to the pod itself."""
+    """Return the memory of a queued pod in addition to the pod itself."""
     queue = new_queue([], [])
     tracemalloc.start()
     before = tracemalloc.get_traced_memory()[0]
@@ -167,7 +174,7 @@ def memory(pods: list[Pod]) -> Figure:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield the figures of a size; ``large`` puts a million pods through the queue."""
+    """Yield the figures; ``large`` moves a million pods through the queue."""
     large = size == "large"
     plain = make_pods(1_000_000 if large else 20_000, priorities=(0,))
     yield add_and_pop("add and pop, one priority", plain)

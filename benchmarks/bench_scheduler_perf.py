@@ -1,7 +1,8 @@
-"""The cases of kube-scheduler's own benchmark at 5,000 nodes, by name: pods a second, all nodes scored and sampled.
+"""The cases of kube-scheduler's own benchmark at 5,000 nodes, by name: pods per second, all nodes scored and sampled.
 
-Processor time of one core, from parsed objects, the summary record of each decision included. A floor is the threshold of
-upstream's continuous integration, which includes an API server and etcd and is its worst run: never compare without saying so.
+CPU time of one core, from parsed objects, including the summary record of each decision. A floor is the threshold of
+upstream's continuous integration, which includes an API server and etcd and is its worst run: never compare without
+saying so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from benchmarks.scheduler_perf.host import measure
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield two figures a case."""
+    """Yield two figures per case."""
     for case in CASES:
         sized = case if size == "large" else case.small()
         for sampled in (False, True):

@@ -1,4 +1,4 @@
-"""Whole simulations, from files to the report: a trace like OpenB's, made on the spot, and OpenB itself where it is at hand."""
+"""Whole simulations, from files to the report: a generated trace like OpenB's, and OpenB itself if its files exist."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ TASKS = (
 def write_trace(
     folder: Path, nodes: int, tasks: int, *, gap_s: int = 60, runs_s: tuple[int, int] = (600, 40_000), gpus: bool = True
 ) -> list[str]:
-    """Write a node list and a task list in OpenB's columns, seeded; return their paths.
+    """Write a node list and a task list in OpenB's columns from a fixed seed; return their paths.
 
     Args:
-        gap_s: upper bound of the time between arrivals. runs_s: shortest and longest run time. gpus: whether tasks request GPUs.
+        folder: the folder for the files.
+        nodes, tasks: the numbers of nodes and tasks.
+        gap_s: upper bound of the time between arrivals.
+        runs_s: shortest and longest run time.
+        gpus: whether tasks request GPUs.
     """
     random = Random(1)
     rows = [",".join(NODES)]
@@ -62,7 +66,7 @@ def write_trace(
 
 
 def run(name: str, paths: list[str]) -> Figure:
-    """Simulate files and return the seconds it took."""
+    """Simulate files in this process, and return the wall time."""
     start = time.perf_counter()
     result = simulate(SimulationOptions(paths=paths, seed=1))
     seconds = time.perf_counter() - start
@@ -76,7 +80,7 @@ def run(name: str, paths: list[str]) -> Figure:
 
 
 def run_process(name: str, paths: list[str], *options: str) -> Figure:
-    """Run the command line on files and return the seconds from the start of the process to its end."""
+    """Run the command line on files, and return the wall time of the whole process."""
     ended = run_bayplan("simulate", *paths, "--seed", "1", *options)
     what = "imports, files, report" + (", result directory" if options else "")
     return Figure(
@@ -89,7 +93,10 @@ def run_process(name: str, paths: list[str], *options: str) -> Figure:
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Yield seconds for a made trace and, at size large, for OpenB with both node lists: in this process, and as one of its own."""
+    """Yield seconds for a generated trace and, for size large, for OpenB with both node lists.
+
+    Each is simulated in this process and in a separate one.
+    """
     nodes, tasks = (60, 200) if size == "small" else (1_523, 8_152)
     with TemporaryDirectory() as folder:
         paths = write_trace(Path(folder), nodes, tasks)

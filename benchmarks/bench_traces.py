@@ -1,7 +1,7 @@
-"""Readers of traces: throughput and peak memory of a process that reads one generated file and keeps the first 100,000 pods.
+"""Readers of traces: throughput and peak memory of a process that reads a generated file and keeps 100,000 pods.
 
-The files are written before the measurement, with fixed seeds, in the formats of the published traces: 100,000 rows in no order of
-time, again and again under new names.
+The files are written before the measurement, with fixed seeds, in the formats of the published traces: 100,000 rows in
+no order of time, repeated under new names.
 `python -m benchmarks.bench_traces FORMAT BYTES` measures one reader.
 """
 
@@ -21,12 +21,12 @@ from benchmarks import Figure
 from benchmarks.processes import peak_of, run_process
 
 SIZES = {"small": 300_000, "large": 2_000_000_000}
-"""Bytes of each file."""
+"""The size of each file in bytes."""
 
 LIMIT = 100_000
 _BATCH = 100_000
 _BLOCK = "@"
-"""In rows of one batch, what becomes the number of the batch when the batch is written again."""
+"""Placeholder in the rows of a batch, replaced by the batch's number each time the batch is written again."""
 
 _DAY_S = 86_400
 
@@ -61,7 +61,7 @@ def _openb(random: Random, number: int) -> str:
 
 
 def _borg(random: Random, number: int) -> str:
-    # Three events of one instance in turn: submitted, scheduled, finished.
+    # Three events of one instance: submitted, scheduled, finished.
     instance, step = divmod(number, 3)
     base = instance * 7919 % (31 * _DAY_S) * 1_000_000
     when, kind = base + (0, 3_000_000, 900_000_000)[step], (0, 3, 6)[step]
@@ -103,13 +103,13 @@ FILES: Mapping[str, tuple[str, Lines, str]] = {
     "google-borg-2019": ("instance_events.json", _borg, ""),
     "philly": ("cluster_job_log", _philly, "[\n"),
 }
-"""File name, row and start of each format that is text."""
+"""File name, function for a row, and head of the file, for each text format."""
 
 FORMATS = (*FILES, "azure-packing-2020")
 
 
 def write_file(folder: Path, kind: str, size: int) -> tuple[Path, int]:
-    """Write a file of about `size` bytes; return it and its rows."""
+    """Write a file of about `size` bytes; return its path and the number of rows."""
     if kind not in FILES:
         return _write_database(folder / "packing.sqlite", size)
     name, line, head = FILES[kind]
@@ -121,7 +121,7 @@ def write_file(folder: Path, kind: str, size: int) -> tuple[Path, int]:
             batches += 1
             written += file.write(batch.replace(_BLOCK, str(1000 + batches)))
         if kind == "philly":
-            # The list ends without a comma.
+            # The JSON list must end without a comma.
             file.write("    {}\n]\n".format(batch[: batch.index("},\n    {") + 1].strip().replace(_BLOCK, "0")))
     return path, batches * count
 
@@ -152,7 +152,7 @@ def _write_database(path: Path, size: int) -> tuple[Path, int]:
 
 
 def read_file(path: str, limit: int = LIMIT) -> None:
-    """Read a file as `bayplan simulate` does, and print pods, seconds of processor time, and the peak memory of this process."""
+    """Read a file as `bayplan simulate` does, and print the number of pods, CPU seconds and the peak memory."""
     from bayplan.formats.files import InputFile
     from bayplan.formats.traces.reader import ReadOptions
     from bayplan.formats.traces.reading import read_trace, recognised

@@ -1,9 +1,9 @@
-"""The scheduler inside ``bayplan up``: pods created over HTTP, scheduled, bound and recorded, and all results asked for.
+"""The scheduler inside ``bayplan up``: pods created over HTTP, scheduled, bound and recorded, and all results read.
 
-The server is a process on one core, the load comes from another (see `bench_api`). Pods are created while the clock stands
-still, then it goes: what is measured is watching, deciding, binding and recording, until the API says that every pod has
-its node. The cases of kube-scheduler-simulator (1,067 pods on 100 nodes; 1,000 on 1,000) begin with the first create; there
-sixteen connections decide which pod comes first, so their hash is of names only.
+The server is a process on one core, the load comes from another (see `bench_api`). Pods are created while the clock is
+paused. Then it is resumed, and watching, deciding, binding and recording are measured, until the API reports a node for
+every pod. The cases of kube-scheduler-simulator (1,067 pods on 100 nodes; 1,000 on 1,000) start with the first create.
+In these cases sixteen connections determine the order of pods, so their hash is of names only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks import Figure
 from benchmarks.bench_api import Load, get, names_hash, own_core, server_megabytes, server_seconds, serving
 
 SHAPES = (("250m", "512Mi"), ("500m", "1Gi"), ("250m", "512Mi"), ("1", "2Gi"))
-"""The pods' requests, in turn: CPU and memory. A node has 32 CPUs and 128 GiB."""
+"""The requests of the pods in turn: CPU and memory. A node has 32 CPUs and 128 GiB."""
 
 SCHEDULED = {"small": (200, 20), "large": (5000, 100)}
 RECORDED = {"small": (100, 100), "large": (2000, 1000)}
@@ -29,7 +29,7 @@ NOTHING_RUNS = ["--no-kubelet", "--no-controllers"]
 
 
 def figures(size: str) -> Iterator[Figure]:
-    """Measure; `size` is ``small`` or ``large``."""
+    """Yield the figures; `size` is ``small`` or ``large``."""
     with tempfile.TemporaryDirectory() as name, own_core(1):
         folder = Path(name)
         pods, nodes = SCHEDULED[size]
@@ -46,7 +46,7 @@ def figures(size: str) -> Iterator[Figure]:
 
 def _scheduled(folder: Path, title: str, pods: int, nodes: int, options: list[str]) -> Figure:
     with serving(folder, [_node_file(folder, nodes), "--paused", *options]) as port:
-        # One at a time, so that the order of decisions is always the same.
+        # Create one pod at a time, so that the order of decisions is always the same.
         Load(port, [], connections=1).run([create_request(number) for number in range(pods)])
         before = server_seconds(port)
         start = time.perf_counter()
@@ -58,7 +58,7 @@ def _scheduled(folder: Path, title: str, pods: int, nodes: int, options: list[st
 
 
 def _as_in_kss(folder: Path, pods: int, nodes: int) -> Iterator[Figure]:
-    """Measure from the first create until every pod is bound, and then how long it takes to ask for every result."""
+    """Yield the time from the first create until every pod is bound, and the time to read every result."""
     title = f"{pods:,} pods on {nodes:,} nodes"
     with serving(folder, [_node_file(folder, nodes)]) as port:
         before = server_megabytes(port)
@@ -112,7 +112,7 @@ def pod_name(number: int) -> str:
 
 
 def create_request(number: int) -> bytes:
-    """Return the bytes of a create."""
+    """Return the bytes of a request that creates a pod."""
     cpu, memory = SHAPES[number % len(SHAPES)]
     container = {"name": "main", "image": "service:1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
     metadata = {"name": pod_name(number), "labels": {"app": "service"}}
@@ -123,7 +123,7 @@ def create_request(number: int) -> bytes:
 
 
 def put(port: int, path: str, document: object) -> None:
-    """Send a document."""
+    """Send a document with PUT."""
     headers = {"Content-Type": "application/json"}
     request = Request(f"http://127.0.0.1:{port}{path}", json.dumps(document).encode(), headers=headers, method="PUT")
     with urlopen(request) as answer:

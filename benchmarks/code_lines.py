@@ -1,21 +1,23 @@
-"""Count the lines that a scheduling decision can reach, per package, and what was deleted, moved or added since another commit.
+"""Count the lines that a scheduling decision can reach, per package, and those deleted, moved or added since a commit.
 
     python -m benchmarks.code_lines
     python -m benchmarks.code_lines --against main
     python -m benchmarks.code_lines --functions engine.plan
 
-Three counts, each of files ending in .py, .pyx and .pxd:
+There are three counts, each of files ending in .py, .pyx and .pxd:
 
-- *lines*: all lines of a package's files, those in folders and files named classic excluded. Limits are set for this count.
-- *module code*: lines with code (no blank lines, comments, docstrings) of the modules that `bayplan.engine.scheduler` and the
-  table of built-in plugins import, directly or through others, except under TYPE_CHECKING. A module includes its packages.
-- *reachable code*: of these modules, lines with code of the functions and methods that `Scheduler.schedule_one` can reach, by
-  name: a reached function reaches every function, method and property of these modules whose name it mentions, and the special
-  methods of every class whose name it mentions, or that it derives from. The result is an upper bound: a method is reached when
-  another class's method of the same name is.
+- *lines*: all lines of a package's files, except those in folders and files named classic. Limits are set for this
+  count.
+- *module code*: lines with code (no blank lines, comments, docstrings) of the modules that `bayplan.engine.scheduler`
+  and the table of built-in plugins import, directly or through others, except under TYPE_CHECKING. A module includes
+  its packages.
+- *reachable code*: of these modules, lines with code of the functions and methods that `Scheduler.schedule_one` can
+  reach, by name. A reached function reaches every function, method and property of these modules whose name it
+  mentions, and the special methods of every class whose name it mentions, or that it derives from. The result is an
+  upper bound: a method is reached if another class's method with the same name is.
 
-A line has moved when it is in another file than before; lines are compared without their indentation, and lines of less than
-`MIN_MOVED_LENGTH` characters (``return None``) don't count as moved: they are as likely new.
+A line has moved if it is in a different file than before. Lines are compared without their indentation. Lines of less
+than `MIN_MOVED_LENGTH` characters (``return None``) don't count as moved, because they are just as likely new.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ MIN_MOVED_LENGTH = 16
 
 
 class Function(NamedTuple):
-    """A function or method: its name, that of its class (or ""), the code lines of its body and the names that it mentions."""
+    """A function or method: name, class (or ""), the code lines of its body, and the names it mentions."""
 
     module: str
     owner: str
@@ -55,7 +57,7 @@ class Function(NamedTuple):
 
 
 class Module(NamedTuple):
-    """A module: its path, the numbers of its lines with code, what it imports, and its functions."""
+    """A module: its path, the numbers of its lines with code, its imports, and its functions."""
 
     name: str
     path: Path
@@ -69,21 +71,21 @@ class Module(NamedTuple):
 
 
 def package_of(module: str) -> str:
-    """Return the package that a module is counted under: ``engine``, or ``engine (classic)``."""
+    """Return the package under which a module is counted: ``engine``, or ``engine (classic)``."""
     parts = module.split(".")
     package = parts[1] if len(parts) > 1 else PACKAGE
     return f"{package} (classic)" if "classic" in parts[2:] else package
 
 
 def code_lines(text: str, tree: ast.AST | None) -> frozenset[int]:
-    """Return the numbers of lines with code: not blank, not a comment, not part of a docstring."""
+    """Return the numbers of the lines with code: not blank, not a comment, not part of a docstring."""
     skipped = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
     found: set[int] = set()
     try:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type not in skipped:
                 found.update(range(token.start[0], token.end[0] + 1))
-    except (tokenize.TokenError, SyntaxError):  # Cython that is not Python.
+    except (tokenize.TokenError, SyntaxError):  # Cython syntax that is not valid Python.
         lines = enumerate(text.splitlines(), 1)
         found = {number for number, line in lines if line.strip() and not line.lstrip().startswith("#")}
     for node in ast.walk(tree) if tree is not None else ():
@@ -109,7 +111,7 @@ def imports_of(tree: ast.Module) -> Iterator[str]:
 
 
 def mentions_of(node: ast.AST) -> frozenset[str]:
-    """Return all names and attributes that a piece of code mentions, also as strings that are identifiers."""
+    """Return all names and attributes that a piece of code mentions, including strings that are identifiers."""
     found = set()
     for part in ast.walk(node):
         if isinstance(part, ast.Name):
@@ -122,7 +124,7 @@ def mentions_of(node: ast.AST) -> frozenset[str]:
 
 
 def functions_of(module: str, tree: ast.Module, code: frozenset[int]) -> Iterator[Function]:
-    """Yield the functions and methods of a module, and each class's own statements under the name of the class."""
+    """Yield the functions and methods of a module, and each class's statements as a function with the class's name."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield _function(module, "", node, code)
@@ -150,7 +152,7 @@ def _lines_of(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, code:
 
 
 def read_modules(source: Path) -> dict[str, Module]:
-    """Return all modules of the package by name; a .pxd or .pyx stands under its module's name with its suffix."""
+    """Return all modules of the package by name; a .pxd or .pyx has its module's name with its suffix."""
     modules = {}
     for path in sorted(source.joinpath(PACKAGE).rglob("*")):
         if path.suffix not in SUFFIXES:
@@ -186,7 +188,7 @@ def reachable_modules(modules: Mapping[str, Module]) -> set[str]:
 
 
 def reachable_functions(modules: Mapping[str, Module], within: set[str]) -> list[Function]:
-    """Return the functions that `START` reaches by name."""
+    """Return the functions that `START` reaches by name, including itself."""
     functions = [function for name in within for function in modules[name].functions]
     named: dict[str, list[Function]] = {}
     of_class: dict[str, list[Function]] = {}
@@ -204,7 +206,7 @@ def reachable_functions(modules: Mapping[str, Module], within: set[str]) -> list
         if function[:3] in found:
             continue
         found[function[:3]] = function
-        # A method brings its class's own statements along: its attributes and defaults.
+        # A method also reaches the statements of its class: attributes and defaults.
         for name in (function.mentions | {function.owner}) - seen:
             seen.add(name)
             waiting += named.get(name, ())
@@ -216,7 +218,7 @@ def reachable_functions(modules: Mapping[str, Module], within: set[str]) -> list
 
 
 class Counts(NamedTuple):
-    """One package's counts, see the module's docstring."""
+    """The counts of one package; see the module's docstring."""
 
     lines: int
     module_code: int
@@ -224,7 +226,7 @@ class Counts(NamedTuple):
 
 
 def reachable_lines(modules: Mapping[str, Module]) -> dict[str, frozenset[int]]:
-    """Return the reachable lines of code of each reachable module; a .pxd file counts whole."""
+    """Return the reachable lines of code of each reachable module; all code of a .pxd file counts."""
     within = reachable_modules(modules)
     lines: dict[str, set[int]] = {name: set() for name in within}
     for function in reachable_functions(modules, within):
@@ -237,7 +239,7 @@ def reachable_lines(modules: Mapping[str, Module]) -> dict[str, frozenset[int]]:
 
 
 def count(modules: Mapping[str, Module]) -> dict[str, Counts]:
-    """Return the counts of each package."""
+    """Return the counts of each package, by package."""
     reached = reachable_lines(modules)
     found: dict[str, Counts] = {}
     for name, module in modules.items():
@@ -249,7 +251,7 @@ def count(modules: Mapping[str, Module]) -> dict[str, Counts]:
 
 
 class Changes(NamedTuple):
-    """Reachable lines of code of one package: deleted, moved here from another file, and new."""
+    """Changes in the reachable lines of code of one package: deleted, moved here from another file, and new."""
 
     deleted: int
     moved: int
@@ -257,13 +259,13 @@ class Changes(NamedTuple):
 
 
 def changes(before: Mapping[str, Module], after: Mapping[str, Module]) -> dict[str, Changes]:
-    """Compare reachable lines of code; deleted lines count in the package that they were in."""
+    """Return the changes of each package; deleted lines count in the package that they were in."""
     old, new = _line_texts(before), _line_texts(after)
     gone: Counter[str] = Counter()
     for name, texts in old.items():
         gone += texts - new.get(name, Counter())
     came: dict[str, Counter[str]] = {name: texts - old.get(name, Counter()) for name, texts in new.items()}
-    # A line that left one file and appeared in another has moved; each copy counts once.
+    # A line that was removed from one file and added to another has moved; each copy counts once.
     free = Counter({text: number for text, number in gone.items() if len(text) >= MIN_MOVED_LENGTH})
     result: dict[str, list[int]] = {}
     moved_in_all: Counter[str] = Counter()
@@ -290,7 +292,7 @@ def _line_texts(modules: Mapping[str, Module]) -> dict[str, Counter[str]]:
 
 
 def modules_at(commit: str, folder: Path) -> dict[str, Module]:
-    """Return the modules of a commit, unpacked into a folder."""
+    """Return the modules of a commit, which is unpacked into a folder."""
     packed = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
@@ -301,7 +303,7 @@ def modules_at(commit: str, folder: Path) -> dict[str, Module]:
 
 
 def print_counts(counts: Mapping[str, Counts], baseline: Mapping[str, list[int]]) -> None:
-    """Print one line a package, the recorded counts in brackets."""
+    """Print one line per package, with the recorded counts in brackets."""
     print(f"{'package':<40} {'lines':>18} {'module code':>18} {'reachable code':>18}")
     empty = Counts(0, 0, 0)
     for package in sorted({*counts, *baseline}, key=lambda name: (name not in CORE, name)):

@@ -1,11 +1,11 @@
-"""Measure how cost grows and draw docs/images/growth.svg: decisions a second against the number of nodes.
+"""Measure how cost grows, and draw docs/images/growth.svg: decisions per second by number of nodes.
 
     python -m benchmarks.growth_plot --measure            measure, write benchmarks/growth.json, draw
-    python -m benchmarks.growth_plot                      draw what benchmarks/growth.json has
-    python -m benchmarks.growth_plot --label "before"     which series --measure writes [default: now]
+    python -m benchmarks.growth_plot                      draw the series of benchmarks/growth.json
+    python -m benchmarks.growth_plot --label "before"     the series that --measure writes [default: now]
 
-The file holds one series a label, so that an earlier engine stays in the picture: the series "now" is drawn with solid lines, any
-other dashed.
+The file has one series per label, so that an earlier engine stays in the picture: the series "now" is drawn with solid
+lines, all others dashed.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ NOW = "now"
 COLORS = {"basic": "#1b6ca8", "spread": "#c0392b", "prefaffinity": "#2e7d32"}
 
 Series = Mapping[str, Mapping[str, float]]
-"""Decisions a second by ``kind, all`` or ``kind, sampled``, then by number of nodes."""
+"""Decisions per second by ``kind, all`` or ``kind, sampled``, then by number of nodes."""
 
 
 def load(path: Path) -> dict[str, dict[str, dict[str, float]]]:
-    """Return the series of a file by label, none if it is missing."""
+    """Return the series of a file by label; none if the file does not exist."""
     if not path.exists():
         return {}
     return msgspec.json.decode(path.read_bytes(), type=dict[str, dict[str, dict[str, float]]])
 
 
 def measure(path: Path, label: str, counts: tuple[int, ...] = NODES, pods: int = PODS) -> None:
-    """Measure and write a series, point by point; those of other labels stay."""
+    """Measure a series and write it point by point; series with other labels stay."""
     for kind, sampled, count, rate, digest in points(counts, pods):
         series = load(path)
         line = series.setdefault(label, {}).setdefault(f"{kind}, {'sampled' if sampled else 'all'}", {})
@@ -53,7 +53,7 @@ def measure(path: Path, label: str, counts: tuple[int, ...] = NODES, pods: int =
 
 
 def draw(series: Mapping[str, Series], path: Path) -> None:
-    """Draw two panels, all nodes scored and sampled. The same data gives the same bytes."""
+    """Draw two panels: all nodes scored, and sampled. The same data gives the same bytes."""
     mpl.rcParams["svg.hashsalt"] = "growth"
     mpl.rcParams["svg.fonttype"] = "none"
     mpl.rcParams["font.size"] = 10
@@ -73,7 +73,7 @@ def draw(series: Mapping[str, Series], path: Path) -> None:
     axes[0].legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    # The SVG backend leaves blanks at the ends of lines.
+    # The SVG backend writes blanks at the ends of lines.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""The rows of the decision baseline: every row of docs/performance.md, by name, at three sizes, without timing."""
+"""The rows of the decision baseline: every row of docs/performance.md, by name, in three sizes, without timing."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ from benchmarks.scheduler_perf.cases import CASES
 from benchmarks.scheduler_perf.host import measure
 
 SIZES = ("small", "medium", "large")
-"""Large is the size in the documentation, medium a tenth of it; every test run checks small."""
+"""Sizes of rows: large is that of the documentation, medium a tenth of it; every test run checks small."""
 
 DIVISORS = {"small": 20, "medium": 10}
-"""Divisors of scheduler_perf cases: a twentieth of 5,000 nodes is still sampled, a hundredth would not be."""
+"""Divisors of scheduler_perf cases. A twentieth of 5,000 nodes is still sampled, a hundredth would not be."""
 
 MIN_CASE_NODES = {"small": 5, "medium": 10}
-"""Cases keep at least this many nodes: pods that just fit on fifty nodes don't fit on two."""
+"""Minimum number of nodes of cases: pods that just fit on fifty nodes don't fit on two."""
 
 
 class Hashes(NamedTuple):
-    """Hashes of one row at one size.
+    """Hashes of one row in one size.
 
     Attributes:
-        decisions: of the chosen nodes, in order; the hash in docs/performance.md.
-        records: of all decision records: time, pod, outcome, node or message. Equal to `decisions` for simulations.
+        decisions: the hash of the chosen nodes, in order; this is the hash in docs/performance.md.
+        records: the hash of all decision records: time, pod, outcome, node or message. Equal to `decisions` for
+            simulations.
     """
 
     decisions: str
@@ -43,7 +44,7 @@ class Hashes(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row: its name, the function that runs it at a size, and its sizes."""
+    """A row: its name, the function that runs it in a size, and its sizes."""
 
     name: str
     run: Callable[[str], Hashes]
@@ -55,7 +56,7 @@ class MissingDataError(Exception):
 
 
 def hash_rows() -> Iterator[Row]:
-    """Yield all rows, the fast ones first."""
+    """Yield all rows, fast ones first."""
     yield from _simulation_rows()
     yield from _engine_rows()
     yield from _real_kind_rows()
@@ -103,7 +104,7 @@ ENGINE_CASES: Mapping[str, tuple[int, Mapping[str, object] | None]] = {
     "required node affinity": (1, bench_engine.REQUIRED),
     "preferred node affinity": (1, bench_engine.PREFERRED),
 }
-"""Templates (0: as many as pods) and node affinity of the pods."""
+"""The number of templates (0: as many as pods), and the node affinity of the pods."""
 
 
 def _engine_rows() -> Iterator[Row]:
@@ -212,6 +213,6 @@ def _suffix(sampled: bool) -> str:
 
 
 def combined(hashes: Mapping[str, Hashes]) -> str:
-    """Return one hash of many rows: equal exactly when all of theirs are."""
+    """Return one hash of many rows, which is equal only if all of their hashes are."""
     lines = [f"{name}\t{found.decisions}\t{found.records}\n" for name, found in sorted(hashes.items())]
     return hashlib.blake2b("".join(lines).encode(), digest_size=8).hexdigest()

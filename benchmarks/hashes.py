@@ -1,11 +1,11 @@
-"""Record the decision hashes of all benchmark rows, and check that an engine still decides the same.
+"""Record the decision hashes of all benchmark rows, and check that an engine still makes the same decisions.
 
     python -m benchmarks.hashes check --size small
     python -m benchmarks.hashes check --size large --rows 'engine/*'
     python -m benchmarks.hashes record --size medium --rows '*Volumes*' --timeout 600
 
-`record` runs every row under two values of PYTHONHASHSEED and rejects rows that differ. It merges rows into the file, so you can
-record a few at a time. A row that exceeds the time limit is listed under "left_out".
+`record` runs every row under two values of PYTHONHASHSEED and rejects rows that differ. It merges rows into the file,
+so you can record a few at a time. A row that exceeds the time limit is listed under "left_out".
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Baseline = dict[str, dict[str, dict[str, str]]]
 
 
 def load_baseline() -> Baseline:
-    """Return the recorded hashes, empty if nothing has been recorded."""
+    """Return the recorded hashes, empty if nothing was recorded."""
     if not BASELINE.exists():
         return {"rows": {}, "left_out": {}}
     found: Baseline = json.loads(BASELINE.read_text())
@@ -41,12 +41,12 @@ def load_baseline() -> Baseline:
 
 
 def selected(pattern: str, size: str) -> list[Row]:
-    """Return the rows that have this size and whose name matches the pattern (as in a shell, case-sensitive)."""
+    """Return the rows that have this size and whose name matches the shell pattern (case-sensitive)."""
     return [row for row in hash_rows() if size in row.sizes and fnmatch.fnmatchcase(row.name, pattern)]
 
 
 def recorded(baseline: Baseline, size: str, name: str) -> Hashes | None:
-    """Return the recorded hashes of a row, None if there are none."""
+    """Return the recorded hashes of a row, or None."""
     text = baseline["rows"].get(size, {}).get(name)
     return Hashes(*text.split()) if text else None
 
@@ -56,12 +56,12 @@ def recorded(baseline: Baseline, size: str, name: str) -> Hashes | None:
 
 @contextmanager
 def time_limit(seconds: int) -> Iterator[None]:
-    """Raise TimeoutError in the block when this process has used that much processor time."""
+    """Raise TimeoutError in the block when this process has used this much CPU time."""
 
     def stop(_signal: int, _frame: object) -> None:
         raise TimeoutError(f"took longer than {seconds} s of processor time")
 
-    # Wall time would depend on the load of the machine.
+    # Use CPU time, because wall time depends on the load of the machine.
     signal.signal(signal.SIGPROF, stop)
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
@@ -71,7 +71,7 @@ def time_limit(seconds: int) -> Iterator[None]:
 
 
 def _answer_rows(size: str, timeout_s: int) -> None:
-    """Read names of rows, one a line, and print a JSON line each: the hashes, or why there are none."""
+    """Read names of rows, one per line, and print a JSON line for each: its hashes, or why there are none."""
     rows = {row.name: row for row in hash_rows()}
     for line in sys.stdin:
         try:
@@ -137,7 +137,7 @@ def _store(size: str, name: str, text: str, reason: str) -> None:
 
 
 def check(pattern: str, size: str) -> int:
-    """Run rows and compare; return the number of rows that differ."""
+    """Run rows and compare their hashes; return the number of rows that differ."""
     baseline = load_baseline()
     different = 0
     for row in selected(pattern, size):
@@ -159,7 +159,7 @@ def check(pattern: str, size: str) -> int:
 
 
 def difference(wanted: Hashes, found: Hashes) -> str:
-    """Return what differs between two hashes of a row, "" if nothing."""
+    """Return the difference between two hashes of a row as text, "" if they are equal."""
     if wanted.decisions != found.decisions:
         return f"DECISIONS DIFFER: got {found.decisions}, expected {wanted.decisions}"
     if wanted.records != found.records:

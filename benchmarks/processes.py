@@ -1,4 +1,4 @@
-"""Run a command as a process of its own and measure it: wall time, processor time, peak memory."""
+"""Run a command as a separate process and measure it: wall time, CPU time, peak memory."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 SAMPLE_INTERVAL_S = 0.02
-"""Interval between readings of the peak. The kernel records the peak, so only growth right before the end is missed."""
+"""Interval between readings of the peak. The kernel records the peak, so only growth just before the end is missed."""
 
 
 class ProcessRun(NamedTuple):
     """A process that has ended.
 
     Attributes:
-        seconds: wall time from start to end. cpu_s: processor time, including child processes.
-        peak_bytes: the largest resident size, 0 if unknown (other systems than Linux).
+        seconds: the wall time from start to end.
+        cpu_s: the CPU time, including child processes.
+        peak_bytes: the largest resident size; 0 if unknown (systems other than Linux).
     """
 
     seconds: float
@@ -31,10 +32,10 @@ class ProcessRun(NamedTuple):
 
 
 def run_process(command: Sequence[str]) -> ProcessRun:
-    """Run a command to its end.
+    """Run a command until it ends, and return its measurements.
 
     Raises:
-        subprocess.CalledProcessError: it failed; it shares our stderr.
+        subprocess.CalledProcessError: the command failed; its stderr is ours.
     """
     start, cpu_s = time.perf_counter(), _cpu_of_children()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -51,7 +52,7 @@ def run_process(command: Sequence[str]) -> ProcessRun:
 
 
 def run_bayplan(*arguments: str) -> ProcessRun:
-    """Run the command line."""
+    """Run the command ``bayplan`` with these arguments."""
     return run_process([sys.executable, "-m", "bayplan", *arguments])
 
 
@@ -64,7 +65,7 @@ def digest_in(report: str) -> str:
 
 
 def peak_of(pid: int | str = "self") -> int:
-    """Return the largest resident size of a process so far, in bytes; 0 if it has ended or the system does not provide it."""
+    """Return the largest resident size of a process so far, in bytes; 0 if it has ended or this is unknown."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -80,5 +81,5 @@ def _cpu_of_children() -> float:
 
 def _sample(pid: int, peaks: list[int], ended: Event) -> None:
     while not ended.wait(SAMPLE_INTERVAL_S):
-        # A process that is ending has no size any more.
+        # A process that is ending has no size.
         peaks[0] = max(peaks[0], peak_of(pid))

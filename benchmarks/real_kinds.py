@@ -1,4 +1,4 @@
-"""The nodes and the four kinds of pods of oracle/current/realcluster/kinds, from JSON: both schedulers are measured with them."""
+"""The nodes and the four kinds of pods of oracle/current/realcluster/kinds, with which both schedulers are measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Json = Mapping[str, object]
 
 
 def node_document(number: int) -> Json:
-    """Return a node of 32 CPU, 256Gi and 110 pods, in one of three zones."""
+    """Return a node with 32 CPU, 256Gi and 110 pods, in one of three zones."""
     name = f"node-{number:05}"
     labels = {
         "kubernetes.io/hostname": name,
@@ -40,7 +40,7 @@ def node_document(number: int) -> Json:
 
 
 def pod_document(kind: str, number: int) -> Json:
-    """Return a pod of 100m and 200Mi; those with anti-affinity are in ten groups, the others in one."""
+    """Return a pod with 100m and 200Mi. Pods with anti-affinity are in ten groups, all others in one."""
     group = f"g{number % ANTI_AFFINITY_GROUPS}" if kind == "antiaffinity" else "g0"
     selector = {"labelSelector": {"matchLabels": {"group": group}}}
     requests = {"cpu": "100m", "memory": "200Mi"}
@@ -69,20 +69,20 @@ def _constraints(kind: str, selector: Json) -> Json:
 
 
 def node_of(document: Json) -> Node:
-    """Return a node with defaults."""
+    """Return the typed node of a document, with defaults."""
     return default_object(decode_json(msgspec.json.encode({"apiVersion": "v1", "kind": "Node", **document}), Node))
 
 
 def pod_of(document: Json) -> Pod:
-    """Return a pod with defaults."""
+    """Return the typed pod of a document, with defaults."""
     return default_object(decode_json(msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", **document}), Pod))
 
 
 def real_nodes(count: int) -> list[Node]:
-    """Return nodes, each parsed from JSON of its own."""
+    """Return nodes, each parsed from separate JSON."""
     return [node_of(node_document(number)) for number in range(count)]
 
 
 def real_pods(kind: str, count: int) -> list[Pod]:
-    """Return pods of a kind, each parsed from JSON of its own."""
+    """Return pods of a kind, each parsed from separate JSON."""
     return [pod_of(pod_document(kind, number)) for number in range(count)]

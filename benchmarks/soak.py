@@ -1,12 +1,13 @@
-"""Run a durable cluster for an hour under steady change, and draw whether memory, latency and the store stay flat.
+"""Run a durable cluster for an hour under steady change, and draw whether memory, latency and the store stay constant.
 
     python -m benchmarks.soak --minutes 60 --rate 500 --out soak.jsonl     run, and write a sample every 15 seconds
-    python -m benchmarks.soak --minutes 12 -- --event-ttl 2m               the same in less time: events expire after two minutes
-    python -m benchmarks.soak --draw soak.jsonl                            draw docs/images/soak.svg
+    python -m benchmarks.soak --minutes 12 -- --event-ttl 2m               the same in less time: events expire after
+    two minutes python -m benchmarks.soak --draw soak.jsonl                            draw docs/images/soak.svg
 
-The server runs with controllers, kubelet, scheduler and a store. Clients send patches, replace pods and scale Deployments, so that
-the number of objects stays the same; watchers read all changes of pods and config maps. The rate counts all changes, also those of
-controllers: clients send until it is reached. Latency is that of the clients' changes.
+The server runs with controllers, kubelet, scheduler and a store. Clients send patches, replace pods and scale
+Deployments, so that the number of objects stays the same; watchers read all changes of pods and config maps. The rate
+counts all changes, including those of controllers: clients adjust their requests until it is reached. Latency is that
+of the clients' requests.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ IMAGE = Path(__file__).resolve().parents[1] / "docs" / "images" / "soak.svg"
 NODES, DEPLOYMENTS, REPLICAS, CONFIG_MAPS, BARE_PODS = 20, 10, 20, 200, 200
 WATCHERS, CLIENTS = 6, 8
 REPLACED_IN = 4
-"""One round of this many replaces a pod: scheduler and kubelet write several times for each."""
+"""One of this many rounds replaces a pod, because the scheduler and the kubelet write several times for each."""
 SAMPLE_S = 15.0
 _NAMESPACE = "/api/v1/namespaces/default"
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -43,14 +44,14 @@ Sample = Mapping[str, float]
 
 
 class Client:
-    """A connection that is kept."""
+    """A persistent connection of one client."""
 
     def __init__(self, port: int) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port)
         self._latencies: list[float] = []
 
     def send(self, method: str, path: str, body: object = None, content_type: str = "application/json") -> int:
-        """Send a request and return the status of the answer."""
+        """Send a request and return the status of the response."""
         data = None if body is None else json.dumps(body)
         start = time.perf_counter()
         self._connection.request(method, path, data, {"Content-Type": content_type})
@@ -60,7 +61,7 @@ class Client:
         return answer.status
 
     def taken(self) -> list[float]:
-        """Return the seconds that each request since the last call took."""
+        """Return the seconds of each request since the last call."""
         found, self._latencies = self._latencies, []
         return found
 
@@ -71,7 +72,7 @@ class Client:
 
 
 class Watcher(threading.Thread):
-    """Reads a watch and counts its events."""
+    """A thread that reads a watch and counts its events."""
 
     def __init__(self, port: int, path: str) -> None:
         super().__init__(daemon=True)
@@ -79,7 +80,7 @@ class Watcher(threading.Thread):
         self.events = 0
 
     def run(self) -> None:
-        """Read until the server ends."""
+        """Read the watch, again after it ends, until the server is gone."""
         while True:
             try:
                 connection = http.client.HTTPConnection("127.0.0.1", self._port)
@@ -122,7 +123,7 @@ def set_up(client: Client) -> None:
 
 
 def changes(seed: int) -> Iterator[tuple[str, str, object, str]]:
-    """Yield requests of one client: patches, a pod of its own that is replaced, and sometimes a Deployment that is scaled."""
+    """Yield one client's requests: patches, replacements of its pods, and sometimes scaling of a Deployment."""
     choose = random.Random(seed)
     own = range(seed % CLIENTS, BARE_PODS, CLIENTS)
     for number in range(1 << 60):
@@ -143,12 +144,12 @@ def changes(seed: int) -> Iterator[tuple[str, str, object, str]]:
 
 
 class Pace:
-    """The request rate of clients: shared by all of them.
+    """The request rate of all clients.
 
     Attributes:
-        pause_s: of each client after each request.
-        failed: requests that the server should not have refused.
-        stopped: clients end.
+        pause_s: the pause of each client after each request.
+        failed: the number of requests that the server should not have refused.
+        stopped: whether clients must end.
     """
 
     def __init__(self) -> None:
@@ -158,7 +159,7 @@ class Pace:
 
 
 class Sender(threading.Thread):
-    """Sends the requests of one client."""
+    """A thread that sends the requests of one client."""
 
     def __init__(self, client: Client, pace: Pace, seed: int) -> None:
         super().__init__(daemon=True)
@@ -166,7 +167,7 @@ class Sender(threading.Thread):
         self._pace, self._requests = pace, changes(seed)
 
     def run(self) -> None:
-        """Send until the run is over."""
+        """Send requests until the run ends."""
         for request in self._requests:
             if self._pace.stopped:
                 return
@@ -176,7 +177,7 @@ class Sender(threading.Thread):
 
 
 def start_server(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[str], int]:
-    """Start a durable server with more options, and return it with its port."""
+    """Start a durable server with additional options, and return it with its port."""
     command = [sys.executable, "-m", "bayplan", "up", "--port", "0", "--store", str(folder / "store.db")]
     command += ["--write-kubeconfig", str(folder / "config"), *more]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -191,19 +192,19 @@ def start_server(folder: Path, more: Sequence[str]) -> tuple[subprocess.Popen[st
 
 
 def resident_mb(pid: int) -> float:
-    """Return the memory of a process in megabytes."""
+    """Return the resident memory of a process in megabytes."""
     found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
     return int(found[1]) / 1024 if found else 0.0
 
 
 def processor_s(pid: int) -> float:
-    """Return how long a process has computed."""
+    """Return the CPU time of a process in seconds."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run(minutes: float, rate: float, out: Path, more: Sequence[str] = (), *, seed: int = 1) -> None:
-    """Run the load on a server with more options, and append samples to a file."""
+    """Run the load on a server with additional options, and write samples to a file."""
     with tempfile.TemporaryDirectory() as name, out.open("w") as file:
         folder = Path(name)
         process, port = start_server(folder, more)
@@ -222,7 +223,7 @@ def run(minutes: float, rate: float, out: Path, more: Sequence[str] = (), *, see
                 sample = reader.sample()
                 sample |= {"minute": round((time.perf_counter() - start) / 60, 3), "failed": pace.failed}
                 print(json.dumps(sample), file=file, flush=True)
-                # A step towards the rate: waits are only part of what a request takes.
+                # Adjust the pause towards the rate in steps: it is only part of the duration of a request.
                 pace.pause_s = min(0.5, max(0.0005, pace.pause_s * min(2.0, max(0.5, sample["changes_per_s"] / rate))))
         finally:
             pace.stopped = True
@@ -245,7 +246,7 @@ class Reader:
         return time.perf_counter(), self._client.revision(), events, processor_s(self._pid)
 
     def sample(self) -> dict[str, float]:
-        """Return rates since the last sample, latencies and sizes."""
+        """Return the rates since the last sample, latencies and sizes."""
         before, self._before = self._before, self._counts()
         seconds, revisions, events, computed = (after - was for after, was in zip(self._before, before, strict=True))
         latencies = sorted(each for sender in self._senders for each in sender.client.taken()) or [0.0]
@@ -288,12 +289,12 @@ def draw(taken: Sequence[Sample], path: Path) -> None:
     for panel in figure.axes[2:]:
         panel.set_xlabel("minutes")
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    # The SVG backend leaves blanks at the ends of lines.
+    # The SVG backend writes blanks at the ends of lines.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
 
 
 def main() -> None:
-    """Run or draw."""
+    """Run the load, or draw samples."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--rate", type=float, default=500.0, help="changes a second [default: 500]")

@@ -1,1 +1,1 @@
-"""Compiles the modules that have a ``.py`` and a ``.pxd``. Run by `make build` and by the build hook of the package."""
+"""Compiles the modules that have a ``.py`` and a ``.pxd``; used by `make build` and the build hook of the package."""

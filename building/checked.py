@@ -10,13 +10,20 @@ from building.compilers import Compiler, NoCompilerError, find_compiler
 from building.modules import CHECKED, ROOT
 
 TESTS = ("tests/building/test_go_arithmetic.py", "tests/state", "tests/framework", "tests/plugins", "tests/engine")
-"""Tests of compiled modules. Python itself and NumPy are not built for these checks, so only what is compiled here is checked."""
+"""Tests of compiled modules.
+
+Python itself and NumPy are built without sanitizers, so only Bayplan's modules are checked.
+"""
 
 ASAN = "detect_leaks=0:abort_on_error=0:halt_on_error=1:allocator_may_return_null=1"
 
 
 def checked_environment(compiler: Compiler) -> dict[str, str]:
-    """Return the variables with which a process loads the checked build. Raise NoCompilerError if a sanitizer is missing."""
+    """Return the environment variables with which a process loads the checked build.
+
+    Raises:
+        NoCompilerError: a sanitizer library is missing.
+    """
     libraries = []
     for name in ("libasan.so", "libubsan.so"):
         command = [*compiler.command, f"-print-file-name={name}"]
@@ -28,14 +35,14 @@ def checked_environment(compiler: Compiler) -> dict[str, str]:
         "LD_PRELOAD": ":".join(libraries),
         "ASAN_OPTIONS": ASAN,
         "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
-        "PYTHONMALLOC": "malloc",  # ASan then sees every allocation.
+        "PYTHONMALLOC": "malloc",  # ASan only sees allocations that malloc makes.
         "BAYPLAN_VARIANT": CHECKED,
         "BAYPLAN_UNCOMPILED": "",
     }
 
 
 def main() -> int:
-    """Return pytest's exit status."""
+    """Run the tests, and return pytest's exit code."""
     try:
         checked = checked_environment(find_compiler(install_zig=False))
     except NoCompilerError as problem:

@@ -1,4 +1,4 @@
-"""Finding a C compiler that works: the system's, else zig from the Python package ``ziglang``."""
+"""Finds a C compiler that works: the system's, else zig from the Python package ``ziglang``."""
 
 from __future__ import annotations
 
@@ -18,12 +18,16 @@ from pathlib import Path
 from building.modules import BASELINE, CHECKED, ROOT, SOURCE, V3
 
 COMMON = ("-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEBUG", "-w")
-"""Go's integers wrap and its amd64 compiler fuses no multiply and add. ``-ffast-math`` would change scores."""
+"""Options for all modules: Go's integers wrap, and its amd64 compiler fuses no multiply and add.
+
+``-ffast-math`` would change scores.
+"""
 
 HOT, COLD = ("-O3", "-fno-trapping-math"), ("-O1",)
-"""Whole-array loops pay for -O3. The others, calls and attributes, take half as long to compile at -O1 and run as fast.
+"""Options for modules with whole-array loops, which benefit from -O3, and for all others.
 
-Without traps, which Python never enables, loops with conditional float arithmetic are vectorised, too. No result changes.
+The others, with calls and attributes, compile in half the time at -O1 and run as fast. Without traps, which Python
+never enables, loops with conditional float arithmetic are vectorised, too. No result changes.
 """
 
 SANITIZERS = (
@@ -32,7 +36,7 @@ SANITIZERS = (
 )
 
 INSTALL_TIMEOUT_S = 120
-"""Limit on the installation of ziglang (90 MB). Without a network it fails within seconds."""
+"""Limit for the installation of ziglang (90 MB). Without a network it fails within seconds."""
 
 PROBE = """
 #include <Python.h>
@@ -42,7 +46,7 @@ PyMODINIT_FUNC PyInit_probe(void) { return PyModule_Create(&module); }
 
 
 class NoCompilerError(Exception):
-    """Nothing here can compile an extension; the message is the reason."""
+    """No compiler on this machine can compile an extension; the message is the reason."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Compiler:
     """A compiler that was tried and works.
 
     Attributes:
-        name: for people, as in ``gcc 12.2.0``. command: what to run; empty for Microsoft's, which setuptools finds.
+        name: the name for messages, such as ``gcc 12.2.0``.
+        command: the command to run; empty for Microsoft's compiler, which setuptools finds.
     """
 
     name: str
@@ -58,22 +63,26 @@ class Compiler:
 
     @property
     def is_zig(self) -> bool:
-        """Whether this is ziglang."""
+        """Whether this is ziglang's compiler."""
         return self.name.startswith("zig")
 
     def flags(self, variant: str, *, hot: bool = False) -> list[str]:
-        """Return the options for one variant of a module."""
+        """Return the options for one variant of a module; `hot`: whether it has whole-array loops."""
         if not self.command:
             return ["/O2", "/fp:precise"]
         flags = list(SANITIZERS if variant == CHECKED else (*(HOT if hot else COLD), *COMMON))
         if variant == V3:
             flags.append("-march=x86_64_v3" if self.is_zig else "-march=x86-64-v3")
         elif self.is_zig:
-            flags.append("-mcpu=baseline")  # Zig would compile for the CPU of this machine.
+            flags.append("-mcpu=baseline")  # Without this, zig compiles for the CPU of this machine.
         return flags
 
     def build(self, source: Path, target: Path, flags: Sequence[str]) -> None:
-        """Compile one C file into one extension. Raise RuntimeError, with what the compiler printed, if it fails."""
+        """Compile one C file into one extension.
+
+        Raises:
+            RuntimeError: it does not compile; the message is the compiler's output.
+        """
         target.parent.mkdir(parents=True, exist_ok=True)
         new = target.with_name(f"{target.name}.{os.getpid()}.new")
         include = [sysconfig.get_path("include"), sysconfig.get_path("platinclude"), str(SOURCE)]
@@ -107,10 +116,13 @@ def _build_with_setuptools(source: Path, target: Path, flags: Sequence[str], inc
 
 
 def find_compiler(*, install_zig: bool) -> Compiler:
-    """Return the first compiler that compiles an extension. Raise NoCompilerError if there is none.
+    """Return the first compiler that compiles an extension.
 
     Args:
-        install_zig: whether ziglang may be installed into this environment when the system has no compiler.
+        install_zig: whether to install ziglang into this environment if the system has no compiler.
+
+    Raises:
+        NoCompilerError: there is none.
     """
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise NoCompilerError("compiled modules are not declared safe for free-threaded Python")
@@ -152,7 +164,7 @@ def _checked(compiler: Compiler) -> Compiler:
         source.write_text(PROBE)
         try:
             compiler.build(source, Path(folder) / "probe.so", compiler.flags(BASELINE))
-        except Exception as problem:  # distutils raises its own kinds.
+        except Exception as problem:  # distutils raises exceptions of its own types.
             last = [line for line in str(problem).splitlines() if line.strip()] or [""]
             raise NoCompilerError(last[-1].strip()) from None
     return compiler

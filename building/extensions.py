@@ -19,28 +19,34 @@ from building.modules import BASELINE, CHECKED, PACKAGE, SHARED, TAG, V3, Module
 
 DIRECTIVES = {
     "language_level": 3,
-    "annotation_typing": False,  # Annotations are for mypy; C types come from the .pxd alone.
+    "annotation_typing": False,  # Annotations are for mypy; C types come from the .pxd only.
     "boundscheck": False,
     "wraparound": False,
     "initializedcheck": False,
     "nonecheck": False,
-    "cdivision": False,  # /, // and % mean what they mean in Python; Go's division is go.quotient.
+    "cdivision": False,  # /, // and % have Python's meaning; Go's division is go.quotient.
     "binding": True,
     "embedsignature": False,
 }
 CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
 INDEXED_DIRECTIVES = {"boundscheck": True, "wraparound": True}
-"""Of modules that handle what users send (`is_indexed`): their indices mean what they mean in Python, also beyond the end."""
+"""Directives for modules that handle user input (`is_indexed`): their indices are checked as in Python."""
 
 _PROGRESS_STEP = 10
-"""Number of modules between two lines about progress."""
+"""Number of modules between two lines of progress."""
 
 MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
 class Built:
-    """One module in the manifest: what it was made from (files with their hashes), in which variants, and how."""
+    """One module in the manifest.
+
+    Attributes:
+        sources: the hashes of its source files.
+        variants: the compiled variants.
+        key: identifies everything else that the extensions depend on.
+    """
 
     sources: dict[str, str]
     variants: list[str]
@@ -49,7 +55,7 @@ class Built:
 
 @dataclass(frozen=True)
 class Job:
-    """One module to compile, passed to a worker process. Its flags are those of each variant."""
+    """One module to compile, passed to a worker process, with the compiler flags of each variant."""
 
     module: Module
     root: Path
@@ -61,22 +67,26 @@ class Job:
 
 
 class BuildError(Exception):
-    """A module does not compile; the message is the output of Cython or the compiler."""
+    """A module does not compile. The message is the output of Cython or the compiler."""
 
 
 def folder_of(sources: Sources, variant: str = BASELINE) -> Path:
-    """Return the folder that gets the extensions of this Python: inside the package, where `bayplan.base.build` looks."""
+    """Return the folder for the extensions of this Python, where `bayplan.base.build` looks for them."""
     return sources.root / PACKAGE / "_compiled" / (f"{CHECKED}-{TAG}" if variant == CHECKED else TAG)
 
 
 def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool = False, processes: int = 2) -> int:
-    """Compile the modules that are out of date. Return their number.
+    """Compile the modules that are out of date, and return their number.
 
     Args:
-        scratch: a folder for C files. checked: whether to make the variant that checks bounds and memory.
+        sources: the modules.
+        compiler: the compiler.
+        scratch: a folder for C files.
+        checked: whether to build the variant that checks bounds and memory.
+        processes: the number of worker processes.
 
     Raises:
-        BuildError: a module does not compile. Those that do are up to date then.
+        BuildError: a module does not compile; the others are up to date then.
     """
     folder = folder_of(sources, CHECKED if checked else BASELINE)
     old, new = _read(folder / MANIFEST), {}
@@ -119,7 +129,7 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
 
 
 def is_current(sources: Sources, *, checked: bool = False) -> bool:
-    """Return whether every module was compiled from its present sources, by whichever compiler."""
+    """Return whether every module was compiled from its current sources, by any compiler."""
     built = _read(folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST)
     return bool(built) and all(
         module.name in built and built[module.name].sources == sources.hashes(sources.files_of(module))
@@ -128,12 +138,15 @@ def is_current(sources: Sources, *, checked: bool = False) -> bool:
 
 
 def discard(sources: Sources, *, checked: bool = False) -> None:
-    """Forget a build, so that the Python sources run: extensions that are out of date would refuse to be imported."""
+    """Delete the manifest, so that the Python sources run.
+
+    Extensions that are out of date would refuse to be imported.
+    """
     (folder_of(sources, CHECKED if checked else BASELINE) / MANIFEST).unlink(missing_ok=True)
 
 
 def manifest_text(compiler: Compiler, modules: dict[str, Built], *, with_sources: bool) -> str:
-    """Return the manifest. Without sources, as in a wheel, nothing is compared with them at import."""
+    """Return the manifest as JSON. Without sources, as in a wheel, no sources are compared at import."""
     entries = {
         name: {**asdict(built), "sources": built.sources if with_sources else {}}
         for name, built in sorted(modules.items())
@@ -143,7 +156,7 @@ def manifest_text(compiler: Compiler, modules: dict[str, Built], *, with_sources
 
 
 def installed_files(sources: Sources, compiler: Compiler) -> dict[str, str]:
-    """Return the extensions that a wheel contains, by absolute path: their places in it. The manifest is among them."""
+    """Return the extensions that a wheel contains and the manifest: path in the wheel by absolute path."""
     folder = folder_of(sources)
     modules = _read(folder / MANIFEST)
     inside = f"{PACKAGE}/_compiled/{TAG}"
@@ -183,7 +196,7 @@ def directives_of(module: Module, *, checked: bool) -> dict[str, int | bool]:
 
 
 def _key(compiler: Compiler, flags: dict[str, list[str]], directives: dict[str, int | bool]) -> str:
-    """Return what an extension depends on besides its sources."""
+    """Return a key of everything an extension depends on, except its sources."""
     return "; ".join(
         [
             compiler.name,
@@ -196,28 +209,28 @@ def _key(compiler: Compiler, flags: dict[str, list[str]], directives: dict[str, 
 
 
 def _run(job: Job) -> tuple[str, Built]:
-    """Translate and compile one module; in a process of its own."""
+    """Translate and compile one module, in a worker process."""
     module = job.module
     printed = io.StringIO()
     try:
         sources = Sources(job.root)
         hashes = sources.hashes(
             sources.files_of(module)
-        )  # First: a source that changes during the build makes it stale.
+        )  # Read before compiling: a source that changes during the build makes the module stale.
         with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed):
             c_file = _generate_shared(job.scratch) if module.path is None else _translate(job)
         for variant, flags in job.flags.items():
             job.compiler.build(c_file, job.folder / module.file(variant), flags)
-    except Exception as problem:  # Cython raises many kinds.
+    except Exception as problem:  # Cython raises many types of exceptions.
         raise BuildError(f"{module.name}: {printed.getvalue()}{problem}") from None
     return module.name, Built(hashes, list(job.flags), job.key)
 
 
 def _translate(job: Job) -> Path:
-    """Let Cython write the C file, and return it."""
+    """Let Cython write the C file, and return its path."""
     from Cython.Build import cythonize
 
-    os.chdir(job.root)  # Tracebacks then name files as bayplan/engine/plan.py, which Python finds on its path.
+    os.chdir(job.root)  # So that tracebacks name files as bayplan/engine/plan.py, which Python finds on its path.
     path = str(job.module.path)
     checked = CHECKED in job.flags
     folder = job.scratch / (CHECKED if checked else BASELINE)

@@ -1,4 +1,4 @@
-"""Which modules are compiled, what each is made of, and where the files go."""
+"""The modules to compile, the files that each depends on, and the places of the extensions."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ SOURCE = ROOT / "src"
 PACKAGE = "bayplan"
 
 SHARED = f"{PACKAGE}._cyutility"
-"""The module with the code that Cython would otherwise repeat in every module. It has no source of its own."""
+"""The module with the code that Cython would otherwise repeat in every module. It has no source file."""
 
 SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
-"""As in ``.cpython-311-x86_64-linux-gnu.so``: the Python and the platform that the extensions are for."""
+"""The suffix of extensions for this Python and platform, such as ``.cpython-311-x86_64-linux-gnu.so``."""
 
 TAG = SUFFIX.strip(".").rpartition(".")[0]
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
@@ -38,16 +38,17 @@ class Module:
     path: Path | None = None
 
     def file(self, variant: str) -> str:
-        """Return the name of its extension, relative to the folder of the build."""
+        """Return the path of the module's extension, relative to the folder of the build."""
         return f"{variant}/{self.name.removeprefix(PACKAGE + '.')}{SUFFIX}"
 
 
 @dataclass(frozen=True)
 class Sources:
-    """The compiled modules of a source tree, and those that get a second variant.
+    """The compiled modules of a source tree.
 
     Attributes:
-        root: the folder that contains the package. hot: names of modules that are compiled for x86-64-v3 as well.
+        root: the folder that contains the package.
+        hot: the names of modules that are also compiled for x86-64-v3.
     """
 
     root: Path = SOURCE
@@ -65,7 +66,7 @@ class Sources:
         return found
 
     def files_of(self, module: Module) -> list[str]:
-        """Return all files that a module is made of, relative to the root: its own, and whatever they cimport or include."""
+        """Return the files that a module depends on (its own, cimported and included), relative to the root."""
         if module.path is None:
             return []
         found = [module.path.as_posix()]
@@ -79,7 +80,7 @@ class Sources:
         return sorted(found)
 
     def hash_of(self, file: str) -> str:
-        """Return the hash of a file (relative to the root) as `bayplan.base.build` computes it; empty if it is gone."""
+        """Return the hash of a file (relative to the root) as `bayplan.base.build` computes it; "" without the file."""
         if file not in self._hashes:
             try:
                 self._hashes[file] = source_hash((self.root / file).read_bytes()).hex()
@@ -88,12 +89,15 @@ class Sources:
         return self._hashes[file]
 
     def hashes(self, files: Iterable[str]) -> dict[str, str]:
-        """Return the hash of each file."""
+        """Return the hashes of files, by file."""
         return {file: self.hash_of(file) for file in files}
 
 
 def _mentioned_in(declarations: str) -> list[str]:
-    """Return the files that a ``.pxd`` may depend on. Those that don't exist belong to other packages, or are no modules."""
+    """Return the files that a ``.pxd`` may depend on.
+
+    Those that don't exist belong to other packages, or are not modules.
+    """
     text = re.sub(r"#[^\n]*", "", declarations)
     modules = []
     for package, names in _FROM.findall(text):
@@ -105,16 +109,16 @@ def _mentioned_in(declarations: str) -> list[str]:
 
 
 def checkout_sources() -> Sources:
-    """Return the sources of this checkout (or unpacked sdist), with the hot modules that ``pyproject.toml`` names."""
+    """Return the sources of this checkout (or unpacked sdist), with the hot modules that ``pyproject.toml`` lists."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     return Sources(SOURCE, frozenset(settings["tool"]["bayplan"]["compiled"]["hot"]))
 
 
 def is_indexed(module: Module) -> bool:
-    """Return whether a module handles JSON as users send it, so that its indices are checked and may count from the end."""
+    """Return whether a module handles JSON from users; its indices are checked, and may count from the end."""
     return module.name.startswith(_INDEXED)
 
 
 def has_x86_64_v3() -> bool:
-    """Return whether this platform gets the second variant: the choice at import reads Linux's list of CPU flags."""
+    """Return whether this platform gets the x86-64-v3 variant: the choice at import reads Linux's list of CPU flags."""
     return sys.platform == "linux" and "x86_64" in TAG

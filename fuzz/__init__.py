@@ -1,1 +1,4 @@
-"""Differential fuzzing: random clusters and pods, asked of a real kube-scheduler and of this engine. Run by ``make fuzz``."""
+"""Differential fuzzing: random clusters and pods, decided by a real kube-scheduler and by Bayplan.
+
+Run by ``make fuzz``.
+"""

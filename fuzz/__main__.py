@@ -1,4 +1,7 @@
-"""Ask the real scheduler and us about random cases: ``python -m fuzz --kind queue --cases 5000``. Exit code 1 on a difference."""
+"""Compare the real scheduler and Bayplan on random cases: ``python -m fuzz --kind queue --cases 5000``.
+
+Exit code 1 if any case differs.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ PROGRAMS = {
     CLASSIC: "classic/cycle",
     CLASSIC_QUEUE: "classic/queue",
 }
-"""Kinds of cases and the programs that answer them."""
+"""The program that answers each kind of case."""
 
 
 UNITS = {
@@ -45,7 +48,7 @@ UNITS = {
     CLASSIC: "cycles",
     CLASSIC_QUEUE: "operations",
 }
-"""The generator of the cases of a kind."""
+"""The unit in which the steps of cases are counted, by kind."""
 
 MAKERS = {
     CYCLES: random_case,
@@ -58,7 +61,7 @@ MAKERS = {
 
 
 def main() -> int:
-    """Print differing cases, made small, and the counts at the end."""
+    """Compare the cases, print those that differ in reduced form, and the counts at the end; return the exit code."""
     options = _options()
     oracle = Oracle(options.oracle, PROGRAMS[options.kind])
     if not oracle.program.exists():
@@ -76,7 +79,7 @@ def main() -> int:
             if trial.differences:
                 differing.append(trial)
                 if len(differing) <= options.show:
-                    # A configuration is one text: lines of it are no parts that could be taken out.
+                    # A configuration is one text, which has no parts that could be removed.
                     whole = options.whole or options.kind == CONFIG
                     _show(trial if whole else shrink(oracle.answers, trial), str(trial.case["id"]))
         done = min(at + CASES_A_PROCESS, len(numbers))

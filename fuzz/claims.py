@@ -1,4 +1,4 @@
-"""Random requests of resource claims, and random allocations."""
+"""Random specs and allocations of resource claims."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOLERATIONS: tuple[JsonObject, ...] = (
 
 
 def claim_spec(draws: Draws) -> JsonObject:
-    """Return what a claim asks for."""
+    """Return the spec of a claim."""
     requests: list[Json] = []
     names: list[str] = []
     for number in range(draws.one((1, 1, 1, 1, 2, 3))):
@@ -63,7 +63,7 @@ def _device_request(draws: Draws) -> JsonObject:
 
 
 def allocated_status(draws: Draws, spec: JsonObject, devices: list[tuple[str, str, str, str]]) -> JsonObject:
-    """Return the status of a claim that was given some devices (driver, pool, name, node), and who uses it."""
+    """Return the status of a claim with one allocated device (driver, pool, name, node) and its consumers."""
     driver, pool, name, node = draws.one(devices)
     asked = spec["devices"]
     assert isinstance(asked, dict)
@@ -92,7 +92,7 @@ def allocated_status(draws: Draws, spec: JsonObject, devices: list[tuple[str, st
 
 
 def pod_claims(draws: Draws) -> JsonObject:
-    """Return the claims of a pod's spec, with those of its containers to be added."""
+    """Return the `resourceClaims` of a pod's spec."""
     named: list[Json] = []
     for number in range(draws.one((1, 1, 1, 2, 3))):
         named.append(

@@ -1,8 +1,9 @@
-"""Random cases of the classic scheduler: clusters like those of the other cases, as Kubernetes 1.16 could have held them.
+"""Random cases of the classic scheduler: clusters like those of other cases, as Kubernetes 1.16 could have had them.
 
-What did not exist in 1.16 is taken out of what the other modules draw, zones get the labels of the time, and a provider or a Policy
-is added. Left out are choices that are random upstream and that the answers don't tell (see `random_policy` about services), and
-label selectors that the API refuses: of running pods, upstream makes them errors of cycles.
+Fields that 1.16 lacks are removed from the objects of the other modules, zones get the labels of that release, and a
+provider or a Policy is added. Omitted are choices that are random upstream and that the answers don't show (see
+`random_policy` about services), and label selectors that the API refuses: in running pods, upstream turns them into
+errors of cycles.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ UNKNOWN = frozenset(
         "containerStatuses",
     )
 )
-"""Fields that came later."""
+"""Fields that 1.16 does not have."""
 
 UNKNOWN_KINDS = frozenset(("CSIDriver", "CSIStorageCapacity", "VolumeAttachment"))
 
@@ -85,7 +86,7 @@ STABLY_SORTED = 12
 
 
 def random_classic_case(seed: int, number: int) -> JsonObject:
-    """Return a case, always the same for the same seed and number, in the recorded format."""
+    """Return a case in the recorded format; the same seed and number give the same case."""
     draws = Draws(f"classic/{seed}/{number}")
     theme = draws.one(THEMES) if draws.chance(0.5) else ()
     share = 0.05 if theme else draws.one((0.06, 0.15, 0.3, 0.5, 0.8))
@@ -93,7 +94,7 @@ def random_classic_case(seed: int, number: int) -> JsonObject:
     nodes = random_nodes(draws)
     names = [f"n{place}" for place in range(1, len(nodes) + 1)]
     policy = random_policy(draws) if draws.has("policy") else None
-    # Upstream follows any pod of a service; with one there is no choice.
+    # Upstream follows any pod of a service; with a single pod there is no choice.
     alone = policy is not None and "serviceAffinity" in json.dumps(policy)
     objects = [*nodes]
     if draws.has("volumes"):
@@ -131,7 +132,10 @@ def random_classic_case(seed: int, number: int) -> JsonObject:
 
 
 def _running(draws: Draws, nodes: list[str], count: int) -> list[JsonObject]:
-    """Return pods on nodes. Go sorts up to twelve equals in their order; where there may be more, every start time is its own."""
+    """Return pods on nodes, with distinct start times if there are more than `STABLY_SORTED`.
+
+    Go sorts up to twelve equal items stably.
+    """
     pods = [running_pod(draws, f"r{place}", draws.one(nodes)) for place in range(count)]
     if count > STABLY_SORTED:
         for place, pod in enumerate(draws.some(pods, count, count)):
@@ -142,7 +146,7 @@ def _running(draws: Draws, nodes: list[str], count: int) -> list[JsonObject]:
 
 
 def _gates(draws: Draws) -> JsonObject:
-    """Return feature gates, for a part of the cases only: the real scheduler needs a process of its own for each of these."""
+    """Return feature gates, only for some cases: the real scheduler needs a separate process for each combination."""
     gates: JsonObject = {}
     if draws.has("spread", 0.5):
         gates["EvenPodsSpread"] = True
@@ -154,7 +158,7 @@ def _gates(draws: Draws) -> JsonObject:
 
 
 def _of_the_time(draws: Draws, item: JsonObject) -> JsonObject:
-    """Return an object without what 1.16 does not know, and with some of what only 1.16 looks at."""
+    """Return an object without fields that 1.16 lacks, and with some fields that only 1.16 reads."""
     item = _known(item)
     metadata, spec = item["metadata"], item.get("spec")
     assert isinstance(metadata, dict)
@@ -211,7 +215,7 @@ def _add_to_node(draws: Draws, node: JsonObject, metadata: JsonObject) -> None:
 
 
 def _owners(draws: Draws) -> list[JsonObject]:
-    """Return services and controllers; of controllers, selectors are never missing, which the API refuses."""
+    """Return services and controllers. Controllers always have selectors, because the API refuses missing ones."""
     found: list[JsonObject] = []
     namespaces = NAMESPACES if draws.has("namespaces") else ("default",)
     for namespace in namespaces:

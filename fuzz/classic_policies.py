@@ -43,9 +43,10 @@ RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "pods")
 
 
 def random_policy(draws: Draws) -> JsonObject:
-    """Return a Policy that upstream takes.
+    """Return a Policy that upstream accepts.
 
-    Affinity of services comes with one running pod only (see `random_classic_case`): upstream follows any of several.
+    Policies with service affinity are used with a single running pod (see `random_classic_case`): upstream follows any
+    of several.
     """
     policy: JsonObject = {"kind": "Policy", "apiVersion": "v1"}
     if draws.chance(0.7):

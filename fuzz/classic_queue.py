@@ -1,7 +1,7 @@
 """Random traces of the classic queue, in the recorded format.
 
-The clock moves before every operation, so that no two pods are equals: among those the real queue goes by the layout of its heaps
-and, where several are moved at once, by the order of a Go map.
+The clock advances before every operation, so that no two pods are equal: the order of equal pods in the real queue
+depends on the layout of its heaps and, if several are moved at once, on the order of a Go map.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ OPERATIONS = {
     "flushUnschedulable": 4,
     "run": 6,
 }
-"""Operations and how often they come, in relation to one another."""
+"""Operations and their relative frequencies."""
 
 
 def random_classic_queue_case(seed: int, number: int) -> JsonObject:
-    """Return a trace, always the same for the same seed and number."""
+    """Return a trace; the same seed and number give the same trace."""
     draws = Draws(f"classic queue/{seed}/{number}")
     pods: JsonObject = {}
     for name in NAMES:
@@ -40,7 +40,7 @@ def random_classic_queue_case(seed: int, number: int) -> JsonObject:
             pods[f"{name}v{version}"] = _pod(draws, name, version)
     ops: list[Json] = []
     for _ in range(draws.randint(10, 80)):
-        # Fractions of a millisecond are not recorded, so every instant is different.
+        # Fractions of a millisecond are not recorded, so advance by whole ones to make every instant different.
         ops.append({"op": "advance", "ms": draws.one(STEPS_MS) if draws.chance(0.4) else 1})
         ops.append(_operation(draws, sorted(pods)))
     return {"id": f"fuzz/z{seed}-{number}", "family": "fuzz", "note": "random", "pods": pods, "ops": ops}
@@ -76,7 +76,7 @@ def _operation(draws: Draws, keys: list[str]) -> JsonObject:
         if draws.chance(0.3):
             operation["cycle"] = draws.randint(0, 12)
     elif name == "update":
-        # Versions of one pod.
+        # Only between versions of one pod.
         pod = str(operation["pod"])
         operation["to"] = draws.one([key for key in keys if key.startswith(pod[:2])])
     elif name == "nominate":

@@ -1,4 +1,4 @@
-"""Random cycle cases: a cluster and some pods to schedule, each case from a seed of its own."""
+"""Random cycle cases: a cluster and some pods to schedule; each case has a separate seed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fuzz.storage import ephemeral_claim, random_storage
 
 
 def random_case(seed: int, number: int) -> JsonObject:
-    """Return a case, always the same for the same seed and number, in the recorded format."""
+    """Return a case in the recorded format; the same seed and number give the same case."""
     draws = Draws(f"{seed}/{number}")
     draws.choose_features()
     nodes = random_nodes(draws)
@@ -52,7 +52,7 @@ def random_case(seed: int, number: int) -> JsonObject:
 
 
 def _ephemeral_claims(draws: Draws, items: list[JsonObject]) -> list[JsonObject]:
-    """Return claims for most of the generic ephemeral volumes of pods."""
+    """Return claims for most of the pods' generic ephemeral volumes."""
     found: list[JsonObject] = []
     for item in items:
         metadata, spec = item["metadata"], item.get("spec")
@@ -75,7 +75,7 @@ def _namespaces(draws: Draws) -> list[JsonObject]:
 
 
 def _owners(draws: Draws) -> list[JsonObject]:
-    """Return services and controllers, of whose selectors topology spreading makes its default."""
+    """Return services and controllers, from whose selectors topology spreading derives its default constraints."""
     found: list[JsonObject] = []
     namespaces = NAMESPACES if draws.has("namespaces") else ("default",)
     for namespace in namespaces:

@@ -1,6 +1,6 @@
 """Random configuration texts: whole KubeSchedulerConfigurations, most of them with a mistake or two, as YAML or JSON.
 
-Values are drawn by the type of the field, now and then of another type or beyond its bounds; keys are misspelt, doubled and
+Values are drawn by the type of the field, sometimes of another type or out of bounds; keys are misspelt, duplicated and
 moved; the text is written in one of several styles and sometimes damaged.
 """
 
@@ -19,7 +19,7 @@ from fuzz.draws import Draws
 
 Maker: TypeAlias = Callable[[Draws], Json]
 Fields: TypeAlias = Mapping[str, tuple[Maker, float]]
-"""By name how a field's value is made, and how likely the field is there."""
+"""The function that makes a field's value, and the probability that the field is present, by field name."""
 
 PLUGINS = (
     "PrioritySort",
@@ -81,7 +81,7 @@ RESOURCES = (
 WRONG: tuple[Json, ...] = (None, True, False, 0, 1, -1, 3.5, 1e20, 2147483648, "", "x", "1", [], {}, ["x"], {"a": 1})
 
 MISTAKE = 0.02
-"""The probability of a value of a random type."""
+"""The probability that a value has a random type."""
 
 
 def _one(*choices: Json) -> Maker:
@@ -214,7 +214,7 @@ _plugin_set = _object({"enabled": (_list(_entry), 0.7), "disabled": (_off, 0.5)}
 def _plugins(draws: Draws) -> Json:
     sets: JsonObject = {point: _plugin_set(draws) for point in draws.some(POINTS, 2)}
     if draws.chance(0.3):
-        # Valid more often than by chance: a few plugins disabled at all points, or new weights for some scores.
+        # More often valid than random plugins: a few plugins disabled at all points, or new weights of some scores.
         names = draws.some(PLUGINS[2:-1], 4, 1)
         score: list[Json] = [{"name": name, "weight": draws.randint(1, 9)} for name in names]
         enabled: list[Json] = [{"name": name} for name in names]
@@ -302,7 +302,7 @@ _document = _object(
 
 
 def random_config_case(seed: int, number: int) -> JsonObject:
-    """Return a configuration text, always the same for the same seed and number, in the recorded format."""
+    """Return a configuration text in the recorded format; the same seed and number give the same text."""
     draws = Draws(f"config/{seed}/{number}")
     document = _document(draws)
     assert isinstance(document, dict)

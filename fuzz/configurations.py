@@ -46,7 +46,7 @@ GATES = (
     "TaintTolerationComparisonOperators",
     "VolumeLimitScaling",
 )
-"""Gates that can be switched by themselves and may change a decision (or must not)."""
+"""Gates that can be switched independently, whether or not they may change a decision."""
 
 
 DECLARED_FEATURES = (
@@ -57,7 +57,7 @@ DECLARED_FEATURES = (
     "RestartAllContainersOnContainerExits",
     "UserNamespacesHostNetworkSupport",
 )
-"""NodeDeclaredFeatures, and what can't be on without it."""
+"""NodeDeclaredFeatures, and the gates that require it."""
 
 
 DEVICE_STATUS = (
@@ -65,7 +65,7 @@ DEVICE_STATUS = (
     "DRADeviceBindingConditions",
     "DRAResourceClaimGranularStatusAuthorization",
 )
-"""DRAResourceClaimDeviceStatus, and what can't be on without it."""
+"""DRAResourceClaimDeviceStatus, and the gates that require it."""
 
 
 def random_gates(draws: Draws) -> JsonObject:
@@ -83,7 +83,7 @@ def random_gates(draws: Draws) -> JsonObject:
 
 
 def random_configuration(draws: Draws) -> JsonObject:
-    """Return a configuration with one profile, or with two."""
+    """Return a configuration with one or two profiles."""
     profiles: list[Json] = [_profile(draws, "default-scheduler")]
     if draws.has("odd", 0.3):
         profiles.append(_profile(draws, "other"))
@@ -161,7 +161,7 @@ def _volume_binding(draws: Draws) -> JsonObject:
 
 
 def has_shape_of_volumes(value: Json) -> bool:
-    """Return whether a configuration has a shape for scoring volumes, which is refused without its gate."""
+    """Return whether a configuration has a shape for scoring volumes, which is refused without its feature gate."""
     if isinstance(value, list):
         return any(map(has_shape_of_volumes, value))
     if not isinstance(value, dict):

@@ -22,7 +22,7 @@ COUNTER_SETS = ("cores", "slots")
 
 
 class Where(NamedTuple):
-    """A device that exists: what an allocation names, and the node that it is on, or ""."""
+    """An existing device: the driver, pool and name that an allocation has, and its node or ""."""
 
     driver: str
     pool: str
@@ -31,7 +31,7 @@ class Where(NamedTuple):
 
 
 def random_devices(draws: Draws, nodes: list[str]) -> list[JsonObject]:
-    """Return device classes, slices, taint rules and claims of a case."""
+    """Return the device classes, slices, taint rules and claims of a case."""
     objects = [_class(draws, name) for name in DEVICE_CLASSES if draws.chance(0.95)]
     slices, devices = _slices(draws, nodes)
     objects += slices
@@ -82,7 +82,7 @@ def _add_pool(
     where: JsonObject,
     nodes: list[str] | None = None,
 ) -> None:
-    """Add the slices of a pool: one or two, sometimes with one of them missing, or with an outdated one in addition."""
+    """Add the one or two slices of a pool, sometimes with one of them missing, or with an additional outdated slice."""
     partitioned = draws.has("partitions", 0.6)
     names = [f"d{number}" for number in range(draws.one((0, 1, 2, 3, 4, 5)))]
     written = [_device(draws, name, driver, partitioned=partitioned) for name in names]
@@ -194,7 +194,7 @@ def _claim(draws: Draws, namespace: str, number: int, devices: list[Where]) -> J
     spec = claim_spec(draws)
     claim: JsonObject = {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": spec}
     if number == 5:
-        # The one that a template made for the first pod to schedule.
+        # The claim that was created from a template for the first pod to schedule.
         owner: JsonObject = {"apiVersion": "v1", "kind": "Pod", "name": "p0", "uid": "uid-p0", "controller": True}
         metadata["ownerReferences"] = [owner]
     if devices and draws.chance(0.2):

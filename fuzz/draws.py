@@ -1,4 +1,4 @@
-"""Random choices of one case, and the small vocabulary from which everything is drawn, so that things meet."""
+"""Random choices of one case, from small vocabularies, so that names and values match often."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ FEATURES = (
     "configuration",
     "odd",
 )
-"""Topics of cases. Each case has some of them, so that they occur in all combinations."""
+"""Topics of cases. Each case has some of them, so that they occur in many combinations."""
 
 
 THEMES = (
@@ -61,32 +61,32 @@ THEMES = (
     ("spread", "owners"),
     ("pod_affinity", "namespaces"),
 )
-"""Focused topics, which many cases are limited to: then pods find nodes, and later plugins are reached."""
+"""Focused topics, to which many cases are limited: then pods find nodes, and later plugins are reached."""
 
 
 class Draws(Random):
-    """A random stream with the choices that making clusters needs, and the features of its case."""
+    """A random stream with helpers for generating clusters, and with the features of its case."""
 
     features: frozenset[str] = frozenset()
 
     def chance(self, probability: float) -> bool:
-        """Return True with a probability."""
+        """Return True with this probability."""
         return self.random() < probability
 
     def has(self, feature: str, probability: float = 1.0) -> bool:
-        """Return whether the case is about a feature, and a chance within it comes true."""
+        """Return whether the case has a feature, and then True with this probability."""
         return feature in self.features and self.chance(probability)
 
     def one(self, choices: Sequence[T]) -> T:
-        """Return one of several."""
+        """Return one of the choices."""
         return choices[self.randrange(len(choices))]
 
     def some(self, choices: Sequence[T], most: int = 3, least: int = 0) -> list[T]:
-        """Return a few different ones, in random order."""
+        """Return `least` to `most` different choices in random order."""
         return self.sample(list(choices), min(self.randint(least, most), len(choices)))
 
     def choose_features(self) -> None:
-        """Settle what the case is about."""
+        """Choose the features of the case."""
         theme = self.one(THEMES) if self.chance(0.4) else ()
         share = 0.05 if theme else self.one((0.06, 0.15, 0.3, 0.5, 0.8))
         self.features = frozenset(feature for feature in FEATURES if feature in theme or self.chance(share))

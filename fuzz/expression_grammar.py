@@ -1,6 +1,7 @@
-"""Random CEL expressions about a device, by type: all of the language and of the libraries that the engine knows.
+"""Random CEL expressions about a device, by type: the whole language and all libraries that the engine supports.
 
-Most of them evaluate; some fail on what a device lacks, on a division by zero or on an overflow, and a few can't be compiled.
+Most of them evaluate. Some fail because a device lacks a value, or on a division by zero or an overflow; a few can't be
+compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ LIST_TESTS = ("i > 0", "i == 1", "i / 0 == 1", f"i == {GPU}.index")
 
 
 def random_expression(draws: Draws) -> str:
-    """Return an expression that is a bool, if anything."""
+    """Return an expression of type bool."""
     return _bool(draws, draws.randint(1, 3))
 
 

@@ -1,4 +1,4 @@
-"""CEL expressions about devices: what classes and requests select by, some of them with mistakes."""
+"""CEL expressions that select devices, for classes and requests; some have mistakes."""
 
 from __future__ import annotations
 

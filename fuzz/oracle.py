@@ -1,4 +1,4 @@
-"""Asks the real scheduler: runs the programs of `oracle/BIN` on a few hundred cases at a time, under a limit of memory."""
+"""Runs the programs of `oracle/BIN` (the real scheduler) on a few hundred cases at a time, within a memory limit."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ import msgspec
 from bayplan.conformance.cases import JsonObject
 
 MEMORY_BYTES = 4_000_000 << 10
-"""The most that one process may use; the programs keep memory for every case."""
+"""The memory limit of one process in bytes; the programs retain memory for every case."""
 
 CASES_A_PROCESS = 500
 
 
 class Oracle:
-    """A program that answers cases of one kind with what the real scheduler does.
+    """A program that answers cases of one kind with the decisions of the real scheduler.
 
     Args:
-        folder: where the programs are.
-        kind: of the cases, and the name of the program.
+        folder: the folder of the programs.
+        kind: the kind of cases, which is the name of the program.
     """
 
     def __init__(self, folder: Path, kind: str = "cycle") -> None:
         self.program = folder / kind
 
     def answers(self, cases: Sequence[JsonObject]) -> Iterator[JsonObject]:
-        """Answer cases, in order. One at which the program breaks down is answered with an error that says so."""
+        """Yield the answers to cases, in order. A case on which the program crashes gets an answer with an error."""
         return self._run(cases)
 
     def resolved(self, cases: Sequence[JsonObject]) -> list[JsonObject]:
-        """Return queue traces in which every failure names its pod: one that the real queue had handed out by then."""
+        """Return queue traces in which every failure names its pod: one that the real queue had popped before."""
         return [*self._run(cases, "resolve")]
 
     def _run(self, cases: Sequence[JsonObject], *arguments: str) -> Iterator[JsonObject]:
@@ -53,7 +53,7 @@ class Oracle:
                 reported: JsonObject = msgspec.json.decode(line)
                 yield reported
         elif len(chunk) > 1:
-            # A panic in a goroutine of a plugin ends the program: find the case.
+            # A panic in a goroutine of a plugin ends the program: find the case by bisection.
             half = len(chunk) // 2
             yield from self._run_once(chunk[:half], arguments)
             yield from self._run_once(chunk[half:], arguments)

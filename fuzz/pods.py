@@ -1,4 +1,4 @@
-"""Random pods: running, nominated and to be scheduled."""
+"""Random pods: running, nominated, and pods to schedule."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWNERS = (("apps/v1", "ReplicaSet", "rs"), ("apps/v1", "StatefulSet", "sts"), ("
 
 
 def pod_to_schedule(draws: Draws, name: str) -> JsonObject:
-    """Return a pod that waits for a node."""
+    """Return a pod without a node."""
     pod = _pod(draws, name, rich=True)
     spec, metadata = pod["spec"], pod["metadata"]
     assert isinstance(spec, dict)
@@ -74,7 +74,7 @@ def running_pod(draws: Draws, name: str, node: str) -> JsonObject:
 
 
 def _fill(draws: Draws, spec: JsonObject) -> None:
-    """Let a running pod take much of its node, and be worth little."""
+    """Let a running pod use much of its node, and give it a low priority."""
     containers = spec["containers"]
     assert isinstance(containers, list)
     first = containers[0]
@@ -84,7 +84,7 @@ def _fill(draws: Draws, spec: JsonObject) -> None:
 
 
 def nominated_pod(draws: Draws, name: str, node: str) -> JsonObject:
-    """Return a pod that waits for its victims on a node."""
+    """Return a pod without a node that is nominated for one."""
     pod = _pod(draws, name, rich=draws.chance(0.5))
     pod["status"] = {"nominatedNodeName": node}
     return pod
@@ -186,7 +186,7 @@ def _add_uncommon_requests(draws: Draws, spec: JsonObject) -> None:
 
 
 def _resize(draws: Draws, spec: JsonObject) -> JsonObject:
-    """Return the status of a pod whose containers are being resized, or were."""
+    """Return the status of a pod whose containers are being resized, or were resized."""
     statuses: list[Json] = []
     containers = spec["containers"]
     assert isinstance(containers, list)
@@ -227,11 +227,11 @@ def _add_rules(draws: Draws, spec: JsonObject) -> None:
         spec["affinity"] = affinity
     if draws.has("spread", 0.6):
         constraints = [spread_constraint(draws) for _ in range(draws.randint(1, 3))]
-        # The API refuses two constraints of one key and one kind; the engine is asked what the API lets through.
+        # The API refuses two constraints with the same key and action; cases have only objects that the API accepts.
         distinct = {(item["topologyKey"], item["whenUnsatisfiable"]): item for item in constraints}
         spec["topologySpreadConstraints"] = list[Json](distinct.values())
     if draws.has("volumes", 0.65):
-        # The claim of an ephemeral volume is made later, where the whole case is known.
+        # The claim of an ephemeral volume is created later, when the whole case is known.
         spec["volumes"] = [pod_volume(draws, f"v{number}") for number in range(draws.one((1, 1, 2, 3)))]
 
 

@@ -1,7 +1,7 @@
-"""Random queue traces in the recorded format: pods in several versions, plugins with hints, operations on the scheduling queue.
+"""Random queue traces in the recorded format: versions of pods, plugins with hints, operations on the scheduling queue.
 
-Between two operations the clock moves by a random part of a second, so that pods are rarely equal in a queue. Failures
-and ends of attempts are written as ``failAny`` and ``doneAny``: which pod they concern is for the real queue to say
+Between two operations the clock advances by a random part of a second, so that pods are rarely equal in a queue.
+Failures and ends of attempts are written as ``failAny`` and ``doneAny``: the real queue determines the pod
 (`fuzz.oracle.Oracle.resolved`).
 """
 
@@ -39,7 +39,7 @@ UPDATES = (
     "Update",
 )
 GATES_GONE = "UpdatePodSchedulingGatesEliminated"
-"""Never moves pods without the pod that it is about: the hint of SchedulingGates looks at it."""
+"""Label of an event that is only generated together with a pod, because the hint of SchedulingGates reads the pod."""
 ACTIONS = ("Add", "Add", "Delete", "Delete", "All", *UPDATES)
 RESOURCES = ("Node", "Node", "Pod", "Pod", "AssignedPod", "UnschedulablePod", "PersistentVolumeClaim", "*")
 LONG_STEPS = (SECOND, 2 * SECOND, 5 * SECOND, 11 * SECOND, 31 * SECOND, 301 * SECOND)
@@ -68,18 +68,18 @@ OPERATIONS = {
     "raw": 1,
     "close": 0.05,
 }
-"""Operations and how often they come, in relation to one another."""
+"""Operations and their relative frequencies."""
 
 
 def random_queue_case(seed: int, number: int) -> JsonObject:
-    """Return a trace, always the same for the same seed and number."""
+    """Return a trace; the same seed and number give the same trace."""
     draws = Draws(f"queue/{seed}/{number}")
     trace = _Trace(draws, default_plugins=draws.chance(0.15))
     return {"id": f"fuzz/q{seed}-{number}", "note": "random", **trace.case()}
 
 
 class _Trace:
-    """The ingredients of a trace: versions of pods and nodes, and the plugins for them."""
+    """The parts of a trace: versions of pods and nodes, and the plugins for them."""
 
     def __init__(self, draws: Draws, *, default_plugins: bool) -> None:
         self.draws = draws
@@ -97,7 +97,7 @@ class _Trace:
                 uid = f"uid-{key}" if uid_changes else f"uid-{name}"
                 self.pods[key] = pod = self._pod(name, uid)
                 if other_profile:
-                    # The same for all versions: the API does not allow changes to it.
+                    # The same for all versions, because the API does not allow changing it.
                     _spec(pod)["schedulerName"] = "other"
         self.assigned = [f"r{number}" for number in range(1, 4)]
         for key in self.assigned:
@@ -113,7 +113,7 @@ class _Trace:
         ops: list[Json] = []
         closed = False
         for name in draws.choices(names, weights, k=draws.randint(10, 70)):
-            # The real queue panics when it is closed a second time.
+            # The real queue panics if it is closed twice.
             if name == "close" and closed:
                 continue
             closed |= name == "close"
@@ -263,12 +263,12 @@ class _Trace:
                 return [{"op": name, "old": old, "new": new}]
             case "activate":
                 names = draws.some([*self.versions], 3, 1)
-                # Several at once go in the order of a Go map.
+                # Several pods would be moved in the order of a Go map, so the trace moves only one.
                 return [{"op": name, "pods": [draws.one(self.versions[each])]} for each in names]
             case "nominate":
                 return [{"op": name, "pod": self._any(), **self._nomination()}]
             case "gate" if "G" in self.gates:
-                # Of two gates that both hold a pod the order of a Go map would say which does.
+                # If two gates hold a pod, the order of a Go map determines which is reported.
                 free = [key for key, versions in self.versions.items() if not self._gated(versions)]
                 held: JsonObject = {"op": name, "plugin": "G", "pods": list[Json](draws.some(free, 3))}
                 if draws.chance(0.3):

@@ -1,4 +1,4 @@
-"""Random sampled cases: clusters that are large enough for a search to end before it has seen all nodes."""
+"""Random sampled cases: clusters so large that a search can end before all nodes are examined."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from fuzz.draws import HOSTNAME, ZONE, Draws
 from fuzz.selectors import label_selector
 
 FIRST_SIZES = (40, 99, 100, 101, 120, 150, 201, 250, 300, 420)
-"""Around the smallest cluster that is sampled, and larger ones."""
+"""Sizes around the smallest cluster that is sampled, and larger ones."""
 
 
 def random_sampled_case(seed: int, number: int) -> JsonObject:
-    """Return a sampled case, always the same for the same seed and number."""
+    """Return a sampled case; the same seed and number give the same case."""
     draws = Draws(f"sampled/{seed}/{number}")
     draws.choose_features()
     zones = draws.randint(0, 4)

@@ -30,7 +30,7 @@ def pod_labels(draws: Draws) -> JsonObject:
 
 
 def label_selector(draws: Draws) -> Json:
-    """Return a selector of pods: now and then everything or nothing."""
+    """Return a selector of pods, sometimes one that selects all pods or none."""
     kind = draws.random()
     if kind < 0.06:
         return {}
@@ -90,7 +90,7 @@ def _requirement(draws: Draws, key: str, values: tuple[str, ...]) -> JsonObject:
 
 
 def taints(draws: Draws) -> list[Json]:
-    """Return the taints of a node; the same key and effect never twice."""
+    """Return the taints of a node, with distinct pairs of key and effect."""
     found: dict[tuple[str, str], Json] = {}
     for _ in range(draws.randint(1, 3)):
         key, effect = draws.one(TAINT_KEYS), draws.one(EFFECTS)
@@ -123,7 +123,7 @@ def tolerations(draws: Draws) -> list[Json]:
 
 
 def pod_affinity_term(draws: Draws) -> JsonObject:
-    """Return a term of inter-pod affinity."""
+    """Return a term of pod affinity."""
     term: JsonObject = {"topologyKey": draws.one(TOPOLOGY_KEYS)}
     selector = label_selector(draws)
     if selector is not None:
@@ -138,7 +138,7 @@ def pod_affinity_term(draws: Draws) -> JsonObject:
 
 
 def spread_constraint(draws: Draws) -> JsonObject:
-    """Return a constraint of topology spreading."""
+    """Return a topology spread constraint."""
     when = draws.one(("DoNotSchedule", "ScheduleAnyway"))
     constraint: JsonObject = {
         "maxSkew": draws.one((1, 1, 2, 5)),

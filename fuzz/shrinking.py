@@ -1,4 +1,4 @@
-"""Makes a differing case smaller: takes out pods, objects, fields and elements as long as the answers still differ."""
+"""Reduces a differing case: removes pods, objects, fields and elements while the answers still differ."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from fuzz.trial import Ask, Trial, try_cases
 Path: TypeAlias = tuple[str | int, ...]
 
 ROUNDS = 40
-"""Enough for every case met so far; the result is then merely not the smallest."""
+"""Maximum number of rounds per depth. Above it, the result is not the smallest case."""
 
 DEPTHS = (2, 5, 100)
 """The depth of the search for removable parts: whole objects first, then parts of the remaining ones."""
 
 AT_ONCE = 400
-"""Smaller cases asked about in one go."""
+"""Number of smaller cases that are tried together."""
 
 NEEDED = frozenset({"id", "kind", "apiVersion", "name"})
 """Fields without which an object is refused."""
 
 
 def shrink(ask: Ask, trial: Trial) -> Trial:
-    """Return the smallest trial found that differs in one of the parts in which this one does."""
+    """Return the smallest trial found that differs in at least one of the same parts."""
     for depth in DEPTHS:
         for _ in range(ROUNDS):
             smaller = _smaller(ask, trial, depth)
@@ -36,7 +36,7 @@ def shrink(ask: Ask, trial: Trial) -> Trial:
 
 
 def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
-    """Return the trial with as much as possible removed at once; None if nothing can be removed."""
+    """Return the trial with as many parts removed at once as possible; None if nothing can be removed."""
     parts, paths = trial.parts, [path for path in removable(trial.case) if len(path) <= depth]
     kept: list[Path] = []
     for start in range(0, len(paths), AT_ONCE):
@@ -45,7 +45,8 @@ def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
         kept += [path for path, found in zip(batch, tried, strict=True) if not found.refused and found.parts & parts]
     if not kept:
         return None
-    # Parts that can be removed separately can often be removed together: all of them, or the first half, down to the first.
+    # Parts that can be removed separately can often be removed together: try all of them, then the first half, down to
+    # one.
     count = len(kept)
     while count:
         [together] = try_cases(ask, [without(trial.case, kept[:count])], trial.kind)
@@ -56,7 +57,7 @@ def _smaller(ask: Ask, trial: Trial, depth: int) -> Trial | None:
 
 
 def removable(value: Json, path: Path = ()) -> Iterator[Path]:
-    """Yield the places of all that can be taken out of a case, the large before what is in it."""
+    """Yield the paths of everything that can be removed from a case, each before the paths inside it."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key not in NEEDED and (*path, key) not in (("objects",), ("pods",), ("family",)):
@@ -69,13 +70,13 @@ def removable(value: Json, path: Path = ()) -> Iterator[Path]:
 
 
 def without(case: JsonObject, paths: list[Path]) -> JsonObject:
-    """Return a copy of a case without what is at some places."""
+    """Return a copy of a case without the values at some paths."""
     smaller = copy.deepcopy(case)
-    # From the back, so that the places of what is before stay right; what is inside something taken out goes before it.
+    # Remove from the back, so that earlier paths stay valid, and inner paths before outer ones.
     for path in sorted(paths, key=_order, reverse=True):
         inner: Json = smaller
         for step in path[:-1]:
-            inner = inner[step]  # type: ignore[index]  # A path of this case leads through what it names.
+            inner = inner[step]  # The path is one of this case, so every step exists.
         del inner[path[-1]]  # type: ignore[union-attr, arg-type]
     return smaller
 

@@ -1,4 +1,4 @@
-"""Random volumes in all their kinds: classes, drivers, persistent volumes, claims, attachments, capacities."""
+"""Random volumes of all kinds: classes, drivers, persistent volumes, claims, attachments, capacities."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def pod_volume(draws: Draws, name: str) -> JsonObject:
 
 
 def ephemeral_claim(draws: Draws, name: str, namespace: str, pod: str) -> JsonObject:
-    """Return the claim that was made for an ephemeral volume; sometimes it belongs to another pod."""
+    """Return the claim of an ephemeral volume; sometimes another pod owns it."""
     uid = f"uid-{pod}" if draws.chance(0.85) else "uid-other"
     owner: JsonObject = {"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid, "controller": True}
     metadata: JsonObject = {"name": name, "namespace": namespace, "ownerReferences": [owner]}

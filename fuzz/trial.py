@@ -1,4 +1,4 @@
-"""One question asked of both: the recorded kind of answer of the real scheduler against ours, compared as in conformance."""
+"""One case, answered by the real scheduler and by Bayplan, and compared as in conformance."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bayplan.conformance.cases import JsonObject, RecordedCase
 from bayplan.conformance.comparer import Difference, compare
 
 Ask: TypeAlias = Callable[[Sequence[JsonObject]], Iterator[JsonObject]]
-"""Answers cases with what the real scheduler decides."""
+"""A function that yields the real scheduler's answers to cases."""
 
 CYCLES = "cycles"
 SAMPLED = "sampled"
@@ -24,7 +24,7 @@ CLASSIC_QUEUE = "classic-queue"
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A case, and the differences between the two answers. An inconclusive one has no differences."""
+    """A case, the real answer, and the differences from ours. An inconclusive trial has no differences."""
 
     case: JsonObject
     want: JsonObject
@@ -35,8 +35,8 @@ class Trial:
     def refused(self) -> bool:
         """Return whether the answer of the real scheduler is inconclusive.
 
-        It did not take the case, or its own answers differ from one another, by the order of a Go map. The error of a configuration
-        is an answer.
+        It refused the case, or its answers to the same case differ because of the order of a Go map. The error of a
+        configuration is an answer.
         """
         return tells_nothing(self.kind, self.want)
 
@@ -47,29 +47,30 @@ class Trial:
 
 
 def try_cases(ask: Ask, cases: Sequence[JsonObject], kind: str = CYCLES) -> Iterator[Trial]:
-    """Ask both about each case."""
+    """Yield a trial for each case."""
     for case, want in zip(cases, ask(cases), strict=True):
         if kind == SAMPLED:
             case = follow_hosts(case, want)
         recorded = RecordedCase(
             CYCLES if kind == VICTIMS else kind, str(case["id"]), "fuzz", str(case.get("note", "")), "fuzz", case, want
         )
-        # The API already rejects what the real scheduler rejects or panics at: nothing to compare.
+        # The API already rejects the objects that the real scheduler rejects or panics at, so there is nothing to
+        # compare.
         nothing = tells_nothing(kind, want)
         differences = () if nothing else tuple(compare(recorded, answer(recorded)).differences)
         yield Trial(case, want, differences, kind)
 
 
 def follow_hosts(case: JsonObject, want: JsonObject) -> JsonObject:
-    """Return a sampled case that says where the real scheduler put its pods: it draws lots among the best nodes."""
+    """Return a sampled case with the nodes that the real scheduler chose, which are random among the best."""
     sampled = want.get("sampled")
     pods = sampled if isinstance(sampled, list) else []
     return {**case, "follow": [pod.get("host") if isinstance(pod, dict) else None for pod in pods]}
 
 
 def tells_nothing(kind: str, want: JsonObject) -> bool:
-    """Return whether an answer of the real scheduler to a case of some kind can't be compared with ours."""
+    """Return whether an answer of the real scheduler to a case of this kind can't be compared with ours."""
     if kind == CONFIG:
-        # The program panics where it can't set the gates back after another case.
+        # The program panics if it can't reset the gates after another case.
         return want.get("stage") in ("featureGates", "panic") or bool(want.get("unstable"))
     return bool(want.get("error") or want.get("unstable"))

@@ -1,4 +1,4 @@
-"""Random cycle cases with many equally important victims on a node, more than upstream sorts stably."""
+"""Random cycle cases with many equally important victims on a node: more than upstream sorts stably."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fuzz.draws import Draws
 
 
 def random_victims_case(seed: int, number: int) -> JsonObject:
-    """Return a cycle case whose victims are compared in their order, always the same for the same seed and number."""
+    """Return a cycle case in which the order of victims is compared; the same seed and number give the same case."""
     draws = Draws(f"victims/{seed}/{number}")
     names = [f"n{place}" for place in range(draws.randint(1, 3))]
     priorities = draws.one(((0,), (0, 5), (-5, 0, 0, 10), (0, 1, 2, 3, 4)))
@@ -20,7 +20,7 @@ def random_victims_case(seed: int, number: int) -> JsonObject:
         for place in range(count):
             minute = draws.randrange(starts)
             if drift and draws.chance(0.9):
-                # Mostly in order of their start, or in the opposite one: upstream's sort looks for that.
+                # Mostly in order of their start, or in the reverse order, because upstream's sort detects both.
                 minute = (place if drift > 0 else count - 1 - place) * starts // count
             start = f"2026-01-01T00:{minute:02d}:00Z" if draws.chance(0.9) else ""
             objects.append(_victim(draws, f"{name}-{place}", name, draws.one(priorities), draws.one(sizes), start))

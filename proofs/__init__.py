@@ -1,1 +1,1 @@
-"""Proofs by brute force: answers of Bayplan against everything that could be answered, on random clusters."""
+"""Proofs by brute force: Bayplan's answers compared with all possible answers, on random clusters."""

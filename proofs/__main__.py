@@ -1,6 +1,6 @@
 """Run a proof: ``python -m proofs unblock --cases 500 --seed 2``. Exit code 1 if a case fails.
 
-A proof is a module here with a function ``prove(cases, seed) -> Proof``.
+A proof is a module of this package with a function ``prove(cases, seed) -> Proof``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ PROOFS = ("unblock", "root_causes", "capacity", "nodes")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one proof, or all of them, and print what came of it."""
+    """Run one proof, or all of them, and print the results; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m proofs", description=__doc__)
     parser.add_argument("name", nargs="?", choices=PROOFS, help="Which proof. [default: all]")
     parser.add_argument("--cases", type=int, default=500, help="How many cases. [default: 500]")

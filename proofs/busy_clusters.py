@@ -1,4 +1,4 @@
-"""Small random clusters with workloads that run: for questions about room, nodes and drains."""
+"""Small random clusters with running workloads, for questions about room, nodes and drains."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ profiles:
 - plugins:
     postFilter: {disabled: [{name: "*"}]}
 """
-"""Questions don't evict unless asked to."""
+"""The default configuration without preemption, because questions don't evict unless that is requested."""
 
 ZONES = ("a", "b", "c")
 
 
 @dataclass
 class BusyCluster:
-    """A cluster in which workloads run.
+    """A cluster with running workloads.
 
     Attributes:
-        name: of the case. objects: nodes, pods with their nodes, disruption budgets. workloads: names of ReplicaSets with pods.
+        name: the name of the case.
+        objects: nodes, pods with their nodes, and disruption budgets.
+        workloads: the names of ReplicaSets with pods.
     """
 
     name: str
@@ -47,12 +49,12 @@ class BusyCluster:
         return QuestionCluster(self.objects, read_setup(), seed=seed)
 
     def fresh(self, seed: int = 0) -> Cluster:
-        """Return another cluster, made from the beginning, in which nothing is evicted."""
+        """Return a new cluster with the same objects, in which no pod is evicted."""
         return Cluster(self.objects, configuration=WITHOUT_EVICTIONS, seed=seed, record_level=RecordLevel.FULL)
 
 
 def busy_clusters(seed: int, *, nodes: int = 7) -> Iterator[BusyCluster]:
-    """Yield clusters for ever; the same ones for one seed."""
+    """Yield clusters without end; the same seed gives the same clusters."""
     number = 0
     while True:
         number += 1
@@ -60,7 +62,7 @@ def busy_clusters(seed: int, *, nodes: int = 7) -> Iterator[BusyCluster]:
 
 
 def busy_cluster(draw: random.Random, name: str, nodes: int) -> BusyCluster:
-    """Return a random cluster whose pods the scheduler has placed, with some nodes closed while it did."""
+    """Return a random cluster whose pods the scheduler has placed while some nodes were cordoned."""
     found = BusyCluster(name)
     names = [f"n{number}" for number in range(draw.randint(2, nodes))]
     made = [_node(draw, each) for each in names]

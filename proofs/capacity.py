@@ -1,4 +1,4 @@
-"""Capacity against brute force: copies scheduled one by one in a cluster made from the beginning, with the same ten seeds."""
+"""Capacity compared with brute force: copies scheduled one by one in a new cluster, with the same ten seeds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LIMIT = 80
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Return the results for `cases` clusters."""
+    """Check `cases` clusters and return the results."""
     proof, draw = Proof(), random.Random(f"capacity {seed}")
     for case in islice((each for each in busy_clusters(seed) if each.workloads), cases):
         proof.cases += 1
@@ -28,14 +28,14 @@ def prove(cases: int, seed: int) -> Proof:
 def _mix(draw: random.Random, case: BusyCluster) -> list[Share]:
     names = draw.sample(case.workloads, min(len(case.workloads), draw.choice((1, 1, 2))))
     counts = [draw.choice((1, 2, 3)) if len(names) > 1 else 1 for _ in names]
-    # Pods without a controller are asked about by their own name.
+    # Pods without a controller are named by their own name.
     models = [_model(case, name).metadata for name in names]
     asked = [name if model.controller() else model.name for name, model in zip(names, models, strict=True)]
     return [Share(name, count) for name, count in zip(asked, counts, strict=True)]
 
 
 def check(case: BusyCluster, mix: list[Share], proof: Proof) -> None:
-    """Compare the answer for one cluster and mix under all seeds."""
+    """Compare the answer for one cluster and mix with brute force, under all seeds."""
     answer = capacity(case.asked(), mix, limit=LIMIT, seeds=SEEDS)
     want = {seed: brute_force(case, mix, seed) for seed in SEEDS}
     proof.counts["with a range" if len({len(found) for found in want.values()}) > 1 else "same for all seeds"] += 1
@@ -51,7 +51,7 @@ def check(case: BusyCluster, mix: list[Share], proof: Proof) -> None:
 
 
 def brute_force(case: BusyCluster, mix: list[Share], seed: int) -> list[str]:
-    """Return the nodes of copies, in order, until one finds none."""
+    """Return the nodes of the copies, in order, until one copy finds no node."""
     cluster = case.fresh(seed)
     models = [_model(case, share.workload) for share in mix]
     nodes: list[str] = []

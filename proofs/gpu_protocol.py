@@ -1,8 +1,8 @@
-"""The published protocol of the FGD experiments: an inflated list of tasks, one after another, none of which ever leaves.
+"""The published protocol of the FGD experiments: an inflated list of tasks, submitted one by one, that never end.
 
-Source: Weng et al., USENIX ATC 2023, and the scripts of its artifact: tasks are shuffled; more are drawn from the list until they
-ask for 130 % of the cluster's GPUs; a task that does not fit is dropped; each policy is the only score plugin; among equally good
-nodes the one with the smallest name is chosen.
+Source: Weng et al., USENIX ATC 2023, and the scripts of its artifact. Tasks are shuffled. More are drawn from the list
+until they request 130 % of the cluster's GPUs. A task that does not fit is dropped. Each policy is the only score
+plugin. Among equally good nodes, the one with the smallest name is chosen.
 """
 
 from __future__ import annotations
@@ -33,16 +33,18 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.resource_table import CPU
 
 LOAD = 1.3
-"""GPUs that the inflated list asks for, by the GPUs of the cluster."""
+"""GPUs that the inflated list requests, as a multiple of the cluster's GPUs."""
 
 
 @dataclass
 class Curve:
-    """The results of a run, by the GPUs requested so far in percent of the cluster's: 0, 1, ... 130.
+    """The results of a run, by the GPUs requested so far in percent of the cluster's GPUs: 0, 1, ... 130.
 
     Attributes:
-        allocation: percent of the GPUs that is allocated. amount: fragments, in percent of all GPUs.
-        ratio: fragments, in percent of what is not allocated. failed: number of tasks that were dropped.
+        allocation: allocated GPUs in percent of all GPUs.
+        amount: fragments in percent of all GPUs.
+        ratio: fragments in percent of the GPUs that are not allocated.
+        failed: the number of tasks that were dropped.
     """
 
     allocation: list[float]
@@ -52,12 +54,12 @@ class Curve:
 
 
 def registry() -> Registry:
-    """Return the in-tree plugins and the policies."""
+    """Return a registry with the in-tree plugins and the policies."""
     return in_tree_registry().with_plugins(*POLICIES)
 
 
 def configuration(policy: type[GpuPolicy], arguments: dict[str, object]) -> SchedulerConfiguration:
-    """Return a configuration in which a policy is the only score plugin and nothing is preempted."""
+    """Return a configuration with a policy as the only score plugin and without preemption."""
     name, points = policy.name, registry()
     enabled = [{"name": name}]
     plugins: dict[str, object] = {
@@ -83,7 +85,10 @@ def configuration(policy: type[GpuPolicy], arguments: dict[str, object]) -> Sche
 
 
 def inflated(tasks: Sequence[Pod], capacity_milli: int, seed: int) -> list[Pod]:
-    """Return the tasks shuffled, then random ones of them again, until the next would exceed the load."""
+    """Return the tasks shuffled and followed by random ones of them, until the next would exceed the load.
+
+    If all tasks already exceed the load, random ones are dropped.
+    """
     random = RandomStreams(seed).stream("tasks")
     found = sorted(tasks, key=lambda pod: pod.metadata.name)
     for place in range(len(found) - 1, 0, -1):
@@ -115,9 +120,11 @@ class ProtocolRun:
     """One run of the protocol.
 
     Args:
-        trace: nodes and tasks. policy: the only score plugin. seed: of the order and the drawn tasks.
-        by_name: whether the node with the smallest name is chosen among equally good ones, as the artifact does; otherwise a
-            random one, as kube-scheduler does.
+        trace: the nodes and tasks.
+        policy: the only score plugin.
+        seed: the seed of the order and of the drawn tasks.
+        by_name: whether to choose the node with the smallest name among equally good ones, as the artifact does;
+            otherwise a random one, as kube-scheduler does.
     """
 
     def __init__(self, trace: Trace, policy: type[GpuPolicy], seed: int, *, by_name: bool = True) -> None:
@@ -137,7 +144,7 @@ class ProtocolRun:
             seed=seed,
             record_level=RecordLevel.OFF,
             state=state,
-            # Random has no favourites: there a seeded choice decides, in the artifact as well.
+            # Random scores all nodes equally, so a seeded choice decides, as in the artifact.
             pick=first_by_name if by_name and policy.name != "Random" else None,
         )
         self._host = InstantHost(self.scheduler)
@@ -182,7 +189,7 @@ class ProtocolRun:
         self._amounts[rows] = self._measure.amounts(cpu, devices.free[rows], allowed)
 
     def _note(self, curve: Curve, allocated: int, arrived: int) -> None:
-        """Add the points up to what has arrived."""
+        """Add the points of the curve up to the GPUs requested so far."""
         while len(curve.allocation) <= 100 * arrived / self._capacity + 1e-9:
             fragments, idle = float(self._amounts.sum()), self._capacity - allocated
             curve.allocation.append(100 * allocated / self._capacity)

@@ -1,8 +1,9 @@
 """Compare the GPU sharing policies with the published results: ``python -m proofs.gpu_sharing FOLDER``.
 
-FOLDER holds the OpenB trace and the published figures: ``openb_node_list_gpu_node.csv``, ``openb_pod_list_default.csv`` and
-``fgd_reference.csv``. Runs each policy with ten seeds by the published protocol (`proofs.gpu_protocol`), prints the table,
-and writes ``curves.csv`` and ``curves.svg``. Exit code 1 if the mean allocation of a policy differs by more than a point.
+FOLDER contains the OpenB trace and the published figures: ``openb_node_list_gpu_node.csv``,
+``openb_pod_list_default.csv`` and ``fgd_reference.csv``. Runs each policy with ten seeds by the published protocol
+(`proofs.gpu_protocol`), prints the table, and writes ``curves.csv`` and ``curves.svg``. Exit code 1 if the mean
+allocation of a policy differs by more than one point.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from proofs.gpu_protocol import Curve, ProtocolRun
 FIRST_SEED = 42
 MAX_DIFFERENCE = 1.0
 METRICS = {"gpu_alloc_pct": "allocation", "frag_amount_pct": "amount", "frag_ratio_pct": "ratio"}
-"""Names of the published figures, and of ours."""
+"""Our name of each published figure."""
 
 Published = Mapping[tuple[str, str, int], float]
-"""Means by policy, metric and percent that arrived."""
+"""Published means by policy, metric, and percent of GPUs requested."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all policies and compare."""
+    """Run all policies and compare them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m proofs.gpu_sharing", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace and the published figures.")
     parser.add_argument("--seeds", type=int, default=10, help="Runs of each policy. [default: 10]")
@@ -70,17 +71,17 @@ def read_published(path: Path, tasks: str) -> Published:
 
 
 def mean_at(runs: Sequence[Curve], metric: str, percent: int) -> float:
-    """Return the mean of a figure over runs."""
+    """Return the mean of a figure over runs, at a percentage of GPUs requested."""
     return statistics.fmean(getattr(run, METRICS[metric])[percent] for run in runs)
 
 
 def difference(name: str, runs: Sequence[Curve], published: Published) -> float:
-    """Return by how many points the allocation at the end is above the published one."""
+    """Return the difference (ours minus published) of the allocation at the end, in points."""
     return mean_at(runs, "gpu_alloc_pct", 130) - published[name, "gpu_alloc_pct", 130]
 
 
 def table_row(name: str, runs: Sequence[Curve], published: Published) -> str:
-    """Return a row of the table: allocation and fragments at the end, ours and published."""
+    """Return a row of the table: allocation and fragments, ours and published."""
     spread = statistics.stdev(run.allocation[130] for run in runs) if len(runs) > 1 else 0.0
     ours, theirs = mean_at(runs, "gpu_alloc_pct", 130), published[name, "gpu_alloc_pct", 130]
     cells = [name, f"{ours:.2f} ± {spread:.2f}", f"{theirs:.2f}", f"{ours - theirs:+.2f}"]
@@ -93,7 +94,7 @@ def table_row(name: str, runs: Sequence[Curve], published: Published) -> str:
 
 
 def write_curves(path: Path, curves: Mapping[str, Sequence[Curve]], published: Published) -> None:
-    """Write the means, ours and published, at the percents that are published."""
+    """Write our means and the published ones, at the percentages that are published."""
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(("policy", "metric", "arrived_pct", "mean", "published"))
@@ -105,7 +106,7 @@ def write_curves(path: Path, curves: Mapping[str, Sequence[Curve]], published: P
 
 
 def plot(path: Path, curves: Mapping[str, Sequence[Curve]], published: Published) -> None:
-    """Draw allocation and fragments by what arrived: ours as lines, the published means as dots."""
+    """Draw allocation and fragments by GPUs requested: ours as lines, the published means as dots."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.2), layout="constrained")

@@ -1,8 +1,9 @@
 """Compare the GPU sharing policies with real arrival and departure times: ``python -m proofs.gpu_waiting FOLDER``.
 
-The published experiments submit tasks that never leave. Here, tasks arrive and leave as in the OpenB trace, and those that don't
-fit wait in the scheduling queue. As the whole cluster is never full, each seed takes random nodes of it, so many that the tasks
-ask for 130 % of their GPUs at the peak; all policies get the same. FOLDER as for `proofs.gpu_sharing`.
+The published experiments submit tasks that never end. Here, tasks arrive and end as in the OpenB trace, and those that
+don't fit wait in the scheduling queue. Because the whole cluster is never full, each seed takes random nodes of it, so
+few that the tasks request 130 % of their GPUs at the peak. All policies get the same nodes. FOLDER is that of
+`proofs.gpu_sharing`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ FIGURES = ("mean wait (h)", "95th percentile of those that waited (h)", "tasks t
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run all policies and print a table."""
+    """Run all policies, print a table and draw a plot; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m proofs.gpu_waiting", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace.")
     parser.add_argument("--seeds", type=int, default=5, help="Runs of each policy. [default: 5]")
@@ -86,7 +87,7 @@ def plot(path: Path, found: Mapping[str, Floats]) -> None:
 
 
 def peak_demand(trace: Trace) -> int:
-    """Return the most GPU milli that tasks ask for at one time, if all start when they arrive."""
+    """Return the maximum of the GPU thousandths requested at one time, if all tasks start when they arrive."""
     changes: list[tuple[int, int]] = []
     for task in trace.pods:
         request = gpu_request(task.pod)
@@ -103,7 +104,7 @@ def peak_demand(trace: Trace) -> int:
 
 
 def some_nodes(nodes: Sequence[Node], capacity_milli: float, seed: int) -> list[Node]:
-    """Return random nodes with that many GPU milli together; one of those with the most GPUs first, for the largest tasks."""
+    """Return random nodes with this many GPU thousandths in total, one of them with the most GPUs."""
     random = RandomStreams(seed).stream("nodes").random
     left = sorted(nodes, key=lambda node: (random(), node.metadata.name))
     largest = max(left, key=lambda node: gpus_of(node)[0])
@@ -118,7 +119,7 @@ def some_nodes(nodes: Sequence[Node], capacity_milli: float, seed: int) -> list[
 
 
 def waits(trace: Trace, policy: type[GpuPolicy], peak_milli: int, seed: int) -> tuple[float, float, float, float]:
-    """Return the `FIGURES` of one run, for tasks that ask for GPUs."""
+    """Return the `FIGURES` of one run, for tasks that request GPUs."""
     arguments: dict[str, object] = {"seed": seed} if policy.name == "Random" else {}
     if policy.name == "FGD":
         arguments = {"typicalPods": typical_pods_argument(typical_pods([each.pod for each in trace.pods]))}

@@ -1,7 +1,7 @@
-"""Nodes to remove, replayed pod by pod in a cluster made from the beginning; and both ways compared with the best there is.
+"""Nodes to remove, replayed pod by pod in a new cluster; and nodes to remove and to add compared with the best sets.
 
-The best is found by trying all sets of nodes: to be removed, every subset of the nodes that no rule keeps; to be added, every
-number of nodes of each shape that costs less than the answer. A set is good if the scheduler places everything under some seed.
+The best sets are found by trying all: to remove, every subset of the nodes that no rule keeps; to add, every number of
+nodes of each shape that costs less than the answer. A set is good if the scheduler places all pods under some seed.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from proofs.proof import Proof
 
 SEEDS = range(3)
 PACKING = find_spec("ortools") is not None
-"""Whether bounds by packing can be compared as well."""
+"""Whether bounds by packing can be checked, too."""
 
 FORCED = DrainOptions(force=True)
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Return the results for `cases` clusters, each asked for nodes to remove and for nodes to add."""
+    """Check nodes to remove and nodes to add for `cases` clusters, and return the results."""
     proof = Proof()
     for case in islice(busy_clusters(seed, nodes=6), cases):
         proof.cases += 1
@@ -74,7 +74,10 @@ def check_removal(case: BusyCluster, proof: Proof) -> None:
 
 
 def replay(case: BusyCluster, answer: RemovalAnswer) -> list[str]:
-    """Cordon all nodes, then drain and delete them in order; return the pods that find no node, or not the predicted one."""
+    """Cordon the nodes to remove, then drain and delete them in order.
+
+    Return the pods that find no node or a different one than predicted, and predicted pods that did not move.
+    """
     reported = {move.pod: move.to_node for move in answer.moves}
     cluster = case.fresh()
     wrong = []
@@ -85,7 +88,7 @@ def replay(case: BusyCluster, answer: RemovalAnswer) -> list[str]:
 
 
 def _drains(cluster: Cluster, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Drain nodes in order and yield each pod with its new node, "" if it finds none."""
+    """Drain nodes in order, and yield each pod with its new node, or ""."""
     state = cluster.state
     for name in names:
         node = state.nodes.nodes[state.nodes.row_of[name]]
@@ -112,7 +115,7 @@ def _drains(cluster: Cluster, names: Sequence[str]) -> Iterator[tuple[str, str]]
 
 
 def largest_removal(case: BusyCluster, names: Sequence[str], found: int) -> int:
-    """Return the size of the largest set of nodes that can be removed; at least `found`."""
+    """Return the size of the largest set of nodes that can be removed, at least `found`."""
     for size in range(len(names), found, -1):
         for chosen in combinations(names, size):
             for seed in SEEDS:
@@ -125,7 +128,7 @@ def largest_removal(case: BusyCluster, names: Sequence[str], found: int) -> int:
 
 
 def check_addition(draw: random.Random, name: str, proof: Proof) -> None:
-    """Let pods wait in a small cluster, and compare the nodes that are found with the cheapest set."""
+    """Add pending pods to a small cluster, and compare the nodes that the answer adds with the cheapest set."""
     case = busy_cluster(draw, name, 3)
     waiting = [_waiting(draw, number) for number in range(draw.randint(1, 5))]
     shapes = [
@@ -168,7 +171,7 @@ def _waiting(draw: random.Random, number: int) -> Pod:
 def _cheapest(
     case: BusyCluster, waiting: Sequence[Pod], shapes: Sequence[NodeShape], price: float, left: set[str]
 ) -> float:
-    """Return the price of the cheapest set that leaves no more waiting; `price` if none is cheaper."""
+    """Return the price of the cheapest set that leaves only pods in `left` pending; `price` if none is cheaper."""
     most = [int(price / shape.price) for shape in shapes]
     sets = product(*(range(count + 1) for count in most))
     priced = sorted((sum(n * shape.price for n, shape in zip(counts, shapes, strict=True)), counts) for counts in sets)
@@ -183,7 +186,7 @@ def _cheapest(
 def _still_waiting(
     case: BusyCluster, waiting: Sequence[Pod], shapes: Sequence[NodeShape], counts: Sequence[int], seeds: Sequence[int]
 ) -> set[str]:
-    """Return the pods that wait with the given number of nodes of each shape, under the seed that leaves fewest."""
+    """Return the pods that stay pending with these numbers of nodes per shape, under the best seed."""
     keys = {pod.key for pod in waiting}
     there: list[KubernetesObject] = [item for item in case.objects if item.key not in keys or not isinstance(item, Pod)]
     nodes = [

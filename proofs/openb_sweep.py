@@ -1,8 +1,8 @@
 """Sweep 100 configurations of OpenB: ``python -m proofs.openb_sweep FOLDER``.
 
-FOLDER holds ``openb_node_list_all_node.csv`` and ``openb_pod_list_default.csv``. The sweep runs in worker processes, and with
-``--ray`` again on a Ray cluster of two node processes on this machine, one of which is killed after a third of the trials. Exit
-code 1 if both don't have the same results, or if the first takes longer than three minutes.
+FOLDER contains ``openb_node_list_all_node.csv`` and ``openb_pod_list_default.csv``. The sweep runs in worker processes,
+and with ``--ray`` again on a Ray cluster of two node processes on this machine, one of which is killed after a third of
+the trials. Exit code 1 if the results differ, or if the first sweep takes longer than three minutes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SPACE = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the sweeps and compare them."""
+    """Run the sweeps and compare them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m proofs.openb_sweep", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace.")
     parser.add_argument("--workers", type=int, default=2, help="Trials at a time. [default: 2]")
@@ -56,12 +56,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def measure(
     name: str, plan: SweepPlan, folder: Path, executor: Callable[[], Executor], progress: Progress | None = None
 ) -> float:
-    """Run a sweep, print how long it took, and return the seconds."""
+    """Run a sweep, print its duration, and return the seconds."""
     start, before = time.perf_counter(), processor_seconds()
     run_sweep(plan, folder, executor, progress)
     seconds, used = time.perf_counter() - start, processor_seconds() - before
     trials = trial_count(plan)
-    # Workers of Ray are no children of this process.
+    # Workers of Ray are not children of this process.
     processors = f", {used:.0f} s of processors" if name == "processes" else ""
     print(
         f"{name}: {trials} configurations in {seconds:.0f} s, {60 * trials / seconds:.0f} a minute{processors}",
@@ -71,7 +71,7 @@ def measure(
 
 
 def processor_seconds() -> float:
-    """Return the processor time of this process and of its children that have ended."""
+    """Return the CPU time of this process and of its children that have ended, in seconds."""
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
@@ -95,7 +95,7 @@ def sweep_with_a_killed_node(plan: SweepPlan, folder: Path) -> None:
 
 
 def digest_of(plan: SweepPlan, folder: Path) -> str:
-    """Return a hash of all results of a sweep: parameters, figures and digests of decisions, not the time it took."""
+    """Return a hash of all results of a sweep: parameters, figures and digests of decisions, but not durations."""
     outcomes = SweepFolder(folder, plan).done
     found = [msgspec.structs.replace(outcomes[number], seconds=0.0) for number in sorted(outcomes)]
     return hashlib.sha256(msgspec.json.encode(found, order="sorted")).hexdigest()[:16]

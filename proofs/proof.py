@@ -1,4 +1,4 @@
-"""The outcome of a proof."""
+"""The result of a proof."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ class Proof:
     """The cases of a proof.
 
     Attributes:
-        cases: how many were looked at. counts: of what kinds they were. failures: what was wrong, with the name of the case.
+        cases: the number of checked cases.
+        counts: the number of cases by kind.
+        failures: the failures, each with the name of its case.
     """
 
     cases: int = 0
@@ -19,6 +21,6 @@ class Proof:
     failures: list[str] = field(default_factory=list)
 
     def summary(self) -> str:
-        """Return one line."""
+        """Return the result as one line."""
         shown = ", ".join(f"{name} {count:,}" for name, count in self.counts.most_common())
         return f"{self.cases:,} cases, {len(self.failures):,} failures; {shown}"

@@ -1,4 +1,4 @@
-"""Root causes by switching filters off: filters that reject every node, and filters without which the pod would fit."""
+"""Root causes checked by disabling filters: those that reject every node, and those without which the pod would fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FILTERS = tuple(plugin.name for plugin in default_configuration().profiles[0].pl
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Check that many waiting pods."""
+    """Check `cases` pending pods and return the results."""
     proof = Proof()
     for case in islice(waiting_pods(seed), cases):
         proof.cases += 1
@@ -24,7 +24,7 @@ def prove(cases: int, seed: int) -> Proof:
 
 
 def check(case: WaitingPod, proof: Proof) -> None:
-    """Compare the root cause of one waiting pod with what comes of switching filters off one by one."""
+    """Compare the root cause of one pending pod with the effects of disabling filters one by one."""
     cluster = Cluster([*case.objects, case.pod], record_level=RecordLevel.OFF)
     judged = judge(cluster.trial(), case.pod)
     if judged.decision is None or judged.decision.record.outcome is Outcome.ERROR or not cluster.state.nodes.row_of:
@@ -33,7 +33,7 @@ def check(case: WaitingPod, proof: Proof) -> None:
     proof.counts[judged.cause.plugin or "several filters"] += 1
     everywhere = {plugin for plugin in judged.cause.everywhere if plugin in FILTERS}
     sole = {each.plugin for each in judged.cause.sole if each.plugin in FILTERS}
-    # A gate keeps the pod from all filters; it is lifted to see what they say.
+    # A gate keeps the pod from all filters, so it is removed to run them.
     gates = set(judged.matrix.whole) - set(FILTERS)
     want_everywhere = {plugin for plugin in FILTERS if not _fits(cluster, case, {*FILTERS, *gates} - {plugin})}
     want_sole = {plugin for plugin in FILTERS if _fits(cluster, case, {plugin})}
@@ -44,6 +44,9 @@ def check(case: WaitingPod, proof: Proof) -> None:
 
 
 def _fits(cluster: Cluster, case: WaitingPod, without: set[str]) -> bool:
-    """Return whether a node passes all filters in a new fork in which some are switched off. Scores may go wrong without them."""
+    """Return whether a node passes all filters in a new fork with some filters disabled.
+
+    Scores may be wrong without them.
+    """
     decision = cluster.trial().decide(case.pod, without)
     return decision is not None and decision.pre_filter is None and bool(decision.feasible.any())

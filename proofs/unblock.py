@@ -1,4 +1,4 @@
-"""The first suggestion places the pod; and if there is none, no single change of those that can be thought of would."""
+"""The first suggestion places the pod; without any suggestion, no single change that the proof can try places it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_SUBSETS = 256
 
 
 def prove(cases: int, seed: int) -> Proof:
-    """Check that many waiting pods."""
+    """Check `cases` pending pods and return the results."""
     proof = Proof()
     for case in islice(waiting_pods(seed), cases):
         proof.cases += 1
@@ -35,7 +35,7 @@ def prove(cases: int, seed: int) -> Proof:
 
 
 def check(case: WaitingPod, proof: Proof) -> None:
-    """Look at one waiting pod."""
+    """Check the suggestions for one pending pod."""
     cluster = Cluster([*case.objects, case.pod], record_level=RecordLevel.OFF)
     found = cluster.unblock(case.pod.key)
     cluster.state.check_invariants()
@@ -61,7 +61,7 @@ def check(case: WaitingPod, proof: Proof) -> None:
 
 @dataclass(frozen=True)
 class Applied:
-    """A cluster after a suggestion, the pod as it then is, and whether it has to preempt others."""
+    """A cluster after a suggestion, the changed pod, and whether the pod has to preempt others."""
 
     objects: Sequence[KubernetesObject]
     pod: Pod
@@ -69,7 +69,7 @@ class Applied:
 
 
 def apply(case: WaitingPod, suggestion: Suggestion) -> Applied:
-    """Apply a suggestion by its documents alone, as a user would."""
+    """Apply a suggestion only by its documents, as a user would."""
     pod, deleted = case.pod, frozenset(suggestion.deleted)
     items = {(type(item), item.key): item for item in case.objects}
     gone = [item for item in items.values() if isinstance(item, Pod) and item.key in deleted]
@@ -85,7 +85,7 @@ def apply(case: WaitingPod, suggestion: Suggestion) -> Applied:
 
 
 def freed(items: Iterable[KubernetesObject], gone: Sequence[Pod]) -> Iterator[KubernetesObject]:
-    """Yield objects with the claims of pods that have gone given back, as the claim controller does."""
+    """Yield the objects, with the resource claims of deleted pods released as the claim controller releases them."""
     names = {(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid) for pod in gone}
     for item in items:
         if isinstance(item, ResourceClaim):
@@ -98,7 +98,10 @@ def freed(items: Iterable[KubernetesObject], gone: Sequence[Pod]) -> Iterator[Ku
 
 
 def unwanted(case: WaitingPod, suggestion: Suggestion) -> str:
-    """Return why a suggestion is not allowed, or "": a tolerated condition, or a pod off its node that stays or is as important."""
+    """Return why a suggestion is not allowed, or "".
+
+    It must not tolerate a taint for a node condition, or remove a pod from its node that stays or is as important.
+    """
     if "tolerate" in suggestion.text and any(
         f"{prefix}/" in suggestion.text for prefix in ("node.kubernetes.io", "node.cloudprovider.kubernetes.io")
     ):
@@ -121,10 +124,10 @@ def unwanted(case: WaitingPod, suggestion: Suggestion) -> str:
 
 
 def exhaustive(case: WaitingPod) -> Iterator[str]:
-    """Yield the changes that place the pod, found by trying all single ones in new clusters, and pairs of node and pod."""
+    """Yield the changes that place the pod: all single changes are tried, and pairs of node and pod."""
     singles = chain(_pods_that_leave(case), _nodes_that_change(case), _pods_that_change(case))
     for text, objects, pod in chain(singles, _pairs(case)):
-        # Preemption could break budgets.
+        # Preemption could violate disruption budgets.
         if place(objects, pod, preempts=False):
             yield text
 
@@ -174,7 +177,7 @@ def _nodes_that_change(case: WaitingPod) -> Iterator[Try]:
         metadata = replace(node.metadata, name="another", labels=labels, uid="")
         status = replace(node.status, allocatable=amounts, capacity=amounts)
         spec = replace(node.spec, unschedulable=False, taints=())
-        # A node of that kind has the same CSI drivers.
+        # A new node of this kind has the same CSI drivers.
         csi = [
             replace(item, metadata=replace(item.metadata, name="another"))
             for item in case.objects

@@ -1,4 +1,4 @@
-"""Random clusters with a pod that waits, from the generator that also feeds the real scheduler (`fuzz.clusters`)."""
+"""Random clusters with a pending pod, from the generator of cases for the real scheduler (`fuzz.clusters`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ class WaitingPod:
     """A cluster and a pod that fits on none of its nodes.
 
     Attributes:
-        name: of the case. objects: of the cluster, without the pod. pod: that waits.
+        name: the name of the case.
+        objects: the objects of the cluster, without the pod.
+        pod: the pending pod.
     """
 
     name: str
@@ -34,7 +36,7 @@ class WaitingPod:
 
 
 def waiting_pods(seed: int) -> Iterator[WaitingPod]:
-    """Yield such clusters without end, the same for the same seed."""
+    """Yield such clusters without end; the same seed gives the same clusters."""
     number = 0
     while True:
         case = random_case(seed, number)
@@ -44,7 +46,7 @@ def waiting_pods(seed: int) -> Iterator[WaitingPod]:
             pods = [default_object(decode(item)) for item in _dicts(case["pods"])]
         except InputError:
             continue
-        # Other pods that wait would be scheduled first where they matter more: only one pod is asked about.
+        # Other pending pods of higher priority would be scheduled first, so keep only the one that is asked about.
         objects = [item for item in objects if not isinstance(item, Pod) or item.spec.node_name]
         for pod in pods:
             if isinstance(pod, Pod) and _can_wait(pod) and place(objects, pod, preempts=False) == "":
@@ -57,7 +59,7 @@ def _dicts(value: object) -> list[dict[str, object]]:
 
 
 def _can_wait(pod: Pod) -> bool:
-    """Return whether a pod is one for the scheduler: it has no node, is not on its way out, and asks for a known scheduler."""
+    """Return whether the default scheduler must schedule a pod: no node, and neither terminating nor finished."""
     return (
         not pod.spec.node_name
         and pod.metadata.deletion_timestamp is None
@@ -67,10 +69,12 @@ def _can_wait(pod: Pod) -> bool:
 
 
 def place(objects: Sequence[KubernetesObject], pod: Pod, *, preempts: bool = True) -> str:
-    """Return the node that a pod gets in a new cluster; "" if it waits.
+    """Return the name of the node that a pod gets in a new cluster; "" if it stays pending.
 
     Args:
-        objects: of the cluster. pod: to schedule. preempts: whether others leave for it, and it is tried again.
+        objects: the objects of the cluster.
+        pod: the pod to schedule.
+        preempts: whether the pod may preempt others, and is retried after that.
     """
     if not preempts:
         spec = replace(pod.spec, preemption_policy="Never")
@@ -78,7 +82,7 @@ def place(objects: Sequence[KubernetesObject], pod: Pod, *, preempts: bool = Tru
     cluster = Cluster(objects, record_level=RecordLevel.OFF)
     cluster.schedule(pod)
     if preempts and not cluster.node_of(pod.key) and pod.key in cluster.scheduler.pods:
-        # No time passes here that would end its backoff: it comes again.
+        # No time passes that would end its backoff, so add the pod again.
         cluster.remove(pod.key)
         cluster.schedule(pod)
     return cluster.node_of(pod.key) or ""

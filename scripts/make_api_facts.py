@@ -1,12 +1,12 @@
-"""Make `src/bayplan/apiserver/schema/facts.msgpack.gz`: what the object server must know of the API beyond its OpenAPI schema.
+"""Write `src/bayplan/apiserver/schema/facts.msgpack.gz`: facts about the API that its OpenAPI schema lacks.
 
     go run ./scripts/api_facts > go.json        (in a Go module that requires k8s.io/kubernetes at the pinned release)
     python scripts/make_api_facts.py FOLDER go.json [-o OUTPUT]
 
-FOLDER holds `discovery.json.gz` (path to body of the discovery documents) and `version.json`, recorded from a
-kube-apiserver. From Go come the fields of every type (JSON name, protobuf number, Go type, which empty values are shown)
-and the columns of tables. Only facts are kept: names, numbers, types, verbs; no descriptions. The same input gives the
-same bytes. `bayplan.apiserver.schema.facts` describes and reads the table.
+FOLDER contains `discovery.json.gz` (path to body of the discovery documents) and `version.json`, recorded from a
+kube-apiserver. The Go program extracts the fields of every type (JSON name, protobuf number, Go type, which empty
+values are shown) and the columns of tables. Only facts are stored: names, numbers, types, verbs; no descriptions. The
+same input gives the same bytes. `bayplan.apiserver.schema.facts` describes and reads the table.
 """
 
 import argparse
@@ -29,14 +29,14 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def openapi_name(go_name: str) -> str:
-    """Return the name that OpenAPI gives a Go type: `k8s.io/api/core/v1.Pod` is `io.k8s.api.core.v1.Pod`."""
+    """Return the OpenAPI name of a Go type: `k8s.io/api/core/v1.Pod` is `io.k8s.api.core.v1.Pod`."""
     if not go_name.startswith("k8s.io/"):
         return go_name
     return "io.k8s." + go_name.removeprefix("k8s.io/").replace("/", ".")
 
 
 def field_facts(field: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of one field with short keys; false and empty ones are left out."""
+    """Return the facts of one field with short keys; false and empty facts are omitted."""
     facts = {
         "name": field["name"],
         "number": field.get("number", 0),
@@ -52,7 +52,7 @@ def field_facts(field: dict[str, Any]) -> dict[str, Any]:
 
 
 def make_table(folder: Path, go: dict[str, Any]) -> dict[str, Any]:
-    """Return the whole table."""
+    """Return the whole table as plain data."""
     discovery = read_json(folder / "discovery.json.gz")
     groups = {
         path: body["resources"]
@@ -76,7 +76,7 @@ def make_table(folder: Path, go: dict[str, Any]) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the script."""
+    """Write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("go", type=Path)

@@ -1,7 +1,8 @@
-"""Write the cases with HTTP extenders that the oracle is asked (``oracle/current``, cmd/cycle), one JSON line a case.
+"""Write the cases with HTTP extenders for the oracle (``oracle/current``, cmd/cycle), one JSON line per case.
 
 Usage: ``python scripts/make_extender_cases.py > cases.jsonl``, then with the answers of the oracle
-``python scripts/make_extender_cases.py cases.jsonl answers.jsonl extenders.jsonl.gz``. See ``conformance/extenders/README.md``.
+``python scripts/make_extender_cases.py cases.jsonl answers.jsonl extenders.jsonl.gz``. See
+``conformance/extenders/README.md``.
 """
 
 import gzip
@@ -16,14 +17,14 @@ Json = dict[str, Any]
 
 
 def node(name: str, cpu: str = "8", memory: str = "16Gi", zone: str = "", **more: Any) -> Json:
-    """Return a node."""
+    """Return a node; `extra` adds allocatable resources, `more` fields of the status."""
     labels = {"kubernetes.io/hostname": name} | ({"topology.kubernetes.io/zone": zone} if zone else {})
     status = {"allocatable": {"cpu": cpu, "memory": memory, "pods": "110"} | more.pop("extra", {})} | more
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}, "status": status}
 
 
 def pod(name: str, cpu: str = "1", memory: str = "1Gi", on: str = "", **more: Any) -> Json:
-    """Return a pod; `on` is the node it runs on."""
+    """Return a pod; `on` is the name of its node, `more` are fields of the spec."""
     requests = {"cpu": cpu, "memory": memory} | more.pop("requests", {})
     container = {"name": "c", "image": more.pop("image", "registry.example/app:1"), "resources": {"requests": requests}}
     metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"} | more.pop("metadata", {})
@@ -33,12 +34,12 @@ def pod(name: str, cpu: str = "1", memory: str = "1Gi", on: str = "", **more: An
 
 
 def extender(path: str = "a", **fields: Any) -> Json:
-    """Return an extender of the configuration."""
+    """Return an entry of ``extenders`` in the configuration."""
     return {"urlPrefix": f"http://{ADDRESS}/{path}", "nodeCacheCapable": True} | fields
 
 
 def says(value: Any = None, **more: Any) -> Json:
-    """Return a response."""
+    """Return a scripted response with this body."""
     body = value if isinstance(value, str) else json.dumps(value)
     return {"status": 200, "body": body} | more
 
@@ -46,7 +47,7 @@ def says(value: Any = None, **more: Any) -> Json:
 def case(
     number: str, note: str, objects: list[Json], pods: list[Json], extenders: list[Json], responses: Json, **config: Any
 ) -> Json:
-    """Return a case; responses: path to a list of responses."""
+    """Return a case; `responses` maps a path to its responses in order."""
     header = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     return {
         "id": f"extenders/{number.replace('-', '/', 1)}",
@@ -66,12 +67,12 @@ BOTH = {"filterVerb": "filter", "prioritizeVerb": "prioritize", "weight": 3}
 
 
 def scores(**given: int) -> Json:
-    """Return the answer of a prioritize verb."""
+    """Return the response of a prioritize verb, with the scores of nodes."""
     return says([{"Host": host, "Score": score} for host, score in given.items()])
 
 
 def filters() -> Iterator[Json]:
-    """Yield cases of filter results."""
+    """Yield cases about the results of the filter verb."""
 
     def one(number: str, note: str, answer: Json, verbs: Json = FILTER, **more: Any) -> Json:
         responses = {"/a/filter": [answer], "/a/prioritize": [scores(n0=7, n1=1, n2=10)]}
@@ -139,7 +140,7 @@ def filters() -> Iterator[Json]:
 
 
 def failures() -> Iterator[Json]:
-    """Yield cases of extenders that fail, each for one that can be ignored and one that can't."""
+    """Yield cases of extenders that fail, each with and without ``ignorable``."""
     wrong = [
         ("error", says({"NodeNames": NAMES, "Error": "out of order"})),
         ("code", says("oops", status=500)),
@@ -175,7 +176,7 @@ def failures() -> Iterator[Json]:
 
 
 def orders() -> Iterator[Json]:
-    """Yield cases of several extenders, and of those that are not interested."""
+    """Yield cases of several extenders, and of extenders that are not interested in the pod."""
     two = [extender("a", **FILTER, ignorable=True), extender("b", **FILTER)]
     responses = {
         "/a/filter": [says({"NodeNames": ["n1"], "FailedNodes": {"n0": "a says no"}})],
@@ -206,7 +207,7 @@ def orders() -> Iterator[Json]:
 
 
 def priorities() -> Iterator[Json]:
-    """Yield cases of scores."""
+    """Yield cases about scores."""
     verbs = {"prioritizeVerb": "prioritize", "weight": 2}
 
     def one(number: str, note: str, answer: Json, **config: Any) -> Json:
@@ -248,7 +249,7 @@ def priorities() -> Iterator[Json]:
 
 
 def bare_nodes() -> Iterator[Json]:
-    """Yield cases where an extender answers with nodes: scores know of no pods then."""
+    """Yield cases in which an extender returns node objects, so that scores do not know the pods of these nodes."""
     big, small = node("big", cpu="32", memory="64Gi"), node("small", cpu="16", memory="32Gi")
     loaded = [big, small, *(pod(f"r{number}", cpu="7", memory="14Gi", on="big") for number in range(4))]
     items = {"Nodes": {"items": [{"metadata": it["metadata"], "status": it["status"]} for it in (big, small)]}}
@@ -320,7 +321,7 @@ def nominations() -> Iterator[Json]:
 
 
 def preemptions() -> Iterator[Json]:
-    """Yield cases of the preempt verb: a pod of high priority that fits nowhere, two victims on each of three nodes."""
+    """Yield cases of the preempt verb: a pod of high priority fits on none of three nodes with two victims each."""
     nodes = [node(name, cpu="4") for name in NAMES]
     running = [
         pod(
@@ -395,7 +396,7 @@ def bindings() -> Iterator[Json]:
 
 
 def samples() -> Iterator[Json]:
-    """Yield cases of searches that end early."""
+    """Yield cases in which the search for feasible nodes ends early."""
     many = [node(f"n{number:03}", zone="abc"[number % 3], cpu="1" if number % 4 == 0 else "8") for number in range(240)]
     names = [it["metadata"]["name"] for it in many]
     pods = [pod(f"p{number}", cpu="2") for number in range(3)]
@@ -443,7 +444,7 @@ def samples() -> Iterator[Json]:
 
 
 def pair(cases: str, answers: str, out: str) -> None:
-    """Write cases with their answers in comparable form: names instead of objects, and a fixed order if the order is open."""
+    """Write cases with their answers in comparable form: names instead of objects, sorted where order may vary."""
     from bayplan.conformance.extenders import as_compared, names_of
 
     records = []
@@ -461,7 +462,7 @@ def pair(cases: str, answers: str, out: str) -> None:
 
 
 def main() -> None:
-    """Write all cases, or pair them with their answers."""
+    """Write all cases, or pair them with their answers, depending on the arguments."""
     if len(sys.argv) > 1:
         pair(*sys.argv[1:])
         return

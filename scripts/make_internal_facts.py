@@ -1,7 +1,7 @@
-"""Make the table of upstream's internal structs: names and types of their fields, in Go's order.
+"""Write the table of upstream's internal structs: names and types of their fields, in Go's order.
 
-Messages of field errors print internal structs as JSON. Usage: `python scripts/make_internal_facts.py KUBERNETES`, the folder of
-the Go module `k8s.io/kubernetes` (in Go's module cache).
+Messages of field errors print internal structs as JSON. Usage: `python scripts/make_internal_facts.py KUBERNETES`, the
+folder of the Go module `k8s.io/kubernetes` (in Go's module cache).
 """
 
 from __future__ import annotations

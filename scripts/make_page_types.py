@@ -1,9 +1,9 @@
-"""Make `docs/openapi.json` and `src/bayplan/ui/contract.d.ts`, the types of the page, from the structs of our HTTP API.
+"""Write `docs/openapi.json` and `src/bayplan/ui/contract.d.ts` (the page's types) from the HTTP API's structs.
 
     python scripts/make_page_types.py [--check]
 
-The page's modules are JavaScript; TypeScript's compiler checks them against the declarations (`make lint`). The same structs give
-the same bytes; `--check` writes nothing, and fails if a file is not what they give.
+The page's modules are JavaScript; TypeScript's compiler checks them against the declarations (`make lint`). The same
+structs give the same bytes. `--check` writes nothing, and fails if a file is out of date.
 """
 
 import argparse
@@ -43,7 +43,7 @@ def document_text(document: dict[str, Any]) -> str:
 
 
 def declarations_text(document: dict[str, Any]) -> str:
-    """Return the declarations."""
+    """Return the TypeScript declarations of a document's schemas and operations."""
     parts = [_interface(name, schema) for name, schema in sorted(document["components"]["schemas"].items())]
     operations = [
         _operation(method, path.removeprefix(ROOT), operation)
@@ -94,7 +94,7 @@ def _parameter(schema: dict[str, Any]) -> str:
 
 
 def _body(body: dict[str, Any]) -> str:
-    """Return the type of a body: data, or also text where another media type is taken."""
+    """Return the type of a request body; text is a further type if the operation accepts another media type."""
     kinds = [_type(each["schema"]) for each in body["content"].values()]
     return " | ".join(kinds if body["required"] else [*kinds, "undefined"])
 
@@ -132,7 +132,7 @@ def _topic(topic: str) -> str:
 
 
 def main() -> int:
-    """Write the files, or check them."""
+    """Write the files, or check them; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="write nothing; fail if a file is out of date")
     check = parser.parse_args().check

@@ -1,11 +1,11 @@
-"""Make `src/bayplan/formats/schema.msgpack.gz`, the table of API types, from the OpenAPI documents of a kube-apiserver.
+"""Write `src/bayplan/formats/schema.msgpack.gz`, the table of API types, from a kube-apiserver's OpenAPI documents.
 
     python scripts/make_schema.py FOLDER [-o OUTPUT]
 
-FOLDER holds `openapi-v2.json.gz` (`/openapi/v2`: every type and operation), `openapi-v3/*.json.gz` (`/openapi/v3/...`:
-the defaults, for the groups that were recorded) and `version.json` (`/version`). Only facts are kept: names, types,
-list and map semantics, merge keys, enums, defaults, required fields, resources. No descriptions. The same input gives
-the same bytes. `bayplan.formats.schema` describes and reads the table.
+FOLDER contains `openapi-v2.json.gz` (`/openapi/v2`: every type and operation), `openapi-v3/*.json.gz`
+(`/openapi/v3/...`: the defaults, for the groups that were recorded) and `version.json` (`/version`). Only facts are
+stored: names, types, list and map semantics, merge keys, enums, defaults, required fields, resources. No descriptions.
+The same input gives the same bytes. `bayplan.formats.schema` describes and reads the table.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def reference(schema: dict[str, Any]) -> str:
 
 
 def field_facts(schema: dict[str, Any], required: bool) -> dict[str, Any]:
-    """Return the facts of one field: containers from the outside in, then the type at the core."""
+    """Return the facts of one field: its containers from the outside in, then the innermost type."""
     containers: list[str] = []
     core = schema
     while True:
@@ -68,7 +68,7 @@ def field_facts(schema: dict[str, Any], required: bool) -> dict[str, Any]:
 
 
 def type_facts(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the facts of one type: its fields, or what it is where it has none."""
+    """Return the facts of one type: its fields, or its scalar type if it has none."""
     required = set(schema.get("required", ()))
     facts: dict[str, Any] = {
         "fields": {
@@ -90,7 +90,7 @@ def type_facts(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def overlay_v3(types: dict[str, Any], documents: Iterator[dict[str, Any]]) -> None:
-    """Add what only OpenAPI v3 has: the default of a field, and enums."""
+    """Add the facts that only OpenAPI v3 has: defaults and enums of fields."""
     for document in documents:
         for type_name, schema in document.get("components", {}).get("schemas", {}).items():
             fields = types[type_name]["fields"]
@@ -102,7 +102,7 @@ def overlay_v3(types: dict[str, Any], documents: Iterator[dict[str, Any]]) -> No
 
 
 def kind_facts(document: dict[str, Any]) -> dict[str, Any]:
-    """Return `apiVersion/kind` -> type, resource and scope. A type of many kinds (DeleteOptions) is left out."""
+    """Return type, resource and scope by `apiVersion/kind`. Types of several kinds (DeleteOptions) are omitted."""
     kinds: dict[str, Any] = {}
     for type_name, schema in document["definitions"].items():
         names = schema.get("x-kubernetes-group-version-kind", ())
@@ -127,7 +127,7 @@ def kind_key(name: dict[str, str]) -> str:
 
 
 def make_table(folder: Path) -> dict[str, Any]:
-    """Return the whole table from the documents in a folder."""
+    """Return the whole table for the documents in a folder, as plain data."""
     document = read_json(folder / "openapi-v2.json.gz")
     types = {name: type_facts(schema) for name, schema in sorted(document["definitions"].items())}
     overlay_v3(types, (read_json(path) for path in sorted((folder / "openapi-v3").glob("*.json.gz"))))
@@ -136,7 +136,7 @@ def make_table(folder: Path) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run the script."""
+    """Write the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT)

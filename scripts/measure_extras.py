@@ -2,8 +2,9 @@
 
     python scripts/measure_extras.py [WHEEL]
 
-WHEEL is what is installed; without it a wheel is built, without compiled modules. The versions are those of constraints.txt. Prints
-the rows of the table in docs/dependencies.md. Imports are timed on the processor, the best of five.
+WHEEL is installed; if it is not given, a wheel without compiled modules is built. The versions are those of
+constraints.txt. Prints the rows of the table in docs/dependencies.md. Imports are measured in CPU time, the best of
+five.
 """
 
 import os
@@ -23,16 +24,16 @@ IMPORTS = {
     "all": "import bayplan.app.api_service, bayplan.app.live_scheduler, kubernetes.aio.config.kube_config, bayplan, pandas; "
     "bayplan.open_result",
 }
-"""By extra the imports that are timed."""
+"""The imports that are timed, by extra."""
 
 _TIMED = "import time; began = time.process_time(); {}; print(time.process_time() - began)"
 
 
 def pip(python: Path, *words: str) -> str:
-    """Run pip, and return what it prints.
+    """Run pip, and return its output.
 
     Raises:
-        subprocess.CalledProcessError: it failed.
+        subprocess.CalledProcessError: pip failed.
     """
     command = [str(python), "-m", "pip", "--disable-pip-version-check", *words]
     environment = {**os.environ, "BAYPLAN_COMPILE": "0"}
@@ -40,7 +41,7 @@ def pip(python: Path, *words: str) -> str:
 
 
 def megabytes(folder: Path) -> float:
-    """Return how much the files under a folder take, without pip itself."""
+    """Return the size of the files in a folder in megabytes, without pip and setuptools."""
     files = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
     kept = (path for path in files if not path.relative_to(folder).parts[0].startswith(("pip", "setuptools")))
     return sum(path.stat().st_size for path in kept) / 1e6

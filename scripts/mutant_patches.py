@@ -9,7 +9,7 @@ from mutations import Document, Schema, changed_objects
 
 
 def patch_asks(schema: Schema, path: str, body: Document, seed: str, most: int, *, prefix: str = "") -> Iterator[Ask]:
-    """Yield one-field mutants as patches, with the media types in turn."""
+    """Yield one-field mutants as patches; the media types take turns."""
     mutants = changed_objects(schema, body, f"{seed} patch", most, None, prefix=prefix)
     for index, (mutation, changed) in enumerate(mutants):
         media = (MERGE, STRATEGIC, JSON_PATCH, APPLY)[index % 4]
@@ -31,7 +31,7 @@ def patch_asks(schema: Schema, path: str, body: Document, seed: str, most: int, 
 
 
 def _merge_patch(old: Document, new: Document) -> Document:
-    """Return the merge patch that makes one document of another."""
+    """Return the merge patch that turns one document into another."""
     found: Document = {name: None for name in old if name not in new}
     for name, value in new.items():
         before = old.get(name)
@@ -45,7 +45,7 @@ def _merge_patch(old: Document, new: Document) -> Document:
 
 
 def _operations(old: object, new: object, path: str) -> list[Document]:
-    """Return the JSON patch that makes one value of another."""
+    """Return the operations of the JSON patch that turns one value into another."""
     if isinstance(old, dict) and isinstance(new, dict):
         found: list[Document] = []
         for name in [*old, *(each for each in new if each not in old)]:

@@ -16,7 +16,7 @@ APPLY = "application/apply-patch+yaml"
 NAMESPACE = "shop"
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
-"""Requests whose answers are compared with their managed fields."""
+"""Requests whose responses are compared with their managed fields."""
 
 
 @dataclass
@@ -24,12 +24,12 @@ class Ask:
     """One request.
 
     Attributes:
-        op: what sort of request.
-        method: of HTTP.
-        path: with parameters.
-        mutation: says what is special.
-        body: a document, or the text that is sent.
-        headers: beside those of JSON.
+        op: the sort of request, such as ``patch``.
+        method: the HTTP method.
+        path: the path with parameters.
+        mutation: a description of what is special in this request.
+        body: a document, or the text to send.
+        headers: the headers other than those for JSON.
     """
 
     op: str
@@ -41,7 +41,7 @@ class Ask:
 
     @property
     def keeps_fields(self) -> bool:
-        """Whether managed fields are part of the answer."""
+        """Whether managed fields are part of the compared response."""
         return self.op in _KEEPING
 
     def request(self, *, dry_run: bool) -> Document:
@@ -58,7 +58,7 @@ class Ask:
         return found if self.body is None else {**found, "body": self.body}
 
     def line(self) -> Document:
-        """Return the request as a line of the file."""
+        """Return the request as a line of the file of mutants."""
         found: Document = {"op": self.op, "method": self.method, "path": self.path}
         if self.headers:
             found["headers"] = self.headers
@@ -69,7 +69,7 @@ class Ask:
 
 
 def subresource_asks(schema: Schema, kind: str, path: str, body: Document, subresources: set[str]) -> Iterator[Ask]:
-    """Yield requests to the scale of an object and to the subresources of pods and others."""
+    """Yield requests to the scale of an object, and to the subresources of pods and other kinds."""
     if "scale" in subresources:
         name = path.rpartition("/")[2]
         scale: Document = {
@@ -161,7 +161,7 @@ def _pod_asks(path: str, body: Document) -> Iterator[Ask]:
 
 
 def varied_asks(collection: str, path: str, body: Document, *, is_small: bool) -> Iterator[Ask]:
-    """Yield patches, deletes, lists and requests with odd media types about a stored object."""
+    """Yield patches, deletes, lists and requests with unusual media types about a stored object."""
     yield from _patches(path, body)
     yield from _applies(path, body)
     if is_small:

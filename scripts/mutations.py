@@ -1,4 +1,4 @@
-"""One-field changes of documents, made from their schema: fields that are removed, emptied, mistyped, set and added."""
+"""One-field changes of documents, derived from their schema: remove, empty, mistype, set and add fields."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ class Schema:
                 self._kinds.setdefault((version, each["kind"]), name)
 
     def of_kind(self, version: str, kind: str) -> Document:
-        """Return the type of a kind."""
+        """Return a reference to the type of a kind."""
         return {"$ref": f"#/definitions/{self._kinds[version, kind]}"}
 
     def resolved(self, found: Document) -> tuple[str, Document]:
-        """Return the name of a type (empty for one without) and the type."""
+        """Return the name of a type ("" for a type without a name), and the type."""
         name = str(found.get("$ref", "")).rpartition("/")[2]
         return (name, self._types[name]) if name else ("", found)
 
@@ -53,15 +53,16 @@ class Schema:
 def changed_objects(
     schema: Schema, body: Document, seed: str, most: int, seen: set[tuple[str, str]] | None, *, prefix: str = ""
 ) -> Iterator[tuple[str, Document]]:
-    """Yield at most `most` one-field mutants, each with a text of the change, such as `spec.replicas set -1`.
+    """Yield at most `most` one-field mutants, each with a description of the change, such as `spec.replicas set -1`.
 
     Args:
         schema: the types.
         body: a valid object.
         seed: chooses among the mutants, by a hash.
-        most: how many.
-        seen: fields that have been added before, by type; one that is new is always asked, and noted.
-        prefix: the path of all mutations.
+        most: the maximum number of mutants.
+        seen: the fields (type and name) that were added before. A field that is not among them is always included, and
+            recorded here.
+        prefix: the path that all mutations must start with.
     """
     root = schema.of_kind(str(body["apiVersion"]), str(body["kind"]))
     found = list(_mutations(schema, root, body, ""))
@@ -82,7 +83,7 @@ def changed_objects(
 
 
 Mutation = tuple[str, str, object, tuple[str, str] | None]
-"""Path, ``set`` or ``del``, the value, and for an added field type and name."""
+"""Path, ``set`` or ``del``, the value, and for an added field its type and name."""
 
 
 def _rank(seed: str, each: Mutation) -> str:
@@ -144,7 +145,7 @@ def _mutations(schema: Schema, found: Document, value: object, path: str) -> Ite
 
 
 def values_for(schema: Schema, found: Document, name: str, value: object) -> list[object]:
-    """Return the replacement for a field that has a value."""
+    """Return replacements for a field that has a value."""
     type_name, kind = schema.resolved(found)
     if isinstance(value, dict):
         return [{}, None, "x", []]
@@ -184,7 +185,7 @@ def values_for(schema: Schema, found: Document, name: str, value: object) -> lis
 
 
 def additions(schema: Schema, found: Document, name: str, depth: int = 0) -> list[object]:
-    """Return the value for a missing field."""
+    """Return values for a missing field."""
     type_name, kind = schema.resolved(found)
     if type_name.endswith("Quantity"):
         return ["1", "-1"]
@@ -220,7 +221,7 @@ def additions(schema: Schema, found: Document, name: str, depth: int = 0) -> lis
 
 
 def _filled(schema: Schema, kind: Document, depth: int) -> list[object]:
-    """Return a struct with what it requires, and one with all that is simple."""
+    """Return a struct with its required fields, and one with all simple fields in addition."""
     properties: dict[str, Document] = kind["properties"]  # type: ignore[assignment]
     required: list[str] = kind.get("required") or []  # type: ignore[assignment]
     least = {name: additions(schema, properties[name], name, depth + 1)[0] for name in required}

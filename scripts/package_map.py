@@ -1,10 +1,11 @@
-"""Draw `docs/images/package-map.svg`: the packages by layer and their imports in the source.
+"""Draw `docs/images/package-map.svg`: the packages by layer, and their imports.
 
     python scripts/package_map.py [--check] [--source FOLDER] [--out FILE]
 
-Layers are those of the import contracts in `pyproject.toml`. An arrow is an import; one that follows from others is left out: if a
-imports b and b imports c, there is no arrow from a to c. Packages that import one another stand in one red frame. The title of a
-box, which browsers show, lists all of its imports. `--check` writes nothing, and fails if the file is not what the source gives.
+Layers are those of the import contracts in `pyproject.toml`. An arrow is an import. An import that follows from others
+has no arrow: if a imports b and b imports c, there is no arrow from a to c. Packages that import one another are in one
+red frame. The title of a box, which browsers show, lists all of its imports. `--check` writes nothing, and fails if the
+file is out of date.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from msgspec import Struct
 FOLDER = Path(__file__).resolve().parents[1]
 PICTURE = FOLDER / "docs" / "images" / "package-map.svg"
 INSIDE = "apiserver"
-"""The package of which the second part of the picture shows the inside."""
+"""The package that the second part of the picture shows from the inside."""
 
 ROW, BOX, GAP, MARGIN, HEAD = 66, 30, 16, 24, 34
 LETTER = 7.9
 STEP = 9
-"""Between arrows that leave or reach one box."""
+"""Distance between arrows that leave or reach one box."""
 STYLE = """
   text { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #1b2b45; text-anchor: middle; }
   .head { font-weight: bold; text-anchor: start; }
@@ -40,7 +41,7 @@ Graph = dict[str, set[str]]
 
 
 class Box(NamedTuple):
-    """A package in the picture: the middle of its top, and its width."""
+    """A package in the picture: the middle of its top edge, and its width."""
 
     x: float
     y: float
@@ -48,7 +49,7 @@ class Box(NamedTuple):
 
 
 class Panel(Struct):
-    """One part of the picture: packages in rows, and which import one another."""
+    """One part of the picture: packages in rows, and their imports of one another."""
 
     head: str
     graph: Graph
@@ -56,7 +57,7 @@ class Panel(Struct):
 
 
 def imports(source: Path, container: str) -> Graph:
-    """Return the packages of a container, and which of its other packages each one imports, types included."""
+    """Return the packages of a container and which of them each one imports, types included."""
     root = source / "src" / Path(*container.split("."))
     graph: Graph = {
         path.stem: set()
@@ -84,7 +85,7 @@ def _imported(path: Path, container: str) -> Iterable[str]:
 
 
 def reachable(graph: Mapping[str, set[str]], start: str) -> set[str]:
-    """Return what can be reached from a package by one import or several."""
+    """Return the packages that a package imports directly or indirectly."""
     found: set[str] = set()
     waiting = list(graph[start])
     while waiting:
@@ -105,11 +106,11 @@ def cycles(graph: Graph) -> list[list[str]]:
 
 
 def needed(graph: Graph) -> list[tuple[str, str]]:
-    """Return the imports that don't follow from others; between packages that import one another, all."""
+    """Return the imports that don't follow from others. Between packages that import one another, all are returned."""
     below = {name: reachable(graph, name) for name in graph}
 
     def follows(name: str, target: str, other: str) -> bool:
-        """Return whether an import follows from that of another package; of a group that imports one another, the first stays."""
+        """Return whether an import follows from another package's; in a group of mutual imports, the first stays."""
         in_group = other in below[target] and target in below[other]
         return name not in below[other] and target in below[other] and (not in_group or other < target)
 
@@ -122,7 +123,7 @@ def needed(graph: Graph) -> list[tuple[str, str]]:
 
 
 def rows_by_contract(source: Path, container: str, graph: Graph) -> list[list[str]]:
-    """Return the packages by the layers of their contract; without one, those that import nothing else are the last row."""
+    """Return the packages in rows: the layers of their contract or, without a contract, rows by depth of imports."""
     settings = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))
     for contract in settings["tool"]["importlinter"]["contracts"]:
         if contract["type"] == "layers" and contract["containers"] == [container]:
@@ -143,7 +144,7 @@ def rows_by_contract(source: Path, container: str, graph: Graph) -> list[list[st
 
 
 def picture(source: Path) -> str:
-    """Return the picture of a source tree."""
+    """Return the picture (SVG) of a source tree."""
     panels = []
     for container, head in (("bayplan", "bayplan"), (f"bayplan.{INSIDE}", f"inside bayplan.{INSIDE}")):
         graph = imports(source, container)
@@ -199,7 +200,7 @@ def _frame(boxes: list[Box]) -> str:
 
 
 def _arrows(boxes: Mapping[str, Box], pairs: list[tuple[str, str]]) -> list[str]:
-    """Return the arrows, side by side where several leave or reach one box, and bent around the rows between."""
+    """Return the arrows: spaced where several leave or reach one box, and bent around the rows in between."""
     found = []
     for number, (name, target) in enumerate(pairs):
         starts = sorted((other for each, other in pairs if each == name), key=lambda other: boxes[other].x)
@@ -223,7 +224,7 @@ def _curve(x1: float, y1: float, x2: float, y2: float, aside: float, middle: flo
 
 
 def main() -> int:
-    """Write the picture, or check it."""
+    """Write the picture, or check it; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="fail if the picture is not what the source gives")
     parser.add_argument("--source", type=Path, default=FOLDER, help="the repository to draw")

@@ -2,10 +2,10 @@
 
     python scripts/record_api.py FOLDER [--only NAME] --server URL:TOKEN --server URL:TOKEN
 
-Two fresh servers (`oracle/current/realcluster/up.sh`) are asked the same; where their answers differ, the file says that the
-value varies. Each object of `api_objects.jsonl` goes through its life in every way that
-clients ask for (`own_kinds`); the families of `api_families.jsonl` ask for parameters, selectors, media types,
-warnings and admission, and those of `api_families_exchanges.jsonl` for all subjects of the recordings in new combinations.
+Two fresh servers (`oracle/current/realcluster/up.sh`) get the same requests. Where their responses differ, the file
+marks the value as variable. Each object of `api_objects.jsonl` is created, changed and deleted with all requests that
+clients use (`own_kinds`). The families of `api_families.jsonl` contain parameters, selectors, media types,
+warnings and admission, and those of `api_families_exchanges.jsonl` all subjects of the recordings in new combinations.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 Document = dict[str, object]
 _FAMILIES = ("api_families.jsonl", "api_families_admission.jsonl")
 _OBJECTS = Path(__file__).with_name("api_objects.jsonl")
-"""A small valid object of every kind that is stored, but for alpha and beta groups and APIService, which the aggregator watches."""
+"""A small valid object of every stored kind, except alpha and beta groups and APIService."""
 _HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
 JSON_TYPE = "application/json"
 MERGE = "application/merge-patch+json"
@@ -40,7 +40,7 @@ METADATA = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 
 
 def kind_scenario(facts: Document) -> list[Document]:
-    """Return the life of an object of a kind, as exchanges without answers."""
+    """Return the requests of an object's life, from creation to deletion, as exchanges without responses."""
     group, version, resource, namespaced, kind, rest = facts.values()
     scenario = f"own_kinds/{resource}" + (f"-{version}" if version != "v1" or group == "autoscaling" else "")
     namespace = f"t-{scenario.partition('/')[2]}"
@@ -69,7 +69,7 @@ def kind_scenario(facts: Document) -> list[Document]:
 
 
 def _life(where: str, name: str, resource: str, body: Document) -> list[Document]:
-    """Return everything that clients ask of an object and its collection."""
+    """Return all requests that clients send about an object and its collection."""
     kind, metadata = body["kind"], {"name": name, "labels": {"own": resource}}
     one = f"{where}/{name}"
     mine = f"{where}?labelSelector=own%3D{resource}"
@@ -138,7 +138,7 @@ def ask(
     note: str = "",
     **more: object,
 ) -> Document:
-    """Return one request."""
+    """Return one request as an exchange without a response."""
     headers = {"Accept": accept} | ({"Content-Type": kind} if body is not None else {})
     request: Document = {"method": method, "path": path, "headers": headers}
     if body is not None:
@@ -154,13 +154,13 @@ def ask(
 
 
 def numbered(scenario: str, asks: list[Document]) -> list[Document]:
-    """Give exchanges their ids."""
+    """Return the exchanges with ids."""
     joint = "-" if "/" in scenario else "/"
     return [{"id": f"{scenario}{joint}{index:03}", **each} for index, each in enumerate(asks)]
 
 
 class Server:
-    """A kube-apiserver."""
+    """A connection to a kube-apiserver."""
 
     def __init__(self, address: str) -> None:
         url, _, self._token = address.rpartition("#")
@@ -169,7 +169,7 @@ class Server:
         self.captured: dict[str, str] = {}
 
     def send(self, exchange: Document) -> tuple[Document, Document]:
-        """Send a request; return it as it was sent, and the answer."""
+        """Send the request of an exchange; return it as it was sent, and the response."""
         request = dict(exchange["request"])  # type: ignore[call-overload]
         path = self._filled(str(request["path"]))
         body = request.get("body")
@@ -220,7 +220,7 @@ class Server:
         """Compact etcd at its newest version, run the command that restarts the API server, and wait until it is ready.
 
         Args:
-            etcd: the URL of etcd's clients.
+            etcd: the client URL of etcd.
             restart: a shell command.
         """
         newest = self._etcd(etcd, "kv/range", {"key": "AA=="})["header"]["revision"]  # type: ignore[index]
@@ -255,7 +255,7 @@ def at(document: object, pointer: str) -> object:
 
 
 def differences(one: object, two: object, path: str = "") -> Iterator[str]:
-    """Yield JSON pointers to what differs."""
+    """Yield JSON pointers to the values that differ."""
     if isinstance(one, dict) and isinstance(two, dict):
         for name in one.keys() | two.keys():
             escaped = str(name).replace("~", "~0").replace("/", "~1")
@@ -268,23 +268,23 @@ def differences(one: object, two: object, path: str = "") -> Iterator[str]:
 
 
 Exchanged = tuple[Document, Document]
-"""A request as it was sent, and its answer."""
+"""A request as it was sent, and its response."""
 
 
 def recorded(
     scenario: list[Document], servers: list[Server], compaction: list[tuple[str, str]]
 ) -> list[list[Exchanged]]:
-    """Send a scenario to all servers and return, for each, its exchanges in order.
+    """Send a scenario to all servers and return, for each server, its exchanges in order.
 
     Args:
-        scenario: its exchanges; ``pause`` (seconds), ``background`` and ``compact`` say how to send one.
-        servers: where to.
-        compaction: etcd's URL and the restarting command of each server.
+        scenario: the exchanges; ``pause`` (seconds), ``background`` and ``compact`` determine how each is sent.
+        servers: the servers.
+        compaction: the URL of etcd and the restart command of each server.
     """
     runs: list[list[Exchanged | concurrent.futures.Future[Exchanged]]] = [[] for _ in servers]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for each in scenario:
-            # Admission plugins see some objects through caches, a moment later.
+            # Admission plugins see some objects through caches, slightly later.
             time.sleep(int(str(each.pop("pause", 0))))
             if each.pop("compact", False):
                 for server, (etcd, restart) in zip(servers, compaction, strict=True):
@@ -299,7 +299,7 @@ def recorded(
 
 
 def main() -> int:
-    """Run the script."""
+    """Record the scenarios; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
@@ -319,7 +319,7 @@ def main() -> int:
             families.setdefault(asked.pop("family"), []).append(asked)
     scenarios += [numbered(name, asks) for name, asks in families.items()]
     options.folder.mkdir(parents=True, exist_ok=True)
-    # The second server is some revisions and a second ahead, so that revisions and times differ for sure.
+    # The second server is some revisions and a second ahead, so that revisions and times always differ.
     servers = [Server(each) for each in options.server]
     for server in servers:
         server.captured.update(each.partition("=")[::2] for each in options.value)

@@ -1,11 +1,12 @@
-"""Record how a real kube-apiserver answers one-field mutants of valid objects, in the format of `conformance/api_mutants`.
+"""Record the responses of a real kube-apiserver to one-field mutants of valid objects (`conformance/api_mutants`).
 
     python scripts/record_mutants.py FOLDER --server URL#TOKEN --server URL#TOKEN
 
-Two fresh servers (`oracle/current/realcluster/up.sh`) are asked the same; where their answers differ, the line says that the value
-varies. The valid objects are `mutant_bases.yaml` and those of `api_objects.jsonl`. From the server's OpenAPI the script knows every
-field of every kind: it removes and changes those that a base has and adds those that it has not. Half of the requests, by a
-hash of their ids, go to `own_shown.jsonl.gz`, the others to `own_apart.jsonl.gz`, which is only scored.
+Two fresh servers (`oracle/current/realcluster/up.sh`) get the same requests. Where their responses differ, the line
+marks the value as variable. The valid objects are `mutant_bases.yaml` and those of `api_objects.jsonl`. The server's
+OpenAPI document has every field of every kind: the script removes and changes the fields that a base has, and adds
+fields that it lacks. Half of the requests, by a hash of their ids, go to `own_shown.jsonl.gz`, the others to
+`own_apart.jsonl.gz`, which is only scored.
 """
 
 from __future__ import annotations
@@ -31,11 +32,14 @@ Document = dict[str, object]
 _HERE = Path(__file__).parent
 VARYING = ("uid", "creationTimestamp", "managedFields", "resourceVersion")
 _MOST = {"create": 100, "update": 45, "status": 24, "varied": 40, "few": 26, "all": 110, "patch": 0, "status_patch": 0}
-"""The number of requests about a base; one of `api_objects.jsonl` gets `few` creates, half as many updates and `all` others."""
+"""Number of requests about a base.
+
+Objects of `api_objects.jsonl` get `few` creates, half as many updates and `all` others.
+"""
 
 
 class Base:
-    """A valid object and where it is."""
+    """A valid object and its resource."""
 
     def __init__(self, name: str, body: Document, resource: Document, *, is_small: bool) -> None:
         self.name = name
@@ -53,7 +57,7 @@ class Base:
 
 
 def main() -> int:
-    """Run the script."""
+    """Record the mutants; return the exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
@@ -69,7 +73,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     servers = [Server(each) for each in options.server]
-    # The second server is some revisions ahead, so that revisions differ for sure.
+    # The second server is some revisions ahead, so that revisions always differ.
     merge = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
     for number in range(7):
         body = {"metadata": {"labels": {"n": str(number)}}}
@@ -82,7 +86,7 @@ def main() -> int:
     for each in options.most:
         what, _, number = each.partition("=")
         _MOST[what] = int(number)
-    # With a seed, the mutants are other ones: fields that have been added once are nothing new then.
+    # Another seed gives other mutants, so fields are not recorded as added only once.
     seen: set[tuple[str, str]] | None = None if options.seed else set()
     plans = [(base, list(_asks(base, schema, seen, options.seed))) for base in bases]
     answers: list[list[list[Document]]] = [[] for _ in servers]
@@ -118,7 +122,7 @@ def _get(server: Server, path: str) -> Document:
 
 
 def _resources(server: Server) -> dict[tuple[str, str], Document]:
-    """Return the discovery entry of a resource, by apiVersion and kind."""
+    """Return the discovery entries of resources, by apiVersion and kind."""
     groups = _get(server, "/apis")["groups"]
     versions = ["v1"] + [version["groupVersion"] for group in groups for version in group["versions"]]  # type: ignore[attr-defined]
     found: dict[tuple[str, str], Document] = {}
@@ -154,12 +158,12 @@ def _bases(resources: dict[tuple[str, str], Document], only: str) -> Iterator[Ba
 
 
 def _plain(value: object) -> Document:
-    """Return a document without what only YAML knows: dates, and fields that share an anchor."""
+    """Return a document without what JSON lacks: dates, and values that share a YAML anchor."""
     return json.loads(json.dumps(value, default=str))  # type: ignore[no-any-return]
 
 
 def _asks(base: Base, schema: Schema, seen: set[tuple[str, str]] | None, seed: str) -> Iterator[Ask]:
-    """Yield all requests about a base; an ask without a method is the moment at which the base is stored."""
+    """Yield all requests about a base; an ask with the operation ``base`` stores the base."""
     seed = f"{base.name} {seed}".strip()
     if base.is_namespaced:
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
@@ -191,7 +195,7 @@ def _asks(base: Base, schema: Schema, seen: set[tuple[str, str]] | None, seed: s
 
 
 def _run(server: Server, plans: list[tuple[Base, list[Ask]]], found: list[list[Document]]) -> None:
-    """Ask a server everything."""
+    """Send all requests to a server, and append the responses to `found`."""
     for base, asks in plans:
         answers = []
         for ask in asks:
@@ -215,7 +219,7 @@ def _run(server: Server, plans: list[tuple[Base, list[Ask]]], found: list[list[D
 
 
 def _sent(server: Server, ask: Ask) -> Document:
-    """Return the answer, one with status 0 if the server closes the connection instead."""
+    """Return the response; its status is 0 if the server closes the connection instead of responding."""
     try:
         return server.send({"request": ask.request(dry_run=ask.method != "GET")})[1]
     except (http.client.HTTPException, OSError) as problem:
@@ -224,7 +228,7 @@ def _sent(server: Server, ask: Ask) -> Document:
 
 
 def _clear(server: Server, base: Base) -> None:
-    """Delete a base, whatever holds it."""
+    """Delete a base, including its finalizers."""
     merge = {"Content-Type": "application/merge-patch+json", "Accept": "application/json"}
     server.send({"request": {"method": "DELETE", "path": f"{base.path}?gracePeriodSeconds=0", "headers": {}}})
     body = {"metadata": {"finalizers": None}}
@@ -233,7 +237,7 @@ def _clear(server: Server, base: Base) -> None:
 
 
 def _lines(base: Base, asks: list[Ask], runs: list[list[list[Document]]]) -> Iterator[Document]:
-    """Yield a base's requests with the answers."""
+    """Yield a base's requests with the responses, as lines of the file."""
     for ask, *both in zip(asks, *runs, strict=True):
         line: Document = {"id": "", "kind": base.kind, "base": base.name, **ask.line()}
         line["id"] = hashlib.sha256(json.dumps(line, sort_keys=True).encode()).hexdigest()[:10]
@@ -277,7 +281,7 @@ def _recorded(answer: Document, *, keeps_fields: bool) -> Document:
 
 
 def bare(value: object, *, keeps_fields: bool) -> object:
-    """Return a document without what differs from run to run in all metadata."""
+    """Return a document without the metadata that differ from run to run, at every level."""
     if isinstance(value, list):
         return [bare(each, keeps_fields=keeps_fields) for each in value]
     if not isinstance(value, dict):

@@ -1,8 +1,9 @@
-"""Record sampled cases: ask the real scheduler about random clusters, and write ``conformance/sampled/nodes.jsonl.gz``.
+"""Record sampled cases: run random clusters through the real scheduler, and write the answers.
 
     .venv/bin/python scripts/record_sampled.py oracle/BIN conformance/sampled/nodes.jsonl.gz
 
-Each line is ``{"case": ..., "want": ...}``. A case says in ``follow`` which of the best nodes the real scheduler drew.
+Each line is ``{"case": ..., "want": ...}``. ``follow`` in a case names the node that the real scheduler chose among the
+best.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main() -> None:
         name = f"sampled/s{number:04d}"
         followed = {**follow_hosts(case, want), "id": name}
         lines.append(msgspec.json.encode({"case": followed, "want": {**want, "id": name}}) + b"\n")
-    # No time stamp, so that the same answers make the same file.
+    # Without a timestamp, the same answers give the same file.
     Path(sys.argv[2]).write_bytes(gzip.compress(b"".join(lines), 9, mtime=0))
     print(f"{len(lines)} cases")
 

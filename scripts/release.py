@@ -1,9 +1,9 @@
-"""Check a release and print its notes: docs/release.md.
+"""Check a release and print its notes; see docs/release.md.
 
-    python scripts/release.py check v0.1.0    exit code 1 and a message if the tag, the version and the changelog disagree
-    python scripts/release.py notes v0.1.0    the section of the changelog
+    python scripts/release.py check v0.1.0    exit code 1 and a message if the tag, the version and the changelog
+    disagree python scripts/release.py notes v0.1.0    print the section of the changelog
 
-Runs with the standard library alone, before anything is installed.
+Needs only the standard library, because it runs before anything is installed.
 """
 
 import re
@@ -15,21 +15,21 @@ VERSION_FILE = "src/bayplan/base/version.py"
 
 
 def version_of(root: Path) -> str:
-    """Return the version of the package."""
+    """Return the version of the package, as in its source."""
     found = re.search(r'^__version__ = "([^"]+)"', (root / VERSION_FILE).read_text(encoding="utf-8"), re.MULTILINE)
     assert found is not None
     return found[1]
 
 
 def section(root: Path, version: str) -> tuple[str, str] | None:
-    """Return the heading and the text of a version in the changelog, or None if it has none."""
+    """Return the heading and the text of a version's section in the changelog, or None if there is none."""
     text = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     found = re.search(rf"^## ({re.escape(version)}\b[^\n]*)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return None if found is None else (found[1], found[2].strip())
 
 
 def problems(root: Path, tag: str) -> list[str]:
-    """Return what keeps a tag from being released."""
+    """Return the reasons why a tag can't be released."""
     version = version_of(root)
     found = []
     if tag != f"v{version}":

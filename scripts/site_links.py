@@ -1,7 +1,7 @@
-"""A hook of MkDocs: links that suit a checkout become links that suit the site.
+"""A hook of MkDocs that converts links for a checkout to links for the site.
 
-Links to files outside of docs become the paths of these files. Links named after a page's file get the page's title. Pictures
-lead to themselves in full size.
+Links to files outside of docs become the paths of these files. Links named after a page's file get the page's title.
+Pictures become links to themselves in full size.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _PICTURE = re.compile(r'<img [^>]*src="([^"]+)"[^>]*>')
 
 
 def on_page_markdown(markdown: str, page: object, **_: object) -> str:
-    """Return a page's text with links for the site.
+    """Return a page's Markdown with links for the site.
 
-    Each link that leaves docs becomes its text and the path. The text of a link such as ``[cli.md](cli.md)`` becomes the title of
-    that page.
+    Each link to a file outside of docs becomes its text and the path. The text of a link such as ``[cli.md](cli.md)``
+    becomes the title of that page.
     """
     source = str(getattr(getattr(page, "file", None), "src_uri", ""))
     depth = source.count("/")
@@ -41,5 +41,5 @@ def on_page_markdown(markdown: str, page: object, **_: object) -> str:
 
 
 def on_page_content(html: str, **_: object) -> str:
-    """Return a page with each picture as a link to itself: on a phone, a screenshot can be read only in full size."""
+    """Return a page's HTML with each picture as a link to itself: on a phone, only the full size is readable."""
     return _PICTURE.sub(lambda found: f'<a href="{found.group(1)}">{found.group(0)}</a>', html)

@@ -6,14 +6,14 @@ import gc
 
 from hypothesis import settings
 
-# No time is asserted anywhere, and two runs of the tests try the same examples. `--hypothesis-profile search` tries new ones.
+# No test asserts a duration, and every run tries the same examples. `--hypothesis-profile search` tries new ones.
 settings.register_profile("bayplan", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None)
 settings.load_profile("bayplan")
 
 
 def pytest_configure() -> None:
-    """Collect garbage rarely.
+    """Make garbage collections rare.
 
     Some tests have a deadline of a second (plugins that never return), and a collection of everything that a test process
     has loaded may take half of that.

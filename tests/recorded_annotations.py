@@ -1,4 +1,4 @@
-"""Result annotations as a running kube-scheduler-simulator wrote them, with node names as clouds make them."""
+"""Result annotations as a running kube-scheduler-simulator wrote them, with node names in the style of a cloud."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def scenarios() -> dict[str, Json]:
 
 
 def cloud_name(node: str) -> str:
-    """Return a name as clouds make them for a node of a scenario: a letter and a digit."""
+    """Return a cloud's name for a node of a scenario, whose name must be a letter and a digit."""
     return f"ip-10-{ord(node[0])}-{int(node[1:]) + 11}-188.eu-west-1.compute.internal"
 
 
 def with_cloud_names(document: Any, nodes: list[str]) -> Any:
-    """Return a document, JSON inside of its texts included, in which nodes have other names."""
+    """Return a document in which nodes are renamed to cloud names, also within JSON in its strings."""
     text = json.dumps(document)
     for node in nodes:
         text = re.sub(rf'(\\*"){re.escape(node)}(\\*")', rf"\g<1>{cloud_name(node)}\g<2>", text)
@@ -34,7 +34,7 @@ def with_cloud_names(document: Any, nodes: list[str]) -> Any:
 
 
 def with_cloud_nodes(name: str) -> Json:
-    """Return a scenario whose nodes have names as clouds make them."""
+    """Return a recorded scenario whose nodes have cloud names."""
     scenario = scenarios()[name]
     nodes = [item["metadata"]["name"] for item in scenario["objects"] if item["kind"] == "Node"]
     found: Json = with_cloud_names(scenario, nodes)

@@ -1,4 +1,4 @@
-"""The location of the recorded answers and the third-party data on machines that have them (continuous integration does)."""
+"""The recorded answers and third-party data on machines that have them, such as those of continuous integration."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
 def shared_path(*parts: str) -> Path:
-    """Return the path of a shared file or folder; skip the calling test, with the reason, if it is absent."""
+    """Return the path of a shared file or folder; skip the calling test if it does not exist."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
         pytest.skip(

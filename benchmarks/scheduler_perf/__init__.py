@@ -1,1 +1,1 @@
-"""The workloads of scheduler_perf, kube-scheduler's own benchmark, by their names: shapes and counts."""
+"""The workloads of scheduler_perf, kube-scheduler's own benchmark, by name: shapes and counts."""

@@ -10,11 +10,17 @@ class Batch:
     """Pods of one template.
 
     Attributes:
-        template: its name. count: how many pods. namespace: where; with `namespaces` over 1 so many, numbered, get `count` each.
-        volume: "csi" or "in-tree": each pod has a bound claim of its own; "csi-once": one that a single pod at a time may use.
-        shares: the prefix of the earlier batch whose claims the pods use. devices: each has a claim for one device.
-        extended: the prefix of the resource that each pod asks for, one of its own. ports: host ports that they take in turn.
-        waits: the pods can't be scheduled.
+        template: the name of the template.
+        count: the number of pods.
+        namespace: their namespace.
+        namespaces: if over 1, so many numbered namespaces get `count` pods each.
+        volume: "csi" or "in-tree" for a separate bound claim per pod; "csi-once" for one that a single pod at a time
+            may use.
+        shares: the prefix of the earlier batch whose claims the pods use.
+        devices: whether each pod has a claim for one device.
+        extended: the prefix of the extended resource that each pod requests, a different one per pod.
+        ports: the number of host ports that the pods take in turn.
+        waits: whether the pods can't be scheduled.
     """
 
     template: str
@@ -34,10 +40,13 @@ class Churn:
     """Creations and deletions between measured pods, at the rate of upstream's own throughput.
 
     Attributes:
-        every: measured pods between two happenings; 0: all measured pods come first, and wait for what happens.
-        interval_ms: the time between them.
-        creates: the template of a pod that comes. recreates: whether a node and a service come and go with it, and it goes, too.
-        deletes: the namespaces whose pods are deleted, one of each at a time; `finalizers`: they stay, being deleted.
+        every: the number of measured pods between two changes; 0 if all measured pods come first and wait for the
+            changes.
+        interval_ms: the time between two changes.
+        creates: the template of a pod that is created.
+        recreates: whether a node and a service are created and deleted with it, and it is deleted, too.
+        deletes: the namespaces whose pods are deleted, one pod of each at a time.
+        finalizers: whether deleted pods have finalizers, and so stay.
     """
 
     every: int
@@ -53,16 +62,24 @@ class Case:
     """One case in one size.
 
     Attributes:
-        name, workload: upstream's. floor: its threshold, 0: none.
-        nodes, zones: nodes of 4 CPU, and the zones that they get in turn. tainted: so many more with a taint.
-        named_node: whether there is one more that holds 90,000 pods. csi: "csi" or "migrated": nodes have CSINodes.
-        volume_limit: volumes that a node with a CSINode can attach. extended: whether each node has a resource of its own.
-        devices: devices of each node. device_classes: number of classes with an extended resource each; 0: one class without.
-        labelled: whether namespaces have the label that selectors ask for. service: the namespace that has one.
-        before: pods that are there when measuring starts. measured, also: the pods that are counted.
-        churn: changes during the measurement.
-        echo: whether the host hands bound pods back, as a watch does; without, only decisions are measured.
-        unit: what a second counts; cycles where every pod is tried many times.
+        name, workload: upstream's names.
+        floor: upstream's threshold; 0 for none.
+        nodes, zones: the number of nodes of 4 CPU, and the zones that they get in turn.
+        tainted: the number of additional nodes with a taint.
+        named_node: whether there is another node, for 90,000 pods.
+        csi: "csi" or "migrated" if nodes have CSINodes.
+        volume_limit: the number of volumes that a node with a CSINode can attach.
+        extended: whether each node has a different extended resource.
+        devices: the number of devices of each node.
+        device_classes: the number of classes, each with an extended resource; 0 for one class without.
+        labelled: whether namespaces have the label that selectors require.
+        service: the namespace that has a service.
+        before: the pods that exist before the measurement.
+        measured, also: the pods that are counted.
+        churn: the changes during the measurement.
+        echo: whether the host returns bound pods to the scheduler, as a watch does; if not, only decisions are
+            measured.
+        unit: the unit of the result: pods, or cycles if every pod is retried many times.
     """
 
     name: str
@@ -88,7 +105,7 @@ class Case:
 
     @property
     def label(self) -> str:
-        """Return the name of the case and its workload."""
+        """The name of the case and its workload."""
         return f"{self.name}/{self.workload}"
 
     def small(self) -> Case:
@@ -96,7 +113,7 @@ class Case:
         return self.scaled(100)
 
     def scaled(self, divisor: int) -> Case:
-        """Return the case with its counts divided by `divisor` (at least 5); namespaces and churn shrink less."""
+        """Return the case with its counts divided by `divisor` (at least 5); namespaces and churn are reduced less."""
 
         def shrunk(batch: Batch) -> Batch:
             namespaces = max(batch.namespaces // (divisor // 5), 1)

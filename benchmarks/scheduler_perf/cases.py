@@ -1,7 +1,8 @@
-"""scheduler_perf's cases at 5,000 nodes, by name: nodes, pods that run before, measured pods, and changes during the measurement.
+"""scheduler_perf's cases at 5,000 nodes, by name: nodes, pods that run before, measured pods, and changes meanwhile.
 
-Floors are the thresholds of upstream's continuous integration (pods a second with a real API server and etcd, the worst of many
-runs). Counts are those of the files under test/integration/scheduler_perf; `tests/project/test_scheduler_perf.py` compares them.
+Floors are the thresholds of upstream's continuous integration (pods per second with a real API server and etcd, the
+worst of many runs). Counts are those of the files under test/integration/scheduler_perf;
+`tests/project/test_scheduler_perf.py` compares them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ ZONES = ("moon-1", "moon-2", "moon-3")
 
 
 def affinity(name: str, workload: str, template: str, floor: int, *, running: int, measured: int, zone: bool) -> Case:
-    """Return a case of pods with terms that name the namespaces sched-0 and sched-1."""
+    """Return a case of pods with affinity terms that name the namespaces sched-0 and sched-1."""
     return Case(
         name,
         workload,
@@ -30,7 +31,7 @@ def affinity(name: str, workload: str, template: str, floor: int, *, running: in
 def by_selector(
     name: str, workload: str, template: str, floor: int, *, nodes: int, each: int, measured: int, zone: bool
 ) -> Case:
-    """Return a case of pods with terms that select namespaces, with pods in a hundred of them."""
+    """Return a case of pods with affinity terms that select namespaces, with pods in a hundred of them."""
     return Case(
         name,
         workload,
@@ -150,17 +151,17 @@ AFFINITY: Sequence[Case] = (
 )
 
 MATCHING = "5,000 matching pods running"
-"""Workloads with this name are not upstream's: its spreading cases begin with pods that do not count."""
+"""The name of workloads that upstream lacks: its spreading cases start with pods that do not count."""
 
 
 def spreading(name: str, workload: str, template: str, floor: int, *, running: str = "pod-default") -> Case:
-    """Return a case of pods that spread over three zones."""
+    """Return a case of pods with topology spread constraints over three zones."""
     namespace = "namespace-2" if running == template else "namespace-1"
     return Case(name, workload, 5000, Batch(template, 5000), (Batch(running, 5000, namespace),), floor, ZONES)
 
 
 def default_spreading(workload: str, count: int, floor: int) -> Case:
-    """Return a case of pods of a service, which get the constraints of the system."""
+    """Return a case of pods of a service, which get the default constraints."""
     return Case(
         "DefaultTopologySpreading",
         workload,
@@ -260,7 +261,7 @@ SIMPLE: Sequence[Case] = (
 
 
 def volumes(name: str, workload: str, volume: str, floor: int, *, running: int, measured: int, csi: str) -> Case:
-    """Return a case of pods with a bound volume each."""
+    """Return a case of pods that have a bound volume each."""
     return Case(
         name,
         workload,
@@ -319,7 +320,7 @@ LOW = Batch("pod-low-priority", 20000, "namespace-1")
 
 
 def unschedulable(workload: str, running: int, floor: int) -> Case:
-    """Return a case of plain pods among which pods come that no preemption can make room for."""
+    """Return a case of plain pods, among which pods arrive for which preemption can't make room."""
     return Case(
         "Unschedulable",
         workload,

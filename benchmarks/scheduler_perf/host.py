@@ -1,7 +1,7 @@
-"""Run one case: fill a cluster, measure pods, and act as the API server and scheduler_perf around a scheduler.
+"""Run one case: fill a cluster, measure pods, and act as the API server and scheduler_perf for a scheduler.
 
-What is measured is processor time of this process from the arrival of the first measured pod to the last decision. Objects are
-parsed before. There is no API server: a host that answers at once, and that lets the garbage collector rest as ``bayplan
+The result is the CPU time of this process from the arrival of the first measured pod to the last decision. Objects are
+parsed before. There is no API server: the host responds immediately, and configures the garbage collector as ``bayplan
 simulate`` does.
 """
 
@@ -49,9 +49,11 @@ class Measured:
     """The result of a run.
 
     Attributes:
-        seconds: of processor time. pods: measured pods that were decided about. decisions: cycles while measuring.
-        decisions_hash: of the nodes, in the order of the bindings, and of the victims.
-        records_digest: of all records, those of the pods before included: when, which pod, how the cycle ended, node or message.
+        seconds: the CPU time.
+        pods: the number of measured pods with a decision.
+        decisions: the number of cycles while measuring.
+        decisions_hash: the hash of the nodes, in the order of the bindings, and of the victims.
+        records_digest: the hash of all records, including those of pods before: time, pod, outcome, node or message.
     """
 
     seconds: float
@@ -63,11 +65,11 @@ class Measured:
 
 @dataclass
 class Host:
-    """The scheduler of a case and the world around it.
+    """The scheduler of a case, and its cluster.
 
     Attributes:
-        echo: whether bound pods are handed back.
-        bound: keys of the pods that were bound, with their nodes, in order.
+        echo: whether bound pods are returned to the scheduler.
+        bound: the nodes of bound pods by key, in order of binding.
     """
 
     scheduler: Scheduler
@@ -84,14 +86,14 @@ class Host:
             handle(None, item, now_ns)
 
     def settle(self) -> None:
-        """Let the scheduler decide until no pod is ready."""
+        """Run cycles until no pod is ready."""
         schedule_one, now_ns = self.scheduler.schedule_one, self.now_ns
         while (report := schedule_one(now_ns)) is not None:
             self.decisions += 1
             self.take(report)
 
     def take(self, report: CycleReport) -> None:
-        """Carry out what a cycle asks for."""
+        """Execute the actions of a cycle."""
         if report.outcome is Outcome.SCHEDULED and not self.echo:
             self.bound[report.pod.key] = report.node_name
         for action in report.actions:
@@ -99,7 +101,7 @@ class Host:
                 self.carry_out(action)
 
     def carry_out(self, action: Action) -> None:
-        """Execute the scheduler's actions, and pass it the resulting events."""
+        """Execute an action of the scheduler, and pass it the resulting event."""
         scheduler, now_ns = self.scheduler, self.now_ns
         if isinstance(action, Update):
             known = scheduler.state.catalog.get(type(action.item), _key_of(action.item))
@@ -119,7 +121,7 @@ class Host:
             scheduler.handle(pod, replace(pod, spec=replace(pod.spec, node_name=action.node_name)), now_ns)
 
     def wait(self, nanoseconds: int) -> None:
-        """Let time pass."""
+        """Advance the time and run the scheduler's timers."""
         self.now_ns += nanoseconds
         for action in self.scheduler.tick(self.now_ns):
             self.carry_out(action)
@@ -136,7 +138,7 @@ def node_names(case: Case) -> Iterator[str]:
 
 
 def nodes_of(case: Case) -> Iterator[KubernetesObject]:
-    """Yield the nodes of a case and what describes them."""
+    """Yield the nodes of a case and the objects that describe them."""
     if case.named_node:
         yield make_node(NAMED_NODE, pods="90000")
     if case.devices and not case.device_classes:
@@ -157,7 +159,7 @@ def nodes_of(case: Case) -> Iterator[KubernetesObject]:
 
 
 def namespaces_of(case: Case) -> Iterator[KubernetesObject]:
-    """Yield the namespaces that pods of a case are in, and the service."""
+    """Yield the namespaces of a case's pods, and its service."""
     for batch in (*case.before, case.measured, *case.also):
         for namespace in _namespaces(batch):
             yield make_namespace(namespace, labelled=case.labelled)
@@ -172,7 +174,7 @@ def _namespaces(batch: Batch) -> list[str]:
 
 
 def pods_of(batch: Batch, prefix: str) -> tuple[list[KubernetesObject], list[Pod]]:
-    """Return the pods of a batch, and before them the objects that they refer to."""
+    """Return the objects that the pods of a batch refer to, and the pods."""
     objects: list[KubernetesObject] = []
     pods = []
     template = TEMPLATES[batch.template]
@@ -207,7 +209,7 @@ def pods_of(batch: Batch, prefix: str) -> tuple[list[KubernetesObject], list[Pod
 
 
 def new_host(case: Case, *, sampled: bool) -> Host:
-    """Return a host with the nodes of a case and all that runs before pods are measured."""
+    """Return a host with the nodes of a case, and with the pods that exist before the measurement."""
     scheduler = assemble_scheduler(
         default_configuration(),
         in_tree_registry(),
@@ -228,7 +230,7 @@ def new_host(case: Case, *, sampled: bool) -> Host:
 
 
 class Churning:
-    """Apply the changes between measured pods."""
+    """Applies the changes between measured pods."""
 
     def __init__(self, churn: Churn, host: Host) -> None:
         self._churn = churn
@@ -240,7 +242,7 @@ class Churning:
         self._doomed = [keys for keys in doomed if keys]
 
     def happen(self) -> None:
-        """Do it once."""
+        """Apply the next change."""
         churn, host = self._churn, self._host
         host.wait(churn.interval_ms * MILLISECOND_NS)
         number, self._count = self._count, self._count + 1
@@ -265,7 +267,7 @@ class Churning:
 
     @property
     def goes_on(self) -> bool:
-        """Return whether there are pods left to be deleted."""
+        """Whether any pods are left to be deleted."""
         return bool(self._doomed)
 
     def _newest(self, item: KubernetesObject) -> KubernetesObject:
@@ -273,7 +275,7 @@ class Churning:
 
 
 def measure(case: Case, *, sampled: bool) -> Measured:
-    """Run a case."""
+    """Run a case and return its result."""
     host = new_host(case, sampled=sampled)
     pods: list[Pod] = []
     for batch in (case.measured, *case.also):
@@ -293,7 +295,7 @@ def measure(case: Case, *, sampled: bool) -> Measured:
 
 
 def _decide(case: Case, host: Host, pods: list[Pod]) -> float:
-    """Let the measured pods come, and wait for the last decision; return the seconds of processor time that it took."""
+    """Create the measured pods, and run until the last decision; return the CPU seconds."""
     start = time.process_time()
     churning = Churning(case.churn, host) if case.churn is not None else None
     every = case.churn.every if case.churn is not None else 0
@@ -306,7 +308,7 @@ def _decide(case: Case, host: Host, pods: list[Pod]) -> float:
         churning.happen()
         host.settle()
     keys = [pod.key for pod in pods]
-    # Pods that wait for a backoff, or for their victims, come back with time.
+    # Pods in backoff, and preemptors whose victims terminate, are retried later.
     for _ in range(0 if case.measured.waits else 60):
         if all(key in host.bound for key in keys):
             break

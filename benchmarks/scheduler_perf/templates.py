@@ -1,6 +1,7 @@
-"""The objects of scheduler_perf's workloads: nodes, pods of every template, claims and volumes, each parsed from JSON of its own.
+"""The objects of scheduler_perf's workloads: nodes, pods of every template, claims and volumes, each parsed from JSON.
 
-Source: kubernetes/kubernetes, test/integration/scheduler_perf. Requests, labels, terms and weights are those of its templates.
+Source: kubernetes/kubernetes, test/integration/scheduler_perf. Requests, labels, terms and weights are those of its
+templates.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ DRIVER = "test-driver.cdi.k8s.io"
 
 
 def parsed(kind: type[T], document: Json) -> T:
-    """Return an object with defaults, from JSON."""
+    """Return the typed object of a document, with defaults."""
     return default_object(decode_json(msgspec.json.encode(document), kind))
 
 
@@ -84,7 +85,7 @@ def make_csi_node(name: str, *, migrated: bool, limit: int) -> CSINode:
 
 
 def container(cpu: str = "", memory: str = "", *, host_port: int = 0, extended: str = "") -> Json:
-    """Return the one container of a pod, its requests equal to its limits."""
+    """Return the only container of a pod; its requests equal its limits."""
     amounts = {key: value for key, value in (("cpu", cpu), ("memory", memory), (extended, "1")) if key and value}
     port = {"containerPort": 80, **({"hostPort": host_port} if host_port else {})}
     return {
@@ -100,7 +101,7 @@ SCHED_NAMESPACES = ("sched-1", "sched-0")
 
 
 def term(color: str, key: str, *, by_selector: bool) -> Json:
-    """Return an affinity term for pods of a colour, in namespaces by name or by their label."""
+    """Return an affinity term for pods with a colour, in namespaces selected by name or by label."""
     where: Json = {"namespaceSelector": {"matchLabels": {"team": "devops"}}}
     if not by_selector:
         where = {"namespaces": list(SCHED_NAMESPACES)}
@@ -108,7 +109,7 @@ def term(color: str, key: str, *, by_selector: bool) -> Json:
 
 
 def affine(kind: str, color: str, key: str, *, required: bool, by_selector: bool = False) -> Json:
-    """Return the body of a pod with one term; `kind` is ``podAffinity`` or ``podAntiAffinity``."""
+    """Return labels and spec of a pod with one affinity term; `kind` is ``podAffinity`` or ``podAntiAffinity``."""
     one = term(color, key, by_selector=by_selector)
     terms: Json = {"requiredDuringSchedulingIgnoredDuringExecution": [one]}
     if not required:
@@ -119,7 +120,7 @@ def affine(kind: str, color: str, key: str, *, required: bool, by_selector: bool
 def spread(
     selected: Json, *constraints: tuple[int, str, str], policies: Json | None = None, container: Json = ORDINARY
 ) -> Json:
-    """Return the body of a pod with constraints (maximum skew, key, what to do) over the pods with its own labels."""
+    """Return labels and spec of a pod with constraints (skew, key, action) over the pods with its own labels."""
     made = [
         {
             "maxSkew": skew,
@@ -134,14 +135,17 @@ def spread(
 
 
 def required_nodes(requirement: Json, *, fields: bool = False, container: Json = ORDINARY) -> Json:
-    """Return the body of a pod with required node affinity."""
+    """Return the spec of a pod with required node affinity."""
     selector = {"nodeSelectorTerms": [{"matchFields" if fields else "matchExpressions": [requirement]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": selector}}
     return {"spec": {"affinity": affinity, "containers": [container]}}
 
 
 def at_most_on_a_node(count: int) -> Json:
-    """Return a constraint of at most `count` blue pods on a node: with fewer domains than minDomains, the global minimum is 0."""
+    """Return a constraint of at most `count` blue pods per node.
+
+    There are fewer domains than minDomains, so the global minimum is 0.
+    """
     return {
         "maxSkew": count,
         "minDomains": 10000,
@@ -272,10 +276,10 @@ TEMPLATES: Mapping[str, Json] = {
         },
     },
 }
-"""Labels and spec of pods by template."""
+"""Labels and spec of pods, by template."""
 
 OURS = frozenset(("pod-with-two-preferred-constraints", "blocker", "waits-for-room", "waits-for-distance"))
-"""The templates that are not upstream's."""
+"""The templates that upstream does not have."""
 
 
 def make_pod(
@@ -289,7 +293,10 @@ def make_pod(
     host_port: int = 0,
     node_name: str = "",
 ) -> Pod:
-    """Return a pod of a template; `claim` names its volume, `device_claim` its devices, `extended` the resource it asks for."""
+    """Return a pod of a template.
+
+    `claim` names its volume's claim, `device_claim` the claim of its devices, `extended` the resource that it requests.
+    """
     spec: dict[str, object] = dict(template["spec"]) if isinstance(template["spec"], Mapping) else {}
     if claim:
         spec["volumes"] = [{"name": "vol", "persistentVolumeClaim": {"claimName": claim}}]
@@ -317,7 +324,7 @@ def make_pod(
 
 
 def make_namespace(name: str, *, labelled: bool) -> Namespace:
-    """Return a namespace, of the team that selectors ask for or of none."""
+    """Return a namespace, with the team label that selectors require or without labels."""
     labels = {"team": "devops"} if labelled else {}
     return parsed(Namespace, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
 
@@ -330,7 +337,7 @@ def make_service(namespace: str) -> Service:
 
 
 def make_volume(name: str, namespace: str, *, csi: bool, once: bool = False) -> Sequence[KubernetesObject]:
-    """Return a claim that is bound, and the volume it is bound to; `once`: the claim is for one pod at a time."""
+    """Return a bound claim and its volume; `once`: only one pod at a time may use the claim."""
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -366,7 +373,7 @@ def make_volume(name: str, namespace: str, *, csi: bool, once: bool = False) -> 
 
 
 def make_device_class(name: str = "test-class", extended: str = "") -> DeviceClass:
-    """Return a class of the test driver's devices, with an extended resource name if one is given."""
+    """Return a class of the test driver's devices, with an extended resource if one is given."""
     resource = {"extendedResourceName": extended} if extended else {}
     selector = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
     return parsed(

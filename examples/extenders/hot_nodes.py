@@ -1,6 +1,7 @@
-"""An HTTP extender in thirty lines: it keeps pods off hot nodes, prefers cool ones, and fails where its sensor does.
+"""An HTTP extender in thirty lines: it rejects hot nodes, prefers cool ones, and fails if its sensor does.
 
-Run ``python examples/extenders/hot_nodes.py [PORT]`` while ``bayplan simulate --config examples/extenders/scheduler.yaml``.
+Run ``python examples/extenders/hot_nodes.py [PORT]`` during ``bayplan simulate --config
+examples/extenders/scheduler.yaml``.
 """
 
 import json
@@ -22,7 +23,7 @@ class HotNodes(BaseHTTPRequestHandler):
             final = {name: "node(s) were melting" for name, celsius in names.items() if celsius > MELTING}
             left = [name for name in names if name not in failed]
             answer = {"NodeNames": left, "FailedNodes": failed, "FailedAndUnresolvableNodes": final}
-        else:  # /prioritize: a point less for every 5 degrees
+        else:  # /prioritize: one point less for every 5 degrees
             answer = [{"Host": name, "Score": max(10 - celsius // 5, 0)} for name, celsius in names.items()]
         body = json.dumps(answer).encode()
         self.send_response(200)

@@ -1,4 +1,7 @@
-"""Schedule two training jobs with the default scheduler and with Gang, and print both outcomes: python examples/gang/compare.py"""
+"""Schedule two training jobs with the default scheduler and with Gang, and print both results.
+
+Run ``python examples/gang/compare.py``.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def main() -> None:
 
 
 def print_jobs(result: SimulationResult) -> None:
-    """Print what became of each job: how far it was placed at first, when its work was done."""
+    """Print for each job how many workers were placed and when, when it finished, and the outcome."""
     print(f"{'job':<6}{'placed':<10}{'when':<10}{'finished':<10}outcome")
     jobs: dict[str, list[PodTimeline]] = {}
     for timeline in result.pods:
@@ -43,18 +46,18 @@ def print_jobs(result: SimulationResult) -> None:
 
 
 def outcome(placed: Sequence[int], done: bool) -> str:
-    """Say in words what became of a job."""
+    """Return the outcome of a job in words."""
     if done:
         return "trained"
     return "holds GPUs and waits for the rest of its workers" if placed else "waits"
 
 
 def print_events(result: SimulationResult) -> None:
-    """Print the scheduler's events, equal ones counted."""
+    """Print the scheduler's events, with the number of equal ones."""
     print()
     said: Counter[tuple[int, str, str]] = Counter()
     for event in result.events:
-        # The first sentence says it; that of a placement names the pod.
+        # The first sentence is enough; the note of a placement names the pod, so shorten it further.
         note = "Successfully assigned" if event.reason == "Scheduled" else event.note.split(". ")[0].rstrip(".")
         said[event.first_ns - result.start_ns, event.reason, note] += event.count
     for (at_ns, reason, note), count in said.items():

@@ -1,7 +1,8 @@
 """Train an agent that chooses nodes, and compare it with random choices and with kube-scheduler's default profile.
 
-The agent scores each node by a weighted sum of four features and takes the best node that the mask allows. The cross-entropy
-method finds the weights: it draws some, keeps the best quarter, and draws the next around these. Takes two minutes.
+The agent scores each node by a weighted sum of four features and chooses the best node that the mask allows. The
+cross-entropy method finds the weights: it draws some, selects the best quarter, and draws the next ones around these.
+Takes two minutes.
 """
 
 import argparse
@@ -17,7 +18,7 @@ POPULATION, ELITE, EPISODES = 16, 4, 2
 
 
 def features(observation):
-    """Return float[nodes, 4]: what would be left of CPU and memory, their difference, and whether the node is empty."""
+    """Return float[nodes, 4]: the CPU and memory that would remain, their difference, and whether the node is empty."""
     nodes, pod = observation["nodes"], observation["pod"]
     offered, free = nodes[:, :2], nodes[:, 2:]
     left = free - pod
@@ -26,13 +27,13 @@ def features(observation):
 
 
 def choose(observation, weights):
-    """Return the node with the highest score of those that fit."""
+    """Return the index of the feasible node with the highest score."""
     scores = features(observation) @ weights
     return int(np.where(observation["action_mask"] == 1, scores, -np.inf).argmax())
 
 
 def mean_wait_s(env, policy, seeds):
-    """Return how long pods wait on average with a policy."""
+    """Return the mean waiting time of pods with a policy, in seconds."""
     waits = []
     for seed in seeds:
         observation, _ = env.reset(seed=seed)
@@ -44,7 +45,7 @@ def mean_wait_s(env, policy, seeds):
 
 
 def train(env, seconds, seed=0):
-    """Return the weights that waited least in training."""
+    """Return the weights with the shortest waiting times in training."""
     random = np.random.default_rng(seed)
     mean, spread = np.zeros(4), np.ones(4)
     end, generation = time.monotonic() + seconds, 0
@@ -60,7 +61,7 @@ def train(env, seconds, seed=0):
 
 
 def default_profile(seeds):
-    """Return how long pods wait on average with kube-scheduler's default profile."""
+    """Return the mean waiting time of pods with kube-scheduler's default profile, in seconds."""
     waits = []
     for seed in seeds:
         inputs = random_workload(seed)
@@ -70,7 +71,7 @@ def default_profile(seeds):
 
 
 def main(arguments=None):
-    """Train and compare on workloads that were not trained on."""
+    """Train, and compare on other workloads than those of the training."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=120, help="Training time. [default: 120]")
     parser.add_argument("--episodes", type=int, default=len(TEST_SEEDS), help="Test workloads. [default: 10]")

@@ -1,4 +1,4 @@
-"""A custom plugin in twenty lines: rendering stays off nodes that serve the shop, and everybody prefers quiet nodes.
+"""A custom plugin in twenty lines: rendering avoids nodes that serve the shop, and all pods prefer quiet nodes.
 
 bayplan simulate PATH... --plugin examples/plugins/quiet_nodes.py:QuietNodes=2
 """
@@ -8,7 +8,7 @@ from bayplan.objects.pod import Pod
 
 
 class QuietNodes(PerNodePlugin):
-    """Keeps pods labelled app=render away from pods labelled tier=front; scores nodes by how few pods they run."""
+    """Rejects nodes with pods labelled tier=front for pods labelled app=render; nodes with fewer pods score higher."""
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         if pod.metadata.labels.get("app") != "render":

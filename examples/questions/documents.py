@@ -31,7 +31,7 @@ POOLS: dict[str, tuple[tuple[int, int, int], str, int, int, int, list[Document]]
 
 
 def digest(*parts: object) -> str:
-    """Return eight letters and digits that always come of the same parts."""
+    """Return eight letters and digits that depend only on the arguments."""
     number, letters = zlib.crc32(repr(parts).encode()) + (1 << 32), "bcdfghjklmnpqrstvwxz2456789"
     found = ""
     while len(found) < 8:
@@ -48,7 +48,7 @@ def uid_of(kind: str, namespace: str, name: str) -> str:
 
 
 def make(kind: str, name: str, namespace: str = "", **parts: Any) -> Document:
-    """Return an object; `labels` and `owner` (an object) belong to its metadata."""
+    """Return an object; `labels` and `owner` (an object) become part of its metadata."""
     versions = {
         "Deployment": "apps/v1", "ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1",
         "Job": "batch/v1", "PodDisruptionBudget": "policy/v1", "StorageClass": "storage.k8s.io/v1",
@@ -89,7 +89,7 @@ def container(cpu: str, memory: str, *, image: str = "app:v1", gpus: int = 0, po
 
 
 def spread(app: str, key: str = "topology.kubernetes.io/zone", *, hard: bool = False) -> list[Document]:
-    """Return a spread constraint."""
+    """Return topology spread constraints over the pods of an app."""
     action = "DoNotSchedule" if hard else "ScheduleAnyway"
     return [
         {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": action, "labelSelector": {"matchLabels": {"app": app}}}
@@ -103,13 +103,13 @@ def near(app: str, key: str, *, apart: bool) -> Document:
 
 
 def dump(items: list[Document]) -> str:
-    """Return objects as kubectl prints them, an object a line."""
+    """Return objects as a List, as kubectl prints them, with one object per line."""
     lines = ",\n".join(json.dumps(item, separators=(",", ":")) for item in items)
     return f'{{"apiVersion":"v1","kind":"List","items":[\n{lines}\n]}}\n'
 
 
 def nodes() -> Iterator[Document]:
-    """Yield the nodes: one is cordoned, one has stopped reporting."""
+    """Yield the nodes; one is cordoned, and one has stopped reporting."""
     for pool, (counts, instance, cores, memory, gpus, taints) in POOLS.items():
         for zone_number, (zone, count) in enumerate(zip(ZONES, counts, strict=True)):
             for number in range(count):
@@ -156,7 +156,7 @@ def nodes() -> Iterator[Document]:
 
 
 def named(pool: str, zone: str, number: int, among: list[Document]) -> str:
-    """Return the name of a node."""
+    """Return the name of a node in a pool and a zone, by its number."""
     wanted = {"eks.amazonaws.com/nodegroup": pool, "topology.kubernetes.io/zone": zone}
     found = [each["metadata"]["name"] for each in among if wanted.items() <= each["metadata"]["labels"].items()]
     return str(found[number])

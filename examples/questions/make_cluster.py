@@ -1,10 +1,10 @@
-"""Write the cluster of docs/questions.md: 60 nodes in three zones, about 700 pods of five teams, some of which wait.
+"""Write the cluster of docs/questions.md: 60 nodes in three zones, about 700 pods of five teams, some of them pending.
 
 The output is a dump as `kubectl get ... -A -o json` prints it, always the same:
 
     python examples/questions/make_cluster.py > cluster.json
 
-Everything in it is made up. Bayplan itself placed the pods; those that wait were left out.
+The cluster is fictitious. Bayplan itself placed the pods, except those that are pending on purpose.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TEAMS = ("catalog", "checkout", "data", "ml", "search")
 
 
 class World:
-    """Everything so far; pods are `placed` by the scheduler, unless they are made to wait."""
+    """The objects so far; the scheduler places the pods, except those that are pending on purpose."""
 
     def __init__(self) -> None:
         self.objects: list[Document] = []
@@ -40,7 +40,7 @@ class World:
     def pod(
         self, owner: Document, name: str, spec: Document, labels: dict[str, str], *, waits: bool, priority: int = 0
     ) -> Document:
-        """Add a pod of a workload."""
+        """Add a pod of a workload and return it."""
         namespace = owner["metadata"]["namespace"]
         created = (
             f"2026-03-09T0{DRAW.randrange(6, 8)}:{DRAW.randrange(60):02d}:00Z"
@@ -63,7 +63,7 @@ class World:
         budget: int | None = None,
         **more: Any,
     ) -> None:
-        """Add a Deployment with its ReplicaSet, `count` running pods and others that wait."""
+        """Add a Deployment with its ReplicaSet, `count` running pods and `waiting` pending ones."""
         labels = {"app": app, "team": team}
         template = {"metadata": {"labels": labels}, "spec": spec}
         wanted = count + waiting + more.get("refused", 0)
@@ -103,7 +103,7 @@ class World:
     def stateful_set(
         self, team: str, app: str, zones: list[str], spec: Document, *, size: str, waiting: int = 0, budget: bool = True
     ) -> None:
-        """Add a StatefulSet whose pods have volumes in zones, the last of them waiting."""
+        """Add a StatefulSet whose pods have volumes in zones; the last pods are pending."""
         labels = {"app": app, "team": team}
         claim = {
             "metadata": {"name": "data"},
@@ -193,7 +193,7 @@ class World:
         self.objects.append(bound)
 
     def daemon_set(self, team: str, app: str, among: list[Document], spec: Document, *, priority: int) -> None:
-        """Add a DaemonSet with a pod on each of some nodes."""
+        """Add a DaemonSet with one pod on each of these nodes."""
         labels = {"app": app}
         body = {"selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}
         top = make("DaemonSet", app, team, labels=labels, spec=body, status={"desiredNumberScheduled": len(among)})
@@ -215,7 +215,7 @@ class World:
         waits: bool,
         runs: str = "",
     ) -> None:
-        """Add a Job with one pod, which says how long it `runs`."""
+        """Add a Job with one pod; `runs` is the pod's run time."""
         labels = {"app": app, "team": team}
         spec = {**spec, "restartPolicy": "Never"}
         body = {"completions": 1, "parallelism": 1, "template": {"metadata": {"labels": labels}, "spec": spec}}
@@ -236,7 +236,7 @@ class World:
 
 
 def fixed_objects() -> Iterator[Document]:
-    """Yield namespaces, priority and storage classes, quotas and limits."""
+    """Yield namespaces, priority classes, storage classes, quotas and limits."""
     for team in (*TEAMS, "platform", "kube-system"):
         yield make("Namespace", team, labels={"kubernetes.io/metadata.name": team})
     for name, value in (("batch-low", -100), ("business-critical", 10_000), ("system-node-critical", 2_000_001_000)):
@@ -253,12 +253,12 @@ def fixed_objects() -> Iterator[Document]:
 
 
 def spec(cpu: str, memory: str, **more: Any) -> Document:
-    """Return a pod's spec with one container."""
+    """Return the spec of a pod with one container."""
     return {"containers": [container(cpu, memory)], **more}
 
 
 def running(world: World, all_nodes: list[Document]) -> None:
-    """Add what runs, and the replicas of it that wait."""
+    """Add the running workloads, including replicas of them that are pending."""
     platform(world, all_nodes)
     shop(world)
     search(world)
@@ -266,7 +266,7 @@ def running(world: World, all_nodes: list[Document]) -> None:
 
 
 def platform(world: World, all_nodes: list[Document]) -> None:
-    """Add what the platform team runs on all nodes, and its Deployments."""
+    """Add the DaemonSets of the platform team on all nodes, and its Deployments."""
     plain, gpu = EVERYWHERE, [node for node in all_nodes if "nvidia.com/gpu" in node["status"]["capacity"]]
     critical = 2_000_001_000
     for app, cpu, memory in (("aws-node", "50m", "64Mi"), ("kube-proxy", "50m", "64Mi")):
@@ -304,7 +304,7 @@ def platform(world: World, all_nodes: list[Document]) -> None:
 
 
 def shop(world: World) -> None:
-    """Add what the teams checkout and catalog run."""
+    """Add the workloads of the teams checkout and catalog."""
     world.deployment(
         "checkout", "cart", 48, spec("900m", "1Gi", topologySpreadConstraints=spread("cart")), budget=4, priority=10_000
     )
@@ -325,13 +325,13 @@ def shop(world: World) -> None:
         size="200Gi",
         waiting=1,
     )
-    # The catalog has a quota: the last two thumbnailers are not even made.
+    # The catalog has a quota: the last two thumbnailer pods are not even created.
     world.deployment("catalog", "web", 40, spec("500m", "1Gi", topologySpreadConstraints=spread("web")), budget=4)
     world.deployment("catalog", "thumbnailer", 18, spec("1100m", "2Gi"), refused=2)
 
 
 def search(world: World) -> None:
-    """Add what the team search runs."""
+    """Add the workloads of the team search."""
     world.deployment("search", "query", 32, spec("900m", "3Gi", topologySpreadConstraints=spread("query")), budget=3)
     world.deployment(
         "search",
@@ -360,7 +360,7 @@ def search(world: World) -> None:
 
 
 def data_and_learning(world: World, dead: str) -> None:
-    """Add what the teams data and ml run; `dead` is the node that has stopped reporting."""
+    """Add the workloads of the teams data and ml; `dead` is the node that has stopped reporting."""
     world.stateful_set(
         "data",
         "kafka",
@@ -397,7 +397,7 @@ def data_and_learning(world: World, dead: str) -> None:
 
 
 def waiting(world: World) -> None:
-    """Add workloads that wait as a whole."""
+    """Add workloads of which all pods are pending."""
 
     world.job("ml", "train-ranker", {"containers": [container("8", "32Gi", gpus=1)]}, waits=True)
     world.job("ml", "finetune-7b", {"containers": [container("8", "32Gi", gpus=4)], "tolerations": [GPU]}, waits=True)
@@ -412,13 +412,13 @@ def waiting(world: World) -> None:
 
 
 def place(world: World, first: list[Document]) -> None:
-    """Let the scheduler place what runs, the most particular pods first, and give the pods their nodes and states."""
+    """Let the scheduler place the running pods, the most constrained first, and write nodes and status to the pods."""
     ended = {
         "metadata": {"name": "ended", "namespace": "data", "uid": "ended"},
         "apiVersion": "batch/v1",
         "kind": "Job",
     }
-    # They make the rest leave room on some nodes, as after a batch job.
+    # These pods make the scheduler leave room on some nodes, as after a batch job.
     short = spec("1700m", "8Gi", schedulerName="default-scheduler")
     gone = [make("Pod", f"ended-{number}", "data", owner=ended, spec=short) for number in range(5)]
     special = {"nodeSelector", "volumes", "affinity"}
@@ -450,7 +450,7 @@ def place(world: World, first: list[Document]) -> None:
 
 
 def main() -> None:
-    """Print the cluster."""
+    """Print the cluster as JSON."""
     all_nodes = list(nodes())
     for zone in ZONES:
         edge = named("general", zone, 0, all_nodes)

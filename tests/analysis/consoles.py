@@ -1,4 +1,4 @@
-"""Print to a text, as to a pipe."""
+"""Print to a string instead of a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 
 
 def printed(show: Callable[[Console], object], width: int = 100) -> str:
-    """Return the output of a function on a console that is no terminal."""
+    """Return what `show` prints to a console that is not a terminal and is `width` characters wide."""
     out = io.StringIO()
     show(Console(file=out, width=width, highlight=False))
     return out.getvalue()

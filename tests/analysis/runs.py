@@ -1,4 +1,4 @@
-"""Small simulations for the tests of this folder: objects in, a result out, without files."""
+"""Small simulations for the tests of this folder, which run from objects in memory to a result without files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(
     seed: int = 1,
     plugins: Sequence[type[Plugin[Any]]] = (),
 ) -> SimulationResult:
-    """Simulate objects that exist from the start, and additions or deletions at the given seconds."""
+    """Simulate objects that exist from the start; `later` maps seconds to objects that are added or deleted then."""
     gates = FeatureGates()
     registry = in_tree_registry().with_plugins(*plugins)
     points = registry.extension_points_for_configuration
@@ -50,17 +50,17 @@ def run(
 
 
 def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "a") -> NodeBuilder:
-    """Start a node of a usual size."""
+    """Return the builder of a node with 4 CPUs and 8 GiB unless other amounts are given."""
     return make_node(name).capacity(cpu=cpu, memory=memory).zone(zone)
 
 
 def pod(name: str, *, cpu: str = "1", memory: str = "1Gi") -> PodBuilder:
-    """Start a pod of a usual size."""
+    """Return the builder of a pod that requests 1 CPU and 1 GiB unless other amounts are given."""
     return make_pod(name).req(cpu=cpu, memory=memory)
 
 
 def deployment(name: str, replicas: int, *, cpu: str = "1") -> KubernetesObject:
-    """Return a Deployment in the namespace default."""
+    """Return a Deployment in the namespace ``default``, with the same label and name."""
     labels = {"app": name}
     container = {"name": "c", "image": "registry.example/app:v1", "resources": {"requests": {"cpu": cpu}}}
     return decode(
@@ -78,7 +78,7 @@ def deployment(name: str, replicas: int, *, cpu: str = "1") -> KubernetesObject:
 
 
 def busy_run(level: RecordLevel = RecordLevel.FULL, seed: int = 1) -> SimulationResult:
-    """A run in which much happens: ties, taints, rejections by PreFilter, nodes that come and go, pods that wait and finish."""
+    """Return a run with ties, taints, rejections by PreFilter, changing nodes, and pods that wait and finish."""
     nodes = [node(f"n{number}", zone="abc"[number % 3]).obj() for number in range(6)]
     nodes.append(node("tainted").taint("dedicated", "gpu").obj())
     nodes.append(node("soft").taint("slow", effect="PreferNoSchedule").obj())

@@ -1,4 +1,4 @@
-"""Problems that repeat are one line with their number and first places."""
+"""Repeated problems are reported in one line, with their number and their first places."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Finding the pods that a text refers to."""
+"""Look up the pods that a text refers to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A result directory holds what the run held, in the same bytes each time."""
+"""A result directory contains all of a run's results, and the same run always writes the same bytes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tests.engine.sampled_cycles import sampled_cycles
 def assert_same(left: Decision, right: Decision) -> None:
     for field in dataclasses.fields(Decision):
         if field.name in ("pre_filters", "pre_scores"):
-            # Results don't keep which plugins asked to be skipped.
+            # Result directories do not store which plugins returned Skip.
             continue
         one, other = getattr(left, field.name), getattr(right, field.name)
         if isinstance(one, np.ndarray):

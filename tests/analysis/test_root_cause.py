@@ -201,7 +201,7 @@ def test_explain_unblock_and_waiting_reasons_give_the_same_root_cause(
     explained, unblocked = cluster.explain("x").verdict, cluster.unblock("x")
     assert explained == f"default/x is pending: {want}"
     assert unblocked.verdict.startswith(f"default/x is pending: {want}; best: ")
-    # Reasons of several pods leave out how much the nearest node lacks for this one.
+    # Reasons that are shared by several pods do not say how much this pod lacks on the nearest node.
     parts = [part for part in want.split("; ") if not part.startswith("nearest is")]
     assert {each.sentence for each in reasons} == {"; ".join(parts)}
 

@@ -119,7 +119,7 @@ def test_idle_cpu_is_fragmented_where_typical_pods_do_not_fit() -> None:
 
 
 def test_stranded_amounts_are_weighted_by_the_number_of_pods_per_shape() -> None:
-    # On n0 three pods of 1 cpu leave 1: enough for one more of them, not for one of 4 (which sits on n1).
+    # On n0, three pods of 1 CPU leave 1 CPU free: enough for another one, not for a pod of 4 CPUs, such as that on n1.
     nodes = [node(f"n{number}").obj() for number in range(2)]
     big = pod("big", cpu="4").obj()
     small = [pod(f"small-{number}", cpu="1").obj() for number in range(3)]
@@ -127,7 +127,7 @@ def test_stranded_amounts_are_weighted_by_the_number_of_pods_per_shape() -> None
     cpu, memory = fragmentation(result.pods, result.scheduler).resources
     assert (cpu.idle, cpu.stranded, cpu.share) == (1000, 250, 0.25)
     assert (cpu.unusable, cpu.unusable_share) == (0, 0.0)
-    # n1 has idle memory, but no cpu for anybody.
+    # n1 has free memory, but no free CPU, so no pod can use it.
     assert (memory.idle, memory.unusable) == (12 * GI, 7 * GI)
     assert memory.stranded == (1 * 12 * GI + 3 * 7 * GI) // 4
 

@@ -1,4 +1,4 @@
-"""Numbers are written the same way everywhere."""
+"""Numbers have the same format everywhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small clusters for tests of answers."""
+"""Small clusters for the tests of `bayplan.answers`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def cluster_of(*items: KubernetesObject, seed: int = 0) -> QuestionCluster:
 
 
 def node(name: str, *, zone: str = "a", cpu: str = "4", memory: str = "8Gi", pool: str = "") -> Node:
-    """Return a node."""
+    """Return a node; `pool` adds a label of that name."""
     made = make_node(name).capacity(cpu=cpu, memory=memory, pods="20").zone(zone)
     return (made.label({"pool": pool}) if pool else made).obj()
 
@@ -25,14 +25,14 @@ def node(name: str, *, zone: str = "a", cpu: str = "4", memory: str = "8Gi", poo
 def running(
     name: str, on: str, *, cpu: str = "1", owner: str = "web", kind: str = "ReplicaSet", priority: int = 0
 ) -> PodBuilder:
-    """Return the builder of a pod that runs on a node."""
+    """Return the builder of a pod that has been running on the node `on` since the start of 2026."""
     made = make_pod(name).req(cpu=cpu, memory="256Mi").node(on).label({"app": owner}).priority(priority)
     made.started("2026-01-01T00:00:00Z")
     return made.owner(kind, owner) if kind else made
 
 
 def waiting(name: str, *, cpu: str = "1", owner: str = "") -> Pod:
-    """Return a pod without a node."""
+    """Return a pod that has no node yet."""
     made = make_pod(name).req(cpu=cpu, memory="256Mi").label({"app": owner or name}).priority(0)
     return (made.owner("ReplicaSet", owner) if owner else made).obj()
 
@@ -73,5 +73,9 @@ _DEVICES = [
 
 
 def device_objects() -> list[KubernetesObject]:
-    """Return the only device of the node a, the claim ``held`` of the pod ``holder``, which has it, and the claim ``wanted``."""
+    """Return objects of dynamic resource allocation.
+
+    Node a has one device; it is allocated to the claim ``held``, which is reserved for the pod ``holder``. The claim
+    ``wanted`` is not allocated.
+    """
     return [make_object(document) for document in _DEVICES]

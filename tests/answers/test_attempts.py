@@ -1,4 +1,4 @@
-"""Trials leave nothing behind, whatever was tried."""
+"""Trials leave the cluster unchanged, whatever they tried."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bounds by packing: tighter than the relaxation where pods can't be split or stay off nodes, and an error without OR-tools."""
+"""Bounds by bin packing: tighter than the relaxation if pods cannot be split or placed; an error without OR-tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headroom over time: at each time, the pods that were there take their room, and no others."""
+"""Headroom over time: at each time, exactly the pods that existed at that time use resources."""
 
 from __future__ import annotations
 

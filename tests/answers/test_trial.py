@@ -1,4 +1,4 @@
-"""Trials search for victims only if there may be any; what victims held is free, and new nodes have devices."""
+"""Trials search for victims only if there may be any; resources of victims are free, and added nodes have devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ways to get a waiting pod placed: which are found, in which order, and which are never proposed."""
+"""Suggestions for a waiting pod: which are found, in which order, and which are never proposed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def asked(*objects: Asked, target: str = "x") -> Unblocking:
     cluster = Cluster(built, record_level=RecordLevel.OFF)
     before = cluster.state.pods.copy()
     found = cluster.unblock(target)
-    # Reading changes nothing.
+    # Unblock must not change the cluster.
     assert cluster.state.pods == before
     cluster.state.check_invariants()
     return found

@@ -1,4 +1,4 @@
-"""Reasons why pods wait are ranked by the pods that nothing else blocks."""
+"""Reasons why pods wait are ranked by the number of pods that nothing else blocks."""
 
 from __future__ import annotations
 

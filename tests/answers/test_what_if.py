@@ -1,4 +1,4 @@
-"""A cluster before and after changes: every kind of change, every kind of difference, and the plugin that decided."""
+"""A cluster before and after changes: all kinds of changes and differences, and the plugin that made the difference."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def configured(cluster: QuestionCluster, change: str, **options: object) -> Answ
 def test_a_changed_configuration_moves_only_pods_selected_for_rescheduling(
     reschedule: dict[str, object], want: list[str]
 ) -> None:
-    # Only the taint keeps pods from the node with most room.
+    # Only the taint keeps pods off the node with the most free resources.
     avoided = make_node("n2").capacity(cpu="64", memory="256Gi").taint("x", "y", "PreferNoSchedule").obj()
     pods = [running(name, "n1", cpu="100m", owner=name[:-2]).obj() for name in ("web-0", "web-1", "db-0")]
     answer = configured(cluster_of(node("n1"), avoided, *pods), "disable=TaintToleration", **reschedule)

@@ -1,4 +1,4 @@
-"""A client of the API in process: one call a request, no sockets, a clock that the test moves."""
+"""A client that calls the API in process, without sockets; the test sets the clock."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ APPLY = "application/apply-patch+yaml"
 
 @dataclass(slots=True)
 class Answer:
-    """An answer: code, document (or text), headers."""
+    """An answer of the API: its status code, its document or text, and its headers."""
 
     status: int
     body: object
@@ -36,7 +36,7 @@ class Answer:
         return self.body
 
     def at(self, path: str) -> object:
-        """Return the value at a dotted path of the document, or None if there is none."""
+        """Return the value at a dotted path of the document, such as ``status.phase``, or None if there is none."""
         found: object = self.body
         for name in path.split("."):
             if isinstance(found, list):
@@ -47,11 +47,11 @@ class Answer:
 
 
 class Client:
-    """The API over a store in memory.
+    """An API server over a store in memory, and the requests that tests send to it.
 
     Attributes:
-        store: behind it.
-        seconds: the time, since 1970.
+        store: The store that the API serves.
+        seconds: The API server's time in seconds since 1970.
     """
 
     def __init__(self, store: Store | None = None) -> None:
@@ -70,7 +70,7 @@ class Client:
         content_type: str = "application/json",
         accept: str = "application/json",
     ) -> Answer:
-        """Send a request and return its whole answer; a watch is followed to its end."""
+        """Send a request and return the whole answer; the answer to a watch is read to its end."""
         plain, _, query = path.partition("?")
         data = body if isinstance(body, bytes) else b"" if body is None else msgspec.json.encode(body)
         headers = {"content-type": content_type, "accept": accept, "user-agent": "test/1"}
@@ -103,13 +103,13 @@ class Client:
 
 
 async def collect(stream: Stream) -> list[object]:
-    """Return the events of a watch."""
+    """Return all events of a watch."""
     data = b"".join([piece async for piece in stream.frames])
     return [msgspec.json.decode(line) for line in data.splitlines() if line]
 
 
 def pod(name: str, change: Callable[[Document], None] | None = None) -> Document:
-    """Return a manifest of a pod with one container."""
+    """Return the manifest of a pod with one container, after `change` has modified it."""
     spec: Document = {"containers": [{"name": "c", "image": "pause:3.10"}]}
     document: Document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
     if change is not None:
@@ -118,7 +118,7 @@ def pod(name: str, change: Callable[[Document], None] | None = None) -> Document
 
 
 def names(answer: Answer) -> list[str]:
-    """Return the names of the items of a list."""
+    """Return the names of the items of a list answer."""
     items = cast("list[dict[str, dict[str, str]]]", answer.document["items"])
     return [item["metadata"]["name"] for item in items]
 

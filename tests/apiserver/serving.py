@@ -1,4 +1,4 @@
-"""A server over real sockets in a thread of the test, and the requests that tests make of it."""
+"""Run an API server over real sockets in a thread of the test, and send requests to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Document = dict[str, Any]
 
 @contextlib.contextmanager
 def serving(documents: Iterable[Document] = (), *, at: int = 0, **options: Any) -> Iterator[ApiServer]:
-    """Run a server that holds documents from the start, and stop it in the end; `at` is its port."""
+    """Run a server on the port `at` that holds `documents` from the start; stop it at the end."""
     server = ApiServer(ServerOptions(port=at, **options))
     load_documents(server.backend, [PlainObject(value, f"document {number}") for number, value in enumerate(documents)])
     ready = threading.Event()
@@ -39,7 +39,7 @@ def serving(documents: Iterable[Document] = (), *, at: int = 0, **options: Any) 
 
 
 def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
-    """Wait for something to become true."""
+    """Wait until a condition is true, and fail the test after `patience` seconds."""
     deadline = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < deadline
@@ -47,7 +47,7 @@ def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> Non
 
 
 def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str) -> tuple[int, bytes]:
-    """Return code and body of an answer."""
+    """Send a request; return the status code and the body of the answer."""
     request = urllib.request.Request(url, body, headers, method=method)
     try:
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
@@ -58,7 +58,7 @@ def ask(url: str, method: str = "GET", body: bytes | None = None, **headers: str
 
 
 def call(server: ApiServer, method: str, path: str, document: object = None, content_type: str = "") -> Document:
-    """Return the document of an answer; a refusal fails the test."""
+    """Send a document and return that of the answer; fail the test if the status is 300 or higher."""
     body = None if document is None else msgspec.json.encode(document)
     headers: dict[str, str] = {"Content-Type": content_type or "application/json"}
     status, answer = ask(server.url + path, method, body, **headers)

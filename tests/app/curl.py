@@ -1,6 +1,6 @@
-"""The part of curl that the tutorials use, as a program: ``curl [-s] [-X METHOD] [-H HEADER] [-d DATA] [--data-binary DATA] URL``.
+"""Run the part of curl that tutorials use: ``curl [-s] [-X METHOD] [-H HEADER] [-d DATA] [--data-binary DATA] URL``.
 
-For machines without curl. An option that is not known here ends it, so that no page can use one that is not tried.
+For machines without curl. Any other option is an error, so that no page can use an option that the tests do not cover.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A simulator server without sockets, for tests: requests go to its API in process, and the test controls the time."""
+"""A simulator server without sockets: tests send requests to its API in process and set its clock."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FULL = SimulatorOptions(record_level=RecordLevel.FULL, bridge=NOTHING_RUNS)
 
 
 class Server:
-    """A running server, and what tests ask of it."""
+    """A simulator server that runs, with methods for the requests that tests send."""
 
     def __init__(self, options: SimulatorOptions, clock: Clock) -> None:
         backend = Backend(Store(), clock=clock.seconds)
@@ -33,7 +33,7 @@ class Server:
         self.simulator = SimulatorServer(self.api, options, clock)
 
     async def send(self, method: str, path: str, document: object = None, kind: str = "application/json") -> Any:
-        """Return the answer to a request as a document."""
+        """Send a request, fail unless it succeeds, and return the answer's JSON document."""
         body = b"" if document is None else json.dumps(document).encode()
         answer = await self.api.handle(Request(method, path, {}, {"content-type": kind, "user-agent": "test/1"}, body))
         assert isinstance(answer, Response)
@@ -41,7 +41,7 @@ class Server:
         return json.loads(answer.body)
 
     async def add_nodes(self, *names: str, cpu: str = "4", zone: str = "") -> None:
-        """Make nodes that are ready."""
+        """Create nodes that are ready."""
         for name in names:
             amounts = {"cpu": cpu, "memory": "16Gi", "pods": "50"}
             ready = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
@@ -52,7 +52,7 @@ class Server:
             await self.send("PATCH", f"/api/v1/nodes/{name}", patch, "application/merge-patch+json")
 
     async def add_pod(self, name: str, cpu: str = "1", **spec: object) -> None:
-        """Make a pod."""
+        """Create a pod with one container that requests `cpu`."""
         container = {"name": "c", "image": "i:1", "resources": {"requests": {"cpu": cpu}}}
         document = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
         await self.send("POST", "/api/v1/namespaces/default/pods", document)
@@ -61,15 +61,15 @@ class Server:
         return await self.send("GET", f"/api/v1/namespaces/default/pods/{name}")
 
     async def node_of(self, name: str) -> str:
-        """Return the node of a pod, or ""."""
+        """Return the name of the pod's node, or the empty string if it has none."""
         return str((await self.pod(name))["spec"].get("nodeName", ""))
 
     async def settle(self) -> None:
-        """Wait until nothing is left to do at once."""
+        """Wait until the simulator has nothing left to do at the present simulated time."""
         await self.simulator.settle(60.0)
 
     async def until(self, condition: Callable[[], bool], seconds: float = 60.0) -> None:
-        """Wait for something."""
+        """Wait until a condition is true, and fail the test after `seconds`."""
         end = time.monotonic() + seconds
         while not condition():
             assert time.monotonic() < end
@@ -78,7 +78,7 @@ class Server:
 
 @asynccontextmanager
 async def running(options: SimulatorOptions = FULL, clock: Clock | None = None) -> AsyncIterator[Server]:
-    """Run a server for a test."""
+    """Run a simulator server for the length of a ``with`` block."""
     server = Server(options, clock or Clock())
     server.simulator.start()
     try:

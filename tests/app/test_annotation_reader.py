@@ -85,7 +85,7 @@ def test_each_new_attempt_in_the_annotations_is_recorded_once() -> None:
             await with_pod(server)
             await annotate(server, annotations_of(failed("no seat", "no seat")))
             await annotate(server, annotations_of(failed("no seat", "no seat"), PLACED))
-            # Other changes of the pod add no attempt.
+            # Changes of the pod that do not touch its annotations add no attempt.
             await server.send("PATCH", PATH, {"metadata": {"labels": {"a": "b"}}}, MERGE)
             await annotate(server, annotations_of(failed("no seat", "no seat"), PLACED))
             found = records(server)
@@ -239,7 +239,7 @@ def test_invalid_annotations_are_logged(
             assert problem in server.simulator.decisions.annotation_problems["default/p"]
             assert problem in caplog.text
             assert records(server) == []
-            # The next version of the pod may be better.
+            # The problem is removed when a later version of the pod has valid annotations.
             await annotate(server, dict.fromkeys(annotations) | annotations_of(PLACED))
             assert server.simulator.decisions.annotation_problems == {}
             assert [it.node for it in records(server)] == ["n2"]

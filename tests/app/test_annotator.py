@@ -1,6 +1,7 @@
-"""Results on pods as kube-scheduler-simulator writes them: its scenarios give its keys, in its formats, with its values.
+"""Result annotations of pods equal those of kube-scheduler-simulator in its recorded scenarios.
 
-Its values are those of kube-scheduler 1.32, and it makes mistakes that are not made here; `IN_1_36_ONLY` and below is what differs.
+The recorded values are those of kube-scheduler 1.32, and some contain mistakes that Bayplan does not make. The
+differences are listed in `IN_1_36_ONLY` and the constants below it.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ async def take_step(server: Server, step: list[dict[str, Any]]) -> None:
             kind, name, version = item["kind"], item["metadata"]["name"], item["apiVersion"]
             await server.send("POST", path_of(kind, version=version), item)
             if kind == "Node":
-                # No taint came with a node's creation where this was recorded.
+                # Where this was recorded, new nodes did not get a taint on creation.
                 taints = {"spec": {"taints": item.get("spec", {}).get("taints")}}
                 await server.send("PATCH", path_of(kind, name), taints, "application/merge-patch+json")
             elif item.get("status") and kind != "Pod":
@@ -110,7 +111,7 @@ async def annotations_after(scenario: dict[str, Any], folder: Path, extender: st
     config = folder / "config.json"
     config.write_text(text.replace("http://127.0.0.1:8890/ext", extender) if extender else text)
     options = replace(ANNOTATED, bridge=BridgeOptions(), scheduler=SchedulerOptions(config=config))
-    # Backoffs end soon.
+    # The clock is fast, so that backoffs end soon.
     async with running(options, Clock(speed=50.0)) as server:
         for step in scenario["steps"]:
             await take_step(server, step if isinstance(step, list) else [step])
@@ -138,7 +139,7 @@ def comparable(key: str, text: str) -> object:
 def test_recorded_scenarios_yield_the_recorded_annotations(name: str, tmp_path: Path) -> None:
     scenario = scenarios()[name]
     ours = asyncio.run(annotations_after(scenario, tmp_path))
-    # After a random choice among equal nodes the cluster differs.
+    # After a random choice among equally good nodes, the cluster may differ from the recorded one.
     decided_by_lot = next((i for i, pod in enumerate(scenario["annotations"]) if pod in scenario["score_tie"]), 1000)
     compared = 0
     for number, (pod, recorded) in enumerate(scenario["annotations"].items()):
@@ -155,7 +156,8 @@ def test_recorded_scenarios_yield_the_recorded_annotations(name: str, tmp_path: 
         for key in found.keys() - {HISTORY} - set(differs):
             if key.endswith("finalscore-result") and name in WRONG_WEIGHTS:
                 continue
-            # Its pods are tried more often, so an attempt of ours may be an earlier one of its.
+            # The simulator tries its pods more often, so Bayplan's attempt may equal one of the earlier recorded
+            # attempts.
             reported = [comparable(key, entry[key]) for entry in history_of(recorded)] + [
                 comparable(key, recorded[key])
             ]
@@ -231,7 +233,7 @@ def test_results_of_a_deleted_pod_are_not_written_to_its_successor() -> None:
             await server.add_pod("p")
             await server.settle()
             assert server.simulator.engine.step_decision().result(10)
-            # Another pod has the name by now.
+            # A new pod has the same name now.
             await server.send("DELETE", "/api/v1/namespaces/default/pods/p", {"gracePeriodSeconds": 0})
             await server.add_pod("p")
             await server.settle()

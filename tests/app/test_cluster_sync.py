@@ -61,7 +61,7 @@ def test_steering_does_not_start_if_the_target_is_unreachable(tmp_path: Path) ->
         steered.append(playback)
 
     here = ClusterOptions(kubeconfig=tmp_path / "missing")
-    # A coroutine that is never awaited would be a warning, and therefore an error.
+    # A coroutine that is never awaited would cause a warning, which pytest turns into an error.
     with pytest.raises(InputError):
         replay_recording(ReplayOptions(path=tmp_path / "recording.jsonl", here=here, steer=steer), print)
     assert not steered

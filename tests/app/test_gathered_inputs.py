@@ -1,4 +1,4 @@
-"""Real clusters, manifests and traces through the whole program: a result for each, and everything accounted for."""
+"""Real clusters, manifests and traces through the whole program: each gives a result that covers all of its pods."""
 
 from __future__ import annotations
 

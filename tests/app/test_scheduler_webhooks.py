@@ -1,4 +1,4 @@
-"""The built-in scheduler and webhooks: its writes wait for answers, and a binding that is denied is tried again."""
+"""The built-in scheduler and webhooks: its writes wait for their answers, and a denied binding is tried again."""
 
 from __future__ import annotations
 

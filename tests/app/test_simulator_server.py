@@ -1,4 +1,4 @@
-"""The simulator as a server: pods that come by the API get nodes by the API, and whatever goes wrong stays where it belongs."""
+"""The simulator as a server: pods are created and bound through the API, and failures stay where they occur."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def test_a_refused_binding_is_undone_and_recorded_as_failed() -> None:
             await server.add_pod("p")
             await server.settle()
             engine = server.simulator.engine
-            # Another client is faster: the loop can't execute the decision before this request is answered.
+            # Another client binds the pod first: the loop cannot execute the decision before this request is answered.
             assert engine.step_decision().result(10)
             binding = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "p"}}
             await server.send("POST", "/api/v1/namespaces/default/pods/p/binding", binding)
@@ -209,7 +209,7 @@ class TestPlugins:
             async with running(with_plugin(tmp_path, refused="n1")) as server:
                 await server.add_nodes("n1", "n2")
                 for number, other in enumerate(("n2", "n1", "n2")):
-                    # As long as before, and in the same second.
+                    # The new file has the same size, and its modification time is in the same second.
                     with_plugin(tmp_path, refused=other)
                     await server.simulator.reload_plugins()
                     await server.add_pod(f"p{number}")
@@ -258,7 +258,7 @@ class TestPlugins:
                     await server.node_of("good")
                     answers += 1
                     await asyncio.sleep(0.002)
-                # The plugin is cut off after 2 s; a server that waited for it would have answered once or twice.
+                # The plugin is stopped after 2 s. A server that waited for it would have sent only one or two answers.
                 assert answers > 5 or "cut off" not in want
                 await server.until(lambda: len(numbers("default/good")) > 0)
                 await server.settle()

@@ -1,4 +1,4 @@
-"""A machine that sleeps: the clock advances, timers stand still, and what became due is done when it wakes up."""
+"""A machine that sleeps: the clock advances, timers stop, and everything that became due is done when it wakes up."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_cron_job_due_during_sleep_creates_its_job() -> None:
     machine = Machine()
 
     async def test(lab: Lab) -> None:
-        # Without nodes nothing is written in between, so nothing wakes the controllers by chance.
+        # Without nodes, the kubelet writes nothing meanwhile, so that no event wakes the controllers.
         await lab.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
         await lab.settle()
         machine.sleep(3600)

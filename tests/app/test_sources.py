@@ -1,4 +1,4 @@
-"""One source for all questions: files, a result directory, a Bayplan server, a live cluster."""
+"""All questions accept the same sources: files, a result directory, a Bayplan server, a live cluster."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> 
     assert cluster.explain("db-1").verdict == want
     found = cluster.unblock("db-1")
     assert found.verdict == f"{want}; best: nothing that was tried gets it placed"
-    # A claim that the cluster may have must not be created.
+    # The claim may exist in the cluster, so its creation must not be suggested.
     assert found.suggestions == []
 
 

@@ -1,6 +1,6 @@
-"""The tutorial on a cluster's waiting pod: every command is run as written, and prints what the tutorial shows.
+"""The tutorial on a cluster's waiting pod: each command runs as written, and prints what the tutorial shows.
 
-With curl where there is one, and with a stand-in for it (`tests.app.curl`) everywhere.
+The commands run with curl if it is installed, and always with a replacement for it (`tests.app.curl`).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def test_tutorial_commands_print_the_output_shown_in_the_tutorial(program: str, 
     with (tmp_path / "up.log").open("wb") as log:
         server = subprocess.Popen(words, cwd=tmp_path, env=environment, stdout=log, stderr=log)
     try:
-        # One shell for all of them: later commands use what earlier ones have set.
+        # All commands run in one shell, because later ones use variables that earlier ones set.
         script = (until_ready + "echo '#'\n".join(commands for commands, _ in rest)).replace("localhost:6443", address)
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", script],

@@ -1,4 +1,4 @@
-"""The cluster autoscaler in simulations: when groups grow and shrink, and what keeps a node."""
+"""The cluster autoscaler in simulations: when groups grow and shrink, and what prevents the removal of a node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consolidation by Karpenter's rules: which nodes go, what replaces them, and what keeps them."""
+"""Consolidation by Karpenter's rules: which nodes are removed, what replaces them, and what prevents their removal."""
 
 from __future__ import annotations
 

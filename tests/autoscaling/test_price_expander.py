@@ -1,4 +1,4 @@
-"""The expander ``price``: upstream's own cases, with its prices, and the rule's parts."""
+"""The expander ``price``: upstream's test cases with upstream's prices, and the parts of the rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bayplan.autoscaling.expander import (
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.node import Node, NodeStatus
 
-# A core costs 20 as in upstream's cases: p1 requests one, p2 half of one.
+# As in upstream's cases, a core costs 20; pod p1 requests one core, p2 half a core.
 PRICES = Options(expander="price", cpu_price=20.0, memory_price=0.0)
 BOTH, ONE = {"cpu": 1500}, {"cpu": 1000}
 
@@ -32,7 +32,8 @@ def option(name: str, cpu: str, *, price: float, nodes: int, requested: dict[str
     return Option(group=group, nodes=nodes, pods=["p"], offered={}, requested=requested)
 
 
-# Node prices and counts of n1 (1 core) and n2 (4 cores), requests of their pods, present nodes, and the group that grows.
+# Price of a node and number of nodes for n1 (1 core) and n2 (4 cores), each with the requests of its pods; the number
+# of present nodes; the chosen group.
 CASES = [
     ("the first group is cheaper", (20.0, 2, BOTH), (200.0, 1, BOTH), 6, "n1"),
     ("the first is cheaper, but the second is preferred", (50.0, 2, BOTH), (200.0, 1, BOTH), 20, "n2"),

@@ -1,4 +1,4 @@
-"""Optional packages: what works without them, what names the command that installs them, and that the tables agree."""
+"""Optional packages: what works without them, errors with the command that installs them, and consistent tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Go's order of equal items: `go_sort.jsonl` has what Go made of some slices (`oracle/BIN/sort`)."""
+"""Go's order of equal items; `go_sort.jsonl` has the results of Go for some slices (`oracle/BIN/sort`)."""
 
 import json
 from pathlib import Path

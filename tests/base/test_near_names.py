@@ -1,4 +1,4 @@
-"""Suggestions: near names or none."""
+"""Suggestions for misspelt names."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Output paths are refused before the work whose result they would get."""
+"""Unusable output paths are refused before the work starts whose result they would get."""
 
 from __future__ import annotations
 

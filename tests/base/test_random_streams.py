@@ -1,4 +1,4 @@
-"""Named random streams: the same for the same seed and name, whatever else is drawn."""
+"""Named random streams: the same seed and name give the same numbers, whatever other streams draw."""
 
 import subprocess
 import sys

@@ -1,1 +1,1 @@
-"""Tests of compiled modules, and of how they are built, found and packed."""
+"""Tests of the compiled modules: how they are built, found and packaged."""

@@ -1,4 +1,4 @@
-"""``python -m tests.building.arm64``: Go's arithmetic on an emulated arm64 has the recorded hash. Needs ziglang and qemu-user."""
+"""``python -m tests.building.arm64``: check Go's arithmetic on an emulated arm64. Needs ziglang, qemu-user."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLAGS = ("-O3", "-fwrapv", "-ffp-contract=off", "-target", "aarch64-linux-musl")
 
 
 def main() -> int:
-    """Return 0 if all hashes are the recorded ones."""
+    """Return 0 if all hashes are the recorded ones, 1 if one differs, 2 if the emulator is missing."""
     emulator = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
     if emulator is None:
         print("qemu-aarch64 is missing (on Debian: apt-get install qemu-user-static)", file=sys.stderr)

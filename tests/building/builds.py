@@ -1,4 +1,4 @@
-"""The builds in this checkout, for tests that run builds other than their own."""
+"""The compiled modules of this checkout, for tests that run other builds than the one that runs the tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from building.modules import checkout_sources
 
 
 def compiled_variants() -> set[str]:
-    """Return the variants that are compiled for this Python in this checkout; none if nothing here can compile."""
+    """Return the variants that this checkout has compiled for this Python; none if there is no build."""
     try:
         facts = json.loads((folder_of(checkout_sources()) / MANIFEST).read_text())
     except OSError:

@@ -1,4 +1,4 @@
-"""A small package with compiled modules, for tests: sources as text, and a build of them."""
+"""A small package with compiled modules for tests of the build: its sources, and functions that build and run it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "sample_sources"
 
 
 def write_sample(root: Path) -> Sources:
-    """Write the sources of the sample: the present `bayplan.base.build`, and two modules, the second of which is hot."""
+    """Write the sample's sources: `bayplan.base.build` as it is now, and two modules, the second of which is hot."""
     package = root / "bayplan"
     (package / "base").mkdir(parents=True)
     (package / "__init__.py").write_text(INIT)
@@ -31,13 +31,13 @@ def write_sample(root: Path) -> Sources:
 
 
 def build_sample(root: Path, compiler: Compiler, *, checked: bool = False) -> int:
-    """Compile the modules that are out of date. Return their number."""
+    """Compile the modules that are out of date; return how many were compiled."""
     sources = Sources(root, frozenset({"bayplan.fit"}))
     return build(sources, compiler, root.parent / "scratch", checked=checked)
 
 
 def run(root: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a program in a process that imports the sample, not this package."""
+    """Run a program in a process that imports the sample instead of this checkout's package."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("BAYPLAN_")}
     variables |= {"PYTHONPATH": str(root), **environment}
     command = [sys.executable, "-S", "-c", program]

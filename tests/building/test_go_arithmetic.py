@@ -1,4 +1,4 @@
-"""Go's arithmetic, against plain integers: as Python has it, and as compiled modules have it, in every build and on arm64."""
+"""Go's arithmetic compared with Python's integers: in plain Python, in the compiled modules of each build, on arm64."""
 
 from __future__ import annotations
 

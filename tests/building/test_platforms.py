@@ -1,4 +1,4 @@
-"""Libraries and simulations need nothing that only Unix has: tried with those modules missing."""
+"""Libraries and simulations work without the modules that only Unix has."""
 
 from __future__ import annotations
 

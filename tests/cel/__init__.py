@@ -1,1 +1,1 @@
-"""Tests of expressions over devices."""
+"""Tests of CEL expressions over devices."""

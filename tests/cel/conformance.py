@@ -1,7 +1,7 @@
-"""The conformance tests of cel-spec, run as Kubernetes runs expressions: parsed, checked, evaluated, without messages.
+"""Run the conformance tests of cel-spec as Kubernetes runs expressions: parse, check and evaluate, without messages.
 
-A test that Kubernetes' environment can't express (k8s.io/apiserver/pkg/cel/environment v0.36.3: no Protocol Buffers, no
-containers, libraries of its own choice) is outside, with the reason; what is inside passes or fails.
+A test is excluded, with a reason, if Kubernetes' environment cannot express it (k8s.io/apiserver/pkg/cel/environment
+v0.36.3: no Protocol Buffers, no containers, its own choice of libraries). All other tests pass or fail.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ _NOT_LOADED = {
     "wrappers": "there are no messages",
 }
 NOT_BUILT = frozenset(("duration", "timestamp", "format", "strings"))
-"""Functions of Kubernetes' environment that are not implemented yet; a test that needs one is excluded until it is declared."""
+"""Functions of Kubernetes' environment that are not implemented yet; tests that need one of them are excluded."""
 _UNDECLARED = re.compile(r"undeclared reference to '(\w+)'")
 _MESSAGES = re.compile(r"TestAllTypes|NestedTestAllTypes|google\.protobuf|GlobalEnum|cel\.expr")
 
 
 class Outside(Exception):
-    """The test needs what Kubernetes' environment doesn't have."""
+    """The test needs something that Kubernetes' environment does not have."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """One test. `place`: file, section and name, with ``#2`` for the second of a name."""
+    """One test. `place` is file, section and name, followed by ``#2`` for the second test of the same name."""
 
     place: str
     test: Message
@@ -78,14 +78,14 @@ def cases(folder: Path) -> Iterator[Case]:
 
 
 def outcome(case: Case, departure: str = "") -> str:
-    """Return how a test ends: empty if it passes, else what differs.
+    """Run a test; return the empty string if it passes, else a description of the difference.
 
     Args:
-        case: the test.
-        departure: what Kubernetes does instead of what the test wants: ``refused``, ``fails``, or the value.
+        case: The test.
+        departure: What Kubernetes does instead of what the test expects: ``refused``, ``fails`` or a value.
 
     Raises:
-        Outside: it is not about Kubernetes' environment.
+        Outside: The test needs something that Kubernetes' environment does not have.
     """
     test = case.test
     file = case.place.partition("/")[0]
@@ -154,7 +154,7 @@ def _compare(test: Message, variables: dict[str, CelType], bindings: dict[str, o
 
 
 def same(found: object, wanted: object) -> bool:
-    """Return whether values are the same and of the same type; NaN is itself."""
+    """Return whether two values are equal and of the same type; NaN equals NaN."""
     if isinstance(wanted, float) and isinstance(found, float):
         return found == wanted or (math.isnan(found) and math.isnan(wanted))
     if isinstance(wanted, list) and isinstance(found, list):
@@ -167,7 +167,7 @@ def same(found: object, wanted: object) -> bool:
 
 
 def type_from(message: Message) -> CelType:
-    """Return a type of the checker."""
+    """Return the checker's type for a ``cel.expr.Type``."""
     if "primitive" in message:
         return _PRIMITIVES[str(message["primitive"][0])]
     if "list_type" in message:
@@ -191,7 +191,7 @@ def type_from(message: Message) -> CelType:
 
 
 def value_from(message: Message) -> object:
-    """Return the value that a ``cel.expr.Value`` stands for."""
+    """Return the Python value of a ``cel.expr.Value``."""
     ((field, values),) = message.items()
     reader = _READERS.get(field)
     if reader is None:

@@ -1,6 +1,6 @@
-"""A reader of the text format of Protocol Buffers, as far as the conformance tests of cel-spec use it.
+"""Read the part of the text format of Protocol Buffers that the conformance tests of cel-spec use.
 
-A message is a dictionary: field names to the list of their values, in order. A value is a message, a number, a string (bytes,
+A message is a dict of field names to lists of values, in order. A value is a message, a number, a string (bytes,
 since strings and bytes are written alike) or a `Name` (true, an enum). An expanded ``Any`` is a field named ``[TYPE]``.
 
 Source: https://protobuf.dev/reference/protobuf/textformat-spec/
@@ -16,7 +16,7 @@ Message: TypeAlias = dict[str, list[Value]]
 
 
 class Name(str):
-    """A word that is no string: ``true``, the name of an enum's value."""
+    """An unquoted word: ``true``, ``false`` or the name of an enum's value."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ class _Reader:
         self._token = match[self._kind]
 
     def message(self, closing: str = "") -> Message:
-        """Read the fields of a message, up to what closes it."""
+        """Read the fields of a message up to the token `closing`."""
         found: Message = {}
         while self._token != closing:
             if self._kind not in ("name", "any"):
@@ -121,9 +121,9 @@ _WORDS: dict[str, Value] = {
 
 
 def parse(text: str) -> Message:
-    """Return the message that a text has.
+    """Parse a text and return its message.
 
     Raises:
-        ValueError: it is not in the text format, or uses what this reader doesn't know.
+        ValueError: The text is not in the text format, or uses a part of it that this reader does not know.
     """
     return _Reader(text).message()

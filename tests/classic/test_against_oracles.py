@@ -67,7 +67,7 @@ def clusters(draw: st.DrawFn) -> tuple[list[Item], World, list[Service], PodBuil
     nodes = len(objects)
     for number in range(draw(st.integers(0, 7))):
         running = draw(pods(f"r{number}")).node(f"n{draw(st.integers(0, nodes - 1))}")
-        # Start times are different: importance leaves nothing open.
+        # All start times differ, so that there is a unique order of importance.
         running.document().setdefault("status", {})["startTime"] = f"2026-01-01T00:00:0{number * 3 % 7}Z"
         objects.append(running)
     for name in draw(st.lists(st.sampled_from(APPS), max_size=2, unique=True)):

@@ -93,13 +93,14 @@ def test_the_two_providers_choose_opposite_nodes() -> None:
     packed = cycle_of(cluster, pod, configured(provider="ClusterAutoscalerProvider"))
     assert spread.chosen == "idle"
     assert packed.chosen == "busy"
-    # Idle: 7 and 7; busy, with 3 of 4 CPUs and 6 of 8 GiB: 2 and 2, or 7 and 7 of most.
+    # On the idle node, 7 for CPU and 7 for memory; on the busy one, with 3 of 4 CPUs and 6 of 8 GiB, 2 and 2.
+    # MostRequested: 7 and 7.
     assert spread.scores("LeastRequestedPriority") == {"idle": 7, "busy": 2}
     assert packed.scores("MostRequestedPriority") == {"idle": 2, "busy": 7}
 
 
 def test_the_avoid_pods_weight_exceeds_all_other_scores_together() -> None:
-    # 10,000 times 10 points are more than all others together can give.
+    # 10,000 times 10 is more than the sum of all other priorities.
     found = cycle_of([node("n1"), node("n2")], make_pod("p"), configured())
     weights = {entry.plugin.name: entry.weight for entry in found.plan.profile.score}
     assert weights.pop("NodePreferAvoidPodsPriority") == 10_000

@@ -54,7 +54,7 @@ def test_reasons_of_an_extender_are_counted_in_the_message() -> None:
 def test_extender_scores_are_weighted_without_scaling(weight: int) -> None:
     ranks = [{"Host": "n1", "Score": 2}, {"Host": "n2", "Score": 9}, {"Host": "n3", "Score": 0}]
     found = _cycle({"rank": lambda _: ranks}, weight=weight)
-    # The priority gives 1 to everybody.
+    # The policy's only priority gives 1 to every node.
     assert (found.chosen, found.result.common.total) == ("n2", 1 + 9 * weight)
 
 

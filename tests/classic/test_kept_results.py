@@ -34,7 +34,7 @@ def _compare(scheduler: ClassicScheduler, pod: Pod) -> None:
     assert [part.name for part in kept_plan.filtered.results] == [part.name for part in fresh_plan.filtered.results]
     assert (kept.common.failure is None) is (fresh.common.failure is None)
     if not kept.failing.size:
-        # The basic checks ended the cycle.
+        # The basic checks have already rejected the pod.
         return
     alive = scheduler.state.nodes.alive
     assert np.array_equal(kept.failing[:, alive], fresh.failing[:, alive])

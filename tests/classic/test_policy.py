@@ -90,7 +90,8 @@ def test_extenders_of_a_policy_are_loaded() -> None:
 
 def test_a_policy_selects_predicates_and_priorities() -> None:
     predicates, priorities = _names(_algorithms(load_policy(POLICY.encode())))
-    # Asked are those that have a place in the order; the mandatory ones belong to every policy; custom names come last, unasked.
+    # Only predicates with a place in the order run. The mandatory ones are always included; those with custom names
+    # come last and do not run.
     assert predicates == ["CheckNodeUnschedulable", "PodFitsResources", "PodToleratesNodeTaints", "Racks", "Together"]
     assert priorities == {"Apart": 2, "Fast": 1, "Full": 1, "MostRequestedPriority": 3}
 

@@ -1,4 +1,4 @@
-"""The predicates that are rules of their own, under their old names: one node, one pod, the reasons."""
+"""Predicates that implement a rule themselves, under their old names, with one pod and one node: the reasons."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ def test_even_pods_spread_rejects_nodes_beyond_the_max_skew(on_n1: int, max_skew
     policy = only_predicate("EvenPodsSpread")
     found = cycle_of(objects, pod, configured(policy=policy, gates={"EvenPodsSpread": True}))
     assert found.feasible == want
-    # A node without the key fails for the same reason.
+    # A node without the topology key fails with the same reason.
     assert found.reasons("n3") == ["node(s) didn't match pod topology spread constraints"]
 
 

@@ -38,14 +38,15 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
     return [node(where), *(pod.node(where) for pod in pods)]
 
 
-# The criteria, one after the other. Every case is won by what its line says, and all earlier criteria are equal.
+# The criteria in their order. In each case, all earlier criteria are equal, and the one in its id decides.
 
 
 @pytest.mark.parametrize(
     ("first", "second", "objects", "want"),
     [
         pytest.param(
-            # The violated one has the lowest priority of all: violations come before priorities.
+            # The victim that violates its budget has the lowest priority: the number of violations counts before
+            # priorities.
             [running("a", "4", 1).label(app="a")],
             [running("b", "4", 9)],
             [budget("none", 0, app="a")],
@@ -53,7 +54,8 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
             id="fewest violations of budgets",
         ),
         pytest.param(
-            # Five pods of priority 1 against one of 2: the highest priority comes before sums and counts.
+            # Five victims of priority 1 against one of 2: the highest priority counts before sums and numbers of
+            # victims.
             [running(f"a{number}", "800m", 1) for number in range(5)],
             [running("b", "4", 2)],
             [],
@@ -61,7 +63,7 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
             id="lowest highest priority",
         ),
         pytest.param(
-            # 5 + 1 against 5 + 3.
+            # The sums of priorities are 5 + 1 and 5 + 3.
             [running("a1", "2", 5), running("a2", "2", 3)],
             [running("b1", "2", 5), running("b2", "2", 1)],
             [],
@@ -69,7 +71,8 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
             id="lowest sum of priorities",
         ),
         pytest.param(
-            # 5 + 5 * 2^31 of negative priorities would be less than 5 without the offset: more victims, a larger sum.
+            # Upstream adds 2^31 to each priority before summing. Without this, 5 - 2^30 would be less than 5; so more
+            # victims have a larger sum.
             [running("a1", "2", 5), running("a2", "2", -(2**30))],
             [running("b1", "4", 5)],
             [],
@@ -84,7 +87,7 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
             id="latest of the earliest start times",
         ),
         pytest.param(
-            # Of the victims with the highest priority only: the old one of priority 1 does not matter.
+            # Only victims with the highest priority count: the early start of the one with priority 1 does not matter.
             [running("a1", "2", 5, started=YOUNG), running("a2", "2", 1, started=OLD)],
             [running("b1", "2", 5, started=OLD), running("b2", "2", 1, started=YOUNG)],
             [],
@@ -120,13 +123,14 @@ def test_nodes_without_victims_are_chosen_immediately() -> None:
 
 
 def test_fewer_victims_win_if_the_priority_sums_are_equal() -> None:
-    # In addition to the first, with 2^31 each: 0 alone, or -1 and 1 - 2^31 together, is 2^31.
+    # Besides the first victim, with 2^31 added to each: 0 alone gives 2^31, and so do -1 and 1 - 2^31 together.
     more, fewer = _victims(0, (5, OLD), (-1, OLD), (1 - 2**31, OLD)), _victims(0, (5, OLD), (0, OLD))
     assert pick_one_node_for_preemption({0: more, 1: fewer}) == (1,)
 
 
 def test_the_first_victim_counts_as_the_highest_priority_victim() -> None:
-    # One that violates a budget comes first, whatever its priority: upstream looks at it alone.
+    # A victim that violates a budget is listed first, whatever its priority, and upstream takes the first for the
+    # highest.
     assert pick_one_node_for_preemption({0: _victims(1, (1, OLD), (9, OLD)), 1: _victims(1, (2, OLD))}) == (0,)
 
 
@@ -228,7 +232,7 @@ def _nominated_with(victim: PodBuilder, *, terminating: bool = True) -> Cycle:
 def test_a_nominated_pod_waits_for_terminating_victims() -> None:
     assert _nominated_with(running("a", "2", 1)).candidates() == {}
     assert _nominated_with(running("a", "2", 1), terminating=False).candidates() == {"n1": ["a", "b"]}
-    # A more important pod that leaves is no victim.
+    # A terminating pod with a higher priority is not a victim.
     assert _nominated_with(running("a", "2", 2000)).candidates() == {}
     assert _cleared(_nominated_with(running("a", "2", 1))) is False
 
@@ -256,7 +260,7 @@ def test_nominations_of_lower_priority_on_the_node_are_cleared() -> None:
 
 
 def test_dry_runs_count_nominated_pods_of_equal_or_higher_priority() -> None:
-    # With the nominee counted in, evicting one of the two is not enough.
+    # With the nominated pod counted, evicting one of the two is not enough.
     nominee = make_pod("nominee").req(cpu="2").priority(1000).nominated("n1").obj()
     scheduler = scheduler_of(_on("n1", running("a", "2", 1), running("b", "2", 2)))
     scheduler.pods[nominee.key] = nominee

@@ -1,4 +1,4 @@
-"""The other priorities, computed by hand: map and reduce."""
+"""The remaining priorities, computed by hand: map and reduce."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _nodes(*zones: str) -> list[Item]:
 @pytest.mark.parametrize(
     ("zones", "places", "want"),
     [
-        # Counts 2, 1, 0 of at most 2.
+        # Counts of 2, 1 and 0 pods; the maximum is 2.
         pytest.param(["", "", ""], ["n1", "n1", "n2"], [0, 5, 10], id="by node"),
         pytest.param(["", ""], [], [10, 10], id="no pod yet"),
         # n1 and n2 are in zone a with 2 pods, n3 in b with 0. n1: both terms 0; n2: 10 / 3 and 0; n3: 10.
@@ -97,7 +97,7 @@ def test_node_affinity_priority_sums_weights_and_normalizes_to_10() -> None:
     ]
     pod = make_pod("p").spec(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}})
     objects: list[Item] = [node("n1").label(a=""), node("n2").label(b=""), node("n3").label(a="", b=""), node("n4")]
-    # 3, 4, 7 and 0 of 7.
+    # Weights of 3, 4, 7 and 0; the maximum is 7.
     assert scores("NodeAffinityPriority", objects, pod) == {"n1": 4, "n2": 5, "n3": 10, "n4": 0}
 
 
@@ -108,7 +108,7 @@ def test_taint_toleration_priority_counts_untolerated_soft_taints() -> None:
         node("n2").taint("a", effect=soft),
         node("n3").taint("a", effect=soft).taint("b", effect=soft).taint("c", effect=soft),
     ]
-    # 0, 1 and 3 of 3: 10 - 0, 10 - 3, 10 - 10.
+    # 0, 1 and 3 taints; the maximum is 3: 10 - 0, 10 - 3, 10 - 10.
     assert scores("TaintTolerationPriority", objects, make_pod("p")) == {"n1": 10, "n2": 7, "n3": 0}
     assert scores("TaintTolerationPriority", objects, make_pod("q").toleration("a", operator="Exists")) == {
         "n1": 10,
@@ -128,7 +128,7 @@ def _preferring(kind: str, weight: int) -> PodBuilder:
     [
         # Sums 20, 10, 0.
         pytest.param(_preferring("podAffinity", 10), [10, 5, 0], id="near"),
-        # Sums -20, -10, 0: the largest starts at 0.
+        # Sums of -20, -10 and 0; the largest is initially 0, as upstream.
         pytest.param(_preferring("podAntiAffinity", 10), [0, 5, 10], id="away"),
         pytest.param(make_pod("p"), [0, 0, 0], id="no wish"),
     ],
@@ -150,7 +150,7 @@ def test_required_affinity_of_running_pods_counts_with_the_hard_weight() -> None
     ]
     for weight, want in ((0, {"n1": 2, "n2": 10}), (8, {"n1": 10, "n2": 5})):
         policy = only_priority("InterPodAffinityPriority")
-        # Without a weight it is 1: 1 and 4 of 4, then 8 and 4 of 8.
+        # The default weight is 1: sums of 1 and 4 with a maximum of 4, then 8 and 4 with a maximum of 8.
         configuration = configured(policy={**policy, "hardPodAffinitySymmetricWeight": weight})
         pod = make_pod("p").label(app="p")
         assert cycle_of(objects, pod, configuration).scores("InterPodAffinityPriority") == want
@@ -169,7 +169,7 @@ def test_prefer_avoid_pods_scores_avoided_nodes_0_and_others_10() -> None:
 @pytest.mark.parametrize(
     ("size", "want"),
     [
-        # One of two nodes has it: half of the size counts, between 23 and 1000 MiB.
+        # One of two nodes has the image, so half of its size counts, between 23 and 1000 MiB.
         (23 * 2, 0),
         (500 * 2, 4),
         (1000 * 2, 10),

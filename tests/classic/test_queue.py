@@ -82,7 +82,7 @@ def test_a_failure_during_the_backoff_is_not_counted() -> None:
     assert queue.pod_backoff.attempts == {"default/p": 2}
 
 
-# The queue that a failed pod enters.
+# Which part of the queue a failed pod enters.
 
 
 def test_a_failed_pod_becomes_unschedulable() -> None:
@@ -174,7 +174,7 @@ def test_unschedulable_pods_are_retried_after_a_minute(now: int, moved: int) -> 
     queue, _ = _queue(pod("p"))
     queue.fail(_popped(queue), 0)
     assert queue.flush_unschedulable(now) == moved
-    # The timer looks every 30 s.
+    # The timer runs every 30 s.
     if not moved:
         assert queue.next_flush_ns(now) == 90 * SECOND
 
@@ -194,7 +194,7 @@ def test_an_assigned_pod_moves_pods_with_matching_affinity(app: str, where: str)
     queue.fail(_popped(queue), 0)
     queue.assigned_pod_added(make_pod("r").label(app=app).node("n1").obj(), 9 * SECOND)
     assert _where(queue) == {"p": where, "q": "unschedulable"}
-    # Later failures know that there was a request to move a pod, no matter which pod moved.
+    # The cycle of the move request is recorded for pods that fail later, even if no pod moved.
     assert queue.move_request_cycle == 2
 
 

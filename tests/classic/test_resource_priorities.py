@@ -53,7 +53,7 @@ def _score(priority: str, objects: list[Item], pod: PodBuilder) -> dict[str, int
 
 
 def _on_one(priority: str, cpu: str, memory: str, pod: PodBuilder, *others: PodBuilder) -> int:
-    # Another node, without which no scores would be asked for.
+    # There is a second node, because a single feasible node is not scored.
     objects: list[Item] = [node("n1", cpu, memory), node("other"), *(other.node("n1") for other in others)]
     return _score(priority, objects, pod)["n1"]
 

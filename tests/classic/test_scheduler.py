@@ -57,7 +57,7 @@ def test_an_error_sets_the_unschedulable_condition_too() -> None:
 
 
 def test_score_errors_of_all_nodes_are_reported_together() -> None:
-    # A node selector that can't be read is an error of every cell of the row of NodeAffinityPriority.
+    # A node selector that cannot be parsed makes NodeAffinityPriority fail on every node.
     wrong = {"key": "rack", "operator": "Gt", "values": ["x", "y"]}
     term = {"weight": 1, "preference": {"matchExpressions": [wrong]}}
     pod = make_pod("p").spec(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}})
@@ -65,7 +65,7 @@ def test_score_errors_of_all_nodes_are_reported_together() -> None:
     text = "for 'Gt', 'Lt' operators, exactly one value is required"
     assert found.chosen == ""
     assert found.message == f"[{text}, {text}]"
-    # A single node is taken without being scored.
+    # A single feasible node is chosen without scoring.
     assert cycle_of([node("n1")], pod, configured(policy=only_priority("NodeAffinityPriority"))).chosen == "n1"
 
 

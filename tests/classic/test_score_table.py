@@ -1,4 +1,4 @@
-"""The table of priorities and nodes: cells are independent, so that no split, order or number of workers makes a difference."""
+"""The table of priorities and nodes: the result does not depend on how its cells are split among workers."""
 
 from __future__ import annotations
 

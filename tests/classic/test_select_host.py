@@ -1,4 +1,4 @@
-"""The host among equals: by reservoir over the list of priorities."""
+"""The choice among equally good hosts, by reservoir sampling over the list of priorities."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_picks_are_uniform_within_one_stream(equals: int) -> None:
 @pytest.mark.parametrize(
     ("drawn", "want"),
     [
-        # After the n-th, the next replacement is at n / (1 - random), cut off, plus 1.
+        # After item n was selected, the next replacement is item floor(n / (1 - random)) + 1.
         pytest.param((0.9,), 4, id="the first stays: the next replacement is the 11th"),
         pytest.param((0.0, 0.9), 5, id="the second takes its place"),
         pytest.param((0.5, 0.9), 6, id="the third takes it"),
@@ -59,7 +59,7 @@ def test_reservoir_pick_jumps_to_the_next_replacement(drawn: tuple[float, ...], 
 
 
 def test_reservoir_pick_has_the_distribution_of_upstreams_loop() -> None:
-    # Of five: the walk of the documentation and the jumps take each way through the list as often.
+    # With five items, the documented walk and the jumps of this implementation select each item equally often.
     def walked(random: Callable[[], float]) -> int:
         selected = 1
         for count in range(2, 6):

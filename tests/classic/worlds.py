@@ -1,4 +1,4 @@
-"""A classic scheduler over a small cluster, and the result of one cycle."""
+"""A classic scheduler over a small cluster, and the result of one scheduling cycle."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Item = NodeBuilder | PodBuilder | Mapping[str, object]
 
 @dataclass
 class Cycle:
-    """A cycle: its plan, its result, its scheduler."""
+    """A scheduling cycle: its pod, its plan, its result and its scheduler."""
 
     scheduler: ClassicScheduler
     pod: Pod
@@ -39,24 +39,24 @@ class Cycle:
 
     @property
     def chosen(self) -> str:
-        """Return the chosen node, or the empty text."""
+        """Return the name of the chosen node, or the empty string if there is none."""
         row = self.result.common.row
         return "" if row < 0 else self.scheduler.state.nodes.names[row] or ""
 
     @property
     def message(self) -> str:
-        """Return why there is no node."""
+        """Return the message that says why no node was chosen, or the empty string."""
         if self.result.fit_error is not None:
             return self.result.fit_error.message()
         return self.result.common.failure.message if self.result.common.failure is not None else ""
 
     @property
     def feasible(self) -> list[str]:
-        """Return the feasible nodes, sorted."""
+        """Return the names of the feasible nodes, sorted."""
         return sorted(self.scheduler.state.nodes.names[row] or "" for row in self.result.order.tolist())
 
     def reasons(self, node_name: str) -> list[str]:
-        """Return the reasons that count against a node."""
+        """Return the reasons why a node is not feasible."""
         column = self.result.failing[:, self.scheduler.state.nodes.row_of[node_name]]
         return [
             text
@@ -65,11 +65,11 @@ class Cycle:
         ]
 
     def scores(self, priority: str) -> dict[str, int]:
-        """Return the reduced scores of a priority on all feasible nodes."""
+        """Return the scores of one priority by feasible node, after its reduce function."""
         return self.table()[priority]
 
     def table(self) -> dict[str, dict[str, int]]:
-        """Return the reduced scores of all priorities on all feasible nodes."""
+        """Return the scores by priority and feasible node, after the reduce functions."""
         nodes = self.scheduler.state.nodes
         feasible = np.zeros(nodes.capacity, dtype=np.bool_)
         feasible[self.result.order] = True
@@ -81,17 +81,17 @@ class Cycle:
         }
 
     def preemption(self) -> Preemption:
-        """Return the result of preemption."""
+        """Run preemption for the pod and return its result."""
         return self.scheduler.find_preemption(self.pod, self.result)
 
     def candidates(self) -> dict[str, list[str]]:
-        """Return the victims by candidate node."""
+        """Return the names of the victims by candidate node."""
         names = self.scheduler.state.nodes.names
         found = self.preemption().candidates
         return {names[row] or "": [key.split("/")[1] for key in victims.keys] for row, victims in found.items()}
 
     def best(self) -> list[str]:
-        """Return the nodes among which preemption takes any, sorted."""
+        """Return the names of the equally good nodes among which preemption picks one, sorted."""
         return sorted(self.scheduler.state.nodes.names[row] or "" for row in self.preemption().best)
 
 
@@ -102,7 +102,7 @@ def configured(
     gates: Mapping[str, bool] | None = None,
     sample: int = 100,
 ) -> ClassicConfiguration:
-    """Return a configuration; a policy is given without kind and version."""
+    """Return a configuration; `policy` is a policy without its kind and API version."""
     return ClassicConfiguration(
         provider=provider,
         policy=None if policy is None else policy_from_mapping({"kind": "Policy", "apiVersion": "v1", **policy}),
@@ -112,19 +112,19 @@ def configured(
 
 
 def only_priority(name: str, argument: object = None) -> dict[str, object]:
-    """Return a policy without predicates (but the mandatory ones) and with one priority."""
+    """Return a policy with one priority and with no predicates except the mandatory ones."""
     rule: dict[str, object] = {"name": name, "weight": 1}
     return {"predicates": [], "priorities": [rule if argument is None else {**rule, "argument": argument}]}
 
 
 def only_predicate(name: str, argument: object = None) -> dict[str, object]:
-    """Return a policy with one predicate (and the mandatory ones) and no priorities."""
+    """Return a policy with one predicate besides the mandatory ones, and with no priorities."""
     rule: dict[str, object] = {"name": name}
     return {"predicates": [rule if argument is None else {**rule, "argument": argument}], "priorities": []}
 
 
 def scheduler_of(objects: Iterable[Item], configuration: ClassicConfiguration | None = None) -> ClassicScheduler:
-    """Return a scheduler that knows some objects, and picks the first of equals by name."""
+    """Return a scheduler that knows `objects` and, among equally good nodes, picks the first by name."""
     scheduler = assemble_classic_scheduler(configuration or configured(), pick=first_by_name)
     for item in objects:
         scheduler.handle(None, typed(item), 0)
@@ -132,7 +132,7 @@ def scheduler_of(objects: Iterable[Item], configuration: ClassicConfiguration | 
 
 
 def cycle(scheduler: ClassicScheduler, builder: PodBuilder) -> Cycle:
-    """Run a cycle for a pod; nothing is done about what it finds."""
+    """Run a scheduling cycle for a pod, without binding it or preempting for it."""
     pod = builder.obj()
     scheduler.pods[pod.key] = pod
     plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
@@ -141,17 +141,17 @@ def cycle(scheduler: ClassicScheduler, builder: PodBuilder) -> Cycle:
 
 
 def cycle_of(objects: Iterable[Item], builder: PodBuilder, configuration: ClassicConfiguration | None = None) -> Cycle:
-    """Run a cycle for a pod over some objects."""
+    """Run a scheduling cycle for a pod in a cluster of `objects`."""
     return cycle(scheduler_of(objects, configuration), builder)
 
 
 def typed(item: Item) -> KubernetesObject:
-    """Return the object of a builder or document."""
+    """Return the object of a builder or of a document, with defaults."""
     if isinstance(item, NodeBuilder | PodBuilder):
         return item.obj()
     return default_object(decode(dict(item)))
 
 
 def node(name: str = "n1", cpu: str = "4", memory: str = "8Gi", **more: str) -> NodeBuilder:
-    """Return a node with room."""
+    """Return the builder of a node with 4 CPUs and 8 GiB unless other amounts are given."""
     return make_node(name).capacity(cpu=cpu, memory=memory, **more)

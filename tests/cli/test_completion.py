@@ -1,4 +1,4 @@
-"""`bayplan completion`: the scripts load, and shells get commands, options and values from them."""
+"""`bayplan completion`: shells load its scripts and complete commands, options and values with them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command ``config``: prints problems with their place, a valid configuration in full, and an old one as v1."""
+"""The command ``config``: problems with their places, a valid configuration in full, and an old one converted to v1."""
 
 from __future__ import annotations
 

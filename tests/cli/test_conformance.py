@@ -1,4 +1,4 @@
-"""The command ``conformance``, end to end, with an engine of the test in the place of ours."""
+"""The command ``conformance``, end to end, with an engine of the test instead of Bayplan's."""
 
 import gzip
 import re

@@ -30,7 +30,7 @@ def test_explain_prints_the_documented_text_of_each_example(
         capsys.readouterr()
     assert main(["explain", pod, source]) == 0
     told, want = capsys.readouterr().out, (EXAMPLES / f"{example}.txt").read_text()
-    # A result is the cluster at the end of its simulation.
+    # The assumptions differ: a result directory contains the cluster at the end of the simulation.
     assert told.partition("Assumptions\n")[0] == want.partition("Assumptions\n")[0]
 
 

@@ -1,4 +1,4 @@
-"""The command ``extender``, end to end: a process that serves a plugin, asked by our own client and by a simulation."""
+"""The command ``extender``, end to end: a process serves a plugin to Bayplan's client and to a simulation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program itself: commands, laziness, exit codes."""
+"""The program: its commands, lazy imports, and exit codes."""
 
 import os
 import subprocess

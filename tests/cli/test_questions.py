@@ -1,4 +1,4 @@
-"""The commands capacity, nodes, what-if, compare and when: the verdict first, JSON with everything, exit codes."""
+"""The commands capacity, nodes, what-if, compare and when: the verdict first, complete JSON, and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SIGTERM ends long-running commands: exit code 0, no traceback, the store closed, also with requests under way."""
+"""SIGTERM ends long-running commands even during requests: exit code 0, no traceback, the store closed."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_up_stops_on_a_signal_despite_open_requests_and_watches(number: int, tmp
             each.close()
     assert (code, printed) == (0, "")
     assert seconds < GRACE_S
-    # Closed in order: there is no write-ahead log any more.
+    # The store was closed properly: its write-ahead log is gone.
     assert sorted(os.listdir(tmp_path)) == ["config", "store"]
     with sqlite3.connect(tmp_path / "store") as store:
         assert store.execute("SELECT count(*) FROM documents WHERE name = 'm'").fetchone() == (1,)
@@ -114,7 +114,7 @@ def test_up_stops_while_a_plugin_hangs(tmp_path: Path) -> None:
     )
     options = ["--port", "0", "--store", "store", "--write-kubeconfig", "config", "--plugin", "slow.py:Even"]
     with running(tmp_path, "up", "cluster.yaml", *options, "--plugin-deadline", "3600") as (process, url):
-        # A request that waits for the scheduler, which waits for the plugin.
+        # This request waits for the scheduler, which in turn waits for the plugin.
         waiting = send(url, "POST /bayplan/v1/queue/flush HTTP/1.1\r\nHost: localhost\r\n\r\n")
         time.sleep(1.0)
         code, printed, _ = ended(process)
@@ -159,7 +159,7 @@ def test_commands_stop_while_the_cluster_does_not_respond(arguments: list[str], 
             command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             try:
-                # It has asked, and gets no answer.
+                # The command has sent a request, which is never answered.
                 connection, _ = silent.accept()
                 code, printed, seconds = ended(process)
                 connection.close()

@@ -55,7 +55,7 @@ def test_up_prints_a_report_of_the_loaded_cluster(tmp_path: Path) -> None:
     printed = up(tmp_path, str(path))
     assert "loaded 15 Node" in printed
     assert "new pods with restartPolicy Never or OnFailure end after 10s (--run-time)" in printed
-    # The number depends on the time of day because of a CronJob.
+    # The number of pods depends on the time of day because of a CronJob.
     assert re.search(r"\d+ of \d+ pods are pending", printed)
     assert "Utilisation: requested and allocatable" in printed
 
@@ -84,7 +84,7 @@ def test_invalid_up_options_are_refused(
 
 
 def test_a_full_disk_is_reported_to_clients_and_on_exit(tmp_path: Path) -> None:
-    # Python ignores the signal of this limit, so writes fail as on a full disk.
+    # Python ignores the signal for exceeding this limit, so that writes fail as on a full disk.
     command = ["sh", "-c", 'ulimit -f 3000; exec "$@"', "sh", sys.executable, "-m", "bayplan", "up", "--port", "0"]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(

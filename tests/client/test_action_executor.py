@@ -1,4 +1,4 @@
-"""The executor of actions: exchanges of one pod in order, events last, answers at once or later, failures to the engine."""
+"""The executor of actions: each pod's exchanges in order, events last, answers now or later, failures to the engine."""
 
 from __future__ import annotations
 

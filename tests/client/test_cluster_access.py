@@ -1,4 +1,4 @@
-"""Kubeconfigs: the cluster's address and our credentials, in all supported forms; and errors in one line."""
+"""Kubeconfigs: the cluster's address and the user's credentials in all supported forms, and errors in one line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connections over real sockets: answers, refusals, credentials, limits, streams, and servers that are not there."""
+"""Connections over real sockets: answers, refusals, credentials, limits, streams, and unreachable servers."""
 
 from __future__ import annotations
 

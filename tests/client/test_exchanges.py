@@ -137,7 +137,7 @@ def emit(of: Pod, reason: str) -> Emit:
     ],
 )  # fmt: skip
 def test_actions_are_executed_as_requests_in_order(actions: list[Action], want: list[str]) -> None:
-    # Pods of one list are the same object, as in the engine.
+    # As in the engine, a pod is the same object in all actions of a list.
     assert _of_one_preemptor(Host(), actions) == want
 
 

@@ -1,4 +1,4 @@
-"""Patches of a pod's status: the difference, in the words of a strategic merge patch."""
+"""Patches of a pod's status contain only the difference, as a strategic merge patch."""
 
 from __future__ import annotations
 

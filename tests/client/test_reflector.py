@@ -1,4 +1,4 @@
-"""Reflectors against a scripted server: however streams fail, the changes lead from nothing to the newest state."""
+"""Reflectors with a scripted server: however streams fail, the changes lead from an empty state to the latest."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Followed:
     def take(self, changes: Sequence[Change[Namespace]]) -> None:
         for old, new in changes:
             if old is not None:
-                # Every change begins where the one before it has ended.
+                # Each change must start from the state that the previous one has left.
                 assert self.state[old.key] == (old.metadata.uid, old.metadata.resource_version)
             else:
                 assert new is not None
@@ -252,7 +252,7 @@ def test_random_interruptions_never_lose_changes(seed: int) -> None:
             seen, fresh = len(written), False
         for _ in range(draw.randint(0, 4)):
             write()
-        # A prefix of what was written arrives before the watch ends in one way or another.
+        # The watch delivers some of the new changes, in order, before it ends in one of several ways.
         upto = draw.randint(seen, len(written))
         stream += written[seen:upto]
         seen = upto

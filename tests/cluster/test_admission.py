@@ -1,4 +1,4 @@
-"""Admission keeps specs shared, and follows the priority classes."""
+"""Admission keeps equal specs shared, and applies changes of priority classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limit ranges and quotas: a virtual cluster and the API server treat one manifest alike."""
+"""Limit ranges and quotas: a simulated cluster and the API server treat the same manifest alike."""
 
 from __future__ import annotations
 

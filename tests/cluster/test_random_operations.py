@@ -1,4 +1,4 @@
-"""Random operations: after any of them the cluster settles, its indexes agree, and each workload has its pods."""
+"""Random operations: after each of them the cluster settles, indexes are consistent, and each workload has its pods."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RandomOperations(RuleBasedStateMachine):
 
     @rule(name=NAMES, image=IMAGES, replicas=st.integers(0, 5))
     def deploy(self, name: str, image: str, replicas: int) -> None:
-        # A Deployment that is scaled and turned to Recreate in the middle of a rollout is stuck, upstream as here.
+        # A Deployment that is scaled and changed to Recreate during a rollout gets stuck, as it does upstream.
         strategy = {"type": "RollingUpdate" if name == "a" else "Recreate"}
         self.world.apply(workload("Deployment", f"d-{name}", image=image, replicas=replicas, strategy=strategy))
 
@@ -126,7 +126,7 @@ class RandomOperations(RuleBasedStateMachine):
         if not hasattr(self, "world"):
             return
         world = self.world
-        # Make room, and let enough time pass for the cluster to settle.
+        # Add nodes, and advance the time far enough for the cluster to settle.
         for number in range(2):
             world.apply(node(f"node-{number}"))
         world.binds = True
@@ -155,7 +155,7 @@ def check_workloads(world: World) -> None:
         nodes = world.store.nodes.values()
         wanted = {item.metadata.name for item in nodes if eligibility.judge(item)[0]}
         tolerated = {item.metadata.name for item in nodes if eligibility.judge(item)[1]}
-        # A pod whose node was tainted before it was bound waits there, and counts.
+        # A pod whose node got a taint before the pod was bound keeps waiting for that node, and counts.
         places = [target_node(item) for item in world.store.owned_pods(daemon_set.metadata.uid).active.values()]
         assert len(places) == len(set(places))
         assert wanted <= set(places) <= tolerated

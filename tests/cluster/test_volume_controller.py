@@ -69,7 +69,8 @@ def test_pods_use_existing_volumes_and_then_provision_new_ones_up_to_the_csi_lim
     catalog = cluster.state.catalog
     bound = [catalog.get(PersistentVolumeClaim, f"default/c{number}") for number in range(4)]
     names = [claim.spec.volume_name for claim in bound if claim is not None]
-    # One claim takes the volume that exists, two get one made, one for each node; then no node can attach another.
+    # One claim is bound to the existing volume, for two a volume is provisioned (one on each node), and the limits
+    # exclude the fourth.
     assert (names.count("local"), len([name for name in names if name.startswith("pvc-")]), names.count("")) == (
         1,
         2,

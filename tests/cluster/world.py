@@ -1,4 +1,4 @@
-"""A virtual cluster with a clock and a scheduler that binds every pod: the environment for tests of controllers."""
+"""A simulated cluster with a clock and a scheduler that binds every pod, for tests of controllers."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class World:
     """A cluster, its time, and every event so far.
 
     Args:
-        nodes: how many nodes to begin with: node-0, node-1, ...
-        seed: of names and uids.
-        binds: whether pods are bound by `settle`.
+        nodes: The number of nodes at the start. They are called node-0, node-1, ...
+        seed: The seed of the random parts of names and of the uids.
+        binds: Whether `settle` binds pods.
     """
 
     def __init__(
@@ -60,17 +60,17 @@ class World:
         self.settle()
 
     def apply(self, *items: Json | KubernetesObject) -> None:
-        """Apply objects or documents now."""
+        """Apply objects or documents at the present time."""
         for item in items:
             item = decode(item) if isinstance(item, dict) else item
             self.events += self.cluster.apply(item, self.now_ns)
 
     def delete(self, kind: type[KubernetesObject], key: str, **how: Any) -> None:
-        """Delete an object now."""
+        """Delete an object at the present time."""
         self.events += self.cluster.delete(kind, key, self.now_ns, **how)
 
     def settle(self) -> None:
-        """Let controllers and scheduler work until nothing is left to do at this time."""
+        """Let the controllers and the scheduler work until they have nothing left to do at the present time."""
         while True:
             changes = self._advance()
             if self.binds:
@@ -91,7 +91,7 @@ class World:
         return self.cluster.bind(pod.key, name, self.now_ns) if name in names else []
 
     def run_until(self, seconds: float) -> None:
-        """Let time pass, event by event."""
+        """Advance the time to `seconds`, and stop at each time at which something is due."""
         end_ns = int(seconds * SECOND)
         self.settle()
         while (wakeup := self.cluster.next_wakeup()) is not None and wakeup <= end_ns:
@@ -102,16 +102,16 @@ class World:
         self.store.check_invariants()
 
     def pods(self, prefix: str = "") -> list[Pod]:
-        """Return the pods whose names begin with a prefix, by name."""
+        """Return the pods whose names start with a prefix, sorted by name."""
         found = [pod for pod in self.store.pods.values() if pod.metadata.name.startswith(prefix)]
         return sorted(found, key=lambda pod: pod.metadata.name)
 
     def names(self, prefix: str = "") -> list[str]:
-        """Return the names of pods."""
+        """Return the names of the pods whose names start with a prefix, sorted."""
         return [pod.metadata.name for pod in self.pods(prefix)]
 
     def phases(self, prefix: str = "") -> dict[str, int]:
-        """Count pods by phase; those being deleted as Terminating."""
+        """Return the number of pods by phase; pods that are being deleted count as ``Terminating``."""
         found: dict[str, int] = {}
         for pod in self.pods(prefix):
             phase = "Terminating" if pod.metadata.deletion_timestamp is not None else pod.status.phase
@@ -123,7 +123,7 @@ class World:
         return [item.object.metadata.name for item in self.events if item.kind is kind and item.type == "ADDED"]
 
     def deleted(self, kind: type[KubernetesObject]) -> list[str]:
-        """Return the names of the objects of a kind in the order in which they went."""
+        """Return the names of the objects of a kind in the order in which they were deleted."""
         return [item.object.metadata.name for item in self.events if item.kind is kind and item.type == "DELETED"]
 
 
@@ -138,7 +138,7 @@ def _admits(item: Node, pod: Pod) -> bool:
 
 
 def node(name: str, **spec: Any) -> Json:
-    """Return the document of a node; labels come as `labels`, conditions as `conditions`."""
+    """Return the document of a node; keywords other than `labels` and `conditions` are fields of its spec."""
     labels, conditions = spec.pop("labels", {}), spec.pop("conditions", [])
     return {
         "apiVersion": "v1",
@@ -150,7 +150,11 @@ def node(name: str, **spec: Any) -> Json:
 
 
 def pod(name: str, **fields: Any) -> Json:
-    """Return the document of a pod; annotations, labels and the status come by name, the rest is spec."""
+    """Return the document of a pod.
+
+    The keywords `annotations`, `labels`, `finalizers`, `uid` and `status` are recognized; all others are fields of its
+    spec.
+    """
     metadata = {key: fields.pop(key) for key in ("annotations", "labels", "finalizers", "uid") if key in fields}
     status = fields.pop("status", {})
     return {
@@ -163,7 +167,7 @@ def pod(name: str, **fields: Any) -> Json:
 
 
 def template(image: str = "app:1", *, annotations: dict[str, str] | None = None, **spec: Any) -> Json:
-    """Return a pod template with the label app=x."""
+    """Return a pod template with the label ``app: x``; further keyword arguments are fields of its spec."""
     return {
         "metadata": {"labels": {"app": "x"}, "annotations": annotations or {}},
         "spec": {"containers": [{**CONTAINERS[0], "image": image}], **spec},
@@ -174,7 +178,7 @@ _API_VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "b
 
 
 def workload(kind: str, name: str, *, image: str = "app:1", **spec: Any) -> Json:
-    """Return the document of a workload. `template` in the spec replaces the default template."""
+    """Return the document of a workload; `spec` may contain a `template`, which replaces the default template."""
     body: Json = {"template": template(image), **spec}
     if kind not in ("Job", "CronJob", "ReplicationController"):
         body.setdefault("selector", {"matchLabels": {"app": "x"}})
@@ -187,13 +191,13 @@ def workload(kind: str, name: str, *, image: str = "app:1", **spec: Any) -> Json
 
 
 def job(name: str, *, run_time: str | None = None, exit_code: int = 0, **spec: Any) -> Json:
-    """Return the document of a Job whose pods run for a while."""
+    """Return the document of a Job whose pods run for `run_time` and then exit with `exit_code`."""
     annotations = {} if run_time is None else {"bayplan.io/run-time": run_time, "bayplan.io/exit-code": str(exit_code)}
     body = {"template": template(annotations=annotations, restartPolicy="Never"), **spec}
     return {**workload("Job", name), "spec": body}
 
 
 def as_pod(item: object) -> Pod:
-    """Return an object as the pod that it is."""
+    """Return the object, which must be a pod."""
     assert isinstance(item, Pod)
     return item

@@ -1,4 +1,4 @@
-"""Bayplan's own programs as processes of their own, so that they can be killed like any other."""
+"""Run commands of Bayplan in other processes, so that tests can kill them."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ PATIENCE_SECONDS = 60.0
 
 
 class BayplanUp:
-    """``bayplan up`` with a durable store, which can be killed and started again.
+    """A process of ``bayplan up`` with a durable store, which tests can kill and restart.
 
     Args:
-        folder: for its store, its kubeconfig and its log; made where it is not there.
-        options: of the program.
+        folder: The folder for the store, the kubeconfig and the log. It is created if it does not exist.
+        options: More options of the command.
 
     Attributes:
-        kubeconfig: to reach it.
-        url: the same, for requests.
+        kubeconfig: The path of a kubeconfig for this server.
+        url: The URL of this server.
     """
 
     def __init__(self, folder: Path, *options: str) -> None:
@@ -41,7 +41,7 @@ class BayplanUp:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it, or start it again with the store of before, and wait until it answers."""
+        """Start the server, or restart it with the store that it had, and wait until it answers."""
         self._process = start_bayplan(
             self.folder / "up.log",
             *("up", "--port", str(self._port), "--store", str(self.folder / "store.db")),
@@ -50,7 +50,7 @@ class BayplanUp:
         wait_until(self._answers, PATIENCE_SECONDS)
 
     def kill(self) -> None:
-        """Kill it as a power cut does."""
+        """Kill the server with SIGKILL, as abruptly as a power failure."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
@@ -66,7 +66,7 @@ class BayplanUp:
         return True
 
     def ask(self, method: str, path: str, document: Document | None = None) -> Document:
-        """Send a request and return the answer's document, an empty one where the answer is no JSON."""
+        """Send a request; return the document of the answer, or an empty one if the answer is not JSON."""
         body = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(self.url + path, body, {"Content-Type": "application/json"}, method=method)
         try:
@@ -81,13 +81,13 @@ class BayplanUp:
         return found
 
     def items(self, path: str) -> list[Document]:
-        """Return the objects of a collection."""
+        """Return the items of a list."""
         found: list[Document] = self.ask("GET", path)["items"]
         return found
 
 
 def start_bayplan(log: Path, *words: str) -> subprocess.Popen[bytes]:
-    """Start a command; its output goes to a log."""
+    """Start a command whose output is appended to a log file."""
     with log.open("ab") as file:
         command = [sys.executable, "-m", "bayplan", *words]
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
@@ -95,7 +95,7 @@ def start_bayplan(log: Path, *words: str) -> subprocess.Popen[bytes]:
 
 @contextlib.contextmanager
 def bayplan_up(folder: Path, *options: str) -> Iterator[BayplanUp]:
-    """Run ``bayplan up``; its log is shown when a test fails."""
+    """Run ``bayplan up`` for the length of a ``with`` block; print its log if the test fails."""
     server = BayplanUp(folder, *options)
     try:
         server.start()
@@ -109,7 +109,7 @@ def bayplan_up(folder: Path, *options: str) -> Iterator[BayplanUp]:
 
 @contextlib.contextmanager
 def bayplan_verb(log: Path, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command that continues until it is stopped; its log is shown when a test fails."""
+    """Run a command until the ``with`` block ends; print its log if the test fails."""
     process = start_bayplan(log, *words)
     try:
         yield process

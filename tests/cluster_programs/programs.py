@@ -1,6 +1,6 @@
-"""The stock programs that are run against the API: where they are, and how they are run.
+"""Find and run the upstream programs that are tested against Bayplan's API.
 
-`make test-cluster` builds them (Go is needed) and says where; in any other test run these tests are skipped.
+`make test-cluster` builds them, which needs Go, and sets their folder. Otherwise, the tests that need them are skipped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FOLDER = "BAYPLAN_CLUSTER_PROGRAMS"
 
 
 def program(name: str) -> str:
-    """Return the path of a program; skip the calling test where it has not been built."""
+    """Return the path of a program; skip the calling test if it has not been built."""
     folder = os.environ.get(FOLDER)
     if not folder:
         pytest.skip("needs kube-scheduler and kubectl, which make test-cluster builds")
@@ -28,7 +28,7 @@ def program(name: str) -> str:
 
 
 def kubeconfig(server: ApiServer, folder: Path) -> str:
-    """Write the kubeconfig of a server, and return its path."""
+    """Write a kubeconfig for a server and return its path."""
     path = folder / "kubeconfig"
     write_kubeconfig(path, server.kubeconfig())
     return str(path)
@@ -36,7 +36,7 @@ def kubeconfig(server: ApiServer, folder: Path) -> str:
 
 @contextlib.contextmanager
 def kube_scheduler(server: ApiServer, folder: Path, *options: str) -> Iterator[None]:
-    """Run a stock kube-scheduler, with its default configuration but for the options; its log is shown when a test fails."""
+    """Run the upstream kube-scheduler with its default configuration and `options`; print its log if the test fails."""
     command = [program("kube-scheduler"), "--secure-port=0", "-v=1", *options]
     if not any(each.startswith("--config") for each in options):
         command += ["--kubeconfig", kubeconfig(server, folder)]

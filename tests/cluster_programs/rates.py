@@ -1,9 +1,10 @@
-"""Pods a second of `bayplan schedule` and of the stock kube-scheduler on one real control plane, in turn.
+"""Compare pods per second of `bayplan schedule` and kube-scheduler, in turn, on one real control plane.
 
-    BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs python -m tests.cluster_programs.rates --nodes 100 --pods 2000 --rounds 3
+    BAYPLAN_CLUSTER_PROGRAMS=build/cluster-programs python -m tests.cluster_programs.rates --nodes 100 --pods 2000
+    --rounds 3
 
-Pods exist before a scheduler starts, so that it never waits for their creation; the time counts from the first binding to the
-last, as a watch reports them. Needs a quiet machine.
+All pods exist before a scheduler starts, so that it never waits for their creation. The time runs from the first
+binding to the last, as a watch reports them. The machine must have nothing else to do.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ LIMITS = ("--kube-api-qps", "5000", "--kube-api-burst", "5000")
 
 
 def commands(kubeconfig: Path) -> dict[str, list[str]]:
-    """Return how each scheduler is started."""
+    """Return the command line of each scheduler, by the scheduler's name."""
     own = str(kubeconfig)
     reviews = ("--authentication-kubeconfig", own, "--authorization-kubeconfig", own, "--secure-port", "0")
     return {
@@ -43,14 +44,14 @@ def commands(kubeconfig: Path) -> dict[str, list[str]]:
 
 
 async def post(connection: ApiConnection, path: str, documents: Sequence[dict[str, Any]]) -> None:
-    """Make objects, many at once."""
+    """Create objects with concurrent requests."""
     requests = (ApiRequest("POST", path, json.dumps(document).encode()) for document in documents)
     for response in await asyncio.gather(*map(connection.send, requests)):
         assert response.ok, response.message
 
 
 async def untainted(connection: ApiConnection, count: int) -> None:
-    """Remove the taint of new nodes, since no controller does."""
+    """Remove the taints of the nodes, since no controller runs that would do it."""
     patch = b'{"spec": {"taints": null}}'
     kind = "application/merge-patch+json"
     requests = (ApiRequest("PATCH", f"/api/v1/nodes/node-{number}", patch, kind) for number in range(count))
@@ -58,7 +59,7 @@ async def untainted(connection: ApiConnection, count: int) -> None:
 
 
 async def measure(connection: ApiConnection, command: Sequence[str], count: int) -> tuple[float, float]:
-    """Let a scheduler place pods that wait for it; return pods a second, and its processor time in seconds."""
+    """Run a scheduler until it has bound all pods; return the pods per second and its CPU time in seconds."""
     await connection.send(ApiRequest("DELETE", PODS, b'{"gracePeriodSeconds": 0}'))
     while json.loads((await connection.send(ApiRequest("GET", PODS))).body)["items"]:
         await asyncio.sleep(0.2)
@@ -79,7 +80,7 @@ async def measure(connection: ApiConnection, command: Sequence[str], count: int)
 
 
 async def bindings(connection: ApiConnection, version: str, count: int) -> list[float]:
-    """Return when each pod was first seen with a node; a watch that the server ends is resumed where it ended."""
+    """Return when a watch first showed each pod with a node; resume the watch whenever the server ends it."""
     seen: set[str] = set()
     times: list[float] = []
     while len(seen) < count:
@@ -98,7 +99,7 @@ async def bindings(connection: ApiConnection, version: str, count: int) -> list[
 
 
 async def compare(kubeconfig: Path, nodes: int, pods: int, rounds: int) -> None:
-    """Measure both, round by round, and print each figure."""
+    """Measure both schedulers in each round, and print each result."""
     access = await open_access(kubeconfig)
     async with ApiConnection(access, user_agent="rates/1.0", qps=-1) as connection:
         await post(connection, "/api/v1/nodes", [node(f"node-{number}") for number in range(nodes)])
@@ -110,7 +111,7 @@ async def compare(kubeconfig: Path, nodes: int, pods: int, rounds: int) -> None:
 
 
 def main() -> None:
-    """Run a control plane, and measure."""
+    """Run a control plane and measure both schedulers on it."""
     parser = argparse.ArgumentParser(description="Pods a second, side by side.")
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--pods", type=int, default=2000)

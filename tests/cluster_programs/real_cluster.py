@@ -1,4 +1,7 @@
-"""A real control plane: etcd and kube-apiserver, and the real kube-scheduler if requested. No kubelets, no controllers."""
+"""A real control plane: etcd, kube-apiserver and, if requested, kube-scheduler.
+
+There are no kubelets and no controllers.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,15 @@ _CONTEXT.verify_mode = ssl.CERT_NONE
 
 
 class RealCluster:
-    """A control plane that runs.
+    """A real control plane in processes of this machine.
 
     Args:
-        folder: for its state; made where it is not there.
-        users: who may do what RBAC allows them; without any, everybody may do everything. Their requests are then audited.
+        folder: The folder for its state. It is created if it does not exist.
+        users: Users who may do only what RBAC allows them, and whose requests are audited. Without any, authorization
+            is off.
 
     Attributes:
-        kubeconfig: of an administrator.
+        kubeconfig: The path of an administrator's kubeconfig.
     """
 
     def __init__(self, folder: Path, users: Sequence[str] = ()) -> None:
@@ -58,7 +62,7 @@ class RealCluster:
             self.kubeconfig_of(name).write_text(json.dumps(self._kubeconfig(f"{name}-token")))
 
     def kubeconfig_of(self, user: str) -> Path:
-        """Return the kubeconfig of one of the users."""
+        """Return the path of the kubeconfig of one of the users."""
         return self.folder / f"kubeconfig-{user}"
 
     def _kubeconfig(self, token: str) -> Document:
@@ -78,7 +82,7 @@ class RealCluster:
     # --- processes ----------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start etcd and kube-apiserver, or start them again, and wait until they answer."""
+        """Start or restart etcd and kube-apiserver, and wait until they answer."""
         etcd, peer = f"http://127.0.0.1:{self._etcd_port}", f"http://127.0.0.1:{self._peer_port}"
         self.run(
             "etcd",
@@ -110,13 +114,13 @@ class RealCluster:
         return "--audit-policy-file", str(path), "--audit-log-path", str(self.folder / "audit.log")
 
     def requests_of(self, user: str) -> list[Document]:
-        """Return the requests of a user so far, as the API server saw them."""
+        """Return the audited requests of a user so far."""
         log = self.folder / "audit.log"
         found = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
         return [each for each in found if each["user"]["username"] == user]
 
     def start_scheduler(self) -> None:
-        """Start the real kube-scheduler, with its default configuration but for the rate limit and leader election."""
+        """Start kube-scheduler with its default configuration except for the rate limit and leader election."""
         own = str(self.kubeconfig)
         self.run(
             "kube-scheduler",
@@ -125,12 +129,12 @@ class RealCluster:
         )
 
     def run(self, name: str, *options: str) -> None:
-        """Run one of the programs; its log is in the folder."""
+        """Start one of the programs; its log is in the folder."""
         with (self.folder / f"{name}.log").open("ab") as log:
             self._processes[name] = subprocess.Popen([program(name), *options], stdout=log, stderr=log)
 
     def kill(self, *names: str) -> None:
-        """Kill programs as a power cut does; without names, all."""
+        """Kill programs with SIGKILL, as abruptly as a power failure. Without names, kill all of them."""
         for name in names or tuple(reversed(self._processes)):
             process = self._processes.pop(name)
             process.kill()
@@ -140,17 +144,17 @@ class RealCluster:
         try:
             self.ask("GET", "/readyz")
         except (OSError, AssertionError):
-            # Not there yet, or there and not ready.
+            # The server does not listen yet, or it is not ready.
             return False
         return True
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
     def ask(self, method: str, path: str, document: Document | None = None, kind: str = "application/json") -> Document:
-        """Send a request and return the answer's document, an empty one where the answer is no JSON.
+        """Send a request; return the document of the answer, or an empty one if the answer is not JSON.
 
         Raises:
-            AssertionError: it was refused.
+            AssertionError: The server refused the request.
         """
         body = None if document is None else json.dumps(document).encode()
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": kind}
@@ -167,14 +171,14 @@ class RealCluster:
         return found
 
     def items(self, path: str) -> list[Document]:
-        """Return the objects of a collection."""
+        """Return the items of a list."""
         found: list[Document] = self.ask("GET", path)["items"]
         return found
 
 
 @contextlib.contextmanager
 def real_cluster(folder: Path, *, scheduler: bool = False, users: Sequence[str] = ()) -> Iterator[RealCluster]:
-    """Run a control plane; the logs are shown when a test fails."""
+    """Run a control plane for the length of a ``with`` block; print its logs if the test fails."""
     for name in ("etcd", "kube-apiserver"):
         program(name)
     cluster = RealCluster(folder, users)

@@ -1,4 +1,4 @@
-"""A stock kube-controller-manager on `bayplan up --no-controllers`: it rolls out, and fills the EndpointSlices of Services."""
+"""kube-controller-manager with `bayplan up --no-controllers` rolls out workloads and fills EndpointSlices."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""The recorded runs of kube-scheduler, repeated by `bayplan schedule` on a real kube-apiserver: requests, events, conditions.
+"""Recorded runs of kube-scheduler, repeated by `bayplan schedule` on a real kube-apiserver.
 
-In process and in virtual time `bayplan conformance` does the same; here are sockets, threads and a clock between.
+Requests, events and conditions are compared. `bayplan conformance` does the same in one process and in virtual time.
+Here, real sockets, threads and a clock are involved.
 """
 
 from __future__ import annotations
@@ -124,7 +125,7 @@ class Steps:
         except BaseException as failure:
             self.failure = failure
         finally:
-            # A scheduler that has ended by itself does not hear it: the tests would.
+            # If the scheduler has ended already, the signal would end the test process.
             if not self.ended.is_set():
                 os.kill(os.getpid(), signal.SIGTERM)
 
@@ -138,7 +139,7 @@ class Steps:
             for step in steps:
                 await self._do(connection, step)
             if last:
-                # Events are still on their way; but what would be tried again a second later was not recorded.
+                # Late events must be seen, but retries, which come a second later, were not recorded.
                 await asyncio.sleep(0.6)
                 events = await self._list(connection, "/apis/events.k8s.io/v1/events")
                 self.outcome = events, await self._list(connection, "/api/v1/pods")
@@ -236,7 +237,7 @@ def test_a_recorded_run_repeats_on_a_real_api_server(
     monkeypatch.setattr(socket, "gethostname", lambda: "host")
 
     def assembled(*arguments: Any, queue_type: type[SchedulingQueue] = SchedulingQueue, **more: Any) -> Scheduler:
-        # Among equally good nodes the recorded one is taken.
+        # Among equally good nodes, pick the recorded one.
         pick, reported = following(case, queue_type)
         return assemble_scheduler(*arguments, **more, pick=pick, queue_type=reported)
 

@@ -1,4 +1,4 @@
-"""One HTTP extender serves a stock kube-scheduler and our own scheduler, with the same outcome."""
+"""An HTTP extender serves upstream's kube-scheduler and Bayplan's scheduler with the same outcome."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.cluster_programs.test_kube_scheduler import condition, node, pod, pod
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-# The number of pods on each node; those on nodes named front-* serve the shop.
+# The numbers of pods on the nodes; pods on nodes called front-* have the label of the shop.
 QUIET = {"front-a": 1, "front-b": 4, "back-a": 6, "back-b": 2}
 
 
@@ -150,5 +150,5 @@ def test_stock_and_built_in_schedulers_get_the_same_outcome_with_an_extender(
         ours = outcome_of_ours(documents, extenders, tmp_path)
         stock = outcome_of_the_stock_one(documents, extenders, tmp_path)
     assert stock == ours
-    # Preemption's message follows the first sentence.
+    # The message of preemption follows after the first sentence, so only the beginnings are compared.
     assert {name: ours[name][: len(text)] for name, text in want.items()} == want

@@ -1,4 +1,4 @@
-"""helm against `bayplan up`: the life of a release of the chart that `helm create` writes, with its test."""
+"""helm with `bayplan up`: the life of a release of the chart that `helm create` writes, including its test."""
 
 from __future__ import annotations
 

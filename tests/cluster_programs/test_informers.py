@@ -1,4 +1,4 @@
-"""client-go's shared informers follow our API: initial objects, changes in their order, and a server that comes back."""
+"""client-go's shared informers follow Bayplan's API: initial objects, changes in order, and a server that restarts."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_informers_receive_initial_objects_and_every_change_in_order(tmp_path: P
         call(server, "PATCH", f"{PODS}/before", {"metadata": {"labels": {"x": "y"}}}, MERGE)
         assert informers.until(lambda line: True) == [("pods", "updated", "before")]
         call(server, "DELETE", f"{PODS}/before")
-        # A deletion raises the generation of a pod that never ran, and then takes it away.
+        # Deleting a pod that never ran first updates it (its generation increases), then removes it.
         assert informers.until(lambda line: line["event"] == "deleted")[-1] == ("pods", "deleted", "before")
         call(server, "DELETE", f"{PODS}?fieldSelector=metadata.name%3Dpod-007")
         assert informers.until(lambda line: line["event"] == "deleted")[-1] == ("pods", "deleted", "pod-007")
@@ -78,7 +78,7 @@ def test_informers_continue_after_a_restart_of_a_durable_server(tmp_path: Path) 
         informers = Informers(server, tmp_path)
         informers.until(lambda line: line["event"] == "synced")
     with serving(store=store) as hidden:
-        # There is no watch while this happens.
+        # No watch is open during these changes.
         call(hidden, "DELETE", f"{PODS}/gone")
         call(hidden, "POST", PODS, pod("new"))
     with serving(store=store, at=port) as server:

@@ -1,4 +1,4 @@
-"""A stock kube-scheduler, with its default configuration, schedules on our API: a thousand pods, and preemption."""
+"""An upstream kube-scheduler with its default configuration schedules on Bayplan's API: a thousand pods, preemption."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.cluster_programs.programs import kube_scheduler
 
 PODS = "/api/v1/namespaces/default/pods"
 NODES, COUNT = 100, 1000
-# Upstream's default configuration lets the scheduler send 50 requests a second, two for each pod.
+# By default, upstream's scheduler sends at most 50 requests per second, and needs two for each pod.
 PATIENCE = 120.0
 
 
@@ -63,10 +63,10 @@ def test_kube_scheduler_binds_a_thousand_pods(tmp_path: Path) -> None:
             wait_until(lambda: reasons(server).get("Scheduled", 0) == COUNT, PATIENCE)
         found = pods(server)
         assert {condition(each, "PodScheduled")["status"] for each in found} == {"True"}
-        # Spread over all nodes, as the default scores do.
+        # The default scores must have spread the pods over all nodes.
         assert len({each["spec"]["nodeName"] for each in found}) == NODES
         lease = call(server, "GET", "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-scheduler")
-        # Released at the end, with a body in protobuf like all that it sends.
+        # The lease was released at the end, by a request in protobuf like all of kube-scheduler's.
         assert lease["spec"]["holderIdentity"] == ""
         server.backend.store.check_invariants()
 
@@ -88,7 +88,7 @@ def test_kube_scheduler_preempts_pods(tmp_path: Path) -> None:
             assert {each["spec"]["nodeName"] for each in victims} == {nominated}
             for victim in victims:
                 assert condition(victim, "DisruptionTarget")["reason"] == "PreemptionByScheduler"
-                # The kubelet's part: a pod that is asked to stop has stopped.
+                # Instead of a kubelet, the test deletes terminating pods.
                 call(server, "DELETE", f"{PODS}/{victim['metadata']['name']}", {"gracePeriodSeconds": 0})
             wait_until(lambda: by_name(server)["high"]["spec"].get("nodeName") == nominated)
             wait_until(lambda: reasons(server).get("Preempted") == 2 and reasons(server).get("Scheduled") == 1)

@@ -1,4 +1,4 @@
-"""kubectl against the API alone: create, get, change, wait and delete. No controller is needed here."""
+"""kubectl with the API server alone, without controllers: create, get, change, wait and delete."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_apply_creates_updates_and_reports_unchanged_objects_and_conflicts(kubec
     found = call(kubectl.server, "GET", "/apis/apps/v1/namespaces/default/deployments/web")
     assert found["spec"]["template"]["spec"]["containers"][0]["image"] == "web:2"
     assert "labels" not in found["metadata"]
-    # kubectl hands the fields of its client-side applies over to its server-side ones.
+    # kubectl migrates the fields that client-side apply owns to server-side apply.
     assert kubectl.output("apply", "--server-side", "-f", "-", manifest=changed).startswith(
         "deployment.apps/web serverside"
     )
@@ -198,7 +198,7 @@ def test_cordon_and_drain_work_and_drain_honours_budgets(kubectl: Kubectl) -> No
     held = kubectl("drain", "n1", "--force", "--timeout=2s")
     assert "Cannot evict pod as it would violate the pod's disruption budget" in held.err
     kubectl.output("delete", "pdb", "keep")
-    # No kubelet runs the pod, so none would stop it either; without a grace period it is deleted at once.
+    # No kubelet runs that would stop the pod. Without a grace period the API server deletes it at once.
     assert kubectl.output("drain", "n1", "--force", "--grace-period=0").endswith("node/n1 drained")
     assert kubectl("get", "pod", "bound").code == 1
 

@@ -1,4 +1,4 @@
-"""A session of kubectl, of this release and of an older one that is still in use, against a whole `bayplan up`."""
+"""A session of kubectl with a whole `bayplan up`, with kubectl of this release and of an older one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three recorded runs of a scheduler, repeated by `bayplan schedule` on a real kube-apiserver; its audit log has the calls."""
+"""The three recorded runs of leader election, repeated by `bayplan schedule`; the calls come from the audit log."""
 
 from __future__ import annotations
 

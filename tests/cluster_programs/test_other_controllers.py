@@ -1,6 +1,6 @@
-"""Controllers of other projects on `bayplan up`: descheduler, JobSet (with its webhooks), KWOK.
+"""Controllers of other projects on `bayplan up`: descheduler, JobSet with its webhooks, KWOK.
 
-`make other-controllers` builds them into the folder of the other programs; a test whose program is not there is skipped.
+`make other-controllers` builds them into the folder of the other programs. Tests whose program is missing are skipped.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def test_a_job_set_completes_and_its_mutating_webhook_is_called(tmp_path: Path) 
             kubectl("create", "-f", "-", manifest=json.dumps({**train, "spec": {"replicatedJobs": [replicated]}}))
             kubectl("wait", "--for=condition=Completed", "jobset/train", "--timeout=60s")
             stored: Any = json.loads(kubectl("get", "jobset", "train", "-o", "json"))
-            # The default that the mutating webhook sets.
+            # The mutating webhook sets this default.
             defaults = stored["spec"]["replicatedJobs"][0]["template"]["spec"]
             assert defaults["completionMode"] == "Indexed"
 

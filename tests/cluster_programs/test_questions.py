@@ -1,6 +1,6 @@
-"""Questions about a live cluster with 5,000 pods: what each command asks a real kube-apiserver, and what RBAC may refuse.
+"""Questions about a live cluster with 5,000 pods: each command's requests to a real kube-apiserver, and RBAC refusals.
 
-The API server's audit log is the witness: nothing but lists, and never a Secret or a ConfigMap.
+The API server's audit log must contain only lists, and none of Secrets or ConfigMaps.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def test_questions_send_only_list_requests_and_never_read_secrets(
     assert "could not be read" not in printed.out
     assert {each["verb"] for each in requests} == {"list"}
     assert {each["responseStatus"]["code"] for each in requests} <= {200, 404}
-    # A kind that the server does not have is looked for in its older versions.
+    # For a kind that the server does not have, older versions of its API are requested, too.
     served = Counter(each["objectRef"]["resource"] for each in requests if each["responseStatus"]["code"] == 200)
-    # One more page than full ones: 5,001 pods in pages of 500.
+    # 5,001 pods in pages of 500 make 11 pages.
     assert served.pop("pods") == 11
     assert not {"secrets", "configmaps"} & served.keys()
     assert set(served.values()) == {1}

@@ -45,7 +45,7 @@ def cluster(folder: Path, *, scheduler: bool = False, nodes: int = NODES, cpu: s
     with real_cluster(folder / "cluster", scheduler=scheduler) as found:
         for number in range(nodes):
             found.ask("POST", "/api/v1/nodes", node(f"node-{number}", cpu))
-            # No other component removes the taint of a new node.
+            # No other component runs that would remove the taint of a new node.
             patch: Document = {"spec": {"taints": None}}
             found.ask("PATCH", f"/api/v1/nodes/node-{number}", patch, "application/merge-patch+json")
         for name, value in (("low", 10), ("high", 1000)):
@@ -136,7 +136,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(tmp_path: Path) -> None:
         second.wait_for("waiting for the lease")
         with ThreadPoolExecutor(1) as background:
             creating = background.submit(create, real, [pod(f"pod-{number}") for number in range(COUNT)])
-            # In the middle of its work: what it has asked for and what it has not yet must not be lost.
+            # Kill the leader in the middle of its work: neither requests under way nor waiting pods may be lost.
             wait_until(lambda: sum(map(bool, placed(real).values())) > COUNT // 20, PATIENCE)
             first.end(signal.SIGKILL)
             creating.result()
@@ -158,7 +158,8 @@ def test_schedule_continues_after_an_api_server_restart(tmp_path: Path) -> None:
         process.wait_for("scheduling")
         create(real, [pod(f"before-{number}") for number in range(100)])
         wait_until(lambda: all(placed(real).values()), PATIENCE)
-        # Of these some are bound, some are asked for, some are only known when the server goes away.
+        # When the server is killed, some of these pods are bound, some bindings are under way, and some pods are only
+        # known.
         with ThreadPoolExecutor(1) as background:
             creating = background.submit(create, real, [pod(f"cut-{number}") for number in range(300)])
             wait_until(lambda: len(placed(real)) > 150, PATIENCE)
@@ -212,7 +213,7 @@ def test_the_example_roles_grant_all_required_permissions(tmp_path: Path) -> Non
                 wait_until(lambda reason=reason: bool(events(real, reason)), PATIENCE)  # type: ignore[misc]
             wait_until(lambda: len(events(real, "Scheduled")) == 2, PATIENCE)
             assert process.end() == 0
-            # Forbidden requests would be in the log.
+            # Requests that RBAC forbids would be in the log.
             assert not any("forbidden" in line for line in process.lines), process.lines
             lease = "/apis/coordination.k8s.io/v1/namespaces/bayplan/leases/bayplan-scheduler"
             assert real.ask("GET", lease)["spec"]["holderIdentity"] == ""
@@ -237,7 +238,7 @@ def test_a_dry_run_agrees_with_the_real_scheduler_and_writes_nothing(count: int,
         assert sum(bool(verdict["node"]) for verdict in verdicts) == count
         assert all(verdict["agrees"] and verdict["same_message"] for verdict in verdicts)
         assert process.lines[-1].startswith(f"{count:,} of {count:,} placed pods went to one of our best nodes")
-        # It has written nothing: all managed fields of the pods belong to other managers.
+        # The dry run has written nothing: other managers own all managed fields of the pods.
         managers = {entry["manager"] for each in real.items(PODS) for entry in each["metadata"]["managedFields"]}
         assert managers <= {"Python-urllib", "kube-scheduler"}
         assert {each["reportingInstance"].rpartition("-")[0] for each in events(real, "Scheduled")} != {""}

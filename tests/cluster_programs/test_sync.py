@@ -1,4 +1,4 @@
-"""A real cluster, with a real kube-scheduler, followed by Bayplan: every policy, kills in the middle, recordings, two followers."""
+"""Bayplan syncs from a real cluster with a real kube-scheduler: all policies, kills, recordings, two targets."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def test_new_source_pods_are_scheduled_by_the_target_configuration(tmp_path: Pat
                 add_pods(source, *later)
                 is_told(lambda: all(nodes_of(here).get(name) for name in later))
                 there, decided = nodes_of(source), nodes_of(here)
-                # All for one node after the other here; spread over all of them there.
+                # The target packs the pods on one node after the other. The source spreads them over all nodes.
                 assert len({decided[name] for name in later}) < len({there[name] for name in later})
                 assert {name: decided[name] for name in ran} == ran
                 seen = here.ask("GET", "/bayplan/v1/pods/default/later-0")
                 assert [each["outcome"] for each in seen["attempts"]] == ["scheduled"], "decided here, and recorded"
 
                 found = next(each for each in here.items(PODS) if each["metadata"]["name"] == "later-0")
-                # Default spreading counts by the controller; the object with this uid is in the source only.
+                # Default spreading counts pods by their controller, which exists only in the source.
                 assert found["metadata"]["ownerReferences"] == pod("later-0")["metadata"]["ownerReferences"]
                 assert "serviceAccountName" not in found["spec"]
 
@@ -220,7 +220,7 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
             is_told(lambda: nodes_of(here) == ran)
             here.ask("DELETE", f"{PODS}/before-0", {"gracePeriodSeconds": 0})
 
-            # The simulator goes, with the follower in the middle of its work.
+            # Kill the simulator while the sync is writing to it.
             for number in range(10):
                 source.ask("POST", PODS, pod(f"first-{number}"))
             here.kill()
@@ -229,7 +229,7 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
             left = {f"before-{number}" for number in range(2, 8)} | {f"first-{number}" for number in range(10)}
             is_told(lambda: set(nodes_of(here)) == left)
 
-            # The follower goes.
+            # Kill the sync.
             follower.kill()
             follower.wait()
             here.ask("DELETE", f"{PODS}/before-2", {"gracePeriodSeconds": 0})
@@ -238,7 +238,7 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
             follower = start_bayplan(log, *sync_words(source, here))
             is_told(lambda: len(nodes_of(here)) == 16 - 2 + 5)
 
-            # The source goes.
+            # Kill the source.
             source.kill()
             time.sleep(1)
             source.start()

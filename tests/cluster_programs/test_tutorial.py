@@ -1,4 +1,4 @@
-"""The tutorial shows what kubectl prints: every command is run again, against a cluster of its own."""
+"""The tutorial shows what kubectl prints: each command is run again in a new cluster."""
 
 from __future__ import annotations
 

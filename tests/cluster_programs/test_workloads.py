@@ -1,4 +1,4 @@
-"""kubectl against a whole `bayplan up`: rollouts, scaling, drains, deletions and their output; also after it was killed."""
+"""kubectl with a whole `bayplan up`: rollouts, scaling, drains and deletions, with their output, also after a kill."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from tests.cluster_programs.bayplan_processes import BayplanUp, bayplan_up
 from tests.cluster_programs.programs import program
 
-# In block style: kubectl 1.28 reads a stream that begins with a brace as JSON.
+# In block style, because kubectl 1.28 takes a stream that starts with a brace for JSON.
 NODES = "---\n".join(
     f"""apiVersion: v1
 kind: Node

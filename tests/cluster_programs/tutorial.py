@@ -1,6 +1,6 @@
-"""The commands of docs/tutorial.md: read, run, compared with the document's output, and written back.
+"""Run the commands of docs/tutorial.md, compare their output with the document, and update the document.
 
-``python -m tests.cluster_programs.tutorial`` writes what they print now into the document (BAYPLAN_CLUSTER_PROGRAMS says where
+``python -m tests.cluster_programs.tutorial`` writes their output into the document (BAYPLAN_CLUSTER_PROGRAMS says where
 kubectl is).
 """
 
@@ -29,7 +29,7 @@ _VARIES = (
 
 
 def steps(block: str) -> list[tuple[str, str]]:
-    """Return the commands of a block with what they printed."""
+    """Return pairs of a command of the block and its output."""
     found: list[tuple[str, list[str]]] = []
     for line in block.splitlines():
         if line.startswith("$ "):
@@ -40,12 +40,12 @@ def steps(block: str) -> list[tuple[str, str]]:
 
 
 def blocks() -> list[str]:
-    """Return the blocks of the document that show commands and what they printed."""
+    """Return the blocks of the document that show commands and their output."""
     return _BLOCK.findall(DOCUMENT.read_text())
 
 
 def comparable(text: str) -> list[str]:
-    """Return lines without what differs from run to run: names, ages, nodes, addresses, and how long a rollout took."""
+    """Return the lines without parts that vary between runs: names, ages, nodes, addresses, rollout progress."""
     lines = [line for line in text.splitlines() if not line.startswith("Waiting for deployment")]
     for pattern, replacement in _VARIES:
         lines = [pattern.sub(replacement, line) for line in lines]
@@ -54,7 +54,7 @@ def comparable(text: str) -> list[str]:
 
 @contextlib.contextmanager
 def cluster(folder: Path) -> Iterator[None]:
-    """Run the tutorial's cluster, with its kubeconfig in a folder."""
+    """Run the tutorial's cluster for the length of a ``with`` block; its kubeconfig is in `folder`."""
     command = [sys.executable, "-m", "bayplan", "up", "examples/tutorial/nodes.yaml", "--port", "0"]
     command += ["--write-kubeconfig", str(folder / "kubeconfig")]
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
@@ -70,7 +70,7 @@ def cluster(folder: Path) -> Iterator[None]:
 
 
 def runner(folder: Path) -> Callable[[str], str]:
-    """Return what runs a command against the tutorial's cluster, and returns all that it prints."""
+    """Return a function that runs a command against the tutorial's cluster and returns the command's whole output."""
     programs = str(Path(os.environ[FOLDER]).absolute())
     environment = {**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "HOME": str(folder)}
     environment["KUBECONFIG"] = str(folder / "kubeconfig")
@@ -92,7 +92,7 @@ def runner(folder: Path) -> Callable[[str], str]:
 
 
 def main() -> None:
-    """Write what the commands print now into the document."""
+    """Update the outputs of the commands in the document."""
     with tempfile.TemporaryDirectory() as name, cluster(Path(name)):
         run = runner(Path(name))
 

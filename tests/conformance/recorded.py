@@ -1,4 +1,4 @@
-"""Small recorded cycle cases of our own making, in the recorded format: enough of everything to change something."""
+"""Small invented cases in the format of recorded ones, with one of everything that tests of the comparison change."""
 
 import copy
 from pathlib import Path
@@ -20,7 +20,7 @@ def pod(name: str, *, priority: int = 0, started: str | None = None, node: str |
 
 
 def placed_cycle(name: str = "default/web") -> JsonObject:
-    """A pod that fits on two of three nodes."""
+    """Return the cycle of a pod that fits two of three nodes."""
     return {
         "pod": name,
         "preFilter": {"plugin": "", "code": "Success", "reasons": [], "nodeNames": None},
@@ -42,7 +42,7 @@ def placed_cycle(name: str = "default/web") -> JsonObject:
 
 
 def preempting_cycle() -> JsonObject:
-    """A pod that fits nowhere and evicts: n1 and n2 are equally good, two victims on n1 are equal in rank."""
+    """Return a preemptor's cycle: n1 and n2 are equally good candidates; two victims on n1 have the same rank."""
     return {
         "pod": "default/urgent",
         "preFilter": {"plugin": "", "code": "Success", "reasons": [], "nodeNames": None},
@@ -94,12 +94,12 @@ def recorded(*cycles: JsonObject, name: str = "family/h0001") -> RecordedCase:
 
 
 def answered(case: RecordedCase) -> Answer:
-    """The recorded answer as if it were ours, free to be changed."""
+    """Return the recorded answer of a case as a copy that tests may change."""
     return Answer(copy.deepcopy(case.want))
 
 
 def at(value: Json, *path: str | int) -> Json:
-    """Walk into decoded JSON."""
+    """Return the value at a path in decoded JSON."""
     for step in path:
         if isinstance(step, int):
             assert isinstance(value, list)
@@ -111,7 +111,7 @@ def at(value: Json, *path: str | int) -> Json:
 
 
 def put(value: Json, path: tuple[str | int, ...], new: Json) -> None:
-    """Write into decoded JSON."""
+    """Replace the value at a path in decoded JSON."""
     inner = at(value, *path[:-1])
     last = path[-1]
     if isinstance(last, int):

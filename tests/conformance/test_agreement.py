@@ -1,4 +1,4 @@
-"""The agreement table and its printed form: each count is in the right row, and the rest of the document is unchanged."""
+"""The agreement table and its text: each count is in the right row, and the rest of the document does not change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Result annotations of recorded scenarios: which values are compared with ours, and what the recording leaves open."""
+"""Result annotations of recorded scenarios: which values are compared, and which the recording leaves open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answerers: which one answers a case, and the result of one that fails."""
+"""Answerers: which one answers a case, and what happens if it fails."""
 
 import sys
 from collections.abc import Callable, Iterator

@@ -99,7 +99,7 @@ def test_arbitrary_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFa
 
 def test_all_recordings_have_a_known_kind() -> None:
     counts: dict[str, int] = {}
-    # The mutants of API objects are in a format of their own.
+    # Mutants of API objects are excluded, because they have another format.
     for path in sorted(path for path in shared_path("conformance").rglob("*.js*") if path.parent.name != "api_mutants"):
         for case in read_case_files([path])[0]:
             counts[case.kind] = counts.get(case.kind, 0) + 1

@@ -1,4 +1,4 @@
-"""Cycle cases: what is recorded of a cycle in addition to the decision itself."""
+"""Cycle cases: what they record of a scheduling cycle in addition to the decision."""
 
 from __future__ import annotations
 
@@ -83,7 +83,8 @@ def test_each_filter_runs_separately_after_its_own_pre_filter(request_: str, wan
 @pytest.mark.parametrize(
     ("memory", "want"),
     [
-        # Six sums are made before memory is balanced: 1.5Gi + 6 * 2Gi; the next pod meets 1.5Gi + 7 * 2Gi.
+        # Upstream adds overhead with each sum. Six sums precede the balance of memory: 1.5Gi + 6 * 2Gi; for the next
+        # pod 1.5Gi + 7 * 2Gi.
         pytest.param("1.5Gi", [69, 71], id="upstream adds overhead to the pod itself, with every sum"),
         pytest.param("1536Mi", [74, 86], id="but not to the same amount as an API server writes it"),
     ],

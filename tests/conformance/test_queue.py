@@ -1,4 +1,4 @@
-"""Queue traces: our answers are the recorded ones, and traces that are none are refused."""
+"""Queue traces: Bayplan's answers equal the recorded ones, and invalid traces are refused."""
 
 from __future__ import annotations
 

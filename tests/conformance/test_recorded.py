@@ -1,6 +1,6 @@
-"""All recorded cases of the repository, through the engine: the agreement equals `conformance/agreement.json`.
+"""The engine agrees with all recorded cases of the repository as `conformance/agreement.json` says.
 
-The cases are in `conformance/`; a case of theirs that fails is best looked at with ``bayplan conformance FILE --only ID``.
+The cases are in `conformance/`. To examine a case that fails, use ``bayplan conformance FILE --only ID``.
 """
 
 from __future__ import annotations

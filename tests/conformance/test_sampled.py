@@ -54,7 +54,7 @@ def test_the_search_continues_after_the_last_evaluated_node() -> None:
     case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")))
     first, second = reported(case, "hosts")
     assert first == NAMES[:100]
-    # The node with p scores lower than the other nodes now.
+    # The node with p now scores lower than the other nodes, so it is not among the best.
     assert second == sorted(NAMES[100:] + NAMES[1:80])
 
 

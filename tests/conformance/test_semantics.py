@@ -1,4 +1,4 @@
-"""Every rule of `conformance/SEMANTICS.md`, each with a test of its own: on a small cluster where it decides something."""
+"""Each rule of `conformance/SEMANTICS.md` has a test, in a small cluster where the rule decides."""
 
 from __future__ import annotations
 

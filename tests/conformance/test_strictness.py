@@ -1,4 +1,4 @@
-"""The comparers are strict: in copies of recorded answers, one thing changed is one difference, and our own answers pass both."""
+"""The comparers are strict: each change to a recorded answer is one difference, and Bayplan's answers have none."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _places_of_preemption(preemption: Json, path: Place) -> Iterator[tuple[str, 
         yield "node", (*path, "nominatedNode")
     for name, reported in _items(preemption["candidates"]):
         assert isinstance(reported, dict)
-        # Fields that the README calls ambiguous are not compared.
+        # The README calls these fields ambiguous, so they are not compared.
         if not reported.get("ambiguous"):
             yield "candidate", (*path, "candidates", name, "numPDBViolations")
             victims = range(_length(reported["victims"]))

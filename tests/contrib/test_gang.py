@@ -1,4 +1,4 @@
-"""Gang: a group is placed as a whole or not at all, waits for its members, gives up together, and comes back when it can."""
+"""Gang: a group is placed as a whole or not at all, waits for its members, gives up together, and is tried again."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_rejected_members_are_retried_when_the_group_is_complete() -> None:
 
 def test_a_permit_timeout_of_one_member_rejects_the_whole_group() -> None:
     scheduler = start("n1", "n2")
-    # There is room for all three, but one wants more of it than there is on any node.
+    # The nodes have enough resources in total, but no single node is large enough for c.
     arrive(scheduler, *[member(name, "g", 3) for name in "ab"], member("c", "g", 3, cpu="9"))
     assert [waiting.pod.metadata.name for waiting in scheduler.waiting_pods] == ["a", "b"]
     assert scheduler.next_wakeup_ns(0) == 60 * SECOND
@@ -121,7 +121,7 @@ def test_a_permit_timeout_of_one_member_rejects_the_whole_group() -> None:
 
 def test_a_partially_placed_group_is_rejected_and_retried_when_another_group_ends() -> None:
     scheduler = start("n1", "n2")
-    # Two groups of three on four places; red has the last one and proceeds, blue has one too few.
+    # Two groups of three pods compete for four places. red gets the last place and is bound; blue lacks one place.
     pods = [member(f"{group}-{number}", group, 3) for number in range(3) for group in ("red", "blue")]
     actions = arrive(scheduler, *pods)
     assert sorted(bound(actions)) == ["red-0", "red-1", "red-2"]
@@ -132,7 +132,7 @@ def test_a_partially_placed_group_is_rejected_and_retried_when_another_group_end
     late = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
     assert conditions(run(scheduler, 60)) == {"blue-0": late}
     assert sorted(on_nodes(scheduler)) == ["red-0", "red-1", "red-2"]
-    # That blue itself gave up is no reason to try again; that red ends is one.
+    # That blue gives up does not cause another attempt; that red's pods are deleted does.
     assert set(waits(scheduler).values()) == {"unschedulable"}
     for number in range(3):
         scheduler.handle(scheduler.pods[f"default/red-{number}"], None, 90 * SECOND)
@@ -210,7 +210,7 @@ def test_room_for_matches_filling_the_nodes_one_by_one(
         while places > 0 and cpus_left >= cpu and gigas_left >= memory:
             cpus_left, gigas_left, places, count = cpus_left - cpu, gigas_left - memory, places - 1, count + 1
     pod = make_pod("p").req(cpu=str(cpu), memory=f"{memory}Gi").obj()
-    # A node that is overdrawn has room for a pod that asks for none of what it lacks.
+    # A pod that does not request CPU fits a node whose CPU is overcommitted, so such cases are excluded.
     if cpu or all(each[0] >= 0 for each in free):
         assert room_for(cluster.footprint(pod).vector, cluster) == count
 

@@ -1,4 +1,4 @@
-"""GPU sharing: devices, the six policies on small examples worked out by hand, and the contract of plugins."""
+"""GPU sharing: devices, the six policies on small examples computed by hand, and the plugin contract."""
 
 from __future__ import annotations
 
@@ -276,7 +276,8 @@ def test_fgd_scores_by_the_sigmoid_of_the_fragmentation_decrease() -> None:
     typical = [{"cpuMilli": 1000, "gpuMilli": 1000, "gpuCount": 2}]
     cluster = make_cluster(FGD, gpu_node("whole"), gpu_node("used"), typicalPods=typical)
     cluster.add(gpu_pod("a", milli=500, on="used"))
-    # Nothing of the first node is a fragment; after the pod, 1.7 GPUs are. All 1.5 GPUs of the second are; after it, 1.2.
+    # On `whole` the free GPUs are no fragment before the pod, and 1.7 are after it; on `used`, 1.5 before and 1.2
+    # after.
     want = {"whole": int(100 / (1 + np.exp(1.7))), "used": int(100 / (1 + np.exp(-0.3)))}
     assert score_of(cluster, "FGD", gpu_pod("p", milli=300)) == want
 

@@ -1,4 +1,4 @@
-"""Claims of pods: made from templates, reserved, given back, and deleted with the pods that they were made for."""
+"""Claims of pods: created from templates, reserved, released, and deleted with the pods they were created for."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def test_the_schedule_uses_the_time_zone_of_the_cron_job() -> None:
     world = World(nodes=1)
     world.apply(tick("45 5 * * *", timeZone="Asia/Kathmandu"))
     world.run_until(86_400)
-    # The zone was five and a half hours ahead in 1970.
+    # In 1970, the offset of this time zone was five and a half hours.
     [item] = world.store.all(Job)
     assert item.metadata.name == "tick-15"
     scheduled = item.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
@@ -204,7 +204,7 @@ def test_latest_time_returns_the_last_scheduled_time_or_none(after: int, gap: in
     while time_ns is not None and time_ns <= now_ns:
         want, time_ns = time_ns, schedule.next_after(time_ns)
     got = latest_time(schedule, after * SECOND, now_ns)
-    # Uneven distances (56 to 0) let the jump overshoot by a step, as upstream's does; then it finds nothing.
+    # Gaps of different length (from 56 to 0) can make upstream's jump miss the last time by a step; then it finds none.
     assert got == want or got is None
 
 

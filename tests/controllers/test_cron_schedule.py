@@ -1,4 +1,4 @@
-"""Cron schedules: times that the real library gave (robfig/cron v3.0.1), errors, and a naive oracle for everything in UTC."""
+"""Cron schedules: recorded times of robfig/cron v3.0.1, errors, and a comparison with a naive implementation in UTC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DaemonSets: a pod on every node that fits, tolerations, updates."""
+"""DaemonSets: a pod on every eligible node, tolerations, updates."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_a_repeatedly_failing_pod_is_replaced_with_exponential_backoff() -> None
     applied(world, template=template(annotations=annotations))
     world.run_until(60)
     removed = [event for event in world.events if event.kind is Pod and event.type == "DELETED"]
-    # Deleted after 1 s, then no sooner than 1, 2, 4, 8 and 16 seconds after one another.
+    # The first deletion comes after 1 s, the next ones at least 1, 2, 4, 8 and 16 seconds after the previous one.
     assert len(removed) == 6
 
 

@@ -158,7 +158,7 @@ def test_exceeding_the_backoff_limit_fails_the_job_and_stops_its_pods() -> None:
         ("FailureTarget", "True", "BackoffLimitExceeded"),
         ("Failed", "True", "BackoffLimitExceeded"),
     ]
-    # The third pod was stopped with the Job, and counts.
+    # The third pod was stopped when the Job failed, and counts as failed.
     assert counted(world) == (0, 0, 3)
     assert world.phases() == {"Failed": 2}
     assert stored(world).status.completion_time is None

@@ -1,4 +1,4 @@
-"""The manager: one reconcile at a time or all of an instant, failures that are retried, bugs that are fatal or not."""
+"""The manager: one reconcile at a time or all that are due, retries after failures, and bugs that are fatal or not."""
 
 from __future__ import annotations
 

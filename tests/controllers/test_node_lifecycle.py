@@ -1,4 +1,4 @@
-"""Taints that follow from a node's state, and pods that have to leave."""
+"""Taints for a node's conditions, and the eviction of pods that do not tolerate them."""
 
 from __future__ import annotations
 

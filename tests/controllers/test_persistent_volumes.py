@@ -1,4 +1,4 @@
-"""Volumes and claims find one another without any pod."""
+"""Volumes and claims are bound to each other without any pod."""
 
 from __future__ import annotations
 

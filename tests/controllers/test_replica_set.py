@@ -166,5 +166,5 @@ def test_each_bound_pod_causes_one_reconcile_and_simultaneous_deletions_two(monk
     for item in world.pods():
         world.delete(Pod, item.key)
     world.settle()
-    # However many pods go at one instant, it is looked at once for them and once for their replacements.
+    # However many pods are deleted at one time, there is one reconcile for the deletions and one for the replacements.
     assert len(calls) == 2

@@ -161,7 +161,8 @@ def test_share_scaling_distributes_replicas_proportionally(
     surge=st.integers(0, 20),
 )
 def test_shared_sizes_add_up_to_the_allowed_total(sizes: list[int], replicas: int, surge: int) -> None:
-    # The first set gives what rounding left over, at most all it has: then more stays than is allowed, upstream too.
+    # The rounding error is taken from the first set, but at most its size. If that is too little, the sum stays too
+    # large, as upstream.
     sets = [replica_set(str(number), size, most=sum(sizes)) for number, size in enumerate(sizes)]
     got = share_scaling(deployment(replicas, surge, 1), sets)
     allowed = replicas + surge if replicas else 0

@@ -324,7 +324,7 @@ def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> N
     [item] = first.store.all(StatefulSet)
     renamed = str(item.status.update_revision)
     world.apply(*first.store.nodes.values(), *first.store.pods.values(), item)
-    # The revision of the recording stands in pods and status; ours would have another name.
+    # Pods and status keep the recorded name of the revision, although Bayplan would give it another name.
     assert world.names() == ["db-0", "db-1", "db-2"]
     world.settle()
     assert world.deleted(Pod) == []

@@ -1,4 +1,4 @@
-"""``python -m tests.crash``: the run of ``make test-crash``, two hundred kills over a store of some size."""
+"""``python -m tests.crash``: the run of ``make test-crash``, two hundred kills of a server with a large store."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_RESTART = 5.0
 
 
 def write_objects(path: Path, count: int) -> None:
-    """Write a file of the namespace and of pods that are never changed, so that a restart has something to read."""
+    """Write manifests of a namespace and `count` pods that nothing changes; restarts have to read them."""
     pods = [
         {
             "apiVersion": "v1",
@@ -29,7 +29,7 @@ def write_objects(path: Path, count: int) -> None:
 
 
 def main() -> None:
-    """Run, and print the figures."""
+    """Kill the server repeatedly, and print the statistics."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)

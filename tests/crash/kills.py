@@ -1,4 +1,4 @@
-"""Kill a durable server with SIGKILL at random moments under load, start it again, and check that nothing is missing."""
+"""Kill a durable server with SIGKILL at random moments under load, restart it, and check that no write is missing."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ _KILLED_AT_START = 0.1
 
 @dataclass(slots=True)
 class Figures:
-    """The figures of a run.
+    """The statistics of a run.
 
     Attributes:
-        kills: how many; `early` of them before the server answered.
-        acknowledged: writes that were acknowledged, over all rounds.
-        undone: writes under way at a kill that turned out not to have been done, and `done` those that were.
-        events: that watchers saw.
-        restarts: seconds from start to the first answer, by the clock; `computed`: those that the process computed in them,
-            which is what a machine with other work can be held to.
-        stored: objects in the store at the end.
+        kills: The number of kills.
+        early: The number of kills before the server answered.
+        acknowledged: The number of acknowledged writes over all rounds.
+        undone: The number of writes under way at a kill that were not stored.
+        done: The number of writes under way at a kill that were stored.
+        events: The number of events that watches received.
+        restarts: The seconds from each restart to the first answer, by the clock.
+        computed: The CPU seconds of the process in these restarts, which do not depend on the machine's other load.
+        stored: The number of objects in the store at the end.
     """
 
     kills: int = 0
@@ -50,7 +52,7 @@ class Figures:
     computed: list[float] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Return the figures as text."""
+        """Return the statistics as lines of text."""
         clock, computed = sorted(self.restarts), sorted(self.computed)
         middle = len(clock) // 2
         return [
@@ -76,7 +78,7 @@ class Server:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, env=environment)
 
     def wait(self) -> tuple[int, float, float]:
-        """Wait until it answers; return its port, how long it took, and how much of that it computed."""
+        """Wait until the server answers; return its port, the seconds it took, and the CPU seconds it used in them."""
         assert self.process.stdout is not None
         for line in self.process.stdout:
             found = re.search(rb"http://127\.0\.0\.1:(\d+)", line)
@@ -92,26 +94,26 @@ class Server:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def kill(self) -> None:
-        """Kill it as nothing can be prepared for."""
+        """Kill the process with SIGKILL, for which it cannot prepare."""
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.wait()
         self.close()
 
     def close(self) -> None:
-        """Close what belongs to it."""
+        """Close the process' output and its log."""
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._log.close()
 
 
 class Run:
-    """One run of many kills over one store.
+    """A run that kills a server with one store many times.
 
     Args:
-        folder: for the store and the log.
-        seed: of everything that is drawn.
-        objects: manifests that are there from the start.
-        tell: is told of progress.
+        folder: The folder for the store and the log.
+        seed: The seed of all random choices.
+        objects: Manifests of objects that the store has from the start.
+        tell: Called with lines that report progress.
     """
 
     def __init__(self, folder: Path, seed: int, objects: list[str], tell: Callable[[str], None]) -> None:
@@ -126,10 +128,10 @@ class Run:
         self.figures = Figures()
 
     def kill_often(self, kills: int) -> Figures:
-        """Kill, restart and compare, again and again.
+        """Kill the server, restart it and compare its store, `kills` times.
 
         Raises:
-            AssertionError: something is lost, half, or undone.
+            AssertionError: A write is lost or partial, or something that a watch has shown was undone.
         """
         arguments = self._objects
         while self.figures.kills < kills:
@@ -155,7 +157,7 @@ class Run:
         return self.figures
 
     def _begun(self, server: Server, *, restarted: bool) -> int:
-        """Wait until a server answers, note how long that took, and return its port."""
+        """Wait until a server answers, record how long that took, and return its port."""
         port, seconds, computed = server.wait()
         if restarted:
             self.figures.restarts.append(seconds)
@@ -166,7 +168,7 @@ class Run:
         return sum(writer.acknowledged for writer in self._writers)
 
     async def _load(self, server: Server, port: int) -> None:
-        """Write and watch, and kill the server at a random moment."""
+        """Write and watch until a random moment, at which the server is killed."""
         watching = [asyncio.create_task(each.watch(port, self._revision)) for each in self._watchers]
         writing = [asyncio.create_task(each.write(port)) for each in self._writers]
         done, _ = await asyncio.wait(writing, timeout=self._random.uniform(0.0, _MAX_ROUND))
@@ -175,7 +177,7 @@ class Run:
         assert not done, "a connection was closed before the kill"
 
     def _compare(self, port: int) -> None:
-        """Compare the store with what is known, and begin the next round from it."""
+        """Compare the store with acknowledged writes and watched events; start the next round from the store."""
         stored = 0
         for kind in KINDS:
             found, revision = _list(port, kind)

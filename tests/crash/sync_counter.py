@@ -1,8 +1,8 @@
-"""Count how often SQLite, in this process, has a file flushed to the disk; needs no tool that watches system calls.
+"""Count the flushes of files to disk by SQLite in this process, without a tool that traces system calls.
 
-SQLite reaches files through a table of functions, its VFS. The counter makes one the default that is the system's own but for one
-function: before it flushes a file, it counts. Source: https://www.sqlite.org/vfs.html; the structs are those of ``sqlite3.h``,
-to which fields have only ever been added at the end.
+SQLite accesses files through a table of functions, its VFS. The counter registers a copy of the system's VFS as the
+default, in which the function that flushes a file also counts. Source: https://www.sqlite.org/vfs.html. The structs are
+those of ``sqlite3.h``; SQLite's versions only add fields at their end.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Sync = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int)
 
 
 class _FileMethods(ctypes.Structure):
-    """``sqlite3_io_methods``."""
+    """The struct ``sqlite3_io_methods``."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -32,13 +32,13 @@ class _FileMethods(ctypes.Structure):
 
 
 class _File(ctypes.Structure):
-    """``sqlite3_file``."""
+    """The struct ``sqlite3_file``."""
 
     _fields_ = (("methods", ctypes.POINTER(_FileMethods)),)
 
 
 class _Vfs(ctypes.Structure):
-    """``sqlite3_vfs``."""
+    """The struct ``sqlite3_vfs``."""
 
     _fields_ = (
         ("version", ctypes.c_int),
@@ -53,16 +53,16 @@ class _Vfs(ctypes.Structure):
 
 
 class SyncCounter:
-    """From its making on, what is opened is counted; it must live as long as the process.
+    """A counter of the flushes of all files that are opened after its creation; it must live as long as the process.
 
     Attributes:
-        syncs: how often write-ahead logs (``log``) and all other files (``other``) were flushed, with success.
+        syncs: The number of successful flushes of write-ahead logs (``log``) and of all other files (``other``).
     """
 
     def __init__(self) -> None:
         self.syncs: Counter[str] = Counter()
         self._kinds: dict[int, str] = {}
-        # The very library that Python's module uses, found through that module.
+        # The library that Python's sqlite3 module has loaded, not another SQLite of this machine.
         library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
         library.sqlite3_vfs_find.restype = ctypes.POINTER(_Vfs)
         self._found = library.sqlite3_vfs_find(None)

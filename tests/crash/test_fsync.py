@@ -1,7 +1,6 @@
-"""Acknowledged writes have been flushed to the disk: a kill does not show that, a count of the flushes does.
+"""Acknowledged writes have been flushed to disk, which a kill cannot show, but a count of the flushes can.
 
-They are counted where SQLite asks the system for them (`tests.crash.sync_counter`), and where strace is at hand among the calls
-of the system, too.
+`tests.crash.sync_counter` counts SQLite's calls of the system. If strace is installed, it counts the system calls, too.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def test_writes_are_flushed_before_they_are_acknowledged(together: int, want: in
     command = [*PROGRAM, str(tmp_path / "store"), str(WRITES), str(together)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    # A few more: the log itself is flushed before it grows from its beginning.
+    # There may be a few more flushes: SQLite flushes the log before it writes it from the beginning again.
     assert want <= int(done.stdout) <= want + 5
 
 

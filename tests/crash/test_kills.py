@@ -1,4 +1,4 @@
-"""Nothing acknowledged is lost when the server is killed: a few kills in every test run, two hundred in ``make test-crash``."""
+"""No acknowledged write is lost when the server is killed: a few kills here, two hundred in ``make test-crash``."""
 
 from __future__ import annotations
 

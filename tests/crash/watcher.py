@@ -1,4 +1,4 @@
-"""A watch that records the last event for each object: a crash must not undo what a watcher has seen."""
+"""A watch that records the last event of each object: a crash must not undo what it has shown."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tests.crash.writer import NAMESPACE
 
 
 class Watcher:
-    """A watch of one kind.
+    """A watch of one resource.
 
     Attributes:
-        last: type and revision of the last event, by name.
-        events: how many came.
+        last: The type and revision of the last event, by object name.
+        events: The number of events so far.
     """
 
     def __init__(self, kind: str) -> None:
@@ -23,7 +23,7 @@ class Watcher:
         self.events = 0
 
     async def watch(self, port: int, revision: int) -> None:
-        """Follow the events after a revision until the server is gone."""
+        """Read the events after a revision until the connection ends."""
         path = f"/api/v1/namespaces/{NAMESPACE}/{self.kind}?watch=1&resourceVersion={revision}"
         reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
         writer.write(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -51,14 +51,14 @@ class Watcher:
         self.events += 1
 
     def check(self, revisions: dict[str, int], revision: int) -> None:
-        """Compare what was seen with what is there after a restart.
+        """Compare the recorded events with the objects after a restart.
 
         Args:
-            revisions: of the objects that are there, by name.
-            revision: of the list.
+            revisions: The revisions of the present objects, by name.
+            revision: The revision of the list.
 
         Raises:
-            AssertionError: something that was seen has been undone.
+            AssertionError: A change that the watch has shown was undone.
         """
         for name, (kind, seen) in self.last.items():
             assert seen <= revision, f"revision {seen} was seen, and the store is at {revision}"

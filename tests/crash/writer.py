@@ -1,8 +1,8 @@
-"""One connection that writes its own objects, and records what the server has acknowledged.
+"""One connection that writes its own objects, and records the writes that the server has acknowledged.
 
-Every object holds a number and a text that follows from it, so that half an object would show. A connection has one request
-under way, which is one write or a batch of them; when the server is killed, each of these may have been done or not, all others
-before them must be there.
+Every object contains a number and a text derived from it, so that a partial object would be noticed. A connection has
+one request under way at a time: one write or one batch. If the server is killed, each write of this request may or may
+not be stored, but all earlier writes must be.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _KINDS = {"configmaps": "ConfigMap", "pods": "Pod"}
 
 
 def filler(number: int) -> str:
-    """Return the text that belongs to a number; now and then a large one."""
+    """Return the text for a number; for every 97th number it is a large one."""
     random = Random(number)
     length = _LARGE if number % 97 == 0 else random.randrange(3000)
     return random.choice("abcdefgh") * length
 
 
 def document(kind: str, name: str, number: int) -> Document:
-    """Return an object that holds a number; a pod is one that no scheduler takes."""
+    """Return an object that contains a number; pods name a scheduler that does not exist."""
     held = {"number": str(number), "filler": filler(number)}
     metadata: Document = {"name": name, "labels": {"number": str(number)}}
     if kind == "configmaps":
@@ -42,10 +42,10 @@ def document(kind: str, name: str, number: int) -> Document:
 
 
 def number_of(kind: str, found: Document) -> int:
-    """Return the number that an object holds.
+    """Return the number that an object contains.
 
     Raises:
-        AssertionError: it is half of one number and half of another.
+        AssertionError: Parts of the object belong to different numbers.
     """
     metadata = found["metadata"]
     assert isinstance(metadata, dict)
@@ -59,25 +59,25 @@ def number_of(kind: str, found: Document) -> int:
 
 @dataclass(slots=True)
 class Pending:
-    """A write under way: what its object will be (None: gone)."""
+    """A write under way: the object's name, and its number after the write (None if the write deletes it)."""
 
     name: str
     number: int | None
 
 
 class Writer:
-    """One connection.
+    """A connection that writes objects.
 
     Args:
-        index: of the connection; decides the names and the kind of its objects.
-        random: what it does.
-        numbers: gives each write a number of its own.
+        index: The index of the connection, which decides the names and the kind of its objects.
+        random: The source of its random choices.
+        numbers: A list with the last number used, shared by all connections, so that each write has another number.
 
     Attributes:
-        known: what was acknowledged last, by name; names without an object are left out.
-        pending: the writes under way.
-        revision: the highest that was acknowledged.
-        acknowledged: how many writes were.
+        known: The number in the last acknowledged write, by name. Names of deleted objects are absent.
+        pending: The writes under way.
+        revision: The highest acknowledged revision.
+        acknowledged: The number of acknowledged writes.
     """
 
     def __init__(self, index: int, random: Random, numbers: list[int]) -> None:
@@ -95,7 +95,7 @@ class Writer:
         return name.startswith(f"w{self._index}-")
 
     async def write(self, port: int) -> None:
-        """Write until the server is gone."""
+        """Write until the connection ends."""
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         try:
             while True:
@@ -127,7 +127,7 @@ class Writer:
         return self._numbers[0]
 
     def _next_batch(self) -> bytes:
-        """Choose writes to some objects, note them as under way, and return the body of their request."""
+        """Choose writes to several objects, record them as under way, and return the body of their request."""
         lines: list[Document] = []
         for name in dict.fromkeys(self._name() for _ in range(_KEYS)):
             kind: Document = {"apiVersion": "v1", "kind": _KINDS[self.kind]}
@@ -156,7 +156,7 @@ class Writer:
         self.pending = []
 
     def _next(self) -> tuple[str, str, Document | None]:
-        """Choose a write, note it as under way, and return its request."""
+        """Choose a write, record it as under way, and return its method, path and body."""
         name = self._name()
         path = _PATHS[self.kind]
         number = self._number()
@@ -189,13 +189,13 @@ class Writer:
         self.pending = []
 
     def reconcile(self, found: dict[str, int]) -> None:
-        """Compare the acknowledged writes with the objects after a restart, and continue from those.
+        """Compare the acknowledged writes with the objects after a restart, and continue from these objects.
 
         Args:
-            found: numbers by name, of all objects of this connection.
+            found: The numbers in all present objects of this connection, by name.
 
         Raises:
-            AssertionError: an acknowledged write is lost, or an object is there that was never written.
+            AssertionError: An acknowledged write is lost, or an object was never written.
         """
         for name in sorted({*self.known, *found}):
             allowed = [self.known.get(name), *(each.number for each in self.pending if each.name == name)]

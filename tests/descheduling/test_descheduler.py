@@ -188,7 +188,7 @@ def test_a_later_run_evicts_a_pod_that_has_become_too_old(tmp_path: Path) -> Non
     result = run(tmp_path, text, *NODES, pod("p", "n1"), until=60)
     assert result.descheduled is not None
     (gone,) = result.descheduled
-    # The first run that finds the pod older than 7 minutes.
+    # This is the first run that finds the pod older than 7 minutes.
     assert gone.time_ns - result.start_ns == 600 * SECOND_NS
     assert (gone.node, gone.plugin) == ("n1", "PodLifeTime")
     assert result.pods[0].disruption == "EvictionByEvictionAPI"

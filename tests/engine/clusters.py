@@ -1,4 +1,4 @@
-"""Random small clusters and pods for differential tests, from one seed each."""
+"""Random small clusters and pods for differential tests; the same seed gives the same ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ZONES = ("z1", "z2", "z3")
 
 
 def random_node(random: Random, name: str) -> Node:
-    """Return a node with some labels, perhaps taints, images and an extended resource."""
+    """Return a node with random labels and, with some probability each, taints, images and an extended resource."""
     labels = {"kubernetes.io/hostname": name}
     if random.random() < 0.8:
         labels["topology.kubernetes.io/zone"] = random.choice(ZONES)
@@ -44,7 +44,7 @@ def random_node(random: Random, name: str) -> Node:
 
 
 def random_pod(random: Random, name: str, templates: int = 12) -> Pod:
-    """Return a pod of one of a few templates, so that plans are met again."""
+    """Return a pod of one of `templates` random shapes, so that plans of earlier pods are used again."""
     shape = Random(random.randrange(templates))
     requests = {}
     if shape.random() < 0.9:

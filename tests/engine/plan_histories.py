@@ -1,4 +1,7 @@
-"""Random histories of a cluster, and the plans' results after each step; as a program it prints a digest, to be run uncompiled."""
+"""Random histories of a cluster, with the results of plans after each step.
+
+As an uncompiled program, it prints a hash.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ def make(level: RecordLevel = RecordLevel.OFF, *, log_limit: int = NO_LIMIT) -> 
 
 
 def change_something(random: Random, scheduler: Scheduler, step: int) -> None:
-    """Do to the cluster what clusters undergo: pods leave, nodes come, change and go."""
+    """Change the cluster at random: delete a pod, or add, change or delete a node."""
     state = scheduler.state
     kind = random.random()
     if kind < 0.3 and state.pods:
@@ -57,7 +60,7 @@ def change_something(random: Random, scheduler: Scheduler, step: int) -> None:
 
 
 def history(seed: int, steps: int, *, log_limit: int = NO_LIMIT) -> Iterator[tuple[Scheduler, Pod]]:
-    """Schedule random pods on a random cluster that changes; yield the scheduler and a pod to ask about, after each step."""
+    """Schedule random pods on a changing random cluster; yield the scheduler and another pod after each step."""
     random = Random(seed)
     scheduler = make(log_limit=log_limit)
     for number in range(random.choice((3, 20, 90, 300))):
@@ -70,17 +73,17 @@ def history(seed: int, steps: int, *, log_limit: int = NO_LIMIT) -> Iterator[tup
 
 
 def cached_plan(scheduler: Scheduler, pod: Pod) -> Plan:
-    """Return the plan of a pod, with what it knows from earlier cycles."""
+    """Return the plan of a pod from the scheduler's cache, with its results from earlier cycles."""
     return scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
 
 
 def fresh_plan(scheduler: Scheduler, pod: Pod) -> Plan:
-    """Return a plan that knows nothing and shares nothing."""
+    """Return a new plan of a pod, without results of earlier cycles or of other plans."""
     return Plan(scheduler.profiles["default-scheduler"], pod, scheduler.state, RuleResults(scheduler.state))
 
 
 def said_by(plan: Plan) -> dict[str, object]:
-    """Bring a plan up to date; return all its results, as plain values."""
+    """Bring a plan up to date, and return all its results as plain values."""
     pre = plan.run_pre_filter_plugins(CycleState())
     if pre.status is not None:
         return {"rejected": (pre.status.code.text, pre.status.message)}
@@ -101,7 +104,8 @@ def said_by(plan: Plan) -> dict[str, object]:
         found["best"] = (highest, list(rows))
         found["nth best"] = [plan.totals.blocks.nth(number) for number in range(len(rows))]
         sample = np.flatnonzero(plan.filtered.feasible)[::2].astype(np.intp)
-        # A sample is scaled by itself, and then all totals are summed up again: mostly only rows that changed shall be.
+        # A sample is scored with its own scale, and then all totals are summed up again. Most refreshes shall update
+        # only changed rows.
         if plan.scores_samples and len(state.pods) % 3 == 0:
             total, best = plan.score_sample(Sample(sample))
             found["sample"] = (total, list(best))
@@ -109,10 +113,10 @@ def said_by(plan: Plan) -> dict[str, object]:
 
 
 def digest(seed: int, steps: int) -> str:
-    """Return the hash of the cached plans' results in a history."""
+    """Return a hash of the results of the cached plans in a history."""
     found = hashlib.sha256()
     for scheduler, pod in history(seed, steps):
-        # Uncompiled, NumPy's integers may be among the answers.
+        # In uncompiled modules some results are integers of NumPy.
         found.update(json.dumps(said_by(cached_plan(scheduler, pod)), sort_keys=True, default=int).encode())
     return found.hexdigest()
 

@@ -1,4 +1,4 @@
-"""A scheduler over a small cluster, for tests of preemption: one cycle, and the result of its PostFilter."""
+"""A scheduler over a small cluster for tests of preemption, and the result of PostFilter in one scheduling cycle."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ TERMINATING = "2026-01-01T00:00:00Z"
 
 @dataclass
 class Preemption:
-    """The results of one cycle: those of filtering and of PostFilter, PostFilter's status, the pod's message.
+    """The results of one scheduling cycle: of filtering, of PostFilter with its status, and the message for the pod.
 
     Attributes:
-        shortlist: all candidates. best_nodes: those that are equally good.
+        shortlist: All candidates.
+        best_nodes: The names of the equally good candidates.
     """
 
     result: ScheduleResult
@@ -42,7 +43,7 @@ class Preemption:
 
     @property
     def candidates(self) -> dict[str, tuple[str, ...]]:
-        """Return the victims by candidate node."""
+        """Return the keys of the victims by the name of the candidate."""
         return {each.node_name: each.victims for each in self.shortlist}
 
 
@@ -52,7 +53,7 @@ def scheduler_of(
     config: Mapping[str, object] | None = None,
     gates: Mapping[str, bool] | None = None,
 ) -> Scheduler:
-    """Return a scheduler that knows some objects (builders or documents), and picks the first of equals by name."""
+    """Return a scheduler that knows `objects` (builders or documents) and picks the first by name of equal nodes."""
     feature_gates = FeatureGates.from_mapping(dict(gates or {}))
     configuration = default_configuration(feature_gates)
     if config is not None:
@@ -76,7 +77,7 @@ def scheduler_of(
 
 
 def preempt(scheduler: Scheduler, pod: Pod) -> Preemption:
-    """Run a cycle for a pod as far as PostFilter; nothing is done about what it finds."""
+    """Run a scheduling cycle for a pod up to and including PostFilter, without evicting victims."""
     scheduler.pods[pod.key] = pod
     profile = scheduler.profiles[pod.spec.scheduler_name]
     plan = scheduler.plans.plan_for(profile, pod)
@@ -92,12 +93,12 @@ def preempt(scheduler: Scheduler, pod: Pod) -> Preemption:
 
 
 def node(name: str = "n1", cpu: str = "4", **more: str) -> NodeBuilder:
-    """Return a node with CPUs."""
+    """Return the builder of a node with 4 CPUs and 16 GiB unless other amounts are given."""
     return make_node(name).capacity(cpu=cpu, memory="16Gi", **more)
 
 
 def running(name: str, cpu: str, priority: int = 0, on: str = "n1", started: str | None = None) -> PodBuilder:
-    """Return a pod that runs on a node."""
+    """Return the builder of a pod that runs on the node `on`."""
     builder = make_pod(name).req(cpu=cpu).priority(priority).node(on)
     if started is not None:
         builder.document()["status"]["startTime"] = started
@@ -105,12 +106,12 @@ def running(name: str, cpu: str, priority: int = 0, on: str = "n1", started: str
 
 
 def preemptor(cpu: str = "2", priority: int = 100, name: str = "vip") -> PodBuilder:
-    """Return a pod that wants room."""
+    """Return the builder of a pod with priority 100, unless another one is given."""
     return make_pod(name).req(cpu=cpu).priority(priority)
 
 
 def terminating(builder: PodBuilder, *, by_preemption: bool = False) -> PodBuilder:
-    """Let a pod be on its way out, perhaps because the scheduler preempted it."""
+    """Give a pod a deletion timestamp and, if `by_preemption`, the condition that the scheduler sets on victims."""
     document = builder.document()
     document["metadata"]["deletionTimestamp"] = TERMINATING
     if by_preemption:
@@ -120,7 +121,7 @@ def terminating(builder: PodBuilder, *, by_preemption: bool = False) -> PodBuild
 
 
 def budget(selector: Mapping[str, str] | None, allowed: int, name: str = "budget") -> dict[str, object]:
-    """Return a disruption budget that selects labels; None leaves the selector out."""
+    """Return a PodDisruptionBudget that selects labels; if `selector` is None, it has no selector."""
     spec: dict[str, object] = {} if selector is None else {"selector": {"matchLabels": dict(selector)}}
     return {
         "apiVersion": "policy/v1",

@@ -1,4 +1,4 @@
-"""Pods, hints and gates for tests of the queue."""
+"""Pods, queueing hints and PreEnqueue plugins for tests of the queue."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def pod(
     tolerations: int = 0,
     **labels: str,
 ) -> Pod:
-    """Return a pod of namespace `default`."""
+    """Return a pod in the namespace ``default``."""
     return Pod(
         metadata=ObjectMeta(
             name=name,
@@ -52,13 +52,13 @@ def pod(
 
 
 def queue_of(*arguments: Registration, **options: int | bool) -> tuple[SchedulingQueue, dict[str, Pod]]:
-    """Return a queue with the given registrations and no gates, and the pods that its lister knows."""
+    """Return a queue with registrations and without PreEnqueue plugins, and the dict that its pod lister reads."""
     known: dict[str, Pod] = {}
     return SchedulingQueue({PROFILE: arguments}, {}, known.get, options=QueueOptions(**options)), known  # type: ignore[arg-type]
 
 
 def gate(passes: Callable[[Pod], bool]) -> PreEnqueue:
-    """Return a PreEnqueue plugin from a condition."""
+    """Return a PreEnqueue function that lets the pods pass for which `passes` returns true."""
 
     def pre_enqueue(pod: Pod) -> Status | None:
         return None if passes(pod) else unresolvable("held back")
@@ -76,7 +76,7 @@ def names(queued: list[QueuedPod]) -> str:
 
 
 def places(queue: SchedulingQueue) -> dict[str, str]:
-    """Return the names of the pods in each place that is not empty."""
+    """Return the names of the pods in each non-empty part of the queue."""
     queue.check_invariants()
     in_flight = [each for each in queue.in_flight() if isinstance(each, QueuedPod)]
     found = {
@@ -95,7 +95,7 @@ def popped(queue: SchedulingQueue) -> QueuedPod:
 
 
 def rejected(*registrations: Registration, plugins: frozenset[str] = P, **options: int | bool) -> SchedulingQueue:
-    """Return a queue in which pod a was rejected at 100 ns."""
+    """Return a queue in which the pod ``a`` was rejected by `plugins` at 100 ns."""
     queue, known = queue_of(*registrations, **options)
     known["default/a"] = pod("a")
     queue.add(pod("a"), 0)
@@ -104,7 +104,7 @@ def rejected(*registrations: Registration, plugins: frozenset[str] = P, **option
 
 
 def gated(**options: int | bool) -> SchedulingQueue:
-    """Return a queue in which pod a has a scheduling gate."""
+    """Return a queue in which the pod ``a`` has a scheduling gate."""
     event = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
     queue = SchedulingQueue(
         {PROFILE: [(event, "SchedulingGates", None), P_WAITS_FOR_NODES]},

@@ -1,4 +1,4 @@
-"""The state of a queue, real or naive, as comparable values."""
+"""Convert the state of a scheduling queue, real or naive, to values that can be compared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A plugin for tests that implements every extension point, records its calls and returns the given answers."""
+"""A test plugin that implements every extension point, records its calls, and returns results that the test defines."""
 
 from __future__ import annotations
 
@@ -68,10 +68,11 @@ class Recorder(
     BindPlugin[RecorderSpec],
     PostBindPlugin[RecorderSpec],
 ):
-    """Returns the entry of `says` for an extension point, or else success; skips Bind.
+    """Return the result that `says` defines for an extension point, or success if it defines none; for Bind, skip.
 
-    In `says`: statuses by point; under `scores` a score by node name, under `refuses` the names of nodes that Filter rejects,
-    under `post_filter` a pair, under `permit` a pair. Unless `events` is set it hears every event.
+    The keys of `says` are names of methods, and most values are statuses. Under ``scores`` it has scores by node name,
+    under ``refuses`` the names of nodes that Filter rejects, under ``post_filter`` and ``permit`` a pair. If `events`
+    is None, the plugin registers for all events.
     """
 
     log: ClassVar[Log]
@@ -152,7 +153,7 @@ class Recorder(
         return answer
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        # What Reserve wrote is still there, also after a wait for a permit.
+        # What Reserve wrote to the cycle state is still available here, even if the pod has waited for a permit.
         self._note("pre_bind", pod.metadata.name, node_name, state.read(self.name, str))
         return self._status("pre_bind")
 
@@ -170,7 +171,7 @@ def make_recorder(
     says: Mapping[str, object] | None = None,
     events: Sequence[tuple[ClusterEvent, QueueingHint | None]] | None = None,
 ) -> type[Recorder]:
-    """Return a recorder that writes into a log; later changes of its `says` take effect at once."""
+    """Return a recorder that appends its calls to `log`; changing its `says` later changes its results."""
     return type(name, (Recorder,), {"name": name, "log": log, "says": dict(says or {}), "events": events})
 
 
@@ -181,7 +182,7 @@ def make_scheduler(
     post_filter: bool = False,
     feature_gates: FeatureGates | None = None,
 ) -> Scheduler:
-    """Return a scheduler of the given plugins and DefaultBinder, with nodes of 2 CPUs; of equals the first by name is chosen."""
+    """Return a scheduler with the plugins, DefaultBinder and 2-CPU nodes; it picks the first by name of equals."""
     registry = in_tree_registry().with_plugins(*plugins)
     enabled = [{"name": name} for name in (*in_tree, *(plugin.name for plugin in plugins), "DefaultBinder")]
     points: dict[str, object] = {
@@ -202,7 +203,7 @@ def make_scheduler(
 
 
 def allow(scheduler: Scheduler, key: str, plugin: str, now_ns: int) -> list[Action]:
-    """Allow a waiting pod on behalf of a Permit plugin; return the actions, those of its binding once all have."""
+    """Allow a waiting pod for a Permit plugin; return the actions, with its binding if it waits for no other."""
     waiting = scheduler.waiting_pods.get(key)
     if waiting is not None:
         waiting.allow(plugin)
@@ -214,7 +215,7 @@ def small_node(name: str) -> Node:
 
 
 def as_tuples(actions: Sequence[Action]) -> list[tuple[str, ...]]:
-    """Return actions as tuples of texts."""
+    """Return actions as tuples of strings."""
     found: list[tuple[str, ...]] = []
     for action in actions:
         match action:
@@ -232,7 +233,7 @@ def as_tuples(actions: Sequence[Action]) -> list[tuple[str, ...]]:
 
 
 def waits(scheduler: Scheduler) -> dict[str, str]:
-    """Return where each pod of the queue is."""
+    """Return the part of the queue that each pod is in, by the pod's name."""
     queue = scheduler.queue
     found = {queued.pod.metadata.name: "active" for queued in queue.active()}
     found |= {queued.pod.metadata.name: "backoff" for queued in queue.backing_off()}
@@ -240,13 +241,13 @@ def waits(scheduler: Scheduler) -> dict[str, str]:
 
 
 def on_nodes(scheduler: Scheduler) -> dict[str, str]:
-    """Return the node of each pod that is counted on one."""
+    """Return the node of each pod that is assumed or bound, by the pod's name."""
     names = scheduler.state.nodes.names
     return {info.pod.metadata.name: names[info.row] or "" for info in scheduler.state.pods.values()}
 
 
 def confirm(scheduler: Scheduler, name: str, node_name: str, now_ns: int) -> list[tuple[str, ...]]:
-    """Let a pod come back bound to a node; return the scheduler's actions."""
+    """Report a pod to the scheduler as bound to a node; return the scheduler's actions."""
     pod = scheduler.pods[f"default/{name}"]
     bound = structs.replace(pod, spec=structs.replace(pod.spec, node_name=node_name))
     return as_tuples(scheduler.handle(pod, bound, now_ns))

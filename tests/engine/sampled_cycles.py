@@ -1,4 +1,4 @@
-"""Cycles that end their search for nodes early, recorded in full."""
+"""Fully recorded scheduling cycles that end their search for feasible nodes before they have checked all nodes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayplan.testing.builders import make_node, make_pod
 
 
 def sampled_cycles(nodes: int, pods: int) -> Scheduler:
-    """Schedule pods on nodes of which every third is too small and every fifth has a soft taint."""
+    """Schedule pods on nodes of which every third is too small and every fifth has a PreferNoSchedule taint."""
     scheduler = assemble_scheduler(
         default_configuration(), in_tree_registry(), feature_gates=FeatureGates(), record_level=RecordLevel.FULL
     )

@@ -1,6 +1,7 @@
-"""Faults in undo and in refresh, one after the other put into the uncompiled engine, and the test that must catch each.
+"""Put faults into undo and refresh code of the uncompiled engine, one at a time, and check that a test catches each.
 
-Run as a program with ``BAYPLAN_UNCOMPILED=1``, it prints a line of JSON for each fault: its number, and whether it was caught.
+Run as a program with ``BAYPLAN_UNCOMPILED=1``, it prints a line of JSON for each fault: its number and whether a test
+caught it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ SEEDS = range(4)
 
 
 class Fault(NamedTuple):
-    """Text of a method or function that is replaced, and the test that must fail then; of those with a seed some are tried."""
+    """A text of a method or function, its faulty replacement, and the test that must fail with one of the seeds."""
 
     what: str
     of: type | ModuleType
@@ -161,7 +162,7 @@ FAULTS = (
 
 
 def seeded(fault: Fault) -> object:
-    """Return the method with the fault in it; raise ValueError if its text has changed."""
+    """Return the method with the fault in it; raise ValueError if the method no longer contains the text."""
     source = textwrap.dedent(inspect.getsource(getattr(fault.of, fault.method)))
     if fault.text not in source:
         raise ValueError(f"{fault.of.__name__}.{fault.method} has no {fault.text!r}: update the fault")
@@ -172,7 +173,7 @@ def seeded(fault: Fault) -> object:
 
 
 def fails(test: Callable[..., None]) -> bool:
-    """Return whether a test fails with one of the seeds."""
+    """Return whether a test fails with at least one of the seeds."""
     parameters = inspect.signature(test).parameters
     for seed in SEEDS if "seed" in parameters else SEEDS[:1]:
         given = {"seed": seed, "log_limit": NO_LIMIT}
@@ -184,7 +185,7 @@ def fails(test: Callable[..., None]) -> bool:
 
 
 def is_caught(fault: Fault) -> bool:
-    """Return whether the test fails while the fault is in the engine."""
+    """Return whether the fault's test fails while the fault is in the engine."""
     before = getattr(fault.of, fault.method)
     setattr(fault.of, fault.method, seeded(fault))
     try:
@@ -196,5 +197,5 @@ def is_caught(fault: Fault) -> bool:
 if __name__ == "__main__":
     for number, fault in enumerate(FAULTS):
         print(json.dumps([number, is_caught(fault)]), flush=True)
-    # Otherwise a test that always fails would catch everything.
+    # Checks that the tests pass without a fault: a test that always fails would seem to catch every fault.
     print(json.dumps([-1, not any(fails(test) for test in dict.fromkeys(fault.test for fault in FAULTS))]))

@@ -1,4 +1,4 @@
-"""Backoff: its duration, its end, and when the timer finds a pod."""
+"""Backoff: how long it lasts, when it ends, and when the timer moves the pod."""
 
 from __future__ import annotations
 

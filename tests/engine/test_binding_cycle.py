@@ -86,7 +86,7 @@ def test_a_failed_binding_is_undone_and_the_pod_is_requeued(how: dict[str, str],
     assert scheduler.assumed == {}
     assert waits(scheduler) == {"p": "backoff"}
     assert [record.message for record in scheduler.records] == ["", message]
-    # Told once more, nothing happens.
+    # A second report of the same failure has no effect.
     assert scheduler.binding_failed(P, CONFLICT, SECOND) == []
 
 
@@ -157,7 +157,7 @@ def test_a_pod_at_permit_is_not_nominated_if_the_gate_is_off() -> None:
     assert report.actions == ()
 
 
-# Plugins that have a say about pods that wait.
+# Plugins that allow or reject waiting pods.
 
 
 class Together(PermitPlugin[None], ReservePlugin[None]):
@@ -249,7 +249,7 @@ def test_deleting_a_waiting_pod_lets_the_plugin_reject_the_others() -> None:
     scheduler, _ = together(nothing, reject_all, "a", "b")
     scheduler.handle(scheduler.pods["default/a"], None, SECOND)
     assert len(scheduler.waiting_pods) == 0
-    # That the first has left its node is news for the second.
+    # The first pod's reservation is released, an event that moves the second pod out of the unschedulable pods.
     assert waits(scheduler) == {"b": "backoff"}
 
 
@@ -259,7 +259,7 @@ def test_only_the_first_decision_about_a_waiting_pod_counts() -> None:
     waiting.reject("Together", "first")
     waiting.reject("Together", "second")
     waiting.allow("Together")
-    # It is time to act on that at once, even though its patience lasts for ten seconds.
+    # The rejection is handled at once, although the timeout of the permit is ten seconds.
     assert scheduler.next_wakeup_ns(SECOND) == SECOND
     messages = [each[3] for each in as_tuples(scheduler.tick(SECOND)) if each[0] == "condition"]
     assert messages == ["0/1 nodes are available: 1 first."]

@@ -159,7 +159,7 @@ def test_a_pod_bound_after_its_deletion_started_is_counted_again() -> None:
     assert on_nodes(scheduler) == {"p": "n1"}
 
 
-# Pods leave.
+# Deleted pods.
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_removing_a_nomination_wakes_pods_of_equal_or_lower_priority(priority: i
     scheduler.handle(None, nominated, 0)
     cleared = newer(replace(nominated, status=replace(nominated.status, nominated_node_name="")))
     scheduler.handle(nominated, None if deleted else cleared, SECOND)
-    # The hint of NodeResourcesFit looks at the room that the pod leaves; here it left some.
+    # The hint of NodeResourcesFit checks whether the pod's resources, which are now free, are enough.
     assert waits(scheduler)["q"] == want
 
 
@@ -265,7 +265,7 @@ def test_updating_an_unknown_node_adds_it() -> None:
     assert list(scheduler.state.nodes.row_of) == ["n1"]
 
 
-# The queue hears of it.
+# Events of the queue.
 
 ANYTHING_OF_NODES = ClusterEvent(EventResource.NODE, ActionType.ALL)
 LABELS = ClusterEvent(EventResource.NODE, ActionType.UPDATE_NODE_LABEL)

@@ -1,4 +1,4 @@
-"""Domains cost little: equal nodes are scored once, and unchanged rows are not summed up again."""
+"""Scoring by domains is cheap: equal nodes are scored once, and unchanged rows are not summed up again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Affinity and spreading: totals equal those of a full pass, while pods come and go, nodes fill up, and services are added."""
+"""Affinity and spreading: totals always equal those of a full pass, while pods, node usage and services change."""
 
 from __future__ import annotations
 

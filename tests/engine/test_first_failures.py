@@ -1,4 +1,4 @@
-"""Why a pod fits or fails on a node: values refreshed by changed rows equal those of a new object, and of filters run again."""
+"""The first failure of a pod on each node: refreshed values equal those of a new object and of repeated filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The heap of pods: order, removal, and what is left behind by it."""
+"""The heap of pods: order, removal, and entries that removal leaves behind."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_random_pushes_pops_and_removals_match_sorting(seed: int, size: int, spr
     for step in range(3 * size):
         queued = random.choice(pods)
         if queued.sequence not in inside:
-            # Keys mostly grow, as times do.
+            # Like times, most keys are larger than the previous ones.
             key = random.choice((step, step, random.randrange(spread)))
             heap.push(queued, key)
             inside[queued.sequence] = (key, queued.sequence)

@@ -1,4 +1,4 @@
-"""The hints that an event calls, for which rejected pods, and the effects of their answers."""
+"""Which hints an event calls for which rejected pods, and the effects of their results."""
 
 from __future__ import annotations
 

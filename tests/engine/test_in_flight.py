@@ -9,7 +9,8 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import NODE_ADD
 from tests.engine.queue_pods import pod
 
-# Letters start pods, digits are events, letters with a minus end pods; want: what is left, and what each pod saw.
+# A letter pops a pod, a digit is an event, a letter with a minus ends a pod. Expected: the remaining entries, and each
+# pod's events.
 TRACES: list[tuple[str, str, str, dict[str, str]]] = [
     ("nothing happened", "a", "a", {"a": ""}),
     ("events after the pop", "a 1 2", "a12", {"a": "12"}),

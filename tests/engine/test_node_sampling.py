@@ -97,7 +97,7 @@ def test_successive_searches_rotate_through_the_nodes_zone_by_zone() -> None:
     second = _cycle(scheduler, make_pod("q").req(cpu="1").obj(), sampling)
     assert _names(scheduler, second)[:2] == ["n050", "n200"]
     third = _cycle(scheduler, make_pod("r").req(cpu="1").obj(), sampling)
-    # The smaller zone is used up after 180 nodes; 60 of the larger one are left, then it starts again.
+    # After 180 nodes the smaller zone has no more nodes, and 60 of the larger zone follow; then both start again.
     assert _names(scheduler, third)[:2] == ["n110", "n111"]
     assert _names(scheduler, third)[38:42] == ["n148", "n149", "n000", "n150"]
     assert sampling.next_start == 60
@@ -110,7 +110,7 @@ def test_failing_nodes_are_counted_until_one_feasible_node_beyond_the_limit() ->
     scheduler = scheduler_of(nodes)
     sampling = NodeSampling(1)
     result = _cycle(scheduler, make_pod("p").req(cpu="2").obj(), sampling)
-    # n000 fails; of each three two fit. The hundredth fit is n149; n150 fails and n151 ends the search.
+    # Of each three nodes, n000, n003, ... fail. The 100th feasible node is n149; n150 fails, and n151 ends the search.
     assert (result.feasible_nodes, result.evaluated_nodes, sampling.next_start) == (100, 151, 151)
 
 
@@ -129,7 +129,7 @@ def test_rule_24_without_score_plugins_the_next_node_in_rotation_is_chosen() -> 
 
 
 def test_sample_totals_are_normalized_within_the_sample() -> None:
-    # The one node with a preferred label is far away: within the sample no node is preferred to another.
+    # The one node with the preferred label is not in the sample, in which all nodes score the same.
     nodes = [make_node(f"n{number:03}").capacity(cpu="4", memory="8Gi") for number in range(150)]
     nodes[-1].label(disk="ssd")
     term = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}

@@ -78,7 +78,7 @@ def test_a_pod_allowed_by_all_plugins_is_bound_with_its_reserve_state() -> None:
     assert len(scheduler.waiting_pods) == 0
     assert scheduler.next_wakeup_ns(3 * SECOND) is None
     assert scheduler.queue.in_flight() == []
-    # Nothing is left to allow or to refuse.
+    # The pod no longer waits, so there is nothing to allow.
     assert allow(scheduler, P, "A", 4 * SECOND) == []
     assert scheduler.reject_waiting_pod(P, unschedulable("no"), 4 * SECOND) == []
 
@@ -206,7 +206,7 @@ def test_a_terminating_waiting_pod_is_rejected_once() -> None:
     assert on_nodes(scheduler) == {}
     assert len(scheduler.waiting_pods) == 0
     assert waits(scheduler) == {"p": "unschedulable"}
-    # Once its deletion is known nothing more happens.
+    # Further updates of a terminating pod have no effect.
     assert scheduler.handle(deleting(pod), replace(deleting(pod), status=pod.status), 3 * SECOND) == []
 
 

@@ -1,4 +1,4 @@
-"""Plans are found by identity or by bytes, belong to pods that are equal for all plugins, and take bounded memory."""
+"""Plans are found by identity or by bytes, are shared by pods that are equal to all plugins, and use limited memory."""
 
 from __future__ import annotations
 
@@ -165,7 +165,8 @@ def test_the_oldest_templates_are_evicted_beyond_the_memory_budget(monkeypatch: 
     before = len(alive())
     items = [pod(cpu=f"{number + 1}m").obj() for number in range(40)]
     for item in items:
-        # Twice by bytes earns a place, a third time by identity makes an entry that must go, too.
+        # The second lookup by bytes caches the plan, and the third one, by identity, adds an entry that must be
+        # evicted, too.
         for _ in range(3):
             plan_of(cache, item)
     assert len(alive()) - before == room

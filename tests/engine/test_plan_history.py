@@ -1,4 +1,4 @@
-"""Full records of plugins whose params change: they equal the result of a full pass, and take little room."""
+"""Full records with plugins whose params change equal the result of a full pass, and use little memory."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_records_of_alternating_templates_equal_a_full_pass_at_the_time(seed: in
         number = random.randrange(9)
         app, cpu = str(number % 3), f"{300 + 150 * (number % 5)}m"
         pod = make_pod(f"p{step}").label(app=app).req(cpu=cpu, memory="64Mi").obj()
-        # A separate plan, so that nothing is read from the recorded one.
+        # A separate plan, which shares no results with the recorded one.
         wanted.append(full_pass(scheduler, pod, Plan(profile, pod, scheduler.state, RuleResults(scheduler.state))))
         scheduler.handle(None, pod, step)
         assert scheduler.schedule_one(step) is not None

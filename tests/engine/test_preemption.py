@@ -1,4 +1,4 @@
-"""Dry runs of preemption against a naive version, and their cached results for rows that did not change."""
+"""Dry runs of preemption compared with a naive version, and their cached results for unchanged rows."""
 
 from __future__ import annotations
 
@@ -304,7 +304,7 @@ def test_dry_runs_of_counting_rules_match_a_cluster_without_the_victims(seed: in
             with state.trial():
                 for info in found.victims_at(place):
                     state.remove_pod(info.key)
-                # The victims are gone: every filter of a new plan passes.
+                # Without the victims, a new plan's filters accept the node.
                 assert said_by(fresh_plan(scheduler, vip)).get("rejected") or row in feasible_of(scheduler, vip)
             checked += 1
     assert checked > 20
@@ -327,7 +327,7 @@ def test_preemption_dry_runs_nodes_with_a_shared_host_port() -> None:
     for name in names:
         scheduler.handle(None, with_port(f"first-{name}", name, 1), 0)
     scheduler.handle(None, with_port("second", "n4", 50), 0)
-    # The port of n4 counts as free as soon as one of both leaves: the pod that stays does not keep it.
+    # When one of the two pods is removed, the port of n4 counts as free, although the other pod still uses it.
     assert preempt(scheduler, with_port("vip", "", 9)).candidates["n4"] == ("default/first-n4",)
 
 
@@ -335,7 +335,7 @@ def test_a_dry_run_preserves_the_order_of_pods_on_a_node() -> None:
     scheduler = scheduler_of([node("n1"), *(running(name, "1") for name in "abcd")])
     before = list(scheduler.state.pods_on[0])
     found = preempt(scheduler, preemptor("1").obj())
-    # With equal priority and start, the pod that came last is the last to be spared.
+    # With equal priority and start time, the pod that was added last is the last candidate for reprieve.
     assert found.candidates == {"n1": ("default/d",)}
     assert list(scheduler.state.pods_on[0]) == before
 

@@ -1,4 +1,4 @@
-"""Full records of a search for victims: candidates, why they lost, why other nodes are no candidates; and their size."""
+"""Full records of preemption: the candidates, why they lost, why other nodes are not candidates; and their size."""
 
 from __future__ import annotations
 

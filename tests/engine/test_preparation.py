@@ -87,7 +87,7 @@ def test_pre_filter_and_pre_score_run_again_only_if_their_inputs_changed(
     cluster = Cluster([make_node(name).label(zone=name).capacity(cpu="8").obj() for name in "ab"], plugins=[Kind])
     probes = [make_pod(f"probe-{number}").req(cpu="100m").obj() for number in range(3)]
     for probe in probes[:2]:
-        # The plan is adapted to the first pods of a kind, and then cached.
+        # The plan adapts to the first pods of its kind before it is cached.
         cluster.schedule(probe)
     change(cluster)
     Kind.runs.clear()

@@ -125,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
     def pop(self) -> None:
         ready = self.queue.has_next
         queued = self.queue.pop()
-        # One that is in flight already is thrown away: then something waited, and still nothing comes out.
+        # The queue drops a popped pod that is already in flight. Then it had a next pod, but returns none.
         assert ready or queued is None
         assert not (queued is None and self.queue.has_next)
         self.remember(queued, self.naive.pop())
@@ -207,7 +207,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.next_flush_ns(self.now) == self.first_tick_that_changes_something()
 
     def first_tick_that_changes_something(self) -> int | None:
-        # No backoff is longer than 4 s, and nothing waits longer than 40 s for the other timer.
+        # Backoffs last at most 4 s, and the flush of unschedulable pods comes after at most 40 s.
         start = self.options.start_ns
         first_window = start - start % SECOND if self.options.pop_from_backoff else start
         seconds = {first_window + number * SECOND for number in range(1, (self.now - start) // SECOND + 77)}

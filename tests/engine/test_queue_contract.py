@@ -1,7 +1,7 @@
-"""The contract of both scheduling queues with their hosts, tested through public methods alone.
+"""The contract of both scheduling queues with their hosts, tested only through public methods.
 
-Scripts are short stories in words; the state machine at the end makes up long ones. Nothing here depends on how a queue is
-built, so the tests hold for any queue that takes its place.
+Scripts are short sequences of operations in words; a state machine generates long ones. The tests do not depend
+on the implementation of a queue, so they apply to every implementation.
 """
 
 from __future__ import annotations
@@ -267,7 +267,7 @@ def test_closed_is_true_after_close(kind: str) -> None:
     assert story.queue.closed
 
 
-# Long stories.
+# Long sequences.
 
 
 class Contract(RuleBasedStateMachine):

@@ -1,4 +1,4 @@
-"""Every pair of operations on one pod, from every place where a pod can be: the queue agrees with the naive one."""
+"""All pairs of operations on one pod, from every state that a pod can have: the queue agrees with the naive one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Full records contain what a cycle saw, also in cycles that are not about the plan's own results."""
+"""Full records contain what a cycle evaluated, even if the cycle did not use the plan's own results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A set of rules knows whether one of them reads which nodes are feasible, also after results were replaced."""
+"""A set of rules knows whether one of its rules reads the feasible nodes, even after results were replaced."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def test_a_failure_after_node_selection_unreserves_and_requeues_the_pod(
         ("event", "p", "Warning FailedScheduling Scheduling", message),
         ("condition", "p", reason, message),
     ]
-    # The last entry is the call in which the queue asks whether the pod may be queued.
+    # The last entry is from the queue's call of PreEnqueue, which is excluded.
     assert [entry for entry in log if entry[1] != "pre_enqueue"][-1] == ("A", "unreserve", "p", "n1")
     assert on_nodes(scheduler) == {}
     assert scheduler.assumed == {}
@@ -263,7 +263,7 @@ def test_no_plugin_is_called_without_nodes() -> None:
     assert report is not None
     assert as_tuples(report.actions)[1] == ("condition", "p", "Unschedulable", "no nodes available to schedule pods")
     assert set(points(log)) == {"A.pre_enqueue"}
-    # No plugin rejected it, so it is tried again after its backoff.
+    # No plugin rejected the pod, so it is tried again after its backoff.
     assert waits(scheduler) == {"p": "backoff"}
 
 

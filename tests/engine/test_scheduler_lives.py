@@ -1,4 +1,4 @@
-"""After any actions of host, plugins and cluster, in any order, every pod is in one place, and nothing is left behind."""
+"""After any actions of host, plugins and cluster, each pod is in exactly one place, and nothing is left over."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Lives(RuleBasedStateMachine):
         if name not in self.scheduler.state.nodes.row_of:
             self.scheduler.handle(None, node, self.now)
             return
-        # Its pods are deleted first, those whose bindings are under way are lost.
+        # First, the pods on the node are deleted, and bindings under way to this node fail.
         for pod in [*self.scheduler.pods.values()]:
             if pod.spec.node_name == name:
                 self.delete(f"default/{pod.metadata.name}", False)

@@ -1,4 +1,4 @@
-"""Each seeded fault in undo and in refresh is caught by the test that `seeded_faults` names for it."""
+"""Each fault that `seeded_faults` puts into undo and refresh code is caught by the test that it names."""
 
 from __future__ import annotations
 

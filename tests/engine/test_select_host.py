@@ -1,4 +1,4 @@
-"""The choice among the best nodes: the tie set, and a pick that is fair over seeds."""
+"""The choice among the best nodes: the set of equally good nodes, and a fair choice over many seeds."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_picks_of_one_seed_are_uniform_and_independent() -> None:
     pick = seeded_pick(RandomStreams(1).stream("select_host").random)
     picked = np.array([pick(state, rows) for _ in range(9001)])
     pairs = np.bincount(picked[:-1] * 3 + picked[1:], minlength=9)
-    # Eight degrees of freedom.
+    # The limit of the chi-squared test with eight degrees of freedom.
     assert float((((pairs - 1000) ** 2) / 1000).sum()) < 26.12
 
 

@@ -1,4 +1,4 @@
-"""Unschedulable pods: groups by rejection, and the oldest of those that no flush has marked."""
+"""Unschedulable pods: groups by reason of rejection, and the oldest pod that no flush has marked."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class Asking:
         self.state = state
         self.results = RuleResults(state)
         self.plugins: list[Any] = [make_plugin(kind, state) for kind in KINDS]
-        # Results live as long as a plan holds them.
+        # Keeps references to the plans' results, because results are cached only as long as something refers to them.
         self.held: list[object] = []
 
     def ask(self, pod: Pod) -> dict[str, Any]:

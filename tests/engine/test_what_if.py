@@ -1,4 +1,4 @@
-"""While pods are moved in a trial, rules see them moved; afterwards columns, counters, tables and rules are unchanged."""
+"""In a trial that moves pods, rules see the change; afterwards columns, counters, tables and rules are as before."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_rules_in_a_trial_match_a_new_plan_after_real_moves(seed: int) -> None:
                 state.remove_pod(info.key)
             fresh = fresh_plan(scheduler, plan.pod)
             if fresh.run_pre_filter_plugins(CycleState()).skipped != plan.pre.skipped:
-                # What PreFilter decided once, to skip, stays decided.
+                # A cached plan does not repeat PreFilter, so it keeps the decision to skip Filter.
                 continue
             fresh.refresh_filters()
             want = fresh.filtered.first_failure_at(row)

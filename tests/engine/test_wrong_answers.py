@@ -1,4 +1,4 @@
-"""Plugins whose PreFilter or PreScore returns a meaningless value: the error explains what to return."""
+"""Plugins whose PreFilter or PreScore returns a wrong value: the error says what to return."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The recorded exchanges between a running scheduler (1.32.5, in kube-scheduler-simulator) and its extender, both ways.
+"""Recorded exchanges of a scheduler (1.32.5, in kube-scheduler-simulator) with its extender, repeated from both sides.
 
-Ours as the scheduler asks and decides the same; ours as the extender answers the same.
+Bayplan as the scheduler sends the same requests and decides the same; Bayplan as the extender gives the same answers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Servers with endless responses: reading has a limit, and therefore memory, too."""
+"""Servers with endless responses: the amount that is read, and therefore memory, is limited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plugins as an extender: filters, scores and preemption, for nodes that are sent and nodes that are known by name."""
+"""Plugins that are served as an extender: filters, scores and preemption, for nodes in full and for names of nodes."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_scores_are_scaled_to_0_to_10(plugins: tuple[str, ...], want: dict[str, 
 def test_in_tree_plugins_can_be_served_with_a_weight(file: Path) -> None:
     extender = make_extender(ExtenderOptions(plugins=["NodeResourcesFit=3", f"{file}:Picky"]))
     answer = extender.prioritize(sent(make_pod("p").req(cpu="2", memory="4Gi").obj(), nodes()[:2]))
-    # NodeResourcesFit gives 50 to both, three times; Picky 0 and 75.
+    # NodeResourcesFit gives 50 to both nodes, with weight 3; Picky gives 0 and 75.
     assert answer == [{"Host": "n0", "Score": 4}, {"Host": "n1", "Score": 6}]
     large = extender.filter(sent(make_pod("q").req(cpu="5").obj(), nodes()))
     assert set(large["FailedAndUnresolvableNodes"].values()) == {"Insufficient cpu"}  # type: ignore[attr-defined]
@@ -142,7 +142,7 @@ def test_preempt_returns_candidates_where_the_pod_fits_without_the_victims(whole
     )
     want = {"n3": {"Pods": [{"UID": "uid-c"}], "NumPDBViolations": 1}, "n9": {"Pods": [], "NumPDBViolations": 1}}
     assert answer == {"NodeNameToMetaVictims": want}
-    # Nothing has changed.
+    # Without a change, the results are the same.
     assert extender.filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n1", "n2"]})["FailedNodes"] == {
         "n1": "node(s) held 2 pods"
     }

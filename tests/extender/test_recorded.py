@@ -1,6 +1,6 @@
-"""Recorded cycles of the real scheduler with HTTP extenders: the same extenders, called over loopback, the same outcome.
+"""Recorded cycles of the real scheduler with HTTP extenders: the same extenders over loopback give the same outcome.
 
-The cases and how they were recorded: conformance/extenders/README.md.
+conformance/extenders/README.md describes the cases and how they were recorded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Amounts that no cluster can have: refused as kube-apiserver does, or reported with what kube-scheduler counts."""
+"""Amounts that no cluster can have: refused like by kube-apiserver, or reported with the amount that counts."""
 
 from __future__ import annotations
 

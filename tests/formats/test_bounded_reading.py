@@ -1,4 +1,4 @@
-"""Input files, pipes and packed files that are too large or endless are refused."""
+"""Input files, pipes and compressed files that are too large or endless are refused."""
 
 from __future__ import annotations
 

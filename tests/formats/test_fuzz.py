@@ -1,4 +1,4 @@
-"""Any file is read as a manifest or a trace, or raises InputError, and nothing else."""
+"""Reading any file as a manifest or a trace succeeds or raises InputError, never another exception."""
 
 import gzip
 import json

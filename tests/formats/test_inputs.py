@@ -1,4 +1,4 @@
-"""Manifests and traces can be given together, and each is recognised."""
+"""Manifests and traces can be given together, and each is recognized."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""JSON texts: one value, several, lists taken apart, lines, duplicate fields."""
+"""JSON texts: single and multiple values, splitting of lists, line numbers, duplicate fields."""
 
 import msgspec
 import pytest

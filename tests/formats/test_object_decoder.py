@@ -1,4 +1,4 @@
-"""Decoding objects one by one: equal to a plain decode with defaults, shared if equal, refused with a path."""
+"""Decoding objects one by one: equal to a plain decode with defaults, equal parts are shared, errors have a path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects without kind: recognised if, and only if, their shape is unambiguous."""
+"""Objects without a kind are recognized if, and only if, their fields are unambiguous."""
 
 import pytest
 

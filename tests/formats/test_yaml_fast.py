@@ -1,4 +1,4 @@
-"""The fast YAML parser gives the same result as the slow one, or none."""
+"""The fast YAML parser gives the same result as the slow one, or none at all."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""Write plain data as YAML in many styles, as people and programs do: the input of property tests."""
+"""Write plain data as YAML in many styles, as people and programs write it, for property tests."""
 
 import json
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ DOCUMENTS = st.dictionaries(KEYS, DATA, min_size=1, max_size=5)
 
 @dataclass(frozen=True)
 class Style:
-    """A style of output: flow if block is not possible, quotes of one kind, indentation, comments, line ends."""
+    """A style of YAML: flow or block collections, the kind of quotes, the indentation, comments, and the line ends."""
 
     flow: bool
     single_quotes: bool
@@ -46,7 +46,7 @@ STYLES = st.builds(
 
 
 def write(value: object, style: Style) -> str:
-    """Return one document."""
+    """Return a YAML document of a value in a style."""
     lines = [_flow(value, style)] if style.flow else _block(value, style)
     return style.newline.join(lines) + style.newline
 

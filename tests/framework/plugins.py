@@ -1,4 +1,4 @@
-"""Small plugins for tests of registry and profiles."""
+"""Small plugins for tests of the registry and of profiles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scratch pad of a cycle."""
+"""The state that plugins share within a scheduling cycle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The easy door: plain Python per node, with the same verdicts, scores and texts as the fast one."""
+"""PerNodePlugin: plain Python for one node at a time gives the verdicts, scores and reasons of a fast plugin."""
 
 from __future__ import annotations
 

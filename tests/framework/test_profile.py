@@ -1,4 +1,4 @@
-"""A profile makes each plugin once and puts the plugins of every extension point in order."""
+"""A profile creates each plugin once and orders the plugins of each extension point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The registry: names are taken once, and a plugin must do something."""
+"""The registry: names must be unique, and a plugin must implement something."""
 
 from __future__ import annotations
 

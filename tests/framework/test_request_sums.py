@@ -1,4 +1,4 @@
-"""The number of times upstream has summed up a pod's requests: counted by profile, since plugins differ in it."""
+"""How often upstream has summed up a pod's requests, by profile, since this depends on the profile's plugins."""
 
 from __future__ import annotations
 

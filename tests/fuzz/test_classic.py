@@ -1,4 +1,4 @@
-"""Random cases of the classic scheduler: always the same from one seed, and of the time."""
+"""Random cases of the classic scheduler: a seed always gives the same case, and only features of that time occur."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random cases of the fuzzer: always the same from one seed, and of a kind that the engine takes."""
+"""Random cases of the fuzzer: a seed always gives the same case, and the engine accepts it."""
 
 from __future__ import annotations
 

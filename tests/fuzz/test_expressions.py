@@ -1,4 +1,4 @@
-"""Random CEL expressions: always the same from one seed, most of them with an answer."""
+"""Random CEL expressions: a seed always gives the same expression, and most have a value."""
 
 from __future__ import annotations
 

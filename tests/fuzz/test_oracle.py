@@ -1,4 +1,4 @@
-"""Asking the real scheduler: in small portions, in order, and not without noticing where it gave up."""
+"""Requests to the real scheduler: in small batches, in order, and with an error if it stops early."""
 
 from __future__ import annotations
 

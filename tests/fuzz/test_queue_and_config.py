@@ -1,4 +1,4 @@
-"""Random queue traces and configuration texts: always the same from one seed, and of a kind that the engine takes."""
+"""Random queue traces and configuration texts: a seed always gives the same ones, and the engine accepts them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_traces_contain_every_operation_and_replay_in_our_queue() -> None:
         ops = case["ops"]
         assert isinstance(ops, list)
         operations.update(str(op["op"]) for op in ops if isinstance(op, dict))
-        # Which pod fails is for the real queue to say; without that, everything else can be replayed.
+        # Only the real queue determines which pod these operations concern. All others can be replayed without it.
         case["ops"] = [op for op in ops if isinstance(op, dict) and op["op"] not in ("failAny", "doneAny")]
         ours = answer(RecordedCase(QUEUE, str(case["id"]), "fuzz", "", "fuzz", case, {}))
         assert not ours.failure, ours.failure

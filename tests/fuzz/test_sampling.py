@@ -1,4 +1,4 @@
-"""Random sampled cases: always the same from one seed, sampled here and there, and compared pod by pod."""
+"""Random sampled cases: a seed always gives the same case, some cycles sample nodes, and all pods are compared."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_later_pods_are_compared_after_following_the_recorded_hosts() -> None:
 
     trials = list(try_cases(ask, [random_sampled_case(3, number) for number in range(6)], SAMPLED))
     assert [trial.differences for trial in trials] == [()] * 6
-    # The recorded host was another than the first somewhere, or this would test nothing.
+    # At least once the recorded node must not be the first by name, or the test would prove nothing.
     assert any(
         at(pod, "host") != at(pod, "hosts", 0)
         for trial in trials

@@ -1,4 +1,4 @@
-"""Shrinking: parts that do not matter to a difference are removed, the others are kept."""
+"""Shrinking: parts that do not affect a difference are removed, the others are kept."""
 
 from __future__ import annotations
 

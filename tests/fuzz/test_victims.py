@@ -1,4 +1,4 @@
-"""Random cases about victims: always the same from one seed, and most with more equal ones than are sorted stably."""
+"""Random cases of preemption: a seed always gives the same case, and in most, sorting equal victims is unstable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Gymnasium environment: Gymnasium's own checker, masks, rewards, and agents that differ."""
+"""The Gymnasium environment: Gymnasium's checker, masks, rewards, and agents with different results."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_same_seed_and_actions_give_the_same_episode() -> None:
 def test_an_infeasible_node_is_penalized() -> None:
     env = SchedulingEnv(small, max_nodes=4)
     env.reset(seed=1)
-    _, reward, *_ = env.step(3)  # There are three nodes.
+    _, reward, *_ = env.step(3)  # There are three nodes, so index 3 is invalid.
     assert reward <= -1
 
 

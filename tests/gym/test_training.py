@@ -1,4 +1,4 @@
-"""The example of docs/gym.md: an agent that was trained for a moment waits less than random choices."""
+"""The example of docs/gym.md: with an agent after a short training, pods wait less than with random choices."""
 
 from __future__ import annotations
 

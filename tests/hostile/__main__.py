@@ -1,6 +1,6 @@
-"""``python -m tests.hostile``: the run of ``make test-hostile``, 2,000 hostile requests to a server of its own.
+"""``python -m tests.hostile``: the run of ``make test-hostile``, which sends 2,000 hostile requests to one server.
 
-Times are seconds of the server's processor, so that a busy machine changes nothing.
+Times are CPU seconds of the server, so that they do not depend on the machine's other load.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_MEGABYTES = 200.0
 
 
 def problem_with(request: HostileRequest, taken: Taken) -> str:
-    """Return what is wrong with an answer, or nothing."""
+    """Return a description of the problems with an answer, or the empty string."""
     problems = []
     if taken.status == 0:
         problems.append(f"no answer: {taken.text}")
@@ -34,7 +34,7 @@ def problem_with(request: HostileRequest, taken: Taken) -> str:
 
 
 def summary(request: HostileRequest) -> str:
-    """Return a line about a request."""
+    """Return a line that describes a request."""
     body = (
         f" {len(request.body):,} B {request.content_type.partition('/')[2]} {request.body[:160]!r}"
         if request.body
@@ -44,7 +44,7 @@ def summary(request: HostileRequest) -> str:
 
 
 def table(results: list[tuple[str, Taken]]) -> str:
-    """Return a line for each family: requests, answers by class, the most that one took."""
+    """Return a line for each family: requests, answers by class of status code, highest cost of a request."""
     lines = [f"{'family':22} {'requests':>8} {'2xx':>6} {'4xx':>6} {'5xx':>5} {'answer s':>9} {'all s':>7} {'MB':>6}"]
     for family in dict.fromkeys(name for name, _ in results):
         found = [taken for name, taken in results if name == family]
@@ -58,7 +58,7 @@ def table(results: list[tuple[str, Taken]]) -> str:
 
 
 def main() -> None:
-    """Run, print a table, and fail if a request took too much."""
+    """Send the requests, print a table, and fail if a request cost too much."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -1,4 +1,4 @@
-"""Hostile regular expressions, CEL expressions, and the schemas and claims that carry them."""
+"""Hostile regular expressions and CEL expressions, and the schemas and claims that contain them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PATTERNS = (
 
 
 def expression(draws: Draws) -> str:
-    """Return a CEL expression of at most 10 KiB that takes long, nests deeply, or grows without end."""
+    """Return a CEL expression of at most 10 KiB that takes long, nests deeply, or produces an ever larger value."""
     size = draws.size(9_000)
     doubling = draws.whole(5, 60)
     runs = (
@@ -63,7 +63,7 @@ def expression(draws: Draws) -> str:
 
 
 def bound(first: str, step: str, times: int, last: str) -> str:
-    """Return an expression that binds a value made from the one before, again and again; @ stands for that."""
+    """Return an expression that binds `times` values, each computed from the previous one, the ``@`` in `step`."""
     made = last.replace("@", f"v{times}")
     for number in range(times, 0, -1):
         made = f"cel.bind(v{number}, {step.replace('@', f'v{number - 1}')}, {made})"
@@ -71,7 +71,7 @@ def bound(first: str, step: str, times: int, last: str) -> str:
 
 
 def device_selectors(draws: Draws) -> Scenario:
-    """A claim whose selector the scheduler evaluates for a device."""
+    """Return the requests for a claim with selectors that the scheduler evaluates on a device."""
     selectors: list[Plain] = [{"cel": {"expression": expression(draws)}} for _ in range(draws.one(1, 1, 1, 3))]  # type: ignore[call-overload]
     request: Plain = {"name": "r", "exactly": {"deviceClassName": "hostile", "selectors": selectors}}
     spec: Plain = {"devices": {"requests": [request]}}
@@ -85,7 +85,7 @@ def device_selectors(draws: Draws) -> Scenario:
 
 
 def schema_patterns(draws: Draws) -> Scenario:
-    """Patterns of a custom resource, and texts that they are slow for."""
+    """Return the requests for a custom resource whose patterns are slow to match with its strings."""
     pattern = draws.text(*PATTERNS)
     count = draws.size(300)
     text = draws.text("a", "ab", "x", "é", "A ") * draws.size(200_000 // count * 4) + "!"
@@ -101,7 +101,7 @@ def schema_patterns(draws: Draws) -> Scenario:
 
 
 def schema_rules(draws: Draws) -> Scenario:
-    """Enums, alternatives, required names and defaults that multiply with the values they are for."""
+    """Return the requests for enums, alternatives, required names or defaults that must be checked for many values."""
     count = draws.size(20_000)
     items: Plain = draws.one(  # type: ignore[assignment]
         {"type": "string", "enum": [f"v{number}" for number in range(count)]},
@@ -122,7 +122,7 @@ def schema_rules(draws: Draws) -> Scenario:
 
 
 def deep_schemas(draws: Draws) -> Scenario:
-    """Schemas and values that nest deeply."""
+    """Return the requests for a schema and a value that nest deeply."""
     depth = draws.size(draws.whole(50, 3_000))
     inside = draws.text("properties", "additionalProperties", "items", "not")
     head = {"properties": '{"type":"object","properties":{"a":', "items": '{"type":"array","items":'}
@@ -138,7 +138,7 @@ def deep_schemas(draws: Draws) -> Scenario:
 
 
 def widgets(schema: Plain, spec: object) -> Scenario:
-    """Return what defines widgets, makes one and takes both away."""
+    """Return the requests that define widgets, create one, and delete it and the definition."""
     return [
         post(DEFINITIONS, definition(schema)),
         post(WIDGETS, widget(spec)),

@@ -1,4 +1,4 @@
-"""All families of hostile scenarios, by name."""
+"""All families of hostile scenarios by name."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def scenarios(seed: int, scale: float, only: str = "") -> Iterator[tuple[str, Sc
     """Yield scenarios of all families in turn, without end.
 
     Args:
-        seed: of all choices.
-        scale: of sizes, see `Draws`.
-        only: a part of the names of families; of all if it is empty.
+        seed: The seed of all random choices.
+        scale: The scale of sizes, see `Draws`.
+        only: Only families whose name contains this text are used.
     """
     turn = 0
     while True:

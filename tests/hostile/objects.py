@@ -1,4 +1,4 @@
-"""Hostile objects and parameters: huge lists, keys and numbers, YAML that unfolds, selectors, schedules, protobuf."""
+"""Hostile objects and parameters: huge lists, keys and numbers, nested YAML aliases, selectors, schedules, protobuf."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PODS = f"{CORE}/pods"
 
 
 def wide_pods(draws: Draws) -> Scenario:
-    """Pods with one list or map that is as long as a body may be."""
+    """Return the requests for pods with one list or map as long as the size limit of a request allows."""
     count = draws.size(draws.one(1_000, 10_000, 30_000))  # type: ignore[arg-type]
     names = [f"n{number}" for number in range(count)]
     term: Plain = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"a": "b"}}}
@@ -60,7 +60,7 @@ def wide_pods(draws: Draws) -> Scenario:
 
 
 def metadata(draws: Draws) -> Scenario:
-    """Labels, annotations, owners, finalizers, names and managed fields without measure."""
+    """Return the requests for objects with very many labels, annotations, owners, finalizers or managed fields."""
     count = draws.size(draws.one(1_000, 20_000))  # type: ignore[arg-type]
     names = [f"n{number}" for number in range(count)]
     fields: Plain = {}
@@ -100,7 +100,7 @@ def metadata(draws: Draws) -> Scenario:
 
 
 def amounts(draws: Draws) -> Scenario:
-    """Quantities, percentages and times with more digits than sense."""
+    """Return the requests for quantities, percentages and times with up to hundreds of thousands of digits."""
     digits = "9" * draws.size(draws.one(30, 5_000, 500_000))  # type: ignore[arg-type]
     amount = draws.text(
         digits, f"0.{digits}", f"1e{digits}", f"1E-{digits}", f"-{digits}Ei", f"{digits}m", f"0.{'0' * len(digits)}1", f"{digits}%",
@@ -133,7 +133,7 @@ def amounts(draws: Draws) -> Scenario:
 
 
 def schedules(draws: Draws) -> Scenario:
-    """Cron schedules that never come, and those with endless lists."""
+    """Return the requests for cron schedules that never match, or whose fields are extremely long."""
     size = draws.size(100_000)
     minutes = ",".join(str(number % 60) for number in range(size))
     schedule = draws.text(
@@ -151,7 +151,7 @@ def schedules(draws: Draws) -> Scenario:
 
 
 def selectors(draws: Draws) -> Scenario:
-    """Selectors in queries, as long as a line may be."""
+    """Return requests whose query contains selectors of extreme length."""
     count = draws.size(5_000)
     text = draws.text(
         ",".join(f"a{number}=b" for number in range(count)),
@@ -192,7 +192,7 @@ def selectors(draws: Draws) -> Scenario:
 
 
 def yaml_bodies(draws: Draws) -> Scenario:
-    """YAML that unfolds, nests or is read slowly."""
+    """Return requests with YAML whose aliases expand exponentially, that nests deeply, or that is slow to read."""
     size = draws.size(draws.one(100, 20_000, 300_000))  # type: ignore[arg-type]
     laughs = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     laughs += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, min(size, 12))]
@@ -229,7 +229,7 @@ def yaml_bodies(draws: Draws) -> Scenario:
 
 
 def json_bodies(draws: Draws) -> Scenario:
-    """JSON that is deep, wide or broken."""
+    """Return requests with JSON that is deep, wide or invalid."""
     size = draws.size(draws.one(1_000, 300_000))  # type: ignore[arg-type]
     head = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"hostile"},"data":'
     body = draws.one(
@@ -250,7 +250,7 @@ def json_bodies(draws: Draws) -> Scenario:
 
 
 def protobuf_bodies(draws: Draws) -> Scenario:
-    """Messages that lie about their lengths, nest, or repeat a field a million times."""
+    """Return requests with protobuf messages that have wrong lengths, nest deeply, or repeat a field very often."""
     size = draws.size(500_000)
     nested = b""
     for _ in range(min(size, 2_000)):
@@ -274,7 +274,7 @@ def _varint(number: int) -> bytes:
 
 
 def statuses(draws: Draws) -> Scenario:
-    """Subresources: conditions without end, scales, bindings, evictions."""
+    """Return requests to subresources: very long lists of conditions, scales, bindings, evictions."""
     count = draws.size(20_000)
     conditions = [{"type": f"a.b/{number}", "status": "True"} for number in range(count)]
     images = [{"names": [f"image{number}"], "sizeBytes": number} for number in range(count)]
@@ -309,7 +309,7 @@ def statuses(draws: Draws) -> Scenario:
 
 
 def headers(draws: Draws) -> Scenario:
-    """Accept headers and content types that are long lists."""
+    """Return requests whose Accept headers and content types are long lists."""
     count = draws.size(3_000)
     accept = draws.text(
         ",".join(["application/json;q=0.1"] * count), "," * count, ";" * count,

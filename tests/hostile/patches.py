@@ -1,4 +1,4 @@
-"""Hostile patches: copies of copies, thousands of operations, lists that merge by key, configurations that are applied."""
+"""Hostile patches: copies of copies, thousands of operations, lists that merge by key, and server-side apply."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ WORK = f"{APPS}/deployments/hostile"
 
 
 def json_patches(draws: Draws) -> Scenario:
-    """Operations that copy, move, insert and test."""
+    """Return requests with JSON patches of many operations of one kind, such as copies that double a value."""
     count = draws.size(draws.one(26, 40, 10_000, 40_000))  # type: ignore[arg-type]
     kind = draws.text("copy", "nest", "insert", "append", "test", "move", "deep", "odd")
     operations: list[Plain] = [{"op": "add", "path": "/data", "value": {"a": "x" * 1000}}]
@@ -70,7 +70,7 @@ def _operation(kind: str, number: int) -> Plain:
 
 
 def merge_patches(draws: Draws) -> Scenario:
-    """Merge patches that are wide or deep."""
+    """Return requests with merge patches that are wide or deep."""
     size = draws.size(200_000)
     return [
         patch(
@@ -91,7 +91,7 @@ def merge_patches(draws: Draws) -> Scenario:
 
 
 def strategic_patches(draws: Draws) -> Scenario:
-    """Lists that merge by key, twice; with directives, orders and deletions."""
+    """Return requests with two strategic merge patches of keyed lists, with directives, orders and deletions."""
     count = draws.size(draws.one(5_000, 20_000, 30_000))  # type: ignore[arg-type]
     names = [f"n{number}" for number in range(count)]
     env = [{"name": name, "value": "x"} for name in names]
@@ -125,7 +125,7 @@ def strategic_patches(draws: Draws) -> Scenario:
 
 
 def applied(draws: Draws) -> Scenario:
-    """Configurations that are applied twice, by two managers, as JSON and as YAML."""
+    """Return requests in which two managers apply a large configuration twice, as JSON and as YAML."""
     count = draws.size(draws.one(5_000, 25_000, 50_000))  # type: ignore[arg-type]
     env = [{"name": f"n{number if draws.whole(0, 99) else 0}", "value": "x"} for number in range(count)]
     if draws.one(True, False):
@@ -146,7 +146,7 @@ def applied(draws: Draws) -> Scenario:
 
 
 def applied_maps(draws: Draws) -> Scenario:
-    """Wide maps that are applied, changed by another manager, and applied again."""
+    """Return requests in which a large map is applied, changed by another manager, and applied again."""
     count = draws.size(60_000)
     path = f"{CORE}/configmaps/hostile"
     document = named("ConfigMap", "v1", data={f"k{number}": "v" for number in range(count)})
@@ -162,7 +162,7 @@ def applied_maps(draws: Draws) -> Scenario:
 
 
 def broken(draws: Draws) -> Scenario:
-    """Bodies that are no patch."""
+    """Return requests whose bodies are not valid patches."""
     size = draws.size(1_000_000)
     body = draws.one(
         b"[" * size, b"{" * size, b'{"a":' * (size // 5), b"[" * size + b"]" * size, b'"' + b"\\u0000" * (size // 6), b"-" * size,

@@ -1,4 +1,4 @@
-"""One hostile scenario: the requests that a user of the API sends to make the server take long, or a lot of memory."""
+"""Hostile scenarios: requests that a user sends to make the server compute for long or use much memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WIDGETS = "/apis/example.com/v1/namespaces/default/widgets"
 
 
 class HostileRequest(NamedTuple):
-    """One request."""
+    """One request of a scenario."""
 
     method: str
     path: str
@@ -40,8 +40,8 @@ class Draws:
     """The random choices of one scenario.
 
     Args:
-        seed: of the scenario.
-        scale: 1 for the sizes that the API's limit of 3 MB allows, less for a quick run.
+        seed: The seed of the scenario.
+        scale: 1 for the sizes that the API's limit of 3 MB allows, a smaller number for a quick run.
     """
 
     def __init__(self, seed: str, scale: float) -> None:
@@ -53,16 +53,16 @@ class Draws:
         return self._random.choice(choices)
 
     def text(self, *choices: str) -> str:
-        """Return one of some texts."""
+        """Return one of the texts."""
         return self._random.choice(choices)
 
     def size(self, largest: int) -> int:
-        """Return a size; often the largest."""
+        """Return a random size of at most `largest` times the scale; half of the sizes are that maximum."""
         most = max(1, int(largest * self._scale))
         return most if self._random.random() < 0.5 else self._random.randint(1, most)
 
     def whole(self, least: int, most: int) -> int:
-        """Return a whole number."""
+        """Return a random integer from `least` to `most`."""
         return self._random.randint(least, most)
 
     def noise(self, size: int) -> bytes:
@@ -74,27 +74,27 @@ Family: TypeAlias = Callable[[Draws], Scenario]
 
 
 def encoded(document: object) -> bytes:
-    """Return compact JSON."""
+    """Return a document as compact JSON."""
     return json.dumps(document, separators=(",", ":")).encode()
 
 
 def post(path: str, document: object) -> HostileRequest:
-    """Return a create."""
+    """Return a request that creates an object."""
     return HostileRequest("POST", path, encoded(document))
 
 
 def patch(path: str, document: object, content_type: str) -> HostileRequest:
-    """Return a patch of JSON or of raw bytes."""
+    """Return a patch request; `document` may also be raw bytes."""
     return HostileRequest("PATCH", path, document if isinstance(document, bytes) else encoded(document), content_type)
 
 
 def delete(path: str) -> HostileRequest:
-    """Return a deletion without grace."""
+    """Return a request that deletes an object without a grace period."""
     return HostileRequest("DELETE", path + "?gracePeriodSeconds=0")
 
 
 def named(kind: str, version: str, name: str = "hostile", **parts: object) -> Plain:
-    """Return a document."""
+    """Return a document of an object with a kind, an API version and a name."""
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **parts}
 
 
@@ -104,14 +104,14 @@ def pod(name: str = "hostile", **spec: object) -> Plain:
 
 
 def deployment(containers: list[Plain], name: str = "hostile") -> Plain:
-    """Return a deployment without replicas."""
+    """Return a Deployment with 0 replicas."""
     template: Plain = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}}
     spec: Plain = {"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template}
     return named("Deployment", "apps/v1", name, spec=spec)
 
 
 def definition(schema: Plain) -> Plain:
-    """Return the definition of widgets with a schema of their spec."""
+    """Return a CustomResourceDefinition of widgets with a schema for their spec."""
     whole: Plain = {"type": "object", "properties": {"spec": schema}}
     version: Plain = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": whole}}
     spec: Plain = {
@@ -124,5 +124,5 @@ def definition(schema: Plain) -> Plain:
 
 
 def widget(spec: object) -> Plain:
-    """Return a widget."""
+    """Return a widget with this spec."""
     return named("Widget", "example.com/v1", spec=spec)

@@ -1,4 +1,4 @@
-"""A small sample of the hostile requests, to a server of its own; ``make test-hostile`` sends 2,000 large ones."""
+"""A small sample of the hostile requests, sent to one server; ``make test-hostile`` sends 2,000 large ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server for hostile requests, in its own process, with the processor time and memory of each request."""
+"""The server that receives hostile requests, in its own process, and each request's cost in CPU time and memory."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Taken(NamedTuple):
     """The cost of a request.
 
     Attributes:
-        status: of the answer; 0 if there was none.
-        answer_s: seconds of processor until the answer.
-        all_s: until the server was quiet again: controllers and the scheduler work after the answer.
-        megabytes: more than before, at most.
-        text: of the answer, its beginning.
+        status: The status code of the answer; 0 if there was no answer.
+        answer_s: The server's CPU seconds until the answer.
+        all_s: The server's CPU seconds until it was idle again: controllers and the scheduler work after the answer.
+        megabytes: The largest growth of the server's memory in megabytes.
+        text: The beginning of the answer.
     """
 
     status: int
@@ -42,7 +42,7 @@ class Taken(NamedTuple):
 
 
 def objects() -> list[Plain]:
-    """Return what the server holds: an object of most kinds, and a node with a device."""
+    """Return the objects that the server holds from the start: one of most kinds, and a node with a device."""
     attributes = {"model": {"string": "a" * 64}}
     slice_: Plain = {
         "driver": DRIVER,
@@ -59,10 +59,10 @@ def objects() -> list[Plain]:
 
 
 class Victim:
-    """A server.
+    """A server in its own process.
 
     Args:
-        folder: for its files; the log is ``server.log`` there.
+        folder: The folder for its files; its log is ``server.log``.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -87,7 +87,7 @@ class Victim:
                 return found[0]
 
     def close(self) -> None:
-        """End the server."""
+        """Kill the server."""
         self._client.close()
         self._process.kill()
         self._process.wait()
@@ -104,7 +104,7 @@ class Victim:
         return int(found[1]) / 1024
 
     def send(self, request: HostileRequest) -> Taken:
-        """Send a request, and wait until the server is quiet."""
+        """Send a request, wait until the server is idle, and return the cost."""
         (self._proc / "clear_refs").write_text("5")
         before, memory = self._processor_s(), self._memory_mb("VmRSS")
         headers = {"content-type": request.content_type, "accept": request.accept, "user-agent": "hostile/1"}
@@ -119,7 +119,7 @@ class Victim:
         return Taken(status, answered, self._wait() - before, self._memory_mb("VmHWM") - memory, text)
 
     def _wait(self) -> float:
-        """Return the seconds of processor taken when the server is quiet: when it has taken none for some time."""
+        """Wait until the server has used no CPU time for a while; return the CPU seconds it had used until then."""
         found, quiet, until = self._processor_s(), 0, time.monotonic() + PATIENCE_S
         while quiet < _QUIET_POLLS and time.monotonic() < until:
             time.sleep(_POLL_S)

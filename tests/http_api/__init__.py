@@ -1,1 +1,1 @@
-"""Our own API, in process."""
+"""Tests of Bayplan's HTTP API, called in process."""

@@ -1,4 +1,4 @@
-"""Check that an answer follows the contract: the types of the operation can read it, and nothing in it is left over."""
+"""Check that an answer follows the contract: the types of its operation can decode it, and no field is unknown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bayplan.http_api.contract.answer import Error
 from bayplan.http_api.operations import OPERATIONS, ROOT, TOPICS, Operation
 
 UNTYPED = frozenset((f"{ROOT}/stream", f"{ROOT}/openapi.json"))
-"""Paths whose answers are no structs: frames one after another, and the document that describes all others."""
+"""Paths whose answers are not structs: a stream of frames, and the document that describes all other paths."""
 
 
 class BrokenContract(AssertionError):
-    """An answer is not of the type that its operation names."""
+    """An answer does not have the type that its operation names."""
 
 
 @cache
@@ -28,19 +28,22 @@ def _patterns() -> list[tuple[str, re.Pattern[str], Operation]]:
 
 
 def operation_of(method: str, path: str) -> Operation | None:
-    """Return the operation that a request is for: the first in the table that its raw path matches, or None."""
+    """Return the operation of a request: the first in the table whose path matches the raw path, or None."""
     path = f"{ROOT}/" if path == ROOT else path
     return next((each for verb, pattern, each in _patterns() if verb == method and pattern.match(path)), None)
 
 
 def check_answer(method: str, path: str, status: int, body: bytes) -> None:
-    """Check an answer of our own API; other paths, and those of `UNTYPED`, are passed over.
+    """Check an answer of Bayplan's HTTP API; ignore other paths and those in `UNTYPED`.
 
     Args:
-        method, path: of the request, the path as it was sent. status, body: of the answer.
+        method: The method of the request.
+        path: The path of the request as it was sent.
+        status: The status code of the answer.
+        body: The body of the answer.
 
     Raises:
-        BrokenContract: a field is missing, has another type, or is not in the contract.
+        BrokenContract: A field is missing, has another type, or is not in the contract.
     """
     path = path.partition("?")[0]
     if not path.startswith(f"{ROOT}/") or path in UNTYPED or status == 304:
@@ -60,7 +63,7 @@ def check_frame(topic: str, data: object) -> None:
     """Check the data of a frame of the stream.
 
     Raises:
-        BrokenContract: see `check_answer`.
+        BrokenContract: See `check_answer`.
     """
     kind = next(
         (kind for name, kind in TOPICS.items() if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", name), topic)),
@@ -73,7 +76,7 @@ def check_value(what: str, value: object, kind: Any) -> None:
     """Check plain data against a type.
 
     Raises:
-        BrokenContract: see `check_answer`.
+        BrokenContract: See `check_answer`.
     """
     try:
         found = msgspec.json.decode(msgspec.json.encode(value), type=cast("type[Any]", kind))
@@ -85,7 +88,7 @@ def check_value(what: str, value: object, kind: Any) -> None:
 
 
 def _left_over(value: object, read: object, path: str) -> str:
-    """Return the path of the first field that was not read, or ""."""
+    """Return the path of the first field that the type does not know, or the empty string."""
     if isinstance(value, dict) and isinstance(read, dict):
         for name, inner in value.items():
             if name not in read:

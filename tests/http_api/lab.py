@@ -1,4 +1,4 @@
-"""A whole server in the test's process: API, controllers, engine and service, called through ASGI without a socket."""
+"""A whole server in the test's process: API, controllers, engine and service, called through ASGI without sockets."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ class Lab:
     """A running server with its service.
 
     Attributes:
-        server: the simulator. service: on top of it. client: asks the service, from this machine.
+        server: The simulator server.
+        service: The service that runs on the server.
+        client: A client of the service, which connects from this machine.
     """
 
     def __init__(self, server: SimulatorServer, service: Service, client: httpx.AsyncClient) -> None:
@@ -51,7 +53,7 @@ class Lab:
         self.client = client
 
     async def api(self, method: str, path: str, document: object = None, content_type: str = "application/json") -> Any:
-        """Ask the Kubernetes API, and return the document that it answers with."""
+        """Send a request to the Kubernetes API; return the document of the answer."""
         body = b"" if document is None else json.dumps(document).encode()
         answer = await self.server.api.handle(Request(method, path, {}, {"content-type": content_type}, body))
         assert isinstance(answer, Response)
@@ -65,7 +67,7 @@ class Lab:
             await self.api("POST", _COLLECTIONS[document["kind"]].format(namespace), document)
 
     async def settle(self) -> None:
-        """Wait until nothing is left to be done at once."""
+        """Wait until the server has nothing left to do at the present simulated time."""
         engine = self.server.engine
         quiet, end = 0, asyncio.get_running_loop().time() + _PATIENCE_SECONDS
         while quiet < 3:
@@ -79,14 +81,14 @@ class Lab:
             await asyncio.sleep(0.005)
 
     async def get(self, path: str, want: int = 200, **query: object) -> Any:
-        """Ask the service, and return the document that it answers with."""
+        """Send a GET request to the service, check that the status is `want`, and return the document of the answer."""
         params = {name: str(value) for name, value in query.items()} or None
         answer = await self.client.get(f"{ROOT}{path}", params=params)
         assert answer.status_code == want, answer.text
         return answer.json() if answer.content else None
 
     async def send(self, method: str, path: str, body: object = None, want: int = 200) -> Any:
-        """Write something through the service."""
+        """Send a request to the service, check that the status is `want`, and return the document of the answer."""
         content = body if isinstance(body, str) else json.dumps(body) if body is not None else ""
         answer = await self.client.request(method, f"{ROOT}{path}", content=content)
         assert answer.status_code == want, answer.text
@@ -110,7 +112,7 @@ async def lab(
     allowed_origins: Collection[str] = (),
     clock: Clock | None = None,
 ) -> AsyncIterator[Lab]:
-    """Run a server with some objects in it from the start."""
+    """Run a server that holds `documents` from the start."""
     clock = clock or Clock(paused=paused)
     backend = Backend(Store(), clock=clock.seconds)
     bootstrap(backend)
@@ -134,7 +136,7 @@ async def lab(
 
 
 def run(test: Callable[[Lab], Awaitable[None]], *documents: Mapping[str, Any], **options: Any) -> None:
-    """Run a test in a server of its own."""
+    """Run a test with its own server."""
 
     async def within() -> None:
         async with lab(*documents, **options) as running:
@@ -147,7 +149,7 @@ def run(test: Callable[[Lab], Awaitable[None]], *documents: Mapping[str, Any], *
 
 
 def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "", pods: str = "110", **more: Any) -> Document:
-    """Return a node that is ready; `more` goes into its spec."""
+    """Return a ready node; `more` are fields of its spec."""
     labels = {"kubernetes.io/hostname": name} | ({"topology.kubernetes.io/zone": zone} if zone else {})
     amounts = {"cpu": cpu, "memory": memory, "pods": pods} | more.pop("resources", {})
     return {
@@ -164,7 +166,7 @@ def node(name: str, *, cpu: str = "4", memory: str = "8Gi", zone: str = "", pods
 
 
 def pod(name: str, *, cpu: str = "1", memory: str = "1Gi", namespace: str = "default", **more: Any) -> Document:
-    """Return a pod; `more` goes into its spec."""
+    """Return a pod; `more` are fields of its spec."""
     container = {"name": "c", "image": "app:v1", "resources": {"requests": {"cpu": cpu, "memory": memory}}}
     return {
         "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Our HTTP API for pods of an external scheduler, which writes its results as annotations."""
+"""Bayplan's HTTP API for pods of an external scheduler, which writes its results as annotations."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_compare_explains_a_fork_against_the_external_scheduler() -> None:
         assert both["a"]["matrix"]["annotated"]
         assert "RackQuota" in both["a"]["matrix"]["filters"]
         assert "annotated" not in both["b"]["matrix"]
-        # And the other way round: the plugin that only the scheduler outside has.
+        # The opposite case: a plugin that only the external scheduler has.
         request["objects"] = [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[3]})]
         other = await begin_fork(lab, **request)
         both = await lab.get("/compare/pods/default/web", a="now", b=other["id"])

@@ -1,4 +1,4 @@
-"""Overview, nodes, decisions, queue: our API agrees with the engine."""
+"""Overview, nodes, decisions, queue: the HTTP API agrees with the engine."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_a_matrix_from_another_server_is_compared() -> None:
     told: dict[str, bytes] = {}
 
     async def test(lab: Lab) -> None:
-        # All nodes are ready by now, so that more than one is scored.
+        # All nodes are ready now, so more than one is scored.
         await lab.create(pod("p"))
         await lab.settle()
         ours = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
@@ -204,7 +204,7 @@ def test_cross_site_requests_do_not_reach_another_server() -> None:
 def test_responses_of_other_servers_are_limited_in_size_and_time(
     pause: float, want: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # An answer without end must reach its size limit first, also on a busy machine.
+    # For an endless answer, the time limit is high, so that the size limit applies first, also on a busy machine.
     monkeypatch.setattr(remote_server, "REMOTE_SECONDS", 0.5 if pause else 60.0)
     monkeypatch.setattr(remote_server, "MAX_REMOTE_BYTES", 100_000)
 

@@ -1,4 +1,4 @@
-"""Clock, configuration, plugins, snapshots, queue: changes through our API take effect."""
+"""Clock, configuration, plugins, snapshots, queue: changes through the HTTP API take effect."""
 
 from __future__ import annotations
 

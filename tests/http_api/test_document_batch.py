@@ -1,4 +1,4 @@
-"""Batches: entries are applied separately, in order, whole; other requests are served in between."""
+"""Batches: each entry is applied separately, completely and in order; other requests are served in between."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_an_imported_running_pod_is_not_restarted_and_frees_its_node_when_it_end
             "n"
         }
         assert [each for each in events if each["reason"] in ("Pulled", "Created", "Started", "Scheduled")] == []
-        # A pod that finishes, by its status or by a deletion, frees its node.
+        # A pod that finishes, by its status or by its deletion, releases its resources.
         ended = {**pods["a"], "status": {**pods["a"]["status"], "phase": "Succeeded"}}
         await lab.api("PUT", "/api/v1/namespaces/default/pods/a/status", ended)
         for _ in range(100):
@@ -183,7 +183,7 @@ def test_a_batch_yields_to_other_tasks_between_slices() -> None:
 
     batch, turns = asyncio.run(within())
     assert batch.created == 400
-    # Nothing is as quick as a slice for a hundred pods.
+    # Even a fast machine needs at least 30 µs for each pod, so the batch takes at least this many slices.
     assert turns > 400 * 30_000 / SLICE_NS
 
 
@@ -204,12 +204,12 @@ def test_acknowledged_batches_are_stored_with_one_transaction_per_slice(tmp_path
             await waiting
         connection.set_trace_callback(None)
         recorder._writer.shutdown()
-        # Nothing is closed in order: what was acknowledged must be there all the same.
+        # The store is not closed properly: acknowledged writes must be stored nevertheless.
         connection.close()
         again = Store()
         found = DurableRecorder(tmp_path / "store", again, on_failure=lambda problem: None)
         found.close()
-        # A statement outside of a transaction is one of its own.
+        # A statement outside of a transaction is a separate transaction.
         transactions = re.findall("BEGIN .*?COMMIT|INSERT", " ".join(statements))
         return len(again.table("pods")), len(transactions)
 

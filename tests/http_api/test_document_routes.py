@@ -1,4 +1,4 @@
-"""Texts applied, clusters exported and imported, nodes drained."""
+"""Applying documents, exporting and importing clusters, draining nodes."""
 
 from __future__ import annotations
 

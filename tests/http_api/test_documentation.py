@@ -1,4 +1,4 @@
-"""The page about our own API: it lists every operation, and every command on it works."""
+"""The page about the HTTP API lists every operation, and every command on it works."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _commands() -> list[Command]:
         method = words[words.index("-X") + 1] if "-X" in words else "GET"
         body = words[words.index("-d") + 1] if "-d" in words else ""
         given = words[words.index("-H") + 1] if "-H" in words else ""
-        # Without a header curl sends what a form would, which is refused.
+        # Without a content type, curl sends that of a form, which the server refuses.
         content_type = given.removeprefix("Content-Type: ") or ("application/x-www-form-urlencoded" if body else "")
         address = next(word for word in words if word.startswith(ADDRESS))
         found.append(Command(method, address.removeprefix(ADDRESS), body, content_type))

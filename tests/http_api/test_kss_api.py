@@ -29,10 +29,10 @@ CONFIGURATION = {
     ],
 }
 BETTER = {
-    # These requests fail there for lack of Docker, and work here.
+    # In the recording, these requests failed because Docker was missing. Here they succeed.
     ("plain", "POST", "/api/v1/schedulerconfiguration", 500): 202,
     ("plain", "PUT", "/api/v1/reset", 500): 202,
-    # An import takes what an export gave, resource versions and all.
+    # An import accepts an export as it is, including resource versions.
     ("plain", "POST", "/api/v1/import", 500): 200,
     ("stubbed-docker", "POST", "/api/v1/import", 500): 200,
 }
@@ -58,7 +58,7 @@ def test_recorded_requests_get_responses_of_the_same_shape() -> None:
         for case in cases:
             request = case["request"]
             if request["path"].startswith("/api/v1/nope"):
-                # Another path belongs to the Kubernetes API, which answers with a Status.
+                # This path belongs to the Kubernetes API, which answers with a Status.
                 assert not lab.service.answers({"type": "http", "path": request["path"]})
                 continue
             if case["endless"]:
@@ -71,7 +71,7 @@ def test_recorded_requests_get_responses_of_the_same_shape() -> None:
                 request["method"], request["path"], headers=headers, content=request["body"] or ""
             )
             if origin and "localhost" not in origin:
-                # There a page elsewhere may read everything; here it may not.
+                # The simulator lets pages of any origin read everything; Bayplan refuses this.
                 assert answer.status_code == 403
                 continue
             assert answer.status_code == _want(case), (case["run"], case["note"], answer.text)
@@ -234,7 +234,7 @@ def test_extender_requests_are_proxied() -> None:
         assert (await lab.client.post("/api/v1/schedulerconfiguration", content=given)).status_code == 202
         arguments = {"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["n1"]}
         answer = await lab.client.post("/api/v1/extender/prioritize/0", content=json.dumps(arguments))
-        # The extender's own scores: the weight is the scheduler's to count, once.
+        # The extender's raw scores: the scheduler multiplies them by the weight.
         assert answer.json() == [{"Host": "n1", "Score": 7}]
         assert asked == [("/ext/rank", arguments)]
         for path in ("filter/0", "prioritize/1", "prioritize/x", "guess/0"):

@@ -1,4 +1,4 @@
-"""A running server as what explanations read: columns against time lines."""
+"""A running server as the source of explanations: columns compared with time lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Named rows and their order: after any additions and removals, the order is that of sorting all names."""
+"""Named rows and their order: after any additions and removals, it equals that of sorting all names."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_name_order_equals_sorting_all_names(most: int, steps: list[list[str]]) 
         patch.setattr(named_rows, "MAX_INSERTED", most)
         for step in steps:
             for name in step:
-                # A name that exists is removed, a new one is added; a name may do both in one step.
+                # An existing name is removed, another one is added. A name may occur twice in a step.
                 if rows.remove(name) is None:
                     rows.add(name)
             moments.append(moment(rows))

@@ -78,7 +78,7 @@ def test_no_schema_is_empty() -> None:
     found = [*_schemas(document, "$")]
     assert len(found) > 1_000
     assert [path for path, schema in found if not schema] == []
-    # Any value may stand only in what is Kubernetes' own.
+    # Only Kubernetes' own objects may have a schema without a type.
     loose = {path.rpartition(".additionalProperties")[0] for path, schema in found if set(schema) <= {"description"}}
     assert all(path.endswith((".effective", ".items", "anyOf[0]", ".additionalProperties")) for path in loose), loose
 

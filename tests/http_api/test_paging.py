@@ -1,4 +1,4 @@
-"""Pages put together are the list, whatever their size, for every list of our API."""
+"""All pages together are the whole list, for each page size and each list of the HTTP API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LISTS = ("/nodes", "/pods", "/queue", "/pods/default/huge-0/attempts", "/pods/de
 @pytest.mark.parametrize("limit", [1, 3, 7, 200])
 def test_concatenated_pages_equal_the_list(limit: int) -> None:
     async def test(lab: Lab) -> None:
-        # Nothing happens while pages are turned.
+        # Nothing may change between the requests for pages.
         lab.server.clock.pause()
         for path in LISTS:
             whole = await _items(lab, path, 0, 200)
@@ -33,7 +33,7 @@ async def _items(lab: Lab, path: str, offset: int, limit: int) -> list[Any]:
     assert answer["total_is_exact"]
     items: list[Any] = answer.get("items", answer.get("rows"))
     assert offset >= answer["total"] or items
-    # The lead over other nodes is only included while there is time.
+    # `why` contains the lead over other nodes only if there was time to compute it.
     return [{name: value for name, value in item.items() if name != "why"} for item in items]
 
 

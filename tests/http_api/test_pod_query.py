@@ -1,4 +1,4 @@
-"""Filtering, sorting and paging pods on columns, against a naive list."""
+"""Filtering, sorting and paging of pods in columns, compared with a naive list."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_filtered_pages_and_facets_match_a_naive_implementation(
     for number, row in enumerate(first):
         table.put(row.pod(f"first-{number}"), "", 1)
     table.freeze().by_name()
-    # Other pods replace them: rows are reused, names are sorted again.
+    # New pods replace the removed ones: rows are reused, and names are sorted again.
     for row in first[::2]:
         table.remove(f"{row.namespace}/{row.name}", 2)
     kept = {(row.namespace, row.name): row for row in first[1::2]}
@@ -154,7 +154,7 @@ def test_filtered_pages_and_facets_match_a_naive_implementation(
     if sort == "name":
         found = found[::-1] if descending else found
     else:
-        # Equals stay in the order of their names, also in a reversed sort.
+        # Pods with equal keys are sorted by name, also if the order is descending.
         found.sort(key=lambda row: _sort_key(row, sort), reverse=descending)  # type: ignore[arg-type, return-value]
     pods = table.freeze()
     page = find_pods(

@@ -1,4 +1,4 @@
-"""Pods, matrices, explanations: our API agrees with the decision records."""
+"""Pods, matrices, explanations: the HTTP API agrees with the decision records."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_missing_matrix_is_explained() -> None:
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
         assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien is pending: {unattended}"
-        # Lists, filters and the overview have the same reason.
+        # Lists, facets and the overview give the same reason.
         (row,) = (await lab.get("/pods", reason=unattended))["items"]
         assert (row["name"], row["why"]) == ("alien", unattended)
         facets = (await lab.get("/pods", facets=1))["facets"]["reason"]
@@ -148,7 +148,8 @@ def test_matrix_rows_are_sorted_by_total_and_then_by_nearness() -> None:
         assert rows[0]["node"] == "large"
         assert len(fitting) == answer["counts"]["fit"] == 1
         failed = [row["node"] for row in rows[1:]]
-        # Empty ones lack one CPU, n1 three, n0 four. The pod may not use the tainted one, and the cordoned one lacks CPU, too.
+        # The empty nodes lack one CPU, n1 three, n0 four. The pod does not tolerate the taint, and the unschedulable
+        # node lacks CPU, too.
         assert failed == ["n2", "n3", "n4", "n5", "n1", "n0", "tainted", "off"]
         assert rows[1]["gap"] == "lacks 1 cpu (requests 5, 4 free)"
         assert rows[6]["gap"] == "lacks 4 cpu (requests 5, 1 free)"
@@ -242,7 +243,7 @@ def test_the_cause_of_pods_of_one_workload_is_computed_once() -> None:
         assert cause is not None
         assert cause.pods == 3
         assert common_cause(causes, 7) is None
-        # Without time, nothing is sought, and what is known is used until nodes come or go.
+        # Without time no cause is searched, and known causes are used until a node is added or removed.
         assert WaitingCauses().of(source, pods, nodes, rows, Deadline(0)) == {}
         assert known.of(source, pods, nodes, rows, Deadline(0)) == causes
         assert (known.found, known.cached) == (1, 1)
@@ -340,7 +341,7 @@ def test_margins_in_the_pod_list_match_the_totals() -> None:
         await lab.create(*(pod(f"p{number}", cpu="700m") for number in range(5)))
         await lab.settle()
         for _ in range(5):
-            # Each time some more margins are worked out, as long as there is time, and kept.
+            # Each request computes and caches some more margins, as long as its time permits.
             items = {item["name"]: item for item in (await lab.get("/pods"))["items"]}
         for name, item in items.items():
             decision = await _latest(lab, f"default/{name}")

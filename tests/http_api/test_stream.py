@@ -41,7 +41,7 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
         changed = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert (changed["nodes:cpu"]["whole"], changed["nodes:cpu"]["names"]) == (False, ["n2"])
         assert changed["nodes:cpu"]["cells"] == [50]
-        # The counts of a frame are those of the overview: the heading of the page uses either.
+        # The counts in a frame equal those of the overview, because the page's heading uses both.
         counts = (await lab.get("/overview"))["counts"]
         assert changed["pods"]["counts"] == {"placed": 1, **{key: counts[key] for key in first["pods"]["counts"]}}
         assert changed["pods"]["counts"]["pods"] == 1
@@ -61,7 +61,7 @@ def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
             await lab.settle()
             await stream.tick()
             assert [frame["data"]["whole"] for frame in _bodies(quick)] == [False]
-        # The first frame is still there; what came after it would not be understood alone.
+        # The slow reader still has its first frame; later ones are dropped, since they could not be understood alone.
         assert [frame["data"]["whole"] for frame in _bodies(slow)] == [True]
         await stream.tick()
         whole = _bodies(slow)

@@ -1,4 +1,4 @@
-"""Writes that a web page of another origin could send: every route of our API and of kube-scheduler-simulator's refuses them."""
+"""Writes that a web page of another origin could send are refused by all routes, also kube-scheduler-simulator's."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_writes_from_foreign_origins_are_refused(headers: dict[str, str]) -> Non
 def test_content_types_of_html_forms_are_refused(content_type: str) -> None:
     async def test(lab: Lab) -> None:
         before = lab.server.backend.store.revision, lab.server.settings
-        # Without a type, only a browser is refused; with one, every client.
+        # Without a content type, only requests from browsers are refused; with a form's content type, all requests are.
         headers = {"content-type": content_type} if content_type else {"origin": "http://localhost"}
         for method, path in WRITES:
             answer = await lab.client.request(method, path, content="{}", headers=headers)

@@ -1,4 +1,4 @@
-"""Hosts for tests: a scheduler with plugins that misbehave on request, and a cluster that executes bindings."""
+"""Hosts for tests: a scheduler whose plugins misbehave on request, and a cluster that executes its bindings."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ SECOND = 1_000_000_000
 
 
 class Troublemaker(Recorder):
-    """Misbehaves at one extension point, about pods whose name begins with ``bad``: raises, sleeps, loops or answers nonsense.
+    """A plugin that misbehaves at one extension point, for pods whose names start with ``bad``.
 
     Class attributes:
-        at: the method. how: ``raise``, ``sleep``, ``loop``, ``nonsense`` or ``well``.
+        at: The method that misbehaves.
+        how: ``raise``, ``sleep``, ``loop``, ``nonsense`` (return a value of a wrong type) or ``well`` (do not
+            misbehave).
     """
 
     at: ClassVar[str]
@@ -46,7 +48,7 @@ class Troublemaker(Recorder):
 
 
 def make_troublemaker(at: str, how: str) -> type[Troublemaker]:
-    """Return such a plugin, for one method of a plugin."""
+    """Return a plugin that misbehaves in one method."""
     base: Callable[..., object] = getattr(Recorder, at)
 
     def method(self: Troublemaker, *arguments: Any) -> object:
@@ -80,11 +82,12 @@ def _name(argument: object) -> str:
 
 
 class Cluster:
-    """The environment of a host: it binds pods, and reports bindings to the scheduler when `settle` is called.
+    """The environment of a host: it binds pods, and reports the bindings to the scheduler when `run` is called.
 
     Attributes:
-        objects: by key. actions: all that the scheduler wanted.
-        refuses: keys of pods that can't be bound.
+        objects: The objects by kind and key.
+        actions: All actions that the scheduler has requested.
+        refuses: Keys of pods whose binding fails.
     """
 
     def __init__(
@@ -103,7 +106,7 @@ class Cluster:
         self._done = 0
 
     def make(self) -> Scheduler:
-        """Return a scheduler for an empty cluster: default plugins, and those of this cluster."""
+        """Return a scheduler for an empty cluster, with the default plugins and this cluster's plugins."""
         plain = in_tree_registry().with_plugins(*self.plugins)
         registry = GuardedRegistry(plain.plugins, self.runner, in_tree=plain.in_tree)
         points = registry.extension_points_for_configuration
@@ -119,7 +122,7 @@ class Cluster:
         )
 
     def add(self, *items: KubernetesObject) -> None:
-        """Create objects, or change them to these versions."""
+        """Create objects, or replace existing ones by these versions."""
         for item in items:
             key = f"{type(item).__name__} {item.key}"
             old = self.objects.get(key)
@@ -133,7 +136,7 @@ class Cluster:
         self.host.post([ChangeEvent(DELETED, type(item), old, None, 1)])
 
     def run(self) -> None:
-        """Let happen what happens at this instant."""
+        """Run the host, bind pods and delete preempted ones until nothing is left to do at the present time."""
         self.host.at_this_instant()
         while self._done < len(self.actions):
             action = self.actions[self._done]
@@ -152,7 +155,7 @@ class Cluster:
         self.add(structs.replace(pod, spec=structs.replace(pod.spec, node_name=action.node_name)))
 
     def pass_seconds(self, seconds: float) -> None:
-        """Let time pass, timer by timer."""
+        """Advance the clock and stop at each timer on the way."""
         end_ns = self.clock.now_ns() + int(seconds * SECOND)
         while True:
             due = self.host.ask(self.host.next_instant_of)
@@ -164,11 +167,11 @@ class Cluster:
         self.run()
 
     def nodes_of(self) -> dict[str, str]:
-        """Return the node of each pod, "" for those that wait."""
+        """Return the node of each pod by the pod's name; the empty string for pods that wait."""
         return {item.metadata.name: item.spec.node_name for item in self.objects.values() if isinstance(item, Pod)}
 
     def check(self) -> None:
-        """Raise if the scheduler is inconsistent, or has leftover reservations."""
+        """Raise AssertionError if the scheduler's state is inconsistent or it still has assumed pods."""
 
         def look(scheduler: Scheduler) -> None:
             scheduler.state.check_invariants()
@@ -182,7 +185,7 @@ class Cluster:
         self.host.ask(look)
 
     def messages_of(self, name: str) -> list[str]:
-        """Return how the attempts of a pod ended: the message, or the node."""
+        """Return the result of each attempt of a pod: the message, or the chosen node if the message is empty."""
         numbers = self.decisions.numbers_of(f"default/{name}")
         return [self.decisions[number].message or self.decisions[number].node for number in numbers]
 
@@ -209,5 +212,5 @@ def closing(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def incidents(cluster: Cluster) -> Sequence[tuple[str, str]]:
-    """Return the extension points at which plugins failed, with what was raised."""
+    """Return the extension points at which plugins failed, each with the exception."""
     return [(it.point, it.exception) for it in cluster.runner.incidents()]

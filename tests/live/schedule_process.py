@@ -1,4 +1,4 @@
-"""`bayplan schedule` as a process of its own, for tests."""
+"""Run `bayplan schedule` in a process of its own for tests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PATIENCE_SECONDS = 60.0
 
 
 class ScheduleProcess:
-    """One that runs.
+    """A process of `bayplan schedule`.
 
     Attributes:
-        url: of its probes and metrics; "" before it has told.
+        url: The address of its probes and metrics, which it prints when it starts.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
@@ -26,7 +26,7 @@ class ScheduleProcess:
 
     @property
     def lines(self) -> list[str]:
-        """The output so far."""
+        """The lines that it has printed so far."""
         return self._log.read_text().splitlines()
 
     @property
@@ -35,7 +35,7 @@ class ScheduleProcess:
         return next(line.rpartition(" ")[2] for line in self.lines if line.startswith("probes and metrics at "))
 
     def wait_for(self, line: str) -> None:
-        """Wait until it has printed a line that begins like this."""
+        """Wait until the process has printed a line that starts with `line`."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not any(each.startswith(line) for each in self.lines):
             assert self.process.poll() is None, "\n".join(self.lines)
@@ -43,14 +43,14 @@ class ScheduleProcess:
             time.sleep(0.05)
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> int:
-        """Terminate or kill it; return its exit code."""
+        """Send a signal to the process and return its exit code."""
         self.process.send_signal(how)
         return self.process.wait(PATIENCE_SECONDS)
 
 
 @contextlib.contextmanager
 def bayplan_schedule(kubeconfig: Path | str, log: Path, *options: str) -> Iterator[ScheduleProcess]:
-    """Run one; what it printed is shown when the test fails."""
+    """Run the process for the length of a ``with`` block; show what it printed if the test fails."""
     command = [sys.executable, "-m", "bayplan", "schedule", "--kubeconfig", str(kubeconfig), "--port", "0", *options]
     with log.open("wb") as file, subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT) as process:
         try:

@@ -1,4 +1,4 @@
-"""Attempts of other schedulers: decision records agree with the annotations."""
+"""Attempts of other schedulers: the decision records agree with the annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The queue that threads share, over both scheduling queues: no lost wake-up, no busy loop, no pod lost or popped twice."""
+"""The queue that threads share, over both kinds of queues: no lost wake-up, busy loop, or pod lost or popped twice."""
 
 from __future__ import annotations
 
@@ -391,7 +391,7 @@ def test_missed_timers_run_on_the_next_access(kind: str) -> None:
     "backs_off", [pytest.param(False, id="an empty queue"), pytest.param(True, id="a backoff that lasts longer")]
 )
 def test_waiting_threads_do_not_poll(kind: str, backs_off: bool) -> None:
-    # So slow that the backoff ends long after the test, on a busy machine too.
+    # The clock is so slow that the backoff ends long after the test, also on a busy machine.
     scene = Scene(kind, speed=0.01)
     if backs_off:
         fail_into_backoff(scene, "a")
@@ -448,7 +448,7 @@ class Storm:
                 (self.failed.add if again else self.ended.append)(queued.key)
                 finished = len(self.ended) == len(self.pods)
             if again:
-                # Rejected, or an error: then only the end of its backoff brings it back.
+                # Rejected or failed: then only the end of the backoff makes the pod active again.
                 queue.fail(queued, unschedulable_plugins=frozenset(draws.choice(("P", ""))))
             else:
                 queue.done(queued.uid)

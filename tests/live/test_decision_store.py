@@ -1,4 +1,4 @@
-"""Tests of stored decisions: limits, and errors for dropped ones."""
+"""Tests of stored decisions: limits, and errors for decisions that were dropped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dry run: decisions of the cluster's scheduler are compared pod by pod, and then adopted."""
+"""A dry run compares its decisions with the cluster's scheduler pod by pod, and then adopts the cluster's."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_different_node_is_a_difference_and_is_adopted_for_later_pods() -> Non
 def test_bindings_that_arrive_out_of_order_agree() -> None:
     world = World(cpu="3")
     first, second, large = world.create("first"), world.create("second"), world.create("large", cpu="2")
-    # Decided: first on a, large on b, second on a. The binding of the large one came last.
+    # The scheduler decided in this order: first on a, large on b, second on a. The binding of large arrived last.
     world.bind(first, "a")
     world.bind(second, "a")
     assert world.turn() == [("first", "a", True)]

@@ -1,4 +1,4 @@
-"""Random behaviour of plugins, cluster and host in any order: every pod is in one place, and no reservation is left over."""
+"""Random behaviour of plugins, cluster and host: each pod is in one place, and no reservation is left over."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_random_plugin_failures_lose_no_pod_and_leave_no_reservation(at: str, st
         cluster.run()
         cluster.check()
     assert not cluster.host.status().engine_failures
-    # When all behave, every pod that fits gets a node.
+    # If no plugin misbehaves any more, every pod that fits gets a node.
     plugin.how = "well"
     cluster.refuses.clear()
     cluster.add(*(make_node(f"m{number}").capacity(cpu="8", memory="8Gi", pods="9").obj() for number in range(2)))

@@ -1,4 +1,4 @@
-"""A server hands a plugin to its worker once for each pass, not once for each node, for every plugin interface."""
+"""A server calls the plugin worker once for each pass, not once for each node, for all kinds of plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of recorded origins of attempts, and of the messages of gates."""
+"""Tests of the recorded events that caused attempts, and of the messages of PreEnqueue plugins."""
 
 from __future__ import annotations
 

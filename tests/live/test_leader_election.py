@@ -104,7 +104,7 @@ def test_lease_states_over_three_runs_match_the_recording() -> None:
     assert server.run(second.acquire(), later(server, 1))
     server.run(second.renew(), server.now_ns)
     look()
-    look()  # Killed: nothing changes.
+    look()  # The leader was killed, so nothing changes.
     killed_ns = server.now_ns
     assert server.run(third.acquire(), later(server, 30))
     look()
@@ -123,7 +123,7 @@ def test_leader_election_sends_the_recorded_requests() -> None:
     server.run(leader.acquire(), later(server, 1))
     server.run(leader.renew(), later(server, 4))
     ours = [(method, f"{path}?{query}" if query else path) for method, path, query in server.requests]
-    # Upstream records the event concurrently with the first renewal.
+    # Upstream records the event concurrently with the first renewal, so the order of both varies.
     assert sorted(ours) == sorted(first_life)
     [event] = server.events
     want = next(

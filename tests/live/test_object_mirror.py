@@ -1,4 +1,4 @@
-"""Tests of the objects for rebuilding a scheduler: the newest version of each, in the right order."""
+"""Tests of the objects from which a scheduler is rebuilt: the latest version of each, in the right order."""
 
 from __future__ import annotations
 

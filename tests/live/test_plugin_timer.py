@@ -129,7 +129,7 @@ def test_plugin_calls_on_other_threads_are_not_timed() -> None:
     before = fit.pre_filter
 
     def look(*arguments: Any) -> object:
-        # A call on another thread, in the middle of the cycle.
+        # A call on another thread, during the cycle.
         thread = Thread(target=lambda: asked.append(plugins["NodePorts"].sign_pod(small_pod("b"))))
         thread.start()
         thread.join()

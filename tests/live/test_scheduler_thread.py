@@ -1,4 +1,4 @@
-"""A scheduler on its own thread: its inputs, its outputs, and failures that must not happen."""
+"""A scheduler on its own thread: its inputs and outputs, and faults of concurrency that must not happen."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_clock_resumed_during_a_turn_wakes_the_engine(monkeypatch: pytest.Monk
     def slow_turn() -> bool:
         more = turn()
         if not more and not turned.is_set():
-            # The clock advances after the engine has read it, and before it sleeps.
+            # The clock is resumed after the engine has read it and before the engine sleeps.
             cluster.clock.resume()
             turned.set()
         return more
@@ -199,7 +199,7 @@ class TestReplacing:
         cluster.add(small_pod("p"))
         host.at_this_instant()
         taken.clear()
-        # The refusal is processed in the turn that replaces the scheduler.
+        # The failed binding is handled in the same turn in which the scheduler is replaced.
         host.binding_failed("default/p", "no")
         host.replace(cluster.make)
         assert ("SetCondition", 0) in taken
@@ -369,7 +369,7 @@ class TestThreads:
         cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=3.0)
         host = self.started(cluster)
         cluster.add(small_pod("bad"))
-        # Its other methods are called before, and answer at once.
+        # The plugin's other methods, which are called earlier, return at once.
         self.until(lambda: getattr(host.status().running_plugin, "point", "") == "Reserve")
         assert host.status().busy_since_ns is not None
         with pytest.raises(EngineBusy, match="it waits for Reserve of plugin Trouble"):

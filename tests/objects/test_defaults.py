@@ -1,4 +1,4 @@
-"""Defaults against Kubernetes' own answers, and tables of the corners."""
+"""Defaults compared with kube-apiserver's, and tables of special cases."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Image names: with a tag, and those of everything that a pod runs or mounts."""
+"""Image names: with the default tag, and of everything that a pod runs or mounts."""
 
 import pytest
 

@@ -387,7 +387,7 @@ OTHER_NAMES = {
     "PodFailurePolicyOnExitCodes": "PodFailurePolicyOnExitCodesRequirement",
     "PodFailurePolicyOnPodCondition": "PodFailurePolicyOnPodConditionsPattern",
 }
-# Fields that are None if the document lacks them, though Go has no pointer: times, and nil maps or lists that some rule
+# Fields that are None if the document lacks them, though no pointers in Go: times, and nil maps or lists that some rule
 # distinguishes from empty ones.
 NONE_FOR_NIL = {
     ("PodSpec", "nodeSelector"),

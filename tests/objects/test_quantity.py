@@ -1,4 +1,4 @@
-"""Quantities against Kubernetes' own answers, tables of the corners, and a naive oracle."""
+"""Quantities compared with Kubernetes' results, tables of special cases, and a naive implementation."""
 
 import re
 
@@ -158,7 +158,7 @@ def test_equal_quantities_compare_and_hash_equal() -> None:
     assert Quantity.parse("1") != "1"
 
 
-# Up to 15 digits: amounts that stay within int64 nanos when scaled, where caps and overflow play no part.
+# Up to 15 digits, so that amounts in nano fit into int64, and caps and overflow do not matter.
 NUMBERS = st.from_regex(r"\A[+-]?[0-9]{1,4}(\.[0-9]{1,6})?\Z")
 SUFFIXES = st.sampled_from([suffix for suffix in POWERS if suffix not in ("Ei", "E", "Pi", "P")])
 EXPONENTS = st.integers(-9, 12).map("e{}".format)

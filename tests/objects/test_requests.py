@@ -1,4 +1,4 @@
-"""Request arithmetic against Kubernetes' own answers, tables of the corners, and a naive oracle."""
+"""Sums of requests compared with Kubernetes' results, tables of special cases, and a naive implementation."""
 
 from typing import Any
 
@@ -344,7 +344,7 @@ def test_overhead_is_added_repeatedly_like_upstream(pod: Pod, want: list[int]) -
     halves = [amount * GIBI // 2 for amount in want]
     assert [balance_requests(pod, earlier_sums=sums)["memory"] for sums in range(3)] == halves
     accounted = accounted_requests(pod, earlier_sums=1)
-    # Containers say nothing about CPU, so that there is a second sum.
+    # The containers request no CPU, so upstream computes a second sum with default requests.
     assert (accounted.requests["memory"], accounted.non_zero_memory_bytes) == (halves[1], halves[2])
     assert repeats_overhead(pod) is (want[0] != want[1])
 

@@ -1,4 +1,4 @@
-"""Selectors and tolerations against Kubernetes' own answers, tables of the corners, and naive oracles."""
+"""Selectors and tolerations compared with Kubernetes' results, tables of special cases, and naive implementations."""
 
 from collections.abc import Iterator
 from itertools import combinations, product

@@ -1,4 +1,4 @@
-"""Sums of simple pods equal fully computed ones, and belong to the caller."""
+"""Sums of simple pods equal fully computed ones, and callers may modify them."""
 
 from __future__ import annotations
 

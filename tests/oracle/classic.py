@@ -1,4 +1,4 @@
-"""A naive implementation of Kubernetes 1.16's rules: loops over nodes and pods, exact fractions instead of 64-bit arithmetic."""
+"""A naive implementation of Kubernetes 1.16's rules: loops over nodes and pods, fractions instead of integers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TERMS = ("pod_affinity", "pod_anti_affinity")
 
 
 def asked(pod: Pod, name: str, *, defaults: bool) -> int:
-    """Return a pod's request: that of all containers together, or of the largest init container."""
+    """Return a pod's request: the sum over its containers or the largest of an init container, whichever is more."""
 
     def of(requests: object) -> int:
         assert isinstance(requests, dict)
@@ -31,7 +31,7 @@ def asked(pod: Pod, name: str, *, defaults: bool) -> int:
 
 
 def offered(world: World, node: str, name: str) -> int:
-    """Return a node's capacity."""
+    """Return the allocatable amount of a resource on a node."""
     amounts = world.nodes[node].status.allocatable
     if name not in amounts:
         return 0
@@ -47,7 +47,10 @@ def _wanted(world: World, node: str, pod: Pod, name: str) -> int:
 
 
 def fits_resources(world: World, node: str, pod: Pod) -> bool:
-    """Return whether pods, CPU and memory suffice; a pod with any request fails on all resources that are overcommitted already."""
+    """Return whether the node has enough pods, CPU and memory left.
+
+    A pod with any request fails if any resource is overcommitted.
+    """
     there = [running for running, place in world.pods.values() if place == node]
     if len(there) + 1 > offered(world, node, "pods"):
         return False
@@ -60,7 +63,7 @@ def fits_resources(world: World, node: str, pod: Pod) -> bool:
 
 
 def goes_with_neighbours(world: World, node: str, pod: Pod) -> bool:
-    """Return whether required affinity and anti-affinity, the pod's and other pods', hold on a node."""
+    """Return whether a node satisfies all required affinity and anti-affinity, of the pod and of running pods."""
     for running, place in world.pods.values():
         for term in _required(running, "pod_anti_affinity"):
             where = world.value(place, term.topology_key)
@@ -98,12 +101,12 @@ def _matches(term: PodAffinityTerm, owner: Pod, pod: Pod) -> bool:
 
 
 def least_requested(world: World, node: str, pod: Pod) -> int:
-    """Return the mean of what is left of CPU and memory, in tenths."""
+    """Return the mean of the free fractions of CPU and memory, in tenths."""
     return sum(_tenths(world, node, pod, name, lambda used: 1 - used) for name in ("cpu", "memory")) // 2
 
 
 def most_requested(world: World, node: str, pod: Pod) -> int:
-    """Return the mean of what is taken of CPU and memory, in tenths."""
+    """Return the mean of the requested fractions of CPU and memory, in tenths."""
     return sum(_tenths(world, node, pod, name, lambda used: used) for name in ("cpu", "memory")) // 2
 
 
@@ -117,7 +120,7 @@ def _tenths(world: World, node: str, pod: Pod, name: str, worth: Callable[[Fract
 def selector_spread(
     world: World, feasible: Iterable[str], pod: Pod, services: Iterable[Service], zone: str
 ) -> dict[str, int]:
-    """Return the scores of spreading, by node and zone."""
+    """Return the scores of SelectorSpreadPriority, by node."""
     selectors = [
         service.spec.selector
         for service in services
@@ -150,7 +153,7 @@ def selector_spread(
 
 
 def inter_pod_affinity(world: World, feasible: Iterable[str], pod: Pod, hard_weight: int) -> dict[str, int]:
-    """Return the scores of wishes, own and others'."""
+    """Return the scores of InterPodAffinityPriority, from the preferences of the pod and of running pods, by node."""
     sums = dict.fromkeys(feasible, 0)
     for running, place in world.pods.values():
         for node in sums:
@@ -185,7 +188,10 @@ def _preferred(pod: Pod) -> list[tuple[int, int, PodAffinityTerm]]:
 
 
 def victims(world: World, node: str, pod: Pod) -> list[str] | None:
-    """Return the pods that must leave a node, most important first; None if no eviction helps. Budgets are left out."""
+    """Return the pods to evict from a node, highest priority first; None if evictions do not help.
+
+    Budgets are ignored.
+    """
     lower = sorted(
         (running for running, place in world.pods.values() if place == node and priority(running) < priority(pod)),
         key=lambda running: (-priority(running), running.status.start_time or "~"),
@@ -208,19 +214,19 @@ def _fits(world: World, node: str, pod: Pod) -> bool:
 
 
 def priority(pod: Pod) -> int:
-    """Return a pod's priority."""
+    """Return a pod's priority, 0 if it has none."""
     return pod.spec.priority or 0
 
 
 def best_of(candidates: dict[str, list[Pod]]) -> set[str]:
-    """Return the nodes whose victims are the least loss; without budgets all victims are sorted."""
+    """Return the nodes with the least important victims. Budgets are ignored, so each list of victims is sorted."""
 
     def loss(gone: list[Pod]) -> tuple[object, ...]:
         if not gone:
             return ()
         first = [each for each in gone if priority(each) == priority(gone[0])]
         earliest = min(each.status.start_time or "~" for each in first)
-        # The latest start is best: texts of one length, turned around.
+        # The latest start time is best; start times have one length, so negated characters reverse their order.
         turned = tuple(-ord(letter) for letter in earliest)
         return (priority(gone[0]), sum(priority(each) + 2**31 for each in gone), len(gone), turned)
 

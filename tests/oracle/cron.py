@@ -1,4 +1,4 @@
-"""A naive implementation of cron fields in UTC: look at every minute."""
+"""A naive implementation of cron schedules in UTC that checks every minute."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def _values(text: str, low: int, high: int) -> set[int]:
 
 
 def matches(schedule: str, minute: int) -> bool:
-    """Return whether a minute since 1970 is in a schedule of five fields."""
+    """Return whether a minute, counted from 1970, matches a schedule of five fields."""
     fields = schedule.split()
     time = datetime.fromtimestamp(minute * 60, UTC)
     now = (time.minute, time.hour, time.day, time.month, time.isoweekday() % 7)
     hits = [value in _values(text, low, high) for value, text, low, high in zip(now, fields, _LOW, _HIGH, strict=True)]
-    # A restriction of the days is one that has no bare star.
+    # A field of days restricts them if none of its parts is a bare star.
     bare = [any(part in ("*", "*/1") for part in fields[index].split(",")) for index in (2, 4)]
     day = hits[2] and hits[4] if any(bare) else hits[2] or hits[4]
     return hits[0] and hits[1] and hits[3] and day

@@ -1,7 +1,7 @@
-"""Choose devices the slow way: write down every choice in the order of preference, take the first that holds.
+"""Allocate devices naively: try every combination in the order of preference, and take the first that is valid.
 
-Knows exact requests, all devices, alternatives, attributes that match or differ per request, admins, devices in use, taints,
-and counters from which devices draw.
+It supports exact counts, all devices, alternatives, attributes that must match or differ, admin access, devices in use,
+taints, and counters that devices consume.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations
 
 @dataclass(frozen=True)
 class NaiveWish:
-    """The devices of a request (or an alternative): a count or, with None, all; only those whose index is in `indexes`."""
+    """A request or an alternative: a count of devices (None: all), and the indexes of devices that it may use."""
 
     count: int | None
     indexes: tuple[int, ...]
@@ -23,7 +23,10 @@ class NaiveWish:
 
 @dataclass(frozen=True)
 class NaiveClaim:
-    """Requests, each a list of alternatives; `match` requires that all devices have one value of the attribute group."""
+    """The requests of a claim, each a list of alternatives.
+
+    If `match`, all devices must have the same value of the attribute group.
+    """
 
     requests: tuple[tuple[NaiveWish, ...], ...]
     match: bool = False
@@ -31,7 +34,7 @@ class NaiveClaim:
 
 @dataclass(frozen=True)
 class NaiveDevice:
-    """A device: its place in the order, attributes, whether it is in use or tainted, and what it draws from the one counter."""
+    """A device: position in the order, attributes, whether it is in use or tainted, and units that it consumes."""
 
     name: str
     index: int
@@ -42,14 +45,14 @@ class NaiveDevice:
 
 
 Choice = tuple[tuple[int, tuple[str, ...]], ...]
-"""For each request the number of the alternative and its devices."""
+"""For each request, the index of the alternative and the names of its devices."""
 
 
 def choices_of(wish: NaiveWish, devices: Sequence[NaiveDevice]) -> Iterator[tuple[NaiveDevice, ...]]:
-    """Yield every set of devices that would serve a wish alone."""
+    """Yield every combination of devices that satisfies one request alone."""
     fitting = [device for device in devices if device.index in wish.indexes]
     if wish.count is None:
-        # All means all: one that is tainted and not tolerated leaves no choice.
+        # "All" includes tainted devices: if one of them is not tolerated, no combination is valid.
         if fitting and (wish.tolerates or not any(device.tainted for device in fitting)):
             yield tuple(fitting)
         return
@@ -59,7 +62,7 @@ def choices_of(wish: NaiveWish, devices: Sequence[NaiveDevice]) -> Iterator[tupl
 def allocate(
     claims: Sequence[NaiveClaim], devices: Sequence[NaiveDevice], units: int | None = None
 ) -> list[Choice] | None:
-    """Return the first choice for all claims in the order of preference, or None. `units`: what the counter of the devices has."""
+    """Return the first valid choice for all claims, or None; `units` is the capacity of the counter."""
     drawn = sum(device.units for device in devices if device.used)
     for solution in _solutions(list(claims), devices):
         if _holds(claims, solution) and (units is None or drawn + _drawn(solution) <= units):
@@ -99,10 +102,10 @@ def _drawn(solution: Solution) -> int:
 
 
 def _holds(claims: Sequence[NaiveClaim], solution: Solution) -> bool:
-    """Return whether no device serves two that exclude each other, and constraints are met.
+    """Return whether no device is allocated twice without permission, and all constraints hold.
 
-    An admin's device may be in use, and may serve another claim that came before it; the same claim it may not serve twice, and
-    who comes after it finds it taken.
+    For admin access a device may be in use, and may have been allocated to earlier claims, but not to the same claim.
+    Later requests without admin access cannot use it.
     """
     taken: list[tuple[str, int]] = []
     for place, (claim, choice) in enumerate(zip(claims, solution, strict=True)):

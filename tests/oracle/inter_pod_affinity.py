@@ -1,4 +1,4 @@
-"""A naive InterPodAffinity: the documentation's rules for each node and each running pod, directly on the objects.
+"""A naive InterPodAffinity that applies the documented rules to each node and each running pod, on the typed objects.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
@@ -30,7 +30,8 @@ def preferred(pod: Pod, kind: str) -> Sequence[WeightedPodAffinityTerm]:
 def selects(term: PodAffinityTerm, owner: Pod, other: Pod, world: World) -> bool:
     """Return whether a term of the pod that is being scheduled selects another pod (or itself).
 
-    Its selector of namespaces picks namespaces by their labels; by an oversight it also picks all where it matches no labels.
+    The term's namespace selector selects namespaces by their labels. If it matches a namespace without labels, it
+    matches all namespaces, which is an oversight of upstream.
     """
     selector = term.namespace_selector
     namespace = other.metadata.namespace
@@ -53,7 +54,7 @@ def running_selects(term: PodAffinityTerm, owner: Pod, incoming: Pod, labels: Ma
 
 
 def objection(pod: Pod, node: str, world: World) -> str | None:
-    """Return the first rule that a node breaks for a pod, or None."""
+    """Return the first rule that forbids a node for a pod, or None."""
     if not affinity_is_met(pod, node, world):
         return AFFINITY
     for term in required(pod, "pod_anti_affinity"):
@@ -69,7 +70,7 @@ def objection(pod: Pod, node: str, world: World) -> str | None:
 
 
 def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
-    """Return whether required affinity allows a node."""
+    """Return whether the pod's required affinity allows a node."""
     terms = required(pod, "pod_affinity")
     if any(world.value(node, term.topology_key) is None for term in terms):
         return False
@@ -79,7 +80,7 @@ def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
 
     if all(any(map(selected_by_all, world.neighbours(node, term.topology_key))) for term in terms):
         return True
-    # The first pod of a group that matches its own terms: there is no pod anywhere that it could join.
+    # Exception for the first pod of a group: it matches its own terms, and no running pod matches them on any node.
     somebody = any(
         selected_by_all(other) and world.value(place, term.topology_key) is not None
         for other, place in world.pods.values()
@@ -89,7 +90,7 @@ def affinity_is_met(pod: Pod, node: str, world: World) -> bool:
 
 
 def skips_filter(pod: Pod, world: World) -> bool:
-    """Return whether no node can fail: neither the pod nor one that dislikes it makes demands."""
+    """Return whether no node can fail, because neither the pod nor any running pod has a required term that applies."""
     if required(pod, "pod_affinity") or required(pod, "pod_anti_affinity"):
         return False
     labels = world.labels_of(pod.metadata.namespace)
@@ -101,7 +102,10 @@ def skips_filter(pod: Pod, world: World) -> bool:
 
 
 def weights(pod: Pod, world: World, hard_weight: int, ignore_existing: bool) -> list[tuple[str, str, int]]:
-    """Return each match of a preferring term as topology key, domain and weight."""
+    """Return the topology key, the domain and the weight of each match of a preferred term.
+
+    Required affinity of running pods counts, too, with the weight `hard_weight` if that is positive.
+    """
     own = [*preferred(pod, "pod_affinity"), *preferred(pod, "pod_anti_affinity")]
     if ignore_existing and not own:
         return []
@@ -123,13 +127,13 @@ def weights(pod: Pod, world: World, hard_weight: int, ignore_existing: bool) -> 
 
 
 def raw_score(pod: Pod, node: str, world: World, hard_weight: int = 1, ignore_existing: bool = False) -> int:
-    """Return the weights of all that matches in the domains of a node."""
+    """Return the sum of the weights of all matches in the node's domains."""
     found = weights(pod, world, hard_weight, ignore_existing)
     return sum(weight for key, value, weight in found if world.value(node, key) == value)
 
 
 def normalized(raw: Mapping[str, int]) -> dict[str, int]:
-    """Return raw scores of the feasible nodes, from 0 for the smallest to 100 for the largest; 0 where all are equal."""
+    """Return the raw scores scaled to 0 for the lowest and 100 for the highest; all 0 if they are equal."""
     low, high = min(raw.values()), max(raw.values())
     if low == high:
         return dict.fromkeys(raw, 0)

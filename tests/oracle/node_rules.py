@@ -1,4 +1,4 @@
-"""Naive rules of the plugins that look at one node's description: per node, directly on the typed objects."""
+"""Naive rules of the plugins that read only the node's own object, for one node at a time on the typed objects."""
 
 from collections.abc import Sequence
 
@@ -20,18 +20,18 @@ def is_tolerated(taint: Taint, pod: Pod) -> bool:
 
 
 def passes_taints(pod: Pod, node: Node) -> bool:
-    """Return whether a pod tolerates all taints that reject."""
+    """Return whether a pod tolerates all taints with the effects NoSchedule and NoExecute."""
     return all(is_tolerated(taint, pod) for taint in node.spec.taints if taint.effect in ("NoSchedule", "NoExecute"))
 
 
 def count_soft_taints(pod: Pod, node: Node) -> int:
-    """Return how many PreferNoSchedule taints a pod does not tolerate."""
+    """Return the number of PreferNoSchedule taints that a pod does not tolerate."""
     soft = [taint for taint in node.spec.taints if taint.effect == "PreferNoSchedule"]
     return len([taint for taint in soft if not is_tolerated(taint, pod)])
 
 
 def passes_cordon(pod: Pod, node: Node) -> bool:
-    """Return whether a node is open to a pod."""
+    """Return whether a node is schedulable, or the pod tolerates the taint of unschedulable nodes."""
     stand_in = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
     return not node.spec.unschedulable or is_tolerated(stand_in, pod)
 
@@ -42,7 +42,7 @@ def _affinity(pod: Pod) -> NodeAffinity:
 
 
 def passes_affinity(pod: Pod, node: Node) -> bool:
-    """Return whether the pod's selector and required affinity allow a node."""
+    """Return whether the pod's node selector and required node affinity match a node."""
     labels = node.metadata.labels
     if any(labels.get(key) != value for key, value in (pod.spec.node_selector or {}).items()):
         return False
@@ -51,7 +51,7 @@ def passes_affinity(pod: Pod, node: Node) -> bool:
 
 
 def preference(pod: Pod, node: Node) -> int:
-    """Return the weights of the preferred terms that a node matches."""
+    """Return the sum of the weights of the preferred terms that match a node."""
     terms = _affinity(pod).preferred_during_scheduling_ignored_during_execution or ()
     return sum(
         term.weight
@@ -81,7 +81,7 @@ def _ports(pod: Pod) -> list[tuple[str, str, int]]:
 
 
 def image_score(pod: Pod, node: Node, nodes: Sequence[Node]) -> int:
-    """Return the score of a node by the images that it has. An image has the size that the first node reports."""
+    """Return the score of a node for the images that it has. The size of an image is that on the first node with it."""
     total = 0
     for container in (*pod.spec.init_containers, *pod.spec.containers):
         name = container.image

@@ -1,8 +1,9 @@
-"""The order of plugins at an extension point, expressed as sorting: slow, and independent of how it is really built.
+"""The order of plugins at an extension point, computed by sorting, independently of the real implementation.
 
-A plugin runs at a point if it is enabled there, or listed under ``multiPoint``, implements the point, and is not disabled there.
-First come those that are in both places, then those of ``multiPoint`` alone, then those of the point alone; each part in the
-order of its own list, the first in that of the point. ``*`` at the point leaves only the point's own plugins.
+A plugin runs at an extension point if it implements the point, is enabled there or under ``multiPoint``, and is not
+disabled there. The order: plugins enabled in both places, in the order of the point's list; then those enabled only
+under ``multiPoint``; then those enabled only at the point, each in the order of its list. If ``*`` is disabled at the
+point, only its own plugins run.
 """
 
 from collections.abc import Sequence, Set
@@ -11,7 +12,7 @@ from collections.abc import Sequence, Set
 def plugin_order(
     own: Sequence[str], multi_point: Sequence[str], disabled: Set[str], implementers: Set[str]
 ) -> list[str]:
-    """Give the plugins that run, in their order. No list has repeats."""
+    """Return the names of the plugins that run, in order. The lists must have no duplicates."""
     if "*" in disabled:
         return list(own)
     spread = [name for name in multi_point if name in implementers and name not in disabled]
@@ -27,7 +28,7 @@ def plugin_order(
 
 
 def plugin_weight(name: str, own: Sequence[tuple[str, int]], multi_point: Sequence[tuple[str, int]]) -> int:
-    """Give the weight of a plugin that scores: the first that is named for it, the point's own before ``multiPoint``."""
+    """Return a Score plugin's weight from the first entry with its name, the point's list first; 1 instead of 0."""
     for other, weight in [*own, *multi_point]:
         if other == name:
             return weight or 1

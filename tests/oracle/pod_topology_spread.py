@@ -1,4 +1,4 @@
-"""A naive PodTopologySpread: the documentation's rules for each node, directly on the objects.
+"""A naive PodTopologySpread that applies the documented rules to each node, on the typed objects.
 
 https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/
 """
@@ -19,7 +19,7 @@ LABEL, UNEVEN = "label", "uneven"
 
 
 def of_kind(pod: Pod, kind: str) -> list[TopologySpreadConstraint]:
-    """Return a pod's constraints that are ``DoNotSchedule`` or ``ScheduleAnyway``."""
+    """Return a pod's constraints with this ``whenUnsatisfiable``, ``DoNotSchedule`` or ``ScheduleAnyway``."""
     return [item for item in pod.spec.topology_spread_constraints if item.when_unsatisfiable == kind]
 
 
@@ -32,7 +32,10 @@ def spreads(constraint: TopologySpreadConstraint, pod: Pod, labels: Mapping[str,
 
 
 def count_on(constraint: TopologySpreadConstraint, pod: Pod, node: str, world: World) -> int:
-    """Return the pods on a node that a constraint is about: none that terminate, and none where the selector is empty."""
+    """Return the number of pods on a node that a constraint counts.
+
+    Terminating pods do not count, and none count if the selector is empty and there are no matched label keys.
+    """
     selector = constraint.label_selector
     keys = [key for key in constraint.match_label_keys if key in pod.metadata.labels]
     if selector is not None and not selector.match_labels and not selector.match_expressions and not keys:
@@ -47,7 +50,7 @@ def count_on(constraint: TopologySpreadConstraint, pod: Pod, node: str, world: W
 
 
 def is_included(constraint: TopologySpreadConstraint, pod: Pod, node: str, world: World) -> bool:
-    """Return whether the policies of a constraint let a node count."""
+    """Return whether the inclusion policies of a constraint let a node count."""
     item = world.nodes[node]
     if constraint.node_affinity_policy in (None, "Honor") and not passes_affinity(pod, item):
         return False
@@ -55,12 +58,12 @@ def is_included(constraint: TopologySpreadConstraint, pod: Pod, node: str, world
 
 
 def has_all(keys: Sequence[str], node: str, world: World) -> bool:
-    """Return whether a node has all topology keys."""
+    """Return whether a node has labels with all topology keys."""
     return all(world.value(node, key) is not None for key in keys)
 
 
 def objection(pod: Pod, node: str, world: World) -> str | None:
-    """Return why the first hard constraint that is broken keeps a pod off a node: a missing label, or a skew; or None."""
+    """Return why the first violated hard constraint forbids a node, a missing label or the skew; or None."""
     hard = of_kind(pod, "DoNotSchedule")
     for constraint in hard:
         value = world.value(node, constraint.topology_key)
@@ -86,9 +89,9 @@ def objection(pod: Pod, node: str, world: World) -> str | None:
 def scores(
     pod: Pod, feasible: Sequence[str], world: World, soft: Sequence[TopologySpreadConstraint], all_keys: bool = True
 ) -> dict[str, int | None]:
-    """Return the raw score of each feasible node; None for those that are ignored as they lack a key.
+    """Return the raw score of each feasible node; None for nodes that are ignored because they lack a topology key.
 
-    `all_keys` is false for the constraints that the system gives to pods without any: then no node is ignored.
+    `all_keys` is false for default constraints, which apply to pods without constraints: then no node is ignored.
     """
     keys = [constraint.topology_key for constraint in soft]
     scored = [name for name in feasible if not all_keys or has_all(keys, name, world)]
@@ -117,7 +120,7 @@ def scores(
 
 
 def normalized(raw: Mapping[str, int | None]) -> dict[str, int]:
-    """Return 100 for the smallest raw score, less for larger ones; 0 for nodes that are ignored."""
+    """Return the scores scaled to 100 for the lowest raw score and less for higher ones; 0 for ignored nodes."""
     known = [score for score in raw.values() if score is not None]
     low, high = min(known, default=0), max(known, default=0)
     if high == 0:

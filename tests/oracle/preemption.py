@@ -1,4 +1,4 @@
-"""A naive version of preemption, on CPU and pod counts alone: one node, one pod, one comparison at a time."""
+"""A naive version of preemption that considers only CPU and the number of pods, one node and one pod at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LATER_THAN_ALL = 10**30
 
 @dataclass(frozen=True)
 class SmallPod:
-    """A pod: what it takes, how important it is."""
+    """A pod: its CPU request, its priority, its labels and its start time."""
 
     name: str
     priority: int
@@ -20,13 +20,13 @@ class SmallPod:
 
     @property
     def start(self) -> int:
-        """Return when it started; without a time, just now."""
+        """Return the start time; pods without one count as started last."""
         return LATER_THAN_ALL if self.started is None else self.started
 
 
 @dataclass
 class SmallNode:
-    """A node with what runs on it, and who is nominated to it."""
+    """A node with its running pods and the pods nominated to it."""
 
     name: str
     cpu: int
@@ -37,7 +37,7 @@ class SmallNode:
 
 @dataclass(frozen=True)
 class SmallBudget:
-    """A disruption budget: labels that it selects, and how many of them may go."""
+    """A PodDisruptionBudget: the labels that it selects, and the number of disruptions that it allows."""
 
     selects: Mapping[str, str]
     allowed: int
@@ -45,7 +45,7 @@ class SmallBudget:
 
 
 def fits(node: SmallNode, running: Sequence[SmallPod], pod: SmallPod) -> bool:
-    """Return whether a pod fits in addition to others, with the nominated pods of at least its priority and without them."""
+    """Return whether a pod fits next to `running`, with and without nominated pods of equal or higher priority."""
     crowd = [other for other in node.nominated if other.priority >= pod.priority and other.name != pod.name]
     for others in ([*running, *crowd], list(running)):
         if len(others) + 1 > node.pods:
@@ -56,7 +56,7 @@ def fits(node: SmallNode, running: Sequence[SmallPod], pod: SmallPod) -> bool:
 
 
 def victims(node: SmallNode, pod: SmallPod, budgets: Sequence[SmallBudget]) -> tuple[list[str], int] | None:
-    """Return who must go so that the pod fits, the most important first, and how many of them a budget protects; or None."""
+    """Return the victims, highest priority first, and the number of budget violations; None if evictions don't help."""
     kept = [other for other in node.running if other.priority >= pod.priority]
     potential = [other for other in node.running if other.priority < pod.priority]
     if not potential or not fits(node, kept, pod):
@@ -90,7 +90,7 @@ def victims(node: SmallNode, pod: SmallPod, budgets: Sequence[SmallBudget]) -> t
 
 
 def best_nodes(candidates: Mapping[str, tuple[Sequence[SmallPod], int]]) -> list[str]:
-    """Return the names of the nodes that are equally good, of candidates with their victims and violations."""
+    """Return the names of the equally good nodes among candidates with victims and numbers of violations."""
     names = sorted(candidates)
 
     def keep(measure: Mapping[str, int]) -> None:

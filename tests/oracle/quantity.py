@@ -1,4 +1,4 @@
-"""A naive implementation of quantities from the documentation: exact fractions; no caps, no overflow."""
+"""A naive implementation of quantities from the documentation: fractions without limits or overflow."""
 
 import math
 from fractions import Fraction
@@ -12,7 +12,7 @@ POWERS = {
 
 
 def exact(number: str, suffix: str) -> Fraction:
-    """Return a number with a suffix (or an exponent, `e3`) as a fraction, rounded up to nanos."""
+    """Return a number with a suffix or an exponent, such as ``e3``, as a fraction rounded up to 10**-9."""
     power = POWERS[suffix] if suffix in POWERS else Fraction(10) ** int(suffix[1:])
     return round_up(Fraction(number) * power * 10**9) / Fraction(10**9)
 

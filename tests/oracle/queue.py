@@ -1,7 +1,7 @@
-"""A naive scheduling queue: plain lists, every rule written out where it applies, nothing cached.
+"""A naive scheduling queue: plain lists, each rule written out wherever it applies, and no caches.
 
-It shares data types (pods, events, options) with the real queue, and the derivation of events from pods, but none of its
-parts. Gates and hints are plain functions. Equals in a queue stand by the number of their record.
+It shares the data types (pods, events, options) and the derivation of events from pods with the real queue, but none
+of its parts. PreEnqueue plugins and hints are plain functions. Equal pods are ordered by the numbers of their records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Gates = Sequence[tuple[str, Callable[[Pod], bool]]]
 
 @dataclass(eq=False)
 class Record:
-    """A pod in the queue or in flight."""
+    """A pod in the queue or in flight, with the state of its attempts."""
 
     pod: Pod
     number: int
@@ -52,7 +52,7 @@ def covers(registered: ClusterEvent, event: ClusterEvent) -> bool:
 
 
 class NaiveQueue:
-    """See `bayplan.engine.queue.SchedulingQueue`, whose public operations it has."""
+    """A queue with the public operations of `bayplan.engine.queue.SchedulingQueue`."""
 
     def __init__(
         self, hints: HintTable, gates: dict[str, Gates], lister: Callable[[str], Pod | None], options: QueueOptions

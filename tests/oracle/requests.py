@@ -1,4 +1,4 @@
-"""A naive implementation of a pod's requests: go through the life of the pod and take the largest sum of any moment."""
+"""A naive implementation of a pod's requests that takes the largest sum at any moment of the pod's life."""
 
 import math
 from collections.abc import Mapping
@@ -9,16 +9,17 @@ from bayplan.objects.quantity import QuantityLike, nano_value
 
 
 def asked(container: Container, name: str, missing: Mapping[str, QuantityLike]) -> Fraction | None:
-    """Return what one container requests of a resource, or None if neither it nor `missing` names it."""
+    """Return a container's request of a resource, or that in `missing` if it has none, or None if neither has one."""
     quantity = container.resources.requests.get(name, missing.get(name))
     return None if quantity is None else Fraction(nano_value(quantity), 10**9)
 
 
 def needs(pod: Pod, name: str, missing: Mapping[str, QuantityLike]) -> int:
-    """Return the largest amount of a resource that a pod needs at any moment of its life, overhead included.
+    """Return the largest amount of a resource that a pod needs at any moment of its life, including overhead.
 
-    The moments: each init container with the sidecars that were started before it (a sidecar counts from its own
-    start on), and all containers with all sidecars. CPU in milli-CPU. Pod-level resources and status are not read.
+    At each moment either one init container runs with the sidecars started so far (a sidecar counts from its own
+    start), or all containers run with all sidecars. CPU is in milli-CPU. Pod-level resources and the status are
+    ignored.
     """
     moments: list[Fraction] = []
     sidecars: list[Container] = []

@@ -1,6 +1,6 @@
-"""Naive rules of the plugins that compare requests with what nodes offer: one node at a time, plain numbers.
+"""Naive rules of the plugins that compare requests with the nodes' allocatable resources, one node at a time.
 
-A node is a mapping of what it offers, a pod a mapping of what it asks for: milli-CPU, bytes, devices.
+Both a node's allocatable resources and a pod's requests are dicts of amounts: milli-CPU, bytes, numbers of devices.
 """
 
 import math
@@ -12,7 +12,7 @@ Amounts = Mapping[str, int]
 
 
 def fit_verdict(request: Amounts, used: Amounts, pods: int, offered: Amounts) -> tuple[str, tuple[str, ...]] | None:
-    """Return code and reasons for a node that is too small or too full, None for one that has room."""
+    """Return the status code and the reasons why a node is too small or too full; None if the pod fits."""
     reasons = []
     too_small = False
     if pods + 1 > offered.get("pods", 0):
@@ -29,13 +29,13 @@ def fit_verdict(request: Amounts, used: Amounts, pods: int, offered: Amounts) ->
 
 
 def counted(names: Sequence[str], request: Amounts, offered: Amounts) -> list[str]:
-    """Return the resources that count: those of the node, without scalar ones that the pod does not ask for."""
+    """Return the resources to score: those that the node has, and extended ones only if the pod requests them."""
     native = ("cpu", "memory", "ephemeral-storage")
     return [name for name in names if offered.get(name, 0) != 0 and (name in native or request.get(name, 0) != 0)]
 
 
 def least_allocated(weights: Mapping[str, int], request: Amounts, used: Amounts, offered: Amounts) -> int:
-    """Return the weighted mean of the free percentages, each cut and the mean cut."""
+    """Return the weighted mean of the free percentages; each percentage and the mean are rounded down."""
     names = counted(list(weights), request, offered)
     if not names:
         return 0
@@ -48,7 +48,7 @@ def least_allocated(weights: Mapping[str, int], request: Amounts, used: Amounts,
 
 
 def most_allocated(weights: Mapping[str, int], request: Amounts, used: Amounts, offered: Amounts) -> int:
-    """Return the weighted mean of the used percentages, each cut and the mean cut."""
+    """Return the weighted mean of the used percentages; each percentage and the mean are rounded down."""
     names = counted(list(weights), request, offered)
     if not names:
         return 0
@@ -66,7 +66,7 @@ def requested_to_capacity_ratio(
     used: Amounts,
     offered: Amounts,
 ) -> int:
-    """Return the weighted mean of what a shape (percent to 0 .. 100) makes of the used percentages; zeros don't count."""
+    """Return the weighted mean of the scores that `shape` gives to the used percentages; scores of 0 are ignored."""
     parts = []
     for name in counted(list(weights), request, offered):
         taken = used.get(name, 0) + request.get(name, 0)
@@ -81,7 +81,7 @@ def requested_to_capacity_ratio(
 
 
 def on_shape(shape: Sequence[tuple[int, int]], percent: int) -> int:
-    """Return the value of a piecewise linear function; the step from the left point is cut towards zero."""
+    """Return the value of a piecewise linear function; the change from the point to the left is truncated."""
     if percent <= shape[0][0]:
         return shape[0][1]
     for (x0, y0), (x1, y1) in pairwise(shape):
@@ -91,7 +91,7 @@ def on_shape(shape: Sequence[tuple[int, int]], percent: int) -> int:
 
 
 def balanced_allocation(names: Sequence[str], request: Amounts, used: Amounts, offered: Amounts) -> int:
-    """Return how a pod changes the balance of a node, 50 to 100."""
+    """Return the score for the change of a node's balance by a pod, from 50 to 100."""
     names = counted(names, request, offered)
     after = _balance([min(1.0, (used.get(name, 0) + request.get(name, 0)) / offered[name]) for name in names])
     before = _balance([min(1.0, used.get(name, 0) / offered[name]) for name in names])
@@ -110,7 +110,7 @@ def _balance(shares: Sequence[float]) -> int:
 
 
 def _sum(numbers: Sequence[float]) -> float:
-    """Sum up in order: Python's own sum is more exact from 3.12 on."""
+    """Sum up in order: since Python 3.12, the built-in sum compensates rounding errors."""
     total = 0.0
     for number in numbers:
         total += number

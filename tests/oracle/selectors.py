@@ -1,4 +1,4 @@
-"""A naive implementation of selectors from the documentation, directly on the structs. For valid selectors only."""
+"""A naive implementation of selectors from the documentation on the typed objects, for valid selectors only."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from bayplan.objects.meta import LabelSelector, LabelSelectorRequirement
 
 
 def matches_requirement(item: LabelSelectorRequirement | NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    """Return whether labels meet one expression."""
+    """Return whether labels satisfy one requirement."""
     match item.operator:
         case "In":
             return item.key in labels and labels[item.key] in (item.values or ())
@@ -27,7 +27,7 @@ def matches_requirement(item: LabelSelectorRequirement | NodeSelectorRequirement
 
 
 def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Return whether labels match a label selector."""
+    """Return whether labels match a label selector; None matches nothing."""
     if selector is None:
         return False
     return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
@@ -36,7 +36,7 @@ def matches_labels(selector: LabelSelector | None, labels: Mapping[str, str]) ->
 
 
 def matches_node(selector: NodeSelector, labels: Mapping[str, str], name: str) -> bool:
-    """Return whether a node matches a node selector."""
+    """Return whether a node's labels and name match a node selector."""
     return any(
         (term.match_expressions or term.match_fields)
         and all(matches_requirement(item, labels) for item in term.match_expressions)

@@ -1,6 +1,6 @@
-"""Naive rules of the volume plugins: one pod, one node, directly on the typed objects, in the order of the documentation.
+"""Naive rules of the volume plugins for one pod and one node, on typed objects, in the order of the documentation.
 
-For volumes that need no translation to CSI: those are tested by tables.
+They do not know volumes that are translated to CSI; these are tested with tables.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ ZONES = {
 
 @dataclass(frozen=True)
 class World:
-    """A cluster: nodes, pods with the names of their nodes, everything else, and the pod that asks."""
+    """A cluster: nodes, pods with the names of their nodes, all other objects, and the pod to schedule."""
 
     nodes: Sequence[Node]
     pods: Sequence[tuple[Pod, str]]
@@ -51,11 +51,11 @@ class World:
     pod: Pod
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object by type and key."""
+        """Return the object with a type and a key, or None."""
         return next((item for item in self.objects if isinstance(item, kind) and item.key == key), None)
 
     def all(self, kind: type[T]) -> list[T]:
-        """Return the objects of a type, by key."""
+        """Return the objects of a type, sorted by key."""
         return sorted((item for item in self.objects if isinstance(item, kind)), key=lambda item: item.key)
 
     def on(self, node: Node) -> list[Pod]:
@@ -63,7 +63,7 @@ class World:
         return [pod for pod, name in self.pods if name == node.metadata.name]
 
     def claims(self, pod: Pod) -> list[PersistentVolumeClaim]:
-        """Return the claims that a pod names and that exist."""
+        """Return the existing claims that a pod uses."""
         names = [item.persistent_volume_claim for item in pod.spec.volumes]
         found = [
             self.find(PersistentVolumeClaim, f"{pod.metadata.namespace}/{source.claim_name}")
@@ -74,7 +74,7 @@ class World:
 
 
 def disk_conflict(world: World, node: Node) -> str:
-    """Return why a pod's disks can't be mounted together with those of the node's pods, or ""."""
+    """Return why the pod's disks conflict with those of the node's pods, or the empty string."""
     for mine in world.pod.spec.volumes:
         for other in (volume for pod in world.on(node) for volume in pod.spec.volumes):
             if _collide(mine, other):
@@ -97,14 +97,14 @@ def _collide(one: Volume, two: Volume) -> bool:
 
 
 def exclusive_claims_in_use(world: World) -> int:
-    """Return how many of a pod's ReadWriteOncePod claims some pod uses."""
+    """Return the number of the pod's ReadWriteOncePod claims that running pods use."""
     used = {claim.key for pod, _ in world.pods for claim in world.claims(pod)}
     mine = {claim.key for claim in world.claims(world.pod) if "ReadWriteOncePod" in claim.spec.access_modes}
     return len(used & mine)
 
 
 def zone_conflict(world: World, node: Node) -> str:
-    """Return why a node with zones is in the wrong one, or ""."""
+    """Return why the pod's volumes are in another zone than the node, or the empty string."""
     labels = node.metadata.labels
     if not any(key in labels for key in ZONES):
         return ""
@@ -118,7 +118,7 @@ def zone_conflict(world: World, node: Node) -> str:
 
 
 def too_many_volumes(world: World, node: Node) -> str:
-    """Return whether a node can't attach the pod's volumes as well, or ""."""
+    """Return why the node cannot attach the pod's volumes in addition to its own, or the empty string."""
     csi_node = world.find(CSINode, node.metadata.name)
     limits = {
         item.name: item.allocatable.count
@@ -154,7 +154,7 @@ def _csi_names(world: World, pod: Pod) -> set[tuple[str, str]]:
 
 
 def waiting(world: World, claim: PersistentVolumeClaim) -> StorageClass | None:
-    """Return the class of a claim that waits for its first consumer, else None."""
+    """Return the storage class of a claim that waits for its first consumer, or None for other claims."""
     storage_class = world.find(StorageClass, claim.spec.storage_class_name or "")
     if claim.spec.volume_name or storage_class is None:
         return None
@@ -162,12 +162,12 @@ def waiting(world: World, claim: PersistentVolumeClaim) -> StorageClass | None:
 
 
 def is_bound(claim: PersistentVolumeClaim) -> bool:
-    """Return whether a claim has its volume."""
+    """Return whether a claim is completely bound."""
     return bool(claim.spec.volume_name) and "pv.kubernetes.io/bind-completed" in claim.metadata.annotations
 
 
 def binding(world: World, node: Node) -> tuple[tuple[str, ...], dict[str, str], list[str]]:
-    """Return the reasons against a node; without any, the volumes of claims that take one, and the claims to provision."""
+    """Return the reasons against a node, the volumes to bind by claim, and the claims to provision."""
     reasons = set()
     for claim in (claim for claim in world.claims(world.pod) if is_bound(claim)):
         volume = world.find(PersistentVolume, claim.spec.volume_name)
@@ -232,7 +232,7 @@ def _smallest_volume(
 
 
 def _obstacle(world: World, claim: PersistentVolumeClaim, node: Node) -> str:
-    """Return why a claim's volume can't be made on a node, or ""."""
+    """Return why a claim's volume cannot be provisioned for a node, or the empty string."""
     storage_class = world.find(StorageClass, claim.spec.storage_class_name or "")
     assert storage_class is not None
     labels = node.metadata.labels

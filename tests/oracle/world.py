@@ -1,4 +1,4 @@
-"""A cluster as plain lists of typed objects, for naive rules that look at several pods."""
+"""A cluster as plain dicts of typed objects, for naive rules that read several pods."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from bayplan.objects.pod import Pod
 
 @dataclass
 class World:
-    """Nodes by name, running pods by key with the names of their nodes, and the labels of the namespaces that exist."""
+    """Nodes by name, running pods with the names of their nodes by key, and the labels of existing namespaces."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
     pods: dict[str, tuple[Pod, str]] = field(default_factory=dict)
     namespaces: dict[str, Mapping[str, str]] = field(default_factory=dict)
 
     def labels_of(self, namespace: str) -> Mapping[str, str]:
-        """Return the labels of a namespace; none where it does not exist."""
+        """Return the labels of a namespace; an empty mapping if it does not exist."""
         return self.namespaces.get(namespace, {})
 
     def value(self, node: str, key: str) -> str | None:
-        """Return a node's value of a topology key."""
+        """Return the value of a topology key on a node, or None."""
         return self.nodes[node].metadata.labels.get(key)
 
     def neighbours(self, node: str, key: str) -> list[Pod]:
-        """Return the pods in a node's domain of a topology key; none where the node lacks the key."""
+        """Return the pods in a node's domain of a topology key; none if the node lacks the key."""
         value = self.value(node, key)
         if value is None:
             return []

@@ -1,4 +1,4 @@
-"""Ask a plugin that looks at several pods about a scene, keeping its spec from one question to the next as a plan does."""
+"""Evaluate a plugin that reads several pods on a scene; like a plan, keep its spec between evaluations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Verdicts = dict[str, tuple[str, ...] | None]
 
 
 class Asked:
-    """One plugin and one pod, compiled once. With `forms` single rows are asked about as well, and must agree."""
+    """A plugin with one pod, compiled once.
+
+    If `forms` is set, single rows are evaluated, too, and must give the same results.
+    """
 
     forms = True
 
@@ -35,12 +38,12 @@ class Asked:
         return answer
 
     def skips_filter(self) -> bool:
-        """Return whether PreFilter takes Filter out of the cycle."""
+        """Return whether PreFilter returns Skip."""
         answer = self.pre_filter()
         return isinstance(answer, Status) and answer.code is Code.SKIP
 
     def reasons(self, params: Params | None = None) -> Verdicts:
-        """Return per node why it is refused, or None; by other params than PreFilter's if given."""
+        """Return why each node is rejected, None if it is not; `params` replaces the params of PreFilter."""
         if params is None:
             answer = self.pre_filter()
             if isinstance(answer, Status):
@@ -59,7 +62,7 @@ class Asked:
         return found
 
     def scores(self, feasible: list[str]) -> tuple[dict[str, int], dict[str, int]] | None:
-        """Return raw and normalised scores of the feasible nodes, or None if PreScore skips."""
+        """Return the raw and the normalized scores of the feasible nodes, or None if PreScore returns Skip."""
         state = self.state
         mask = np.zeros(state.nodes.count, dtype=np.bool_)
         mask[[state.nodes.row_of[name] for name in feasible]] = True

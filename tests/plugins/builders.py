@@ -1,4 +1,4 @@
-"""Small nodes and pods for tests of plugins, and a state that holds them."""
+"""Small nodes and pods for tests of plugins, and a cluster state that contains them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_node(
     images: Sequence[tuple[Sequence[str], int]] = (),
     features: Sequence[str] = (),
 ) -> Node:
-    """Return a node with the given capacity; 4 CPUs, 8 GiB and 110 pods unless given."""
+    """Return a node with the capacity `offers`, by default 4 CPUs, 8 GiB and 110 pods."""
     amounts = dict(offers if offers is not None else {"cpu": "4", "memory": "8Gi", "pods": "110"})
     node = _decode(
         {
@@ -59,7 +59,7 @@ def make_pod(
     status: Mapping[str, object] | None = None,
     **spec: object,
 ) -> Pod:
-    """Return a pod with one container; further fields of the spec by their names in documents."""
+    """Return a pod with one container; other keyword arguments are fields of its spec, spelled as in manifests."""
     container: dict[str, object] = {"name": "c", "image": image, "ports": [dict(port) for port in ports]}
     container["resources"] = {"requests": dict(requests or {})}
     metadata = {"name": name, "namespace": "default", "uid": uid or f"uid-{name}"}
@@ -77,7 +77,7 @@ def make_pod(
 
 
 def make_state(nodes: Iterable[Node], pods: Iterable[tuple[Pod, str]] = ()) -> ClusterState:
-    """Return a state with nodes, and pods on them by node name."""
+    """Return a cluster state with nodes, and with pods on the nodes of the given names."""
     state = ClusterState()
     for node in nodes:
         state.add_node(node)
@@ -87,12 +87,12 @@ def make_state(nodes: Iterable[Node], pods: Iterable[tuple[Pod, str]] = ()) -> C
 
 
 def make_handle(state: ClusterState, feature_gates: FeatureGates) -> Handle:
-    """Return what a plugin may know. Dry runs are there, so that plugins can be made, but know no more than the cluster."""
+    """Return a handle for plugins. Its dry runs have only the cluster state, enough to create plugins."""
     return Handle(state, feature_gates, dry_runs=cast(DryRuns, SimpleNamespace(cluster=state)))
 
 
 def make_plugin(kind: type[P], state: ClusterState, arguments: object = None, **gates: bool) -> P:
-    """Return a plugin for a state."""
+    """Return a plugin for a cluster state."""
     return kind(arguments, make_handle(state, FeatureGates.from_mapping(gates)))
 
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for small clusters and pods, with amounts close to one another so that boundaries are met."""
+"""Hypothesis strategies for small clusters and pods, with close amounts, so that limits are often met exactly."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Document = dict[str, object]
 
 
 def subset(amounts: dict[str, tuple[str, ...]]) -> st.SearchStrategy[dict[str, str]]:
-    """Draw an amount for each of some resources."""
+    """Draw a subset of the resources with an amount for each."""
     optional = {name: st.sampled_from(values) for name, values in amounts.items()}
     return st.fixed_dictionaries({}, optional=optional)
 
@@ -98,7 +98,7 @@ TERMS = st.fixed_dictionaries(
 
 @st.composite
 def node_affinities(draw: st.DrawFn) -> Document:
-    """Draw required terms, preferred terms, both or neither."""
+    """Draw required node affinity, preferred node affinity, both or neither."""
     affinity: Document = {}
     if draw(st.booleans()):
         terms = draw(st.lists(TERMS, max_size=2))
@@ -147,7 +147,7 @@ def pods(draw: st.DrawFn, name: str = "p") -> Pod:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[ClusterState, dict[str, list[Pod]]]:
-    """Draw a state with up to four nodes, and the pods that run on each; one node may have come and gone."""
+    """Draw a cluster state with up to four nodes, and the running pods by node; some node may have been deleted."""
     found = [draw(nodes(f"n{number}")) for number in range(draw(st.integers(1, 4)))]
     running: dict[str, list[Pod]] = {node.metadata.name: [] for node in found}
     for number in range(draw(st.integers(0, 4))):

@@ -1,4 +1,4 @@
-"""Run a plugin for every node, for all rows at once and for one row at a time, and make sure that the results agree."""
+"""Evaluate a plugin for all nodes at once and for one node at a time, and check that the results agree."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 
 Verdict = tuple[str, tuple[str, ...]]
-"""Code and reasons."""
+"""The status code and the reasons."""
 
 
 def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> PreFilterResult | Status:
@@ -34,7 +34,7 @@ def pre_filter(plugin: PreFilterPlugin[Any], pod: Pod, state: ClusterState) -> P
 
 
 def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Params | None = ()) -> dict[str, Verdict]:
-    """Return the filter's result per node; nodes that pass are left out."""
+    """Return the code and the reasons of each node that the plugin rejects."""
     spec = plugin.compile(pod, state)
     everything = plugin.filter(spec, params, Rows(state))
     assert everything.dtype == np.uint16
@@ -50,7 +50,7 @@ def filters(plugin: FilterPlugin[Any], pod: Pod, state: ClusterState, params: Pa
 
 
 def scores(plugin: ScorePlugin[Any], pod: Pod, state: ClusterState, params: Params | None = ()) -> dict[str, int]:
-    """Return the raw score of every node."""
+    """Return the raw score of each node."""
     spec = plugin.compile(pod, state)
     everything = plugin.score(spec, params, Rows(state))
     assert everything.dtype == np.int64
@@ -64,7 +64,7 @@ def scores(plugin: ScorePlugin[Any], pod: Pod, state: ClusterState, params: Para
 
 
 def normalized(plugin: NormalizePlugin[Any], pod: Pod, state: ClusterState) -> dict[str, int]:
-    """Return the normalised score of every node, over all of them."""
+    """Return the normalized score of each node, with all nodes feasible."""
     spec = plugin.compile(pod, state)
     return dict(scored(plugin, spec, (), state, state.nodes.alive[: state.nodes.count])[1])
 
@@ -72,7 +72,7 @@ def normalized(plugin: NormalizePlugin[Any], pod: Pod, state: ClusterState) -> d
 def scored(
     plugin: NormalizePlugin[Any], spec: Any, params: Params, state: ClusterState, feasible: Bools
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Return raw and normalised scores of the feasible nodes, by name; asked about all rows and about each row."""
+    """Return raw and normalized scores of the feasible nodes, computed for all rows at once and for each row."""
     rule, capacity = score_rule(plugin, spec, state), state.columns.capacity
     chosen: Any = np.zeros(capacity, dtype=np.uint8)
     chosen[: len(feasible)] = feasible
@@ -95,6 +95,6 @@ def scored(
 
 
 def skips_score(plugin: PreScorePlugin[Any], pod: Pod, state: ClusterState) -> bool:
-    """Return whether PreScore takes Score out of the cycle."""
+    """Return whether PreScore returns Skip."""
     answer = plugin.pre_score(plugin.compile(pod, state), state, state.nodes.alive[: state.nodes.count])
     return isinstance(answer, Status) and answer.code is Code.SKIP

@@ -1,4 +1,4 @@
-"""Small clusters in which pods and nodes come, change and go, as columns and as the naive rules' world at once."""
+"""Small changing clusters, both as columns and as the world of the naive rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Draw = Callable[..., Any]
 
 
 class Scene:
-    """A state and a world that are kept equal."""
+    """A cluster state and a naive world that always have the same content."""
 
     def __init__(self) -> None:
         self.state = ClusterState()
@@ -88,7 +88,7 @@ NAMESPACE_SELECTORS: st.SearchStrategy[Document] = st.sampled_from(
 
 @st.composite
 def affinity_terms(draw: st.DrawFn) -> Document:
-    """Draw a term of pod affinity."""
+    """Draw a term of inter-pod affinity."""
     term: Document = {"topologyKey": draw(st.sampled_from(KEYS)), "labelSelector": draw(SELECTORS)}
     reach = draw(st.integers(0, 5))
     if reach in (1, 2):
@@ -100,7 +100,7 @@ def affinity_terms(draw: st.DrawFn) -> Document:
 
 @st.composite
 def pod_affinities(draw: st.DrawFn, most: int = 2) -> Document:
-    """Draw affinity and anti-affinity, required and preferred, or none of them."""
+    """Draw required and preferred affinity and anti-affinity, some or none of them."""
     found: Document = {}
     for kind in ("podAffinity", "podAntiAffinity"):
         rules: Document = {}
@@ -118,14 +118,14 @@ def pod_affinities(draw: st.DrawFn, most: int = 2) -> Document:
 
 @st.composite
 def affine_pods(draw: st.DrawFn, name: str = "p") -> Pod:
-    """Draw a pod that may have pod affinity."""
+    """Draw a pod that may have inter-pod affinity."""
     pod = make_pod(name, draw(st.sampled_from(NAMESPACES))).label(draw(LABELS))
     return pod.spec(affinity=draw(pod_affinities())).obj()
 
 
 @st.composite
 def spread_constraints(draw: st.DrawFn) -> Document:
-    """Draw a constraint, hard or soft."""
+    """Draw a topology spread constraint, hard or soft."""
     hard = draw(st.booleans())
     constraint: Document = {
         "maxSkew": draw(st.integers(1, 3)),
@@ -146,7 +146,7 @@ def spread_constraints(draw: st.DrawFn) -> Document:
 
 @st.composite
 def spread_pods(draw: st.DrawFn, name: str = "p") -> Pod:
-    """Draw a pod that may have constraints, a node selector and a toleration."""
+    """Draw a pod that may have topology spread constraints, a node selector and a toleration."""
     pod = make_pod(name, draw(st.sampled_from(NAMESPACES[:2]))).label(draw(LABELS))
     if draw(st.integers(0, 2)) == 0:
         pod.node_selector(disk="ssd")
@@ -157,7 +157,7 @@ def spread_pods(draw: st.DrawFn, name: str = "p") -> Pod:
 
 @st.composite
 def scene_nodes(draw: st.DrawFn, name: str) -> Node:
-    """Draw a node in a zone or in none, perhaps without a hostname."""
+    """Draw a node that may lack a zone or a hostname."""
     labels = {ZONE: st.sampled_from(("z0", "z1")), "rack": st.sampled_from(("r0", "r1")), "disk": st.just("ssd")}
     node = make_node(name).label(draw(st.fixed_dictionaries({}, optional=labels)))
     if draw(st.integers(0, 5)) == 0:
@@ -168,7 +168,7 @@ def scene_nodes(draw: st.DrawFn, name: str) -> Node:
 
 
 def change_scene(draw: Draw, scene: Scene, pods: st.SearchStrategy[Pod], number: int) -> None:
-    """Let one thing happen."""
+    """Change a scene at random: add, update or remove a pod or node, or change a namespace."""
     running, names = sorted(scene.world.pods), sorted(scene.world.nodes)
     kind = draw(st.integers(0, 9))
     if kind <= 3 and names:

@@ -1,4 +1,4 @@
-"""On random small clusters every form of a plugin's rule agrees with a naive implementation of the documentation."""
+"""On random small clusters each form of a plugin's rule agrees with a naive implementation of the documentation."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_single_node_filters_match_the_naive_rules(cluster: Cluster, pod: Pod) -
 def test_single_node_scores_match_the_naive_rules(cluster: Cluster, pod: Pod) -> None:
     state, running = cluster
     nodes = [node for node in state.nodes.nodes if node is not None]
-    nodes.sort(key=lambda node: node.metadata.name)  # The order in which they came.
+    nodes.sort(key=lambda node: node.metadata.name)  # In the order in which the nodes were added.
     for name in running:
         node = node_of(state, name)
         assert scores(make_plugin(TaintToleration, state), pod, state)[name] == node_rules.count_soft_taints(pod, node)

@@ -42,7 +42,7 @@ def nominate(scheduler: Scheduler, builder: PodBuilder, node_name: str) -> Pod:
 
 def reasons_of(found: Preemption) -> Sequence[str]:
     assert found.status is not None
-    # DynamicResources has a say of its own before the text about preemption.
+    # DynamicResources adds a reason of its own before the one of preemption.
     return [reason for reason in found.status.reasons if reason.startswith("preemption:")]
 
 
@@ -116,7 +116,7 @@ def test_pods_of_lower_priority_are_victims(
 def test_rule_7_a_budget_protects_the_selected_pods(
     selector: dict[str, str] | None, allowed: int, labels: dict[str, str], want: tuple[str, ...], violations: int
 ) -> None:
-    # The pod "free" is the more important of the two, and goes only to spare one that is protected.
+    # "free" has the higher priority, so it is a victim only if this protects the other pod's budget.
     objects = [running("free", "2", 2), running("db", "2", 1).label(labels), budget(selector, allowed)]
     found = preempt(scheduler_of([node(), *objects]), preemptor().obj())
     assert found.found is not None

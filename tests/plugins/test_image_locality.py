@@ -1,4 +1,4 @@
-"""ImageLocality: thresholds, spread, one size a name."""
+"""ImageLocality: thresholds, spread of images, and one size for each name."""
 
 import pytest
 

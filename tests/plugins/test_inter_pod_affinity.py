@@ -363,7 +363,7 @@ def test_terminating_pods_still_count() -> None:
     assert refused(wants(DISLIKES, term()), (ending, "a1")) == {"a1": ANTI, "a2": ANTI}
 
 
-# Against the naive reading.
+# Compared with the naive implementation.
 
 REASONS = {
     oracle.AFFINITY: REASON_AFFINITY,
@@ -430,7 +430,7 @@ def test_filters_follow_changes_in_a_trial_and_their_undo(data: st.DataObject) -
     check(asked, scene)
 
 
-# A small scope, enumerated.
+# All clusters of a small scope.
 
 TERMS = [term(ZONE, "a"), term(HOST, "b", namespaceSelector=EXISTS_NOT)]
 KINDS = [(LIKES, REQUIRED), (LIKES, PREFERRED), (DISLIKES, REQUIRED), (DISLIKES, PREFERRED)]

@@ -1,4 +1,4 @@
-"""NodeAffinity: required and preferred terms, names, mistakes in terms, the affinity that a configuration adds."""
+"""NodeAffinity: required and preferred terms, names of nodes, invalid terms, and affinity from the configuration."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""NodeResourcesBalancedAllocation: how a pod changes the evenness of a node."""
+"""NodeResourcesBalancedAllocation: how a pod changes the balance of a node's resources."""
 
 import numpy as np
 import pytest

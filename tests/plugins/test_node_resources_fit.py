@@ -1,4 +1,4 @@
-"""NodeResourcesFit: what is short and by how much, what is ignored, and which strategy scores."""
+"""NodeResourcesFit: insufficient resources and the missing amounts, ignored resources, and scoring strategies."""
 
 import numpy as np
 import pytest
@@ -281,7 +281,7 @@ def test_pods_with_equal_requests_share_results() -> None:
     assert one.key == other.key
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     third = plugin.compile(make_pod(initContainers=[sidecar]), state)
-    assert third.key != one.key  # The container that asks for nothing counts in the score.
+    assert third.key != one.key  # Scoring counts a default request for the container that requests nothing.
 
 
 def test_scores_of_freed_rows_are_finite() -> None:

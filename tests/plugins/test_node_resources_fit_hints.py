@@ -1,4 +1,4 @@
-"""The hints of NodeResourcesFit: leaving, shrinking and growing."""
+"""The hints of NodeResourcesFit: deleted pods, pods with smaller requests, and nodes with larger capacity."""
 
 import pytest
 

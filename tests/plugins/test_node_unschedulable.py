@@ -1,4 +1,4 @@
-"""NodeUnschedulable: cordoned nodes."""
+"""NodeUnschedulable: nodes that are marked as unschedulable."""
 
 import pytest
 

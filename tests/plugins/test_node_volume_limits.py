@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: what counts, what counts once, in-tree volumes, missing drivers, errors, hints."""
+"""NodeVolumeLimits: what counts, shared volumes, in-tree volumes, missing drivers, errors, hints."""
 
 import pytest
 from msgspec.structs import replace
@@ -180,7 +180,7 @@ def test_an_untranslatable_volume_is_an_error_where_its_driver_has_a_limit() -> 
     shared: Document = {"azureDisk": {"diskName": "d", "diskURI": "u"}}
     text = "converting volume(v0) from inline to csi: kind(Shared) is not supported in csi migration"
     assert ask(cluster(1), with_volumes(shared)) == {"n1": ("Error", (text,))}
-    # Another pod's volume is an error, too, but only where limits are compared.
+    # Another pod's volume also causes an error, but only if limits are compared.
     state = cluster(1, *csi("a", "1"), on_n1=(with_volumes(shared, name="q"),))
     assert ask(state, using("a")) == {"n1": ("Error", (text,))}
     state = put(make_state(NODES, [(with_volumes(shared, name="q"), "n1")]), make_csi_node("n1", {}), *csi("a", "1"))

@@ -240,7 +240,7 @@ def test_score_prefers_nodes_with_fewer_matching_pods(
     check(Asked(PodTopologySpread, item.obj(), where.state), where)
 
 
-# Constraints of pods that have none.
+# Default constraints, for pods without constraints.
 
 GROUPS: list[dict[str, Any]] = [
     {"apiVersion": "v1", "kind": "Service", "spec": {"selector": {"app": "a"}}},
@@ -317,7 +317,7 @@ def test_an_empty_default_list_disables_spreading() -> None:
     assert asked.scores(list(NAMES)) is None
 
 
-# Against the naive reading.
+# Compared with the naive implementation.
 
 
 def check(asked: Asked, where: Scene, feasible: list[str] | None = None) -> None:
@@ -374,7 +374,7 @@ def test_system_defaults_are_soft_constraints_that_do_not_require_all_keys(data:
         change_scene(data.draw, where, spread_pods(), 10 + step)
 
 
-# A small scope, enumerated.
+# All clusters of a small scope.
 
 
 @pytest.mark.parametrize("zones", [("z", "z"), ("z", "y"), ("z", "")], ids=["one zone", "two zones", "one in none"])

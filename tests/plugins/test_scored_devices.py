@@ -204,5 +204,6 @@ def test_balanced_allocation_counts_devices_too() -> None:
     plugin = make_plugin(NodeResourcesBalancedAllocation, state, given)
     params = plugin.pre_score(plugin.compile(ONE_GPU, state), state, state.nodes.alive[: state.nodes.count])
     assert not isinstance(params, Status)
-    # Half of both on n1 leaves it even; n2 has no GPU of either kind, and CPU alone is even too.
+    # On n1 the pod would use half of both resources, which is balanced; on n2 there is no GPU, and CPU alone is
+    # balanced, too.
     assert scores(plugin, ONE_GPU, state, params) == {"n1": 75, "n2": 75}

@@ -1,7 +1,7 @@
-"""Every small cluster there is: up to three nodes, three pods and two resources, against the naive rules.
+"""All small clusters of up to three nodes, three pods and two resources, compared with the naive rules.
 
-Nodes don't influence one another in these rules, so that all clusters of up to three nodes are all multisets of node
-situations: each situation is evaluated once, as a row of one large state and alone on a small one.
+In these rules, nodes do not affect each other. Therefore it is enough to evaluate each possible state of a node once as
+a row of one large cluster state, and once alone in a small one.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def test_every_small_node_matches_the_naive_rules(
     for name, ((cpu, memory, pods), held) in names.items():
         offered = {**amounts(cpu, memory), "pods": pods}
         used = {key: sum(amounts(*other)[key] for other in held) for key in ("cpu", "memory")}
-        # All requests are written, so that no container counts with a default.
+        # All requests are explicit, so that no defaults of scoring apply.
         assert verdicts.get(name) == resource_rules.fit_verdict(request, used, len(held), offered)
         assert least[name] == resource_rules.least_allocated({"cpu": 1, "memory": 1}, request, used, offered)
         assert balance[name] == resource_rules.balanced_allocation(("cpu", "memory"), request, used, offered)

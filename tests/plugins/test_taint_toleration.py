@@ -1,4 +1,4 @@
-"""TaintToleration: taints that reject, taints that are counted, numeric operators behind their gate."""
+"""TaintToleration: taints that reject, taints that lower the score, and numeric operators with their feature gate."""
 
 import pytest
 

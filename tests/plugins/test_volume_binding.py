@@ -1,4 +1,4 @@
-"""VolumeBinding: which claims reject a pod, which volumes are taken or made, what Reserve leaves behind, capacity scores."""
+"""VolumeBinding: claims that reject a pod, volumes to bind or provision, the effects of Reserve, scores by capacity."""
 
 import pytest
 from msgspec.structs import replace

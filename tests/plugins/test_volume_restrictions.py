@@ -1,4 +1,4 @@
-"""VolumeRestrictions: disks that collide, claims for one pod alone, the effect of pods that are moved temporarily, hints."""
+"""VolumeRestrictions: conflicting disks, ReadWriteOncePod claims, pods that are moved temporarily, hints."""
 
 import pytest
 from msgspec.structs import replace
@@ -101,7 +101,8 @@ def test_an_exclusive_claim_in_use_rejects_every_node_until_its_pod_is_removed()
 
 
 def test_a_pod_placed_in_a_trial_counts_for_claims_of_the_same_name_in_any_namespace() -> None:
-    # So does upstream: the count that PreFilter made is by namespace, what is added to it is not.
+    # This is upstream's behaviour: PreFilter counts pods by namespace, but later changes are counted by the claim's
+    # name alone.
     other = using("c", name="q")
     other = replace(other, metadata=replace(other.metadata, namespace="other"))
     mine = make_claim("c", modes=["ReadWriteOncePod"])

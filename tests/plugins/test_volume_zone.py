@@ -1,4 +1,4 @@
-"""VolumeZone: labels of volumes against labels of nodes, claims that can't be followed, hints."""
+"""VolumeZone: labels of volumes compared with labels of nodes, claims that cannot be resolved, hints."""
 
 import pytest
 
@@ -44,7 +44,7 @@ def test_filter_rejects_nodes_outside_the_zones_of_the_volume(labels: dict[str, 
     params = answer.params if isinstance(answer, PreFilterResult) else ()
     rejected = dict.fromkeys(want.split(), ("UnschedulableAndUnresolvable", (REASON,)))
     assert filters(plugin, using("c"), state, params) == rejected
-    # Without PreFilter, the filter finds the same by itself.
+    # Without the result of PreFilter, Filter computes the same itself.
     assert filters(plugin, using("c"), state, None) == rejected
 
 

@@ -1,6 +1,6 @@
-"""The volume plugins against naive rules: on random clusters, over all rows and row by row, after pods came and left.
+"""The volume plugins compared with naive rules: on random clusters, over all rows and row by row, after pods changed.
 
-Small clusters are enumerated: every one of two nodes, up to two volumes and up to two claims.
+All small clusters with two nodes, up to two volumes and up to two claims are enumerated.
 """
 
 from itertools import product
@@ -85,7 +85,7 @@ def test_node_volume_limits_matches_the_naive_rules(world: World) -> None:
     plugin = make_plugin(NodeVolumeLimits, state)
     want = reported(world, oracle.too_many_volumes, "Unschedulable")
     assert verdicts(plugin, world.pod, state) == want
-    # State cached between questions is updated when pods leave, for good or temporarily.
+    # Cached state must be updated when pods are removed, permanently or temporarily.
     for pod, _ in world.pods[:1]:
         fewer = World(world.nodes, world.pods[1:], world.objects, world.pod)
         with state.trial():

@@ -1,4 +1,4 @@
-"""Clusters with volumes for tests: short builders of objects, and random worlds for Hypothesis."""
+"""Clusters with volumes for tests: short builders of objects, and random clusters for Hypothesis."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SELECTED_NODE = "volume.kubernetes.io/selected-node"
 def make(
     kind: str, name: str, body: Document, *, group: str = "storage.k8s.io/v1", meta: Document | None = None
 ) -> KubernetesObject:
-    """Return an object of any kind, defaulted."""
+    """Return an object of any kind, with defaults."""
     return default_object(
         decode({"apiVersion": group, "kind": kind, "metadata": {"name": name, **(meta or {})}, **body})
     )
@@ -43,7 +43,7 @@ def make_volume(
     modes: Sequence[str] = ("ReadWriteOnce",),
     spec: Document | None = None,
 ) -> KubernetesObject:
-    """Return a volume; `nodes` are the values of the label ``host`` from which it can be reached (none: from everywhere)."""
+    """Return a volume; if `nodes` is given, only nodes whose label ``host`` has one of these values can use it."""
     spec = dict(spec or {})
     if nodes:
         requirement = {"key": "host", "operator": "In", "values": list(nodes)}
@@ -72,7 +72,7 @@ def make_claim(
     meta: Document | None = None,
     spec: Document | None = None,
 ) -> KubernetesObject:
-    """Return a claim; with a volume it is bound to it, unless `bound` is false."""
+    """Return a claim; if `volume` is given, the claim is bound to it, unless `bound` is false."""
     notes = {**(BOUND if volume and bound else {}), **(annotations or {})}
     body: Document = {"accessModes": list(modes), "resources": {"requests": {"storage": size}}, **(spec or {})}
     if storage_class is not None:
@@ -86,14 +86,14 @@ def make_claim(
 def make_class(
     name: str, provisioner: str = "csi.a", *, delayed: bool = True, topologies: Sequence[Document] = ()
 ) -> KubernetesObject:
-    """Return a storage class that waits for the first consumer, or does not."""
+    """Return a storage class with delayed or immediate binding."""
     mode = "WaitForFirstConsumer" if delayed else "Immediate"
     body: Document = {"provisioner": provisioner, "volumeBindingMode": mode, "allowedTopologies": list(topologies)}
     return make("StorageClass", name, body)
 
 
 def make_csi_node(name: str, limits: Mapping[str, int | None], *, migrated: str = "") -> KubernetesObject:
-    """Return a CSINode with its drivers' limits (None: none)."""
+    """Return a CSINode with the limit of each driver (None for no limit)."""
     drivers = [
         {"name": driver, "nodeID": name, "allocatable": None if limit is None else {"count": limit}}
         for driver, limit in limits.items()
@@ -103,7 +103,7 @@ def make_csi_node(name: str, limits: Mapping[str, int | None], *, migrated: str 
 
 
 def make_capacity(name: str, storage_class: str, topology: Document | None, **amounts: str) -> KubernetesObject:
-    """Return a published capacity; `topology` is a label selector."""
+    """Return a CSIStorageCapacity; `topology` is a label selector."""
     body: Document = {"storageClassName": storage_class, "nodeTopology": topology, **amounts}
     return make("CSIStorageCapacity", name, body, meta={"namespace": "default"})
 
@@ -127,7 +127,7 @@ def put(state: ClusterState, *objects: KubernetesObject) -> ClusterState:
 
 
 def state_of(world: World) -> ClusterState:
-    """Return a state that holds a world."""
+    """Return a cluster state with the content of a world."""
     return put(make_state(world.nodes, world.pods), *world.objects)
 
 
@@ -147,7 +147,7 @@ DISKS: list[Document] = [
 def random_volumes(
     draw: st.DrawFn, name: str, number: int, nodes: Sequence[str], claims: Sequence[str]
 ) -> KubernetesObject:
-    """Return a volume, reached from some nodes or everywhere, now and then meant for a claim."""
+    """Draw a volume that some or all nodes can use, and that may be reserved for a claim."""
 
     def one(*values: T) -> T:
         found: T = draw(st.sampled_from(values))
@@ -175,7 +175,10 @@ def random_volumes(
 
 @st.composite
 def worlds(draw: st.DrawFn) -> World:
-    """Return small clusters in which much goes wrong. All claims exist, and no claim should have been bound long ago."""
+    """Draw a small cluster in which binding often fails.
+
+    All claims exist, and none is in a state that controllers would have bound.
+    """
 
     def one(*values: T) -> T:
         found: T = draw(st.sampled_from(values))

@@ -1,4 +1,4 @@
-"""Names that docs/wording.md rules out, in the package's identifiers."""
+"""Find names that docs/wording.md forbids among the identifiers of the package."""
 
 import ast
 import re
@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from tests.project.tree import name_of, python_files
 
 LIMIT = re.compile(r"^_?(MOST|LEAST|LONGEST|SHORTEST|LARGEST|FEW|MANY)_(?!ALLOCATED$)[A-Z]")
-"""Prefixes of constants that should be MAX_ or MIN_; MostAllocated and LeastAllocated are scoring strategies of Kubernetes."""
+"""Prefixes of constants that should be MAX_ or MIN_.
+
+MostAllocated and LeastAllocated are scoring strategies of Kubernetes.
+"""
 
 WORDS = frozenset(
     {
@@ -44,21 +47,21 @@ WORDS = frozenset(
         "worlds",
     }
 )
-"""Words that no name contains."""
+"""Words that no identifier may contain."""
 
 
 def words_of(name: str) -> set[str]:
-    """Return the lower-case words of an identifier or an option."""
+    """Return the words of an identifier or an option in lower case."""
     return set(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().replace("-", "_").split("_"))
 
 
 def is_ruled_out(name: str) -> bool:
-    """Return whether the glossary rules out a name."""
+    """Return whether the rules forbid a name."""
     return LIMIT.match(name) is not None or not WORDS.isdisjoint(words_of(name))
 
 
 def identifiers(source: bytes) -> Iterator[str]:
-    """Yield the names that a module defines: classes, functions, arguments, variables, attributes."""
+    """Yield the names that a module defines: classes, functions, arguments, variables and attributes."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name
@@ -71,7 +74,7 @@ def identifiers(source: bytes) -> Iterator[str]:
 
 
 def ruled_out_names() -> set[str]:
-    """Return the ruled-out names of the package, each as ``package name``; names of modules count, too."""
+    """Return the forbidden names of identifiers and modules, each in the form ``package name``."""
     found: set[str] = set()
     for path in python_files("src"):
         package = name_of(path).removeprefix("src/bayplan/").partition("/")[0].removesuffix(".py")

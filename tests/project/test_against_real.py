@@ -1,4 +1,4 @@
-"""The comparison with the real engine: our side, its objects and its table. With the real side's program, that too."""
+"""The comparison with the real engine: Bayplan's side, objects and table, and the real side if its program exists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every benchmark runs small in every test run: figures come out, and decisions are the same from run to run."""
+"""Each benchmark runs at a small size: it gives results, and its decisions are the same in each run."""
 
 import pytest
 from benchmarks.__main__ import benchmark_names, figures

@@ -1,4 +1,4 @@
-"""The classic example: docs/classic.md shows what its commands print."""
+"""The classic example: docs/classic.md shows the output of its commands."""
 
 from __future__ import annotations
 

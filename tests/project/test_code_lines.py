@@ -1,4 +1,4 @@
-"""Counting the lines that a decision reaches with benchmarks/code_lines.py: in a sample package, and in this one."""
+"""benchmarks/code_lines.py counts the lines that a decision reaches: in a sample package and in this one."""
 
 from __future__ import annotations
 

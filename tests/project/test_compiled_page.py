@@ -28,14 +28,14 @@ def test_cython_compiles_the_module_of_the_page(tmp_path: Path) -> None:
         [*command, "-X", "annotation_typing=False"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    # A name that is not declared would be looked up as a Python attribute.
+    # Calls must be direct. A function that is not declared would be looked up as a Python attribute.
     assert "__pyx_f_4rule_8FreePods_filter" in (tmp_path / "rule.c").read_text(encoding="utf-8")
 
 
 def test_the_module_of_the_page_runs_uncompiled() -> None:
     assert SOURCE is not None
     names: dict[str, object] = {}
-    exec(SOURCE[1], names)  # The page's own code.
+    exec(SOURCE[1], names)  # This is the page's code.
     from bayplan import Cluster
 
     columns = Cluster(

@@ -1,4 +1,4 @@
-"""The engine decides as it did when the decision hashes were recorded: every row at size small, and the file has all rows."""
+"""The engine decides as when the decision hashes were recorded: each benchmark at size small, and no row is missing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The manifests for `bayplan schedule` in a cluster: our API takes them whole, and the program takes their configuration."""
+"""The manifests for `bayplan schedule` in a cluster: the API accepts them, and the program their configuration."""
 
 from __future__ import annotations
 

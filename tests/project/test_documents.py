@@ -1,4 +1,4 @@
-"""The build: what continuous integration runs, what is pinned, and that the documents name what exists."""
+"""The build: the steps of continuous integration, pinned versions, and documents that refer only to existing things."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Identifiers and command-line options keep to docs/wording.md."""
+"""Identifiers and command-line options follow docs/wording.md."""
 
 import re
 

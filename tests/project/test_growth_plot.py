@@ -1,4 +1,4 @@
-"""The plot of how cost grows: the same data gives the same SVG, every series is in it, measuring keeps other series."""
+"""The plot of growing costs: the same data gives the same SVG, with all series; measuring keeps other series."""
 
 from __future__ import annotations
 

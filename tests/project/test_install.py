@@ -1,4 +1,4 @@
-"""scripts/install.py: pip's work is shown, its exit code is kept, and what it printed appears if it failed."""
+"""scripts/install.py shows pip's progress, returns its exit code, and prints its output if it failed."""
 
 from __future__ import annotations
 
@@ -36,6 +36,6 @@ def test_install_returns_the_exit_code_of_pip_and_prints_its_errors(
 def test_install_reports_progress(tmp_path: object) -> None:
     command = [sys.executable, str(ROOT / "scripts" / "install.py"), "--no-deps", "--no-index", "--no-build-isolation"]
     done = subprocess.run([*command, "--target", str(tmp_path), str(ROOT)], capture_output=True, text=True, timeout=120)
-    # A slow machine sees more: a line again, or what is being collected, as no log is silent for long.
+    # A slow machine prints more lines, because a line follows whenever pip's log is silent for long.
     assert done.returncode == 0
     assert "  installing 1 package" in done.stderr.splitlines()

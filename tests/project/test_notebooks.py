@@ -1,4 +1,4 @@
-"""The notebooks in examples/ run, cell by cell, and what ends a cell can be shown."""
+"""The notebooks in examples/ run cell by cell, and the last value of each cell can be displayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of the packages is what the source gives, and the modules of the package import one another in no circle."""
+"""The diagram of the packages agrees with the source, and no modules import each other in a cycle."""
 
 from __future__ import annotations
 

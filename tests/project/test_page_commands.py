@@ -126,10 +126,10 @@ def test_commands_in_documentation_pages_run(
     if words[0] == "simulate" and "--out" in words:
         words[words.index("--out") + 1] = f"result-{len(list(folder.iterdir()))}"
     if words[0] != "up":
-        # 1 is a result, too: pods lose their node, or wait.
+        # Exit code 1 is also a valid result here: pods lose their nodes, or wait.
         assert main(words) in ((0, 1) if words[0] in ("what-if", "waiting") else (0,)), capfd.readouterr().err
         return
-    # A server would keep running: end it after its report, on a free port.
+    # A server would run forever: run it on a free port, and end it after its report.
     if "--port" in words:
         del words[words.index("--port") : words.index("--port") + 2]
     ended = [*words, *(["--once"] if "--once" not in words else []), "--port", "0"]

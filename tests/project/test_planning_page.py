@@ -1,4 +1,4 @@
-"""docs/planning.md: the commands of the page print what it shows."""
+"""docs/planning.md shows the output of its commands."""
 
 from __future__ import annotations
 

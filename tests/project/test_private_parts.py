@@ -1,8 +1,8 @@
-"""Private parts of other packages that we use: they are still there, and versions that may change them are kept out.
+"""Private parts of other packages that Bayplan uses still exist, and versions that may change them are excluded.
 
-A package promises nothing about what is listed here, so `pyproject.toml` has an upper bound for it. When this test fails, or the
-bound is to be raised: read what changed in the named place of the package, compare it with the file of ours, run the tests of
-that file with the new version installed, then raise the bound and run `make constraints`.
+A package does not promise to keep the parts that are listed here, so `pyproject.toml` has an upper bound for its
+version. When this test fails, or to raise a bound: read what changed in that part of the package, compare it with
+Bayplan's file, run the tests of that file with the new version, then raise the bound and run `make constraints`.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _is_there(found: object, name: str) -> bool:
         try:
             sources.append(inspect.getsource(base))
         except (OSError, TypeError):
-            continue  # Compiled, or built in.
+            continue  # Compiled and built-in modules have no source.
     return any(re.search(rf"\bself\.{name}\b.*=", source) for source in sources)
 
 

@@ -1,4 +1,4 @@
-"""Processes are measured: peak memory, processor time, output; a failure is an error."""
+"""Measured processes: peak memory, CPU time, output; a failing process is an error."""
 
 from __future__ import annotations
 

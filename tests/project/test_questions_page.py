@@ -1,4 +1,4 @@
-"""docs/questions.md: the commands print what the page shows, on the cluster that the script in examples/ makes."""
+"""docs/questions.md shows the output of its commands on the cluster that the script in examples/ creates."""
 
 from __future__ import annotations
 

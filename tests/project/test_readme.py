@@ -1,4 +1,4 @@
-"""README.md: it begins with the question, its sample is what the program prints, its figures are those of docs/fidelity.md."""
+"""README.md: it starts with the question, its sample is the program's output, its numbers are in docs/fidelity.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""scripts/release.py: a tag is released only if version and changelog agree with it."""
+"""scripts/release.py releases a tag only if the version and the changelog agree with it."""
 
 from __future__ import annotations
 

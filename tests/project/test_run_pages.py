@@ -1,4 +1,4 @@
-"""Pages whose commands are run on the files that they show: each prints what the page shows."""
+"""Pages whose commands run on the files that they show: each page shows the output of its commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cases of the scheduler_perf benchmark have the counts, thresholds and requests of the workloads whose names they bear."""
+"""The cases of the scheduler_perf benchmark have upstream's counts, thresholds and requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def nodes_of(case: Mapping[str, Any], workload: Mapping[str, Any]) -> int:
 
 
 def in_all(batch: Batch) -> tuple[str, int]:
-    # Pods that ask for a resource of their own have a template of their own upstream.
+    # Upstream, pods that request an extended resource have a template of their own.
     return ("pod-with-extended-resource" if batch.extended else batch.template, batch.count * batch.namespaces)
 
 
@@ -60,7 +60,7 @@ def test_a_case_has_the_counts_and_threshold_of_its_workload(label: str) -> None
     case: Case = BY_NAME[label]
     known = workloads().get(label)
     if known is None:
-        # PreemptionBasic at 5,000 nodes is commented out upstream, the suite of devices is not among the saved files.
+        # Upstream, PreemptionBasic at 5,000 nodes is commented out; the suite of devices is not among the saved files.
         assert label in (
             "PreemptionBasic/5000Nodes",
             "SchedulingWithResourceClaimTemplate/5000pods_500nodes",

@@ -1,4 +1,4 @@
-"""The documentation site: it builds without a warning, each public name is documented, each decision is listed."""
+"""The documentation site builds without warnings, and documents each public name and each decision."""
 
 from __future__ import annotations
 

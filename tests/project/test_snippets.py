@@ -1,4 +1,4 @@
-"""The YAML of the documentation, and the commands that read it, do what their pages say."""
+"""The YAML in the documentation, and the commands that read it, work as their pages say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The timeline example: docs/queue.md shows what the command prints, and --out writes the same as a table."""
+"""The timeline example: docs/queue.md shows the output of the command, and --out writes the same rows as a table."""
 
 from __future__ import annotations
 

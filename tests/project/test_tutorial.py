@@ -1,4 +1,4 @@
-"""The tutorial's steps without kubectl: each of its commands is asked of the API as kubectl would ask."""
+"""The tutorial's steps without kubectl: the test sends the API requests that kubectl would send."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Session:
     def scale(self, replicas: str) -> None:
         scaled = self.ask("PATCH", f"{WEB}/scale", {"spec": {"replicas": int(replicas)}}, MERGE)
         assert at(scaled, "spec.replicas") == int(replicas)
-        # Until the controller has seen it, the status is that of before.
+        # Until the controller has processed the change, the status is the old one.
         self.until(lambda: at(self.ask("GET", WEB), "status.replicas") == int(replicas))
 
     def cordon(self, node: str, *, off: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The walks in the documentation are what happens: of one pod through the engine, and of one write through a server."""
+"""The walks in the documentation agree with traces: of a pod through the engine, of a write through a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tutorial about scoring weights does what it says."""
+"""The commands of the tutorial about scoring weights have the effects that it describes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workflow files, the pre-commit configuration and the Containerfile name targets, scripts and files that exist."""
+"""The workflow files, the pre-commit configuration and the Containerfile refer only to existing targets and files."""
 
 from __future__ import annotations
 

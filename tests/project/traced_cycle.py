@@ -1,4 +1,4 @@
-"""Print the files of the package that one cycle runs through, in the order of their first call, up to the record."""
+"""Print the files of the package that one recorded scheduling cycle runs through, in the order of their first call."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from bayplan.testing.builders import make_node, make_pod
 
 PACKAGE = Path(bayplan.__file__).parent
 NODES = 150
-"""Enough for a search to end early."""
+"""The number of nodes, large enough for the search for feasible nodes to end early."""
 
 
 def main() -> None:
-    """Run a few cycles, and trace one."""
+    """Run several scheduling cycles and trace one of them."""
     scheduler = assemble_scheduler(default_configuration(), in_tree_registry(), feature_gates=FeatureGates())
     for number in range(NODES):
         scheduler.handle(None, make_node(f"n{number}").capacity(cpu="4", memory="8Gi", pods="10").obj(), 0)

@@ -1,6 +1,7 @@
-"""Print what a write runs through: files and functions of the package, in the order of their first call after the request.
+"""Print the files and functions of the package that a write runs through, in the order of their first call.
 
-The write is ``kubectl create deployment web`` on a server with one node that is quiet otherwise; the end is the pod's start.
+The write is ``kubectl create deployment web`` on an otherwise idle server with one node; the trace ends when the pod
+has started.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PACKAGE = Path(bayplan.__file__).parent
 PATIENCE_S = 60.0
 REQUEST = ("apiserver/http/protocol.py", "on_headers_complete")
 QUIET_S = 1.0
-"""Without a call of something new, so that the node has been dealt with, and only timers tick."""
+"""Seconds without a first call of any function, after which the server is considered idle."""
 NODE = {
     "apiVersion": "v1",
     "kind": "Node",
@@ -43,11 +44,12 @@ DEPLOYMENT = {
 
 
 class Trace:
-    """Functions by their first call.
+    """The functions that were called, in the order of their first call.
 
     Attributes:
-        calls: files and functions. last: when the newest was called first.
-        awaits_request: whether the next request begins the list anew.
+        calls: Pairs of file and function.
+        last: The time of the latest first call.
+        awaits_request: Whether the next request clears the list.
     """
 
     def __init__(self) -> None:
@@ -56,7 +58,7 @@ class Trace:
         self.awaits_request = False
 
     def note(self, frame: FrameType, event: str, argument: object) -> None:
-        """Note a call; see `sys.setprofile`."""
+        """Record a call; a callback for `sys.setprofile`."""
         if event == "call":
             path = Path(frame.f_code.co_filename)
             if path.is_relative_to(PACKAGE):
@@ -78,7 +80,7 @@ def _until(is_so: Callable[[], bool]) -> None:
 
 
 def _use(address: str, trace: Trace) -> None:
-    """Create a Deployment when the server has nothing else to do, and wait until its pod runs."""
+    """Create a Deployment when the server is idle, and wait until its pod runs."""
     with httpx.Client(base_url=address) as client:
         client.post("/api/v1/nodes", json=NODE)
         _until(lambda: time.monotonic() - trace.last > QUIET_S)
@@ -89,7 +91,7 @@ def _use(address: str, trace: Trace) -> None:
 
 
 def main() -> None:
-    """Run the server, and print the calls."""
+    """Run the server and print the trace."""
     trace = Trace()
     threading.setprofile(trace.note)
     sys.setprofile(trace.note)

@@ -1,4 +1,4 @@
-"""A small sample of the proofs of capacity and nodes; `python -m proofs` has all of it."""
+"""A small sample of the proofs about capacity and nodes; `python -m proofs` checks all cases."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A server is read over HTTP while it schedules: each answer is consistent for one moment."""
+"""Tests that read a server over HTTP while it schedules: each answer must be consistent with itself."""

@@ -1,4 +1,4 @@
-"""``python -m tests.readers``: the run of ``make test-readers``, 100,000 pods scheduled while others read over HTTP."""
+"""``python -m tests.readers``: the run of ``make test-readers``, 100,000 pods scheduled with concurrent readers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATIENCE_S = 1_800
 
 
 def cluster(pods: int) -> list[Plain]:
-    """Return nodes with names as clouds make them, and Deployments of `pods` pods together."""
+    """Return nodes with names like a cloud's, and Deployments with `pods` pods in total."""
     capacity = {"cpu": "64", "memory": "256Gi", "pods": str(PODS_A_NODE)}
     items: list[Plain] = []
     for number in range(-(-pods * 5 // (PODS_A_NODE * 4))):
@@ -49,7 +49,7 @@ def cluster(pods: int) -> list[Plain]:
 
 @contextmanager
 def server(folder: Path, pods: int) -> Iterator[str]:
-    """Run a server with that cluster; yield its address."""
+    """Run a server with the objects of `cluster`; yield its address."""
     manifest = folder / "cluster.json"
     manifest.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": cluster(pods)}))
     command = [sys.executable, "-m", "bayplan", "up", str(manifest), "--port", "0"]
@@ -69,7 +69,7 @@ def server(folder: Path, pods: int) -> Iterator[str]:
 
 
 def read_while_scheduling(address: str, pods: int, readers: int, seed: int) -> tuple[list[Answered], float]:
-    """Read with `readers` threads until all pods are placed; return the answers and the seconds it took."""
+    """Send requests from `readers` threads until all pods are placed; return the answers and the elapsed seconds."""
     done = threading.Event()
     team = [Reader(address, seed + number) for number in range(readers)]
 
@@ -94,12 +94,12 @@ def read_while_scheduling(address: str, pods: int, readers: int, seed: int) -> t
 
 
 def placed_pods(address: str) -> int:
-    """Return how many pods have their node."""
+    """Return the number of pods that have a node."""
     return int(httpx.get(f"{address}/bayplan/v1/overview", timeout=60).json()["counts"]["placed"])
 
 
 def table(answers: list[Answered]) -> str:
-    """Return a line for each question: how often, times, contradictions."""
+    """Return a line for each kind of request: the number of answers, their times, and the number of contradictions."""
     lines = [f"{'question':28} {'answers':>8} {'p50 ms':>8} {'p99 ms':>8} {'worst ms':>9} {'wrong':>6}"]
     for question in dict.fromkeys(answer.question for answer in answers):
         found = [answer for answer in answers if answer.question == question]
@@ -111,7 +111,7 @@ def table(answers: list[Answered]) -> str:
 
 
 def main() -> None:
-    """Run, print a table, and fail if an answer contradicts itself or a pod is left without a node."""
+    """Run server and readers, print a table, and fail if an answer contradicts itself or a pod stays without node."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=100_000, help="a multiple of 20")
     parser.add_argument("--readers", type=int, default=4)

@@ -1,4 +1,4 @@
-"""The reader's requests while pods are scheduled, and the invariants of each answer."""
+"""The requests of a reader while pods are scheduled, and the checks of each answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import httpx
 Plain = dict[str, Any]
 
 CPU_MILLI = 100
-"""The requests of every pod."""
+"""The CPU request of every pod, in milli-CPU."""
 
 MEMORY_BYTES = 200 << 20
 
@@ -21,9 +21,9 @@ class Answered(NamedTuple):
     """An answer.
 
     Attributes:
-        question: which.
-        seconds: from the request to the last byte.
-        problem: what contradicts itself in it; empty if nothing does.
+        question: The kind of the request.
+        seconds: The time from the request to the last byte of the answer.
+        problem: The contradiction in the answer; empty if there is none.
     """
 
     question: str
@@ -32,7 +32,7 @@ class Answered(NamedTuple):
 
 
 def contradiction_in_overview(document: Plain) -> str:
-    """Return where counts of pods and what they request differ, or nothing."""
+    """Return the contradiction between the counts of pods and the sums of their requests, or the empty string."""
     counts = document["counts"]
     others = sum(counts[name] for name in ("waiting", "gated", "terminating", "finished"))
     if counts["placed"] + others != counts["pods"]:
@@ -44,7 +44,7 @@ def contradiction_in_overview(document: Plain) -> str:
 
 
 def contradiction_in_nodes(document: Plain) -> str:
-    """Return which node's requests aren't those of its pods, or nothing."""
+    """Return the contradiction between a node's requests and its number of pods, or the empty string."""
     for node in document["items"]:
         requested, allocatable, pods = node["requested"], node["allocatable"], node["pods"]
         expected = {"pods": pods, "cpu": CPU_MILLI * pods, "memory": MEMORY_BYTES * pods}
@@ -56,7 +56,7 @@ def contradiction_in_nodes(document: Plain) -> str:
 
 
 def contradiction_in_matrix(document: Plain) -> str:
-    """Return the first contradiction between a matrix and its own scores, or ""."""
+    """Return the first contradiction between a matrix' totals and its scores, or the empty string."""
     if not document["kept"]:
         return ""
     if sum(document["counts"].values()) != document["nodes"]:
@@ -74,18 +74,19 @@ def contradiction_in_matrix(document: Plain) -> str:
 
 
 def nothing(_: Plain) -> str:
-    """Check nothing but that there is an answer."""
+    """Accept any answer."""
     return ""
 
 
 class Reader:
-    """Asks random questions of a server.
+    """A client that sends random read requests to a server.
 
     Args:
-        address: of the server. seed: of the choice of questions.
+        address: The address of the server.
+        seed: The seed of the choice of requests.
 
     Attributes:
-        answers: what came so far.
+        answers: The answers so far.
     """
 
     def __init__(self, address: str, seed: int) -> None:
@@ -94,12 +95,12 @@ class Reader:
         self.answers: list[Answered] = []
 
     def ask(self) -> None:
-        """Ask one question."""
+        """Send one random request and record the answer."""
         questions: list[Callable[[], None]] = [self._overview, self._nodes, self._matrix, self._pod]
         self._random.choice(questions)()
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         self._client.close()
 
     def _get(self, question: str, path: str, contradiction: Callable[[Plain], str]) -> Plain:

@@ -1,4 +1,4 @@
-"""Answers while pods are scheduled; `make test-readers` runs the same with 100,000 pods."""
+"""Answers while pods are being scheduled; `make test-readers` runs the same with 100,000 pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The report: valid charts, no network, drawn by a browser without complaints."""
+"""The report has valid charts, needs no network, and a browser displays it without errors."""
 
 from __future__ import annotations
 

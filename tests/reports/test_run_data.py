@@ -1,4 +1,4 @@
-"""The figures of a report, on runs that are small enough to work them out by hand."""
+"""The numbers in a report, for runs so small that they can be computed by hand."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_waiting_times_are_grouped_by_priority(run: RunData) -> None:
 
 
 def test_idle_amounts_too_small_for_typical_pods_count_as_fragmentation(run: RunData) -> None:
-    # One CPU is idle: no kind of pod fits. Later two are: one of the two kinds does.
+    # First, one CPU is free, which is too little for both shapes of pods. Later two are free, enough for one of them.
     assert run.fragmentation(minutes(1, 61), resource="cpu").tolist() == [100, 50]
 
 
@@ -128,7 +128,7 @@ def test_waits_by_is_omitted_if_all_pods_share_the_name(run: RunData) -> None:
 def test_the_margin_of_two_runs_uses_students_t_distribution() -> None:
     mean, margin = mean_and_margin(np.array([[1.0], [3.0]]))
     assert mean.tolist() == [2.0]
-    # Half the width: t(0.975, 1) * standard deviation / sqrt(2) = 12.706 * 1.414 / 1.414.
+    # Half of the interval: t(0.975, 1) * standard deviation / sqrt(2) = 12.706 * 1.414 / 1.414.
     assert margin.tolist() == pytest.approx([12.706])
 
 

@@ -1,4 +1,4 @@
-"""Reports of runs with an autoscaler and a descheduler: what results keep of them, and the sections that show it."""
+"""Reports of runs with an autoscaler and a descheduler: what results store about these, and which sections show it."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_the_report_shows_node_groups_scaling_events_and_evictions(folder: Path)
         for name in ("group-costs", "scaling-events", "descheduled-pods")
     )
     assert "<td>small</td><td>1</td><td>1</td>" in costs[0]
-    assert costs[0].count("all groups") == 1  # Only of the run with groups.
+    assert costs[0].count("all groups") == 1  # Only the run with node groups has this row.
     assert "<td>scale-up</td><td>small</td><td>small-1</td><td>1</td><td>pending pods</td>" in events[0]
     assert "default/old" in pods[0]
     (figure,) = re.findall(r'<script type="application/json" id="descheduled-data">(.*?)</script>', text)

@@ -1,4 +1,4 @@
-"""Scenario files for tests: three nodes in two zones, a Deployment, and the rest of the file as text."""
+"""Scenario files for tests: three nodes in two zones, a Deployment, and further parts as text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ steps:
 
 
 def write(folder: Path, steps: str, *, head: str = HEAD, files: Mapping[str, str] | None = None) -> Path:
-    """Write a scenario, its nodes and its Deployment, and further files by name without their suffix."""
+    """Write a scenario, its nodes, its Deployment, and further YAML files by stem; return the path of the scenario."""
     (folder / "nodes.yaml").write_text(NODES, encoding="utf-8")
     (folder / "web.yaml").write_text(WEB, encoding="utf-8")
     for name, text in (files or {}).items():
@@ -53,7 +53,7 @@ def write(folder: Path, steps: str, *, head: str = HEAD, files: Mapping[str, str
 
 
 def run(folder: Path, steps: str, *, seed: int | None = None, files: Mapping[str, str] | None = None) -> ScenarioResult:
-    """Run a scenario under all checks of invariants and return its result."""
+    """Run a scenario, check invariants after every event, and return its result."""
     path = write(folder, steps, files=files)
     (result,) = run_scenarios(ScenarioOptions(paths=[str(path)], seed=seed, check=True))
     return result

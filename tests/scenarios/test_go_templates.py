@@ -1,4 +1,4 @@
-"""Templates of scheduler_perf: values, functions of values, and what is refused."""
+"""Templates of scheduler_perf: values, functions, and templates that are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON schema of scenario files is that of the structs, and accepts the files of the documentation."""
+"""The JSON schema of scenario files agrees with the structs, and accepts the files in the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes in scenario files: each is refused with its line, what was expected and what to try."""
+"""Errors in scenario files: each message has the line, what was expected, and a suggestion."""
 
 from __future__ import annotations
 

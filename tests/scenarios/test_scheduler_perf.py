@@ -1,4 +1,4 @@
-"""Configurations of scheduler_perf as scenarios: a small one of our own, and upstream's."""
+"""Configurations of scheduler_perf as scenarios: a small invented one, and upstream's."""
 
 from __future__ import annotations
 
@@ -224,6 +224,6 @@ def test_the_smallest_upstream_workloads_pass(file: str) -> None:
     results = list(run_scenarios(ScenarioOptions(paths=[str(path)], only=only, label="integration-test")))
     assert results
     for result in results:
-        # Some workloads of older releases turn off gates that are locked in this one.
+        # Some older workloads disable feature gates that are locked in this release.
         problems = [step.problem for step in result.steps if step.problem and "feature is locked" not in step.problem]
         assert problems == [], result.name

@@ -1,4 +1,4 @@
-"""An unused allocation that excludes a pod from every node is released; then the pod gets devices on another node."""
+"""A claim's unused allocation that excludes all nodes is released; then the pod gets devices on another node."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_an_unused_claim_allocation_moves_to_a_node_with_room() -> None:
     made = template("1", runs="5s", resourceClaims=[{"name": "gpu", "resourceClaimName": "c"}], restartPolicy="Never")
     job = document("batch/v1", "Job", "train", {"parallelism": 1, "completions": 1, "template": made})
     operations: list[tuple[int, Operation]] = [
-        # The node that the claim was allocated on has no room for the pod.
+        # The claim is allocated to a device on this node, which has too little CPU for the pod.
         (0, node("full", "500m")),
         (0, node("free", "8")),
         (0, devices("full", 1)),

@@ -1,4 +1,4 @@
-"""One seed and one input give one result, whatever the hash seed; another seed differs only where there are ties."""
+"""The same seed and input give the same result with each hash seed; another seed changes only choices among equals."""
 
 from __future__ import annotations
 

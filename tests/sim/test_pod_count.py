@@ -1,4 +1,4 @@
-"""Workloads that ask for too many pods are refused before any pod is made."""
+"""Workloads that request too many pods are refused before any pod is created."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Preemption over time: victims leave with their grace, the preemptor waits, comes back by their leaving, and is bound."""
+"""Preemption over time: victims end after their grace period, which activates the preemptor, and it is bound."""
 
 from __future__ import annotations
 

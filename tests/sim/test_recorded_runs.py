@@ -1,7 +1,8 @@
-"""Recorded runs of the real scheduler against a real API server, played to ours in virtual time: events, conditions, nodes.
+"""Recorded runs of the real scheduler with a real API server, repeated in virtual time: events, conditions, nodes.
 
-What the test did in those runs is done at the same times; what the scheduler did is compared. The recordings have no kubelet and
-no controllers, so both are an hour late here: pods stay pending, and terminating ones stay until somebody removes them.
+The actions of the recorded test are repeated at the same times, and the reactions of the scheduler are compared. The
+recordings have no kubelet and no controllers, so both start to act after an hour here: pods stay pending, and
+terminating pods stay.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from tests.sim.worlds import START
 HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 MILLISECOND = 1_000_000
 HOUR = 3_600_000 * MILLISECOND
-# One run is about the Lease of the scheduler: nothing is scheduled there. Without the recordings the tests are skipped by name.
+# The run about leader election schedules nothing. Without recordings, one test by this name is skipped.
 RUNS = sorted({path.stem for path in (SHARED / "conformance" / "e2e").glob("*.json")} - {"leader_election"}) or ["fits"]
 TIES = ("ten_pods", "preempts_several")
 """Runs in which lots, or the order of a map, decided between nodes or victims. Else the recorded choice is the first by name."""
@@ -60,7 +61,8 @@ def operations(steps: list[dict[str, Any]]) -> list[tuple[int, Operation]]:
         if step["op"] == "create":
             document = step["object"]
             if document["kind"] == "PersistentVolume" and at > start:
-                # Provisioned, and below bound, in the place of controllers that the virtual cluster has.
+                # In the recording, the test provisions and binds volumes itself; here the simulated cluster's
+                # controllers do so.
                 continue
         elif step["op"] == "patch" and not step["kind"].startswith("PersistentVolume"):
             document = merged(documents[step["kind"], step["name"]], step["patch"])

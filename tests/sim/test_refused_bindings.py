@@ -1,4 +1,4 @@
-"""Bindings that the cluster refuses: the pod gives its node back, backs off as after any error, and is tried again."""
+"""Bindings that the cluster refuses: the pod releases its node, backs off as after other errors, and is tried again."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_a_pod_with_a_refused_binding_is_retried_after_backoff(monkeypatch: pyte
     made.run(until_ns=made.start_ns + MINUTE)
     result = made.result()
     assert refused == ["default/p"]
-    # While p backs off its room is free for others.
+    # While p backs off, its resources are free for others.
     assert [line[:4] for line in story(result)] == [("p", "", 0, None), ("q", "n", 500_000_000, 500_000_000)]
     said = [(event.pod, event.reason, event.first_ns - made.start_ns) for event in result.events]
     assert said[0] == ("default/p", "FailedScheduling", 0)

@@ -1,4 +1,4 @@
-"""Devices in a simulation: claims are made for pods, allocated when they are bound, and their devices come free when they end."""
+"""Devices in a simulation: claims are created for pods and allocated, and devices are released when the pods end."""
 
 from __future__ import annotations
 

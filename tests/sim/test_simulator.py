@@ -1,4 +1,4 @@
-"""Pods through virtual time, to the nanosecond: arrival, waiting, binding, end."""
+"""Pods in virtual time, to the nanosecond: creation, waiting, binding, end."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_pods_arrive_bind_and_end_at_the_expected_times(
 
 def test_a_hopeless_pod_does_not_extend_the_run() -> None:
     result = simulate((0, node("n")), (7, pod("huge", "100")), (9 * SECOND, pod("small")))
-    # It is retried when nothing else happens, at the next flush of unschedulable pods.
+    # It is tried once more when nothing else happens, at the next flush of unschedulable pods.
     assert result.end_ns - START == 330 * SECOND
     (huge,) = [each for each in result.pods if each.key == "default/huge"]
     assert (huge.fate, huge.attempts) == (PodFate.PENDING, 2)

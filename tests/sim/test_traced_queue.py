@@ -1,4 +1,4 @@
-"""The timeline of the scheduling queue: every move of every pod, by whom, at the right nanosecond."""
+"""The timeline of the scheduling queue: each move of each pod, with its cause, at the right nanosecond."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_event_and_timer_moves_have_exact_times() -> None:
         (2_500_000_123, "unschedulable", "active", "NodeAdd"),
         (2_500_000_123, "active", "in flight", "Pop"),
         (2_500_000_123, "in flight", "unschedulable", "ScheduleAttemptFailure"),
-        # More than five minutes later the timer of every 30 s finds it.
+        # After more than five minutes, the flush that runs every 30 s activates it.
         (330 * SECOND, "unschedulable", "active", "UnschedulableTimeout"),
         (330 * SECOND, "active", "in flight", "Pop"),
         (330 * SECOND, "in flight", "unschedulable", "ScheduleAttemptFailure"),

@@ -1,4 +1,4 @@
-"""Usage over time against a naive sum over time lines."""
+"""Usage over time compared with a naive sum over all pods."""
 
 from __future__ import annotations
 

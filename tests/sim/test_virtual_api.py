@@ -1,4 +1,4 @@
-"""Objects that come in: created with defaults, changed without losing what the server owns."""
+"""Objects from the input: created with defaults, and changed without losing fields that the server owns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The virtual cluster as its host sees it: events of calls, wake-ups, and what the scheduler may do."""
+"""The simulated cluster as its host uses it: events that calls return, wake-ups, and the actions of the scheduler."""
 
 from __future__ import annotations
 
@@ -217,5 +217,5 @@ def test_pods_survive_if_their_node_is_recreated_before_garbage_collection() -> 
     world.delete(type(world.store.nodes["node-0"]), "node-0")
     world.apply(node("node-0"))
     world.settle()
-    # The node was back before anybody looked, so its pod is taken to have lived on.
+    # The node was added again before the pod garbage collector ran, so the pod survived.
     assert world.phases() == {"Running": 1}

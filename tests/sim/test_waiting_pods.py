@@ -1,4 +1,4 @@
-"""Pods that wait, in a simulation, get their nodes as with upstream's queue, but with far fewer attempts."""
+"""In a simulation, waiting pods get the same nodes as with upstream's queue, with far fewer attempts."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def compare(operations: Sequence[tuple[int, Operation]]) -> tuple[SimulationResu
     st.sampled_from([1, 1, 3]),
     st.booleans(),
 )
-# One of two that are alike is nominated for a node; the other is older, and fails because of that.
+# Two pods have the same shape; one is nominated for a node, so the other, older one fails.
 @example(7001563, 50, 300_000_000, 3, False)
 def test_pods_get_the_same_nodes_at_the_same_times_as_upstream(
     seed: int, pods: int, step_ns: int, priorities: int, affinities: bool
@@ -111,7 +111,7 @@ def test_equal_pending_pods_need_far_fewer_attempts_than_upstream() -> None:
 
 
 def test_a_pod_retried_only_by_timeout_keeps_its_queue_position() -> None:
-    # Both fail for the last time before the place comes free: the first at 330 s and 660 s, the second at 420 s.
+    # Both pods fail for the last time before the place becomes free: the first at 330 s and 660 s, the second at 420 s.
     operations = [
         (0, node("n", "1")),
         (0, pod("running", runs="700s")),

@@ -1,4 +1,4 @@
-"""The workload of a pod: the topmost of its controlling owners, in whichever order a dump lists them."""
+"""The workload of a pod is the topmost of its controlling owners, in whatever order a dump lists them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simulations for tests: what is to happen is written as pairs of a time and an operation."""
+"""Simulations for tests, written as pairs of a time and an operation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def simulator(
     termination_scale: float = 0.0,
     check: bool = True,
 ) -> Simulator:
-    """Return a simulator with operations at times since the start; invariants are checked after every event."""
+    """Return a simulator with operations at times since the start, which checks invariants after every event."""
     gates = FeatureGates()
     registry = in_tree_registry().with_plugins(*plugins)
     points = registry.extension_points_for_configuration
@@ -66,26 +66,26 @@ def simulator(
 
 
 def simulate(*operations: tuple[int, Operation], until_ns: int | None = None, **options: Any) -> SimulationResult:
-    """Run a simulation and return its outcome."""
+    """Run a simulation and return its result."""
     made = simulator(*operations, **options)
     made.run(until_ns=None if until_ns is None else START + until_ns)
     return made.result()
 
 
 def node(name: str, cpu: str = "4", *, zone: str = "") -> Apply:
-    """Return the arrival of a node with this much CPU and 8Gi of memory."""
+    """Return the creation of a node with this amount of CPU and 8 GiB of memory."""
     made = make_node(name).capacity(cpu=cpu, memory="8Gi")
     return Apply((made.zone(zone) if zone else made).obj())
 
 
 def pod(name: str, cpu: str = "1", *, runs: str = "", priority: int = 0) -> Apply:
-    """Return the arrival of a pod that asks for this much CPU; `runs`: for how long."""
+    """Return the creation of a pod that requests this amount of CPU; `runs` is its run time."""
     made = make_pod(name).req(cpu=cpu).priority(priority)
     return Apply((made.annotation({"bayplan.io/run-time": runs}) if runs else made).obj())
 
 
 def document(api_version: str, kind: str, name: str, spec: Mapping[str, object]) -> KubernetesObject:
-    """Return a typed object of the namespace default from its manifest."""
+    """Return an object in the namespace ``default``, with defaults."""
     metadata = {"name": name, "namespace": "default"}
     return default_object(decode({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}))
 
@@ -100,7 +100,7 @@ def template(cpu: str = "1", *, app: str = "app", runs: str = "", **spec: object
 
 
 def story(result: SimulationResult) -> list[tuple[object, ...]]:
-    """Return of every pod: name, node, and when it arrived, was bound and ended, since the start."""
+    """Return for each pod its name, its node, and the times since the start of its creation, binding and end."""
 
     def since(time_ns: int | None) -> int | None:
         return None if time_ns is None else time_ns - result.start_ns

@@ -1,4 +1,4 @@
-"""The compiled affinity terms of pods: equal ones are compiled once."""
+"""The compiled affinity terms of pods: equal terms are compiled only once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns follow the cluster, and every write can be undone."""
+"""The columns follow the cluster's objects, and every write can be undone."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ def test_a_state_rebuilt_from_its_objects_has_the_same_columns(seed: int) -> Non
     for info in state.pods.values():
         fresh.place(fresh.pod_info(info.pod), fresh.nodes.row_of[state.nodes.names[info.row] or ""])
     mine, theirs = snapshot(state), snapshot(fresh)
-    # A port that two pods took is free once one of them left, as upstream: the columns remember, the objects don't.
+    # Ports are not compared: as upstream, a port that two pods used is free once one of them was removed, unlike in a
+    # new state.
     mine.pop("ports")
     theirs.pop("ports")
     assert mine == theirs

@@ -1,4 +1,4 @@
-"""Counts of pods per row and per domain follow every delta, and equal a full count."""
+"""Counts of pods per row and per domain are updated by each change, and equal a full count."""
 
 from __future__ import annotations
 
@@ -240,7 +240,7 @@ def test_domain_tables_equal_a_full_count(data: st.DataObject) -> None:
     for number in range(data.draw(st.integers(5, 30))):
         act(data.draw, state, number)
         if number in (0, 4):
-            # The first tables come before most pods, the second after some.
+            # The first tables are created before most pods exist, the second ones after some pods exist.
             for name, matches in rules:
                 for eligibility in (None, ssd_only(state)):
                     counter = state.matching_counter((name, number), matches)

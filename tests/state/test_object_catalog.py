@@ -1,4 +1,4 @@
-"""The catalog: which objects were written since a version."""
+"""The catalog reports which objects were written since a version."""
 
 from bayplan.objects.storage import CSIDriver, PersistentVolume
 from bayplan.state.object_catalog import ObjectCatalog

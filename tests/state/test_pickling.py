@@ -1,4 +1,4 @@
-"""A process that is spawned or forked gets a cluster state, and schedules with it as this one does."""
+"""A spawned or forked process receives a cluster state, and schedules with it like this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of changed rows returns to every reader the rows that it missed, or that it missed too many."""
+"""The log of changed rows returns to each reader the rows since its last call, or that there were too many."""
 
 import pytest
 

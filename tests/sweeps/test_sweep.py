@@ -1,4 +1,4 @@
-"""Sweeps: parameters become configurations, executors agree, a killed sweep continues, Optuna and Ray work."""
+"""Sweeps: parameters become configurations, all executors agree, a killed sweep continues, Optuna and Ray work."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_killed_sweep_resumes_with_the_remaining_trials(plan: SweepPlan, folde
     with pytest.raises(KeyboardInterrupt):
         run_sweep(plan, folder / "out", lambda: KilledExecutor(plan))
     with (folder / "out" / JOURNAL).open("ab") as journal:
-        journal.write(b'{"trial": {"num')  # A line that was not finished.
+        journal.write(b'{"trial": {"num')  # An incomplete line, as a kill leaves it.
     ran: list[int] = []
 
     class Counted(LocalExecutor):
@@ -196,7 +196,7 @@ parameters: {shape: [small, large], nodes: [1, 3]}
     plan = read_plan(folder / "shapes.yaml")
     run_sweep(plan, folder / "out", lambda: LocalExecutor(plan))
     found = {(row["shape"], row["nodes"]): row for row in rows(folder / "out")}
-    assert found["small", 1]["waiting"] == 1  # The large pod fits on no small node.
+    assert found["small", 1]["waiting"] == 1  # The large pod fits no small node.
     assert found["large", 1]["waiting"] == 0
     assert found["large", 3]["cost"] == pytest.approx(3 * found["large", 1]["cost"])
 

@@ -1,4 +1,4 @@
-"""Runs the sync tests twice: with a request for each write, and with batches."""
+"""Run each sync test twice: with one request for each write, and with batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.sync.world import LocalCluster
 
 @pytest.fixture(scope="package", params=[False, True], ids=["requests", "batches"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Set whether the cluster here accepts batches. Modules that sync without declaring it themselves use it."""
+    """Set whether the target accepts batches; modules of tests request this fixture with ``usefixtures``."""
     LocalCluster.takes_batches = request.param
     yield
     LocalCluster.takes_batches = False

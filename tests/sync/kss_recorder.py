@@ -1,8 +1,9 @@
-"""Writes files as kube-scheduler-simulator's recorder does, with content of our own.
+"""Write files as kube-scheduler-simulator's recorder does, with invented content.
 
-By its source: one informer a kind, begun one after the other (namespaces, priority classes, storage classes, claims, nodes,
-volumes, pods), each as soon as the lists before it have come; additions, updates and deletions as they are handed out, each with
-the local time to the nanosecond; whole objects but for deletions, which name theirs.
+By its source, the recorder starts one informer for each kind, in this order: namespaces, priority classes, storage
+classes, claims, nodes, volumes, pods; each one starts when the list of the previous one has arrived. Each addition,
+update and deletion is written when the informer reports it, with the local time in nanoseconds. Deletions have only the
+object's name.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ TOKYO = timezone(timedelta(hours=9))
 
 
 def go_time(since: float, zone: timezone = TOKYO) -> str:
-    """Return a time after the start of the recording in Go's format: nanoseconds without trailing zeros."""
+    """Return a time, given in seconds since the start of the recording, in Go's format, without trailing zeros."""
     nanoseconds = BEGAN.microsecond * 1000 + 231 + round(since * 1e9)
     seconds, rest = divmod(nanoseconds, 10**9)
     moment = (BEGAN.replace(microsecond=0) + timedelta(seconds=seconds)).astimezone(zone)
@@ -30,14 +31,14 @@ def go_time(since: float, zone: timezone = TOKYO) -> str:
 
 
 def existing(document: Document, uid: str, *, created: float = -3600.0) -> Document:
-    """Return a server's object, created some seconds after the start of the recording."""
+    """Return an object as a server has it, created `created` seconds after the start of the recording."""
     moment = (BEGAN + timedelta(seconds=created)).strftime("%Y-%m-%dT%H:%M:%SZ")
     metadata = {**part(document, "metadata"), "uid": uid, "resourceVersion": "1", "creationTimestamp": moment}
     return {**document, "metadata": metadata}
 
 
 def line(since: float, event: str, document: Document, zone: timezone = TOKYO) -> str:
-    """Return one line; that of a deletion has only name and namespace, which may be empty."""
+    """Return one line of a recording; in deletions the object has only a name and a namespace, which may be empty."""
     if event == "Delete":
         metadata = part(document, "metadata")
         names = {"name": metadata["name"], "namespace": metadata.get("namespace", "")}
@@ -53,8 +54,8 @@ def namespace(name: str) -> Document:
 def morning(zone: timezone = TOKYO) -> Sequence[str]:
     """Return the lines of a small recording.
 
-    Two nodes and a pod that runs are there; a node says that it is well before the pods were listed. Then a pod comes and is bound,
-    one that had run ends, the new one is deleted, and a node goes.
+    Two nodes and a running pod exist at the start. A node's status is updated before the list of pods. Then a pod is
+    created and bound, the pod that ran finishes, the new pod is deleted, and a node is deleted.
     """
     first, second = existing(node("n1"), "node-1"), existing(node("n2"), "node-2")
     runs = existing(pod("runs", node_name="n1"), "pod-1")
@@ -78,5 +79,5 @@ def morning(zone: timezone = TOKYO) -> Sequence[str]:
 
 
 def write_morning(path: Path, zone: timezone = TOKYO) -> None:
-    """Write that recording."""
+    """Write the recording of `morning` to a file."""
     path.write_text("".join(f"{each}\n" for each in morning(zone)))

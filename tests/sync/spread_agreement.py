@@ -1,4 +1,4 @@
-"""Random clusters with default spreading, followed: do source and follower decide alike? `make test-sync` compares 500."""
+"""Check that source and target spread pods alike in random clusters. `make test-sync` compares 500."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ _OWNERS = (
 
 
 class Cluster:
-    """A random source.
+    """A random source cluster.
 
     Args:
-        seed: of everything in it.
+        seed: The seed of all random choices.
 
     Attributes:
-        objects: documents by the plural of their kind. waiting: names of the pods to be scheduled, in order.
+        objects: The documents by the plural of their kind.
+        waiting: The names of the pods to schedule, in order.
     """
 
     def __init__(self, seed: int) -> None:
@@ -112,7 +113,7 @@ class Cluster:
 
 
 def follow(cluster: Cluster) -> World:
-    """Return a world whose cluster here has followed the source."""
+    """Return a world whose target has been synced with this source."""
     world = World(KINDS)
     for plural in KINDS:
         for document in cluster.objects[plural]:
@@ -124,7 +125,7 @@ def follow(cluster: Cluster) -> World:
 
 
 def documents_here(world: World) -> list[Document]:
-    """Return all objects of the cluster here, complete with their kinds."""
+    """Return all objects of the target, with their kinds and API versions."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **document}
         for plural in KINDS
@@ -134,7 +135,7 @@ def documents_here(world: World) -> list[Document]:
 
 
 def decisions(documents: Sequence[Document], waiting: Sequence[str]) -> list[Any]:
-    """Return the scheduler's decisions on pods in turn: scores of default spreading, total scores, and the node."""
+    """Return the decisions on the waiting pods in turn: scores of default spreading, total scores, and node."""
     pods = {each["metadata"]["name"]: each for each in documents if each["kind"] == "Pod"}
     objects = [each for each in documents if each["kind"] != "Pod" or each["metadata"]["name"] not in waiting]
     case: JsonObject = {"id": "spread", "objects": list(objects), "pods": [pods[name] for name in waiting]}
@@ -145,7 +146,7 @@ def decisions(documents: Sequence[Document], waiting: Sequence[str]) -> list[Any
 
 
 def without_owners(documents: Sequence[Document]) -> list[Document]:
-    """Return objects whose pods have no owners, as copies were made once."""
+    """Return copies of the objects in which pods have no owners, as copies were written by earlier versions."""
     bare = []
     for document in documents:
         metadata = {name: value for name, value in document["metadata"].items() if name != "ownerReferences"}
@@ -154,7 +155,7 @@ def without_owners(documents: Sequence[Document]) -> list[Document]:
 
 
 def main() -> int:
-    """Compare as many clusters as are asked for; return how many differ."""
+    """Compare random clusters; return the number of those that differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)

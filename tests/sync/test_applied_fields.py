@@ -1,4 +1,4 @@
-"""Tests of local changes: they are kept until the source changes the same field, across restarts."""
+"""Tests of local changes: they survive restarts, and last until the source changes the same field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batches: what becomes of writes whose batch is refused, lost or too large, and of those that a batch can't do."""
+"""Batches: writes whose batch is refused, lost or too large, and writes that batches do not support."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def test_objects_are_created_despite_a_failed_batch(answer: ApiResponse, want: i
     assert status.problems == []
     assert pods(sender.here) == ALL
     assert sender.here.get("nodes", "n") is not None
-    # The response to the node's batch was damaged; then a single request created the node.
+    # If the batch was refused, a single request must have created the node. If only its answer was damaged, none is
+    # needed.
     assert sender.others.count("POST nodes") >= want
 
 
@@ -157,7 +158,7 @@ def test_large_batches_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_fields_that_differ_after_a_batch_are_written_afterwards() -> None:
     sender = Sender(LocalCluster())
-    # The API here shows fields of a node's status that this one does not have, so that it differs from the source's.
+    # The target's API adds fields to the status of nodes, so the status differs from the source's after the batch.
     status = run_once(sender, dumped(node("n"), "n"))
     assert (status.created, status.problems) == (1, [])
     assert (sender.batches, sender.others[-1]) == ([1], "PUT status")
@@ -223,7 +224,7 @@ def test_single_requests_next_to_batches_respect_the_concurrency_limit() -> None
     sender = CrowdedSender(LocalCluster())
     names = [f"n{number}" for number in range(3 * AT_ONCE)]
     run_once(sender, *(dumped(node(name), name) for name in names))
-    # The rest of the batch (status), then writes that batches don't support (changes).
+    # First the second part of a batch (the status), then writes that batches do not support (changes).
     assert sender.most == AT_ONCE
     sender.most = 0
     status = run_once(sender, *(dumped(node(name, unschedulable=True), name) for name in names))

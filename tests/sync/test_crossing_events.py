@@ -1,4 +1,4 @@
-"""Tests of following where events of different kinds, or of source and cluster here, cross on their way."""
+"""Tests of events that arrive in another order than they happened: of different kinds, or of source and target."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def test_a_released_volume_is_not_bound_to_a_later_claim_of_the_same_name() -> N
     unprotect(world, "data")
     world.remove("persistentvolumeclaims", "data")
     world.follow()
-    # Any change of it, before it is known to be released.
+    # Change the volume in any way before its phase becomes Released.
     changed = volume("pv", claim_uid=uid_of(claim), phase="Bound")
     changed["metadata"] = {"name": "pv", "labels": {"new": "label"}}
     world.put("persistentvolumes", changed)

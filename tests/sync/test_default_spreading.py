@@ -1,4 +1,4 @@
-"""Default spreading in a follower: it decides as its source does, and no controller acts on the copied pods."""
+"""Default spreading in a target: it decides as the source does, and no controller acts on the copied pods."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_controllers_ignore_copied_workloads() -> None:
     world = three_replicas()
     options = BridgeOptions(pods=KubeletOptions(container_statuses=True))
     bridge = Bridge(world.here.backend, seed=1, options=options)
-    # This pod has no controller, and the ReplicaSet selects it.
+    # This pod has no controller, although the ReplicaSet selects it.
     loose = {
         "metadata": {"name": "loose", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]},

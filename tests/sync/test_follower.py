@@ -1,4 +1,4 @@
-"""Tests of following a source: the effect of each policy, whatever the connection does to the events."""
+"""Tests of the follower: the effect of each policy, however the source's events are delivered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random histories of a source, delivered in random ways: the result depends only on the known state."""
+"""Random histories of a source, delivered in random ways: the target depends only on the source's delivered state."""
 
 from __future__ import annotations
 

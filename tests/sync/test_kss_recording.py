@@ -1,4 +1,4 @@
-"""Tests of reading and replaying what kube-scheduler-simulator records."""
+"""Tests of reading and replaying the recordings of kube-scheduler-simulator."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_recording_is_replayed_at_its_times_with_the_sync_policy(tmp_path: Pat
         task = asyncio.create_task(session.run(once=True))
         for second in (0.1, 5.3, 5.6, 7.1, 9.1, 10.1):
             clock.ns = int(second * 1e9)
-            playback.set_speed(1.0)  # Waiting tasks read the clock again.
+            playback.set_speed(1.0)  # Changing the speed makes waiting tasks read the clock again.
             for _ in itertools.takewhile(lambda _: not (session.status().idle and not task.done()), range(500)):
                 await asyncio.sleep(0.005)
             await asyncio.sleep(0.05)

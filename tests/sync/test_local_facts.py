@@ -1,4 +1,4 @@
-"""Objects here are read in part, and what is decided from that is the same."""
+"""The follower reads only parts of the target's objects, and decides as if it read them completely."""
 
 from __future__ import annotations
 

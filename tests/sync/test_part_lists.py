@@ -1,4 +1,4 @@
-"""Lists in parts: objects are written while the rest is still arriving, with the same final result."""
+"""Lists in parts: objects are written while the rest of a list still arrives, with the same result."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_an_interrupted_initial_sync_resumes() -> None:
     world.list_all("nodes")
     world.list_all("pods")
     world.work()
-    # A locally deleted object stays deleted; a pod without a node is left to the local scheduler.
+    # A pod that was deleted locally stays deleted; a pod without a node is left to the local scheduler.
     assert world.pods() == {"a": "n", "c": "n", "d": ""}
 
 

@@ -1,4 +1,4 @@
-"""Tests of recordings: our own, kube-scheduler-simulator's JSON lines, SimKube's traces."""
+"""Tests of recordings: Bayplan's own, kube-scheduler-simulator's JSON lines, SimKube's traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of a live cluster as a feed: a list first, changes then, and word of every list after the first."""
+"""Tests of a live cluster as a feed: first a list, then changes, and a notice of each later list."""
 
 from __future__ import annotations
 

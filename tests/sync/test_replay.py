@@ -1,4 +1,4 @@
-"""Tests of replays: speed, pause, seek in both directions, workloads that are applied."""
+"""Tests of replays: speed, pause, seeking in both directions, applied workloads."""
 
 from __future__ import annotations
 
@@ -202,7 +202,8 @@ def test_a_simkube_trace_replays_at_recorded_times_without_refusals(name: str) -
 
     async def send(request: ApiRequest) -> ApiResponse:
         if request.method != "POST":
-            # A namespace that is not there is made on the way, and the object is sent once more.
+            # If the namespace is missing, it is created, and the request is sent again; so the first request does not
+            # count.
             asked[:] = [*asked, (clock.ns, request.method == "DELETE")]
         answer = await here.answer(request)
         if request.method == "PATCH" and not answer.ok:
@@ -216,7 +217,7 @@ def test_a_simkube_trace_replays_at_recorded_times_without_refusals(name: str) -
         async with asyncio.timeout(30):
             for offset_ns in sorted({offset_ns for offset_ns, _ in wanted}):
                 clock.ns = offset_ns
-                playback.set_speed(1.0)  # Waiting tasks read the clock again.
+                playback.set_speed(1.0)  # Changing the speed makes waiting tasks read the clock again.
                 while len(asked) < sum(due_ns <= offset_ns for due_ns, _ in wanted):
                     await asyncio.sleep(0)
             await task

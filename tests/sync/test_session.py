@@ -1,4 +1,4 @@
-"""Tests of a session: feeds in, requests out, until everything is here; then again after it was stopped."""
+"""Tests of a session: it reads feeds and sends requests until the target is up to date; also after a restart."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_cancellation_ends_a_session_even_with_a_concurrent_event(turns: int) ->
         async with asyncio.timeout(20):
             while not session.status().idle:
                 await asyncio.sleep(0.01)
-        # An event arrives, and some iterations of the loop later it is cancelled.
+        # The task is cancelled at various moments after an event has arrived.
         source.changes.put_nowait(Changed("nodes", dumped(node("n1"), "n")))
         for _ in range(turns):
             await asyncio.sleep(0)

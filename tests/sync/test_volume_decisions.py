@@ -1,4 +1,4 @@
-"""Tests of who decides which volume a claim gets: the source, or those here, whichever is quicker."""
+"""Tests of who chooses a claim's volume, the source or the target's controllers, in whichever order events arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A source that is a dictionary, a cluster here that is our API, and a follower between them: everything by hand."""
+"""A source that is a dict, a target that is Bayplan's API in process, and a follower between them, driven by tests."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ T = TypeVar("T")
 
 
 class LocalCluster:
-    """The cluster here.
+    """The target cluster.
 
     Attributes:
-        takes_batches: whether it is a Bayplan that does; tests run both ways.
+        takes_batches: Whether it accepts Bayplan's batch requests; the tests run both ways.
     """
 
     takes_batches = False
@@ -45,11 +45,11 @@ class LocalCluster:
         self._api = Api(self.backend)
 
     def send(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request."""
+        """Return the response to a request."""
         return asyncio.run(self.answer(request))
 
     async def answer(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request, on a loop that runs."""
+        """Return the response to a request; for use in a running event loop."""
         if self.takes_batches and request.path == "/bayplan/v1/objects":
             batch = await BatchWriter(self.backend).write(request.body, "test", objects="objects=1" in request.query)
             return ApiResponse(200, msgspec.json.encode(batch))
@@ -61,7 +61,7 @@ class LocalCluster:
         return ApiResponse(answer.status, answer.body)
 
     def drive(self, exchange: Exchange[T]) -> T:
-        """Carry out requests, one after the other."""
+        """Run an exchange: send its requests one after the other, and return its result."""
         try:
             step = next(exchange)
             while True:
@@ -72,7 +72,7 @@ class LocalCluster:
             return result
 
     def get(self, plural: str, name: str, namespace: str = NS) -> Document | None:
-        """Return an object, or None."""
+        """Return an object of the target, or None."""
         kind = BY_PLURAL[plural]
         answer = self.send(ApiRequest("GET", kind.path(namespace if kind.namespaced else "", name)))
         return msgspec.json.decode(answer.body) if answer.ok else None
@@ -83,27 +83,27 @@ class LocalCluster:
         return found["items"], int(found["metadata"]["resourceVersion"])
 
     def ask(self, method: str, path: str, document: object = None) -> ApiResponse:
-        """Send a document; it must be taken."""
+        """Send a document, fail if it is refused, and return the response."""
         answer = self.send(ApiRequest(method, path, b"" if document is None else msgspec.json.encode(document)))
         assert answer.ok, answer.body
         return answer
 
     def bind(self, name: str, node: str) -> None:
-        """Bind a pod, as the scheduler here does."""
+        """Bind a pod, as the target's scheduler does."""
         target = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": {"name": node}}
         self.ask("POST", f"/api/v1/namespaces/{NS}/pods/{name}/binding", target)
 
     def delete_pod(self, name: str) -> None:
-        """Delete a pod, as preemption here does."""
+        """Delete a pod, as preemption in the target does."""
         self.ask("DELETE", f"/api/v1/namespaces/{NS}/pods/{name}", {"gracePeriodSeconds": 0})
 
 
 class World:
-    """Source, follower and local cluster. Events of the source are queued until they are delivered or lost.
+    """A source, a follower and a target. Events of the source are queued until a test delivers or drops them.
 
     Args:
-        kinds: that are followed.
-        policy: of the follower.
+        kinds: The kinds to sync.
+        policy: The policy of the follower.
     """
 
     def __init__(self, kinds: Iterable[str] = ("nodes", "pods"), policy: SyncPolicy | None = None) -> None:
@@ -121,7 +121,7 @@ class World:
     # The source.
 
     def put(self, plural: str, document: Document) -> Document:
-        """Add or replace an object of the source; a new one gets a uid."""
+        """Add or replace an object of the source; give a new one a uid."""
         ref = ref_of(plural, document)
         before = self.source.get(ref)
         number = str(next(self._numbers))
@@ -140,7 +140,7 @@ class World:
     # The follower.
 
     def start(self) -> None:
-        """Begin, or begin again after the process has ended: only what the cluster here has is known."""
+        """Start the follower, or restart it as in a new process, with only the state that the target stores."""
         self._under_way.clear()
         memory = Memory()
         memory.load(self.here.drive(read_memory()))
@@ -150,7 +150,7 @@ class World:
         self.save()
 
     def list_here(self) -> None:
-        """Deliver lists of the local objects to the follower."""
+        """Deliver lists of the target's objects to the follower."""
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
             self.follower.local_listed(plural, documents, revision)
@@ -159,7 +159,7 @@ class World:
         self._seen_here = self.here.backend.store.revision
 
     def relist_here(self) -> None:
-        """Deliver the local differences to the follower, as a watch does after an interruption and a new list."""
+        """Deliver the target's changes to the follower as a watch does that was interrupted and lists again."""
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
             found = {ref_of(plural, each): each for each in documents}
@@ -175,16 +175,16 @@ class World:
         self._seen_here = self.here.backend.store.revision
 
     def relist(self) -> None:
-        """Deliver lists of the source to the follower; pending events are lost."""
+        """Deliver lists of the source's objects to the follower, and drop pending events."""
         self._pending.clear()
         for plural in self.kinds:
             self.follower.source_listed(plural, [each for ref, each in self.source.items() if ref.plural == plural])
 
     def tell(self, *, merged: bool = False) -> None:
-        """Deliver events of the source to the follower.
+        """Deliver the source's events to the follower.
 
         Args:
-            merged: only the last thing that happened to each object.
+            merged: Whether only the last event of each object is delivered.
         """
         pending, self._pending = self._pending, []
         if merged:
@@ -193,7 +193,7 @@ class World:
             self.follower.source_changed(ref.plural, document, deleted=deleted)
 
     def tell_here(self) -> None:
-        """Deliver local events to the follower."""
+        """Deliver the target's events to the follower."""
         for plural in self.kinds:
             for write in self.here.backend.store.since(plural_table(plural), self._seen_here):
                 document = msgspec.json.decode(write.new.raw)
@@ -205,20 +205,20 @@ class World:
         self._seen_here = self.here.backend.store.revision
 
     def begin_writes(self) -> None:
-        """Let the follower decide on writes, which are executed when it works next, whatever happens until then."""
+        """Let the follower decide on writes that are executed later, by `end_writes` or `work`."""
         self._under_way += self.follower.next_writes(3)
 
     def end_writes(self) -> None:
-        """Execute the decided writes, without delivering local events."""
+        """Execute the decided writes without delivering the target's events."""
         under_way, self._under_way = self._under_way, []
         self._carry_out(under_way)
 
     def lose_here(self) -> None:
-        """Drop local events, as a watch that misses objects which were created and deleted during an interruption."""
+        """Drop the target's events, as an interrupted watch misses objects that were created and deleted."""
         self._seen_here = self.here.backend.store.revision
 
     def work(self, rounds: int = 50) -> None:
-        """Let the follower do all there is to do."""
+        """Execute writes and deliver the target's events until the follower has nothing left to do."""
         self.end_writes()
         for _ in range(rounds):
             self.tell_here()
@@ -238,17 +238,17 @@ class World:
                 self.here.drive(carry_out(self.follower, write))
 
     def save(self) -> None:
-        """Let the memory be written."""
+        """Write the follower's changed state to the target."""
         assert self.here.drive(save_memory(self.follower.memory.take_changes()))
 
     def follow(self, *, merged: bool = False) -> None:
-        """Deliver and execute everything."""
+        """Deliver all of the source's events, and execute all writes."""
         self.tell(merged=merged)
         self.work()
 
 
 def plural_table(plural: str) -> str:
-    """Return the store's table of a kind."""
+    """Return the name of the store's table for a kind."""
     kind = BY_PLURAL[plural]
     return f"{kind.group}/{plural}" if kind.group else plural
 

@@ -1,4 +1,4 @@
-"""Builders: what they build is what a manifest would be read as."""
+"""Builders: they build the objects that the same manifests are decoded to."""
 
 from __future__ import annotations
 

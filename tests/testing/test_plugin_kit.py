@@ -1,4 +1,4 @@
-"""The conformance kit: every plugin of ours keeps its contract, and each check catches the plugin that breaks its clause."""
+"""The conformance kit: Bayplan's plugins keep the contract, and each check catches a plugin that breaks its clause."""
 
 from __future__ import annotations
 

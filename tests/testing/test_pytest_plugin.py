@@ -1,4 +1,4 @@
-"""The pytest plugin, in test runs of its own."""
+"""The pytest plugin, in separate test runs."""
 
 from __future__ import annotations
 

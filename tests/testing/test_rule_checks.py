@@ -1,4 +1,4 @@
-"""The conformance kit asks rules as the engine does, and each check catches the rule that breaks its clause."""
+"""The conformance kit calls rules as the engine does, and each check catches a rule that violates its clause."""
 
 from __future__ import annotations
 

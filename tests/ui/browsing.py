@@ -1,4 +1,4 @@
-"""A visitor in a real browser: opens pages of a server, waits until they are still, and notices what no page may do."""
+"""Open pages of a server in a real browser, wait until they are complete, and record errors and foreign requests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Theme = Literal["light", "dark"]
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Yield Debian's Chromium. Without one tests are skipped; in continuous integration they fail."""
+    """Yield Debian's Chromium. If there is none, skip the test; in continuous integration, fail it."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         missing("needs a Chromium on the PATH (on Debian: apt-get install chromium)")
@@ -52,11 +52,13 @@ def chromium() -> Iterator[Browser]:
 
 
 class Visitor:
-    """A user with a separate browser.
+    """A user with a separate browser context.
 
     Args:
-        browser: that runs. address: of the server.
-        theme: what their system prefers. expected: what may stand in the console, as regular expressions; all else is a failure.
+        browser: The running browser.
+        address: The address of the server.
+        theme: The preferred color scheme of the user's system.
+        expected: Regular expressions of allowed console messages. All others are failures.
     """
 
     def __init__(
@@ -73,7 +75,7 @@ class Visitor:
         self.page = self.new_tab()
 
     def new_tab(self) -> Page:
-        """Open another tab; it is watched, too."""
+        """Open another tab whose errors and requests are recorded, too."""
         page = self.context.new_page()
         page.set_default_timeout(PATIENCE_MS)
         page.on("console", self._heard)
@@ -83,7 +85,8 @@ class Visitor:
         return page
 
     def _heard(self, message: ConsoleMessage) -> None:
-        # A refused request is reported twice; the response itself is checked below. And servers may end before their clients.
+        # The console repeats refused requests, whose responses are checked below. Servers may also end before their
+        # clients do.
         is_known = message.text.startswith("Failed to load resource") or "ERR_CONNECTION_REFUSED" in message.text
         if not is_known:
             self.console.append(f"{message.type}: {message.text}")
@@ -96,33 +99,33 @@ class Visitor:
             self.console.append(f"{response.status} {response.url}")
 
     def go(self, path: str) -> Visitor:
-        """Open an address of the server and wait until all is there."""
+        """Open a path of the server and wait until the page is complete."""
         self.page.goto(self.address + path)
         return self.still()
 
     def still(self) -> Visitor:
-        """Wait until a headline stands and no request is in the air."""
+        """Wait until the page has a headline and has received the answers to all requests."""
         self.page.wait_for_selector("h1")
         self.page.wait_for_selector(STILL)
         return self
 
     def test(self, name: str) -> Locator:
-        """Return the element with this name for tests."""
+        """Return the element with this ``data-test`` attribute."""
         return self.page.locator(f"[data-test={name}]")
 
     @property
     def verdict(self) -> str:
-        """Return the headline."""
+        """Return the text of the headline."""
         return self.page.inner_text("h1")
 
     @property
     def place(self) -> str:
-        """Return path and query of the address."""
+        """Return the path and the query of the page's address."""
         parts = urlsplit(self.page.url)
         return parts.path + (f"?{parts.query}" if parts.query else "")
 
     def shoot(self, name: str) -> None:
-        """Keep a picture of what is seen, in light and dark; they are build output, for people to look at."""
+        """Save screenshots of the page in light and dark; they are build output for people to look at."""
         SCREENSHOTS.mkdir(parents=True, exist_ok=True)
         themes: tuple[Theme, ...] = ("light", "dark")
         for theme in themes:
@@ -131,7 +134,7 @@ class Visitor:
             self.page.screenshot(path=SCREENSHOTS / f"{name}-{theme}.png")
 
     def violations(self) -> list[str]:
-        """Return the serious and critical findings of axe-core, each as one line."""
+        """Return the serious and critical findings of axe-core, one line each."""
         self.page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
         found = self.page.evaluate("() => axe.run({ resultTypes: ['violations'] })")
         return [
@@ -142,7 +145,7 @@ class Visitor:
         ]
 
     def close(self) -> None:
-        """Close the browser, and return forbidden behaviour: errors, refused requests, requests to other hosts."""
+        """Close the browser context; fail if there were errors, refused requests or requests to other hosts."""
         outside = [url for url in self.requests if urlsplit(url).netloc != urlsplit(self.address).netloc]
         self.context.close()
         console = [line for line in self.console if not any(re.search(each, line) for each in self.expected)]
@@ -152,6 +155,6 @@ class Visitor:
 
 
 def marks(page: Page, name: str) -> float:
-    """Return when the page left a mark, in milliseconds since its navigation began."""
+    """Return the time of a performance mark in milliseconds since the start of the navigation, or -1."""
     found = page.evaluate("(name) => performance.getEntriesByName(name).at(-1)?.startTime ?? -1", name)
     return float(json.loads(json.dumps(found)))

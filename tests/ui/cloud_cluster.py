@@ -1,4 +1,4 @@
-"""A realistic cluster for screenshots and layout tests: cloud names, Deployments, waiting and gated pods, a foreign scheduler."""
+"""A realistic cluster for screenshots and layout tests: cloud names, Deployments, waiting and gated pods."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEPLOYMENTS = (
 
 
 def cloud_nodes(name: Callable[[int], str], count: int = NODES) -> list[Manifest]:
-    """Return nodes of several sizes; two of them have GPUs and a taint, one is cordoned."""
+    """Return nodes of several sizes, two of which have GPUs and a taint; one is unschedulable."""
     found = []
     for number in range(count):
         is_gpu = number in GPU_NODES
@@ -44,7 +44,7 @@ def in_namespace(manifest: Manifest, namespace: str, **labels: str) -> Manifest:
 
 
 def cloud_pods() -> list[Manifest]:
-    """Return Deployments, pods that wait for several reasons, a gated one, and one of a scheduler that is not configured."""
+    """Return Deployments, pods that wait for several reasons, a gated pod, and a pod with an unknown scheduler name."""
     made = [
         in_namespace(deployment(name, replicas, cpu=cpu, memory=memory), namespace)
         for name, namespace, replicas, cpu, memory in DEPLOYMENTS
@@ -61,19 +61,19 @@ def cloud_pods() -> list[Manifest]:
 
 
 def cloud_cluster(style: str = "mixed", count: int = NODES) -> list[Manifest]:
-    """Return the cluster with nodes of one style of `STYLES`, or of all ("mixed")."""
+    """Return the cluster, whose nodes have the names of one style of `STYLES`, or of all of them for ``mixed``."""
     return [*cloud_nodes(STYLES.get(style, cloud_name), count), *cloud_pods()]
 
 
 def urgent_pod() -> tuple[Manifest, Manifest]:
-    """Return a PriorityClass, and a pod of it that needs the room of other pods, whatever node it gets."""
+    """Return a PriorityClass and a pod of this class that fits no node without preemption."""
     priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 100_000}
     urgent = pod("postgres-primary-failover-0", cpu="15500m", memory="30Gi", priorityClassName="business-critical")
     return {**priority, "metadata": {"name": "business-critical"}}, urgent
 
 
 def imported_cluster() -> list[Manifest]:
-    """Return a dump of another cluster: two nodes with pods that run there."""
+    """Return the manifests of another cluster: two nodes with running pods."""
     nodes = cloud_nodes(lambda number: eks_name(100 + number), 2)
     names = [cast("dict[str, str]", each["metadata"])["name"] for each in nodes]
     del cast("dict[str, object]", nodes[-1]["spec"])["unschedulable"]

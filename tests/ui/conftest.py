@@ -1,4 +1,4 @@
-"""A browser for each module of tests, and made-up clusters of two sizes."""
+"""Fixtures: a browser for each module of tests, and fake clusters of two sizes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ SIZES = {"10": (10, 60), "5000": (5_000, 50_000)}
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Yield a browser. For a module only: as long as it lives, its event loop runs in this thread, which others want for theirs."""
+    """Yield a browser for one module.
+
+    As long as it lives, its event loop runs in this thread, in which other modules want to run theirs.
+    """
     with chromium() as found:
         yield found
 
 
 @pytest.fixture(scope="session")
 def fakes() -> Iterator[Callable[[str], tuple[FakeService, str]]]:
-    """Yield what starts the service of a size once, and gives it with its address."""
+    """Yield a function that starts the fake service of a size, once, and returns it with its address."""
     running: dict[str, tuple[FakeService, str]] = {}
     ending: list[Iterator[str]] = []
 
@@ -47,7 +50,7 @@ def _serving(service: FakeService) -> Iterator[str]:
 
 @pytest.fixture
 def visit(browser: Browser) -> Iterator[Callable[..., Visitor]]:
-    """Yield what opens a browser of its own on an address; at the end what no page may do is a failure."""
+    """Yield a function that opens a visitor's browser; at the end, forbidden behaviour of pages fails the test."""
     visitors: list[Visitor] = []
 
     def open_browser(address: str, *, theme: Theme = "light", expected: tuple[str, ...] = ()) -> Visitor:

@@ -1,4 +1,4 @@
-"""The larger answers of the fake service, as our structs: overview, one node, one pod, queue, timeline, configuration."""
+"""The larger answers of the fake service as structs: overview, node, pod, queue, timeline, configuration."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def _usage(zone: str, name: str, nodes: list[FakeNode]) -> UsageRow:
 
 
 def queue_counts(cluster: FakeCluster) -> QueueCounts:
-    """Return how many pods each tier has."""
+    """Return the number of waiting pods in each part of the queue."""
     waiting = sum(pod.status == "waiting" for pod in cluster.pods)
     return QueueCounts(
         active=min(12, waiting // 9),
@@ -104,7 +104,7 @@ def queue_counts(cluster: FakeCluster) -> QueueCounts:
 
 
 def cells(cluster: FakeCluster, by: str) -> Cells:
-    """Return the heat map."""
+    """Return the heat map of the nodes, grouped by pool or zone."""
     groups: dict[str, list[FakeNode]] = {}
     for node in cluster.nodes:
         groups.setdefault(node.pool if by == "pool" else node.zone, []).append(node)
@@ -127,7 +127,7 @@ def cells(cluster: FakeCluster, by: str) -> Cells:
 
 
 def node_page(cluster: FakeCluster, name: str) -> NodePage | None:
-    """Return one node."""
+    """Return the page of a node, or None."""
     node = cluster.by_name.get(name)
     if node is None:
         return None
@@ -153,7 +153,7 @@ def _event(kind: str, reason: str, note: str, count: int) -> EventRow:
 
 
 def pod_list(cluster: FakeCluster, query: Mapping[str, str]) -> PodList:
-    """Return pods as the table asks for them."""
+    """Return the pods for the table's query, filtered and sorted."""
     offset, limit = int(query.get("offset", 0)), int(query.get("limit", 50))
     text, status, reason = query.get("q", "").lower(), query.get("status", ""), query.get("reason", "")
     found = [
@@ -192,12 +192,12 @@ def _pod_facets(cluster: FakeCluster, pods: list[FakePod]) -> PodFacets:
 
 
 def facets(values: Iterable[str]) -> list[Facet]:
-    """Return the values with their counts, the most frequent first."""
+    """Return the values with their counts, the most frequent value first."""
     return [Facet(value=value, count=count) for value, count in Counter(values).most_common()]
 
 
 def pod_page(cluster: FakeCluster, namespace: str, name: str) -> PodPage | None:
-    """Return one pod."""
+    """Return the page of a pod, or None."""
     number = cluster.by_key.get(f"{namespace}/{name}")
     if number is None:
         return None
@@ -291,7 +291,7 @@ def _pod_facts(row: PodRow) -> PodFacts:
 
 
 def report(cluster: FakeCluster) -> PreemptionReport:
-    """Return a search for victims."""
+    """Return the report of a preemption."""
     victims = [
         Victim(pod=f"{pod.namespace}/{pod.name}", priority=pod.priority, started_ns=0) for pod in cluster.pods[:3]
     ]
@@ -322,7 +322,7 @@ def report(cluster: FakeCluster) -> PreemptionReport:
 
 
 def queue(cluster: FakeCluster, query: Mapping[str, str]) -> QueueList:
-    """Return a tier of the queue."""
+    """Return the pods of one part of the queue."""
     tier = query.get("tier") or "active"
     counts = queue_counts(cluster)
     waiting = [pod for pod in cluster.pods if pod.status == "waiting"]
@@ -359,7 +359,7 @@ def queue(cluster: FakeCluster, query: Mapping[str, str]) -> QueueList:
 
 
 def density(cluster: FakeCluster, query: Mapping[str, str]) -> Density:
-    """Return how many decisions of each kind there were, in equal parts."""
+    """Return the numbers of decisions by kind in equal parts of a range."""
     newest = len(cluster.decisions) - 1
     low, high = int(query.get("from") or 0), min(newest, int(query.get("to") or newest))
     bins = int(query.get("bins") or 200)
@@ -386,7 +386,7 @@ def density(cluster: FakeCluster, query: Mapping[str, str]) -> Density:
 
 
 def config() -> Configuration:
-    """Return a configuration."""
+    """Return the configuration."""
     filters = [PointPlugin(plugin=name, weight=0, source="default") for name in FILTERS]
     scores = [PointPlugin(plugin=name, weight=weight, source="default") for name, weight in SCORERS]
     points = {"pre_filter": filters[:6], "filter": filters, "score": scores}
@@ -394,7 +394,7 @@ def config() -> Configuration:
 
 
 def plugins() -> PluginList:
-    """Return a list of one plugin."""
+    """Return a list with one plugin."""
     plugin = PluginRow(
         name="NodeResourcesFit",
         points=["filter", "score"],
@@ -408,7 +408,7 @@ def plugins() -> PluginList:
 
 
 def root(instance: str) -> Root:
-    """Return who answers."""
+    """Return the answer of the API's root, with the instance's id."""
     return Root(
         version="0.1",
         kubernetes_version="v1.36.3",

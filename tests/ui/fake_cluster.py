@@ -1,4 +1,4 @@
-"""A made-up cluster of any size, with our answers about it: for tests of the page that need size, motion or odd names."""
+"""A fake cluster of any size, for tests of the page that need many objects, changes or unusual names."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ HOSTILE = (
     "'\"><script>throw 1</script>",
     "{{7*7}} ${7*7}",
 )
-"""Names that no API server would take and no page may stumble over: markup, right-to-left, 253 characters, templates."""
+"""Names that no API server accepts but the page must display: markup, right-to-left, 253 characters, templates."""
 
 
 def stamp(seconds: float | None = None) -> str:
-    """Return an instant as the service writes it; now when None."""
+    """Return a time, in seconds since 1970, in the service's format; the present time if it is None."""
     moment = datetime.fromtimestamp(time.time() if seconds is None else seconds, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(slots=True)
 class FakeNode:
-    """A node: amounts are milli-CPU and bytes."""
+    """A node; its amounts are in milli-CPU and bytes."""
 
     name: str
     zone: str
@@ -63,19 +63,19 @@ class FakeNode:
 
     @property
     def cell(self) -> int:
-        """Return how full it is: 0 to 100, 101 from 98 % on."""
+        """Return the used share of CPU as the heat map has it: 0 to 97 percent, or 101 from 98 % on."""
         share = self.used_cpu * 100 // self.cpu
         return 101 if share >= 98 else share
 
     @property
     def flags(self) -> int:
-        """Return bit 0 for cordoned, bit 1 for not ready."""
+        """Return the flags of the node: bit 0 if it is unschedulable, bit 1 if it is not ready."""
         return int(self.cordoned) | 2 * (not self.ready)
 
 
 @dataclass(slots=True)
 class FakePod:
-    """A pod; `why` is short for its messages."""
+    """A pod; `node` and `reason` are indexes, -1 if it has no node."""
 
     namespace: str
     name: str
@@ -89,16 +89,19 @@ class FakePod:
 
     @property
     def status(self) -> str:
-        """Return the page's name for the pod's state."""
+        """Return the page's name of the pod's state."""
         return "placed" if self.node >= 0 else "gated" if self.gated else "waiting"
 
 
 class FakeCluster:
-    """Nodes and pods, placed at random from a seed: most of them fit, some wait, a few are gated.
+    """Nodes and pods that are placed at random. Most pods fit, some wait, a few are gated.
 
     Args:
-        nodes, pods: how many. seed: of everything random. hostile: give odd names to the first of each.
-        name: returns the name of a node.
+        nodes: The number of nodes.
+        pods: The number of pods.
+        seed: The seed of all random choices.
+        hostile: Whether the first nodes and pods get the names in `HOSTILE`.
+        name: Returns the name of a node from its number.
     """
 
     def __init__(
@@ -171,7 +174,7 @@ class FakeCluster:
         pod.reason = 0
 
     def put(self, number: int, at: int) -> bool:
-        """Place a pod on a node, if it fits."""
+        """Place a pod on a node if it fits; return whether it does."""
         pod, node = self.pods[number], self.nodes[at]
         if (
             not node.ready
@@ -187,7 +190,7 @@ class FakeCluster:
         return True
 
     def change(self, count: int) -> None:
-        """Move pods about: `count` of them leave their nodes and go elsewhere."""
+        """Move `count` random pods to random nodes; a pod that does not fit there waits."""
         for _ in range(count):
             number = self.random.randrange(len(self.pods))
             pod = self.pods[number]
@@ -209,11 +212,11 @@ class FakeCluster:
     # --- answers of the API --------------------------------------------------------------------------------------------
 
     def pod_counts(self) -> PodTotals:
-        """Return how many pods there are."""
+        """Return the numbers of pods by state."""
         return PodTotals(**self._pods_by_status())
 
     def counts(self) -> ClusterTotals:
-        """Return the counts of the overview."""
+        """Return the totals of the overview."""
         return ClusterTotals(
             **self._pods_by_status(),
             nodes=len(self.nodes),
@@ -231,7 +234,7 @@ class FakeCluster:
         return counts | {"terminating": 0, "finished": 0}
 
     def node_row(self, node: FakeNode, *, blocks: bool = False) -> NodeRow:
-        """Return a row of the table of nodes."""
+        """Return a node's row in the table of nodes."""
         facts = to_fields(self.node_facts(node))
         row = NodeRow(**facts, pods=len(node.pods))
         if not blocks:
@@ -243,7 +246,7 @@ class FakeCluster:
         return replace(row, blocks=found)
 
     def node_facts(self, node: FakeNode) -> NodeFacts:
-        """Return what every answer about a node has."""
+        """Return the fields that every answer about a node contains."""
         allocatable = {"cpu": node.cpu, "memory": node.memory, "pods": 110}
         requested = {"cpu": node.used_cpu, "memory": node.used_memory, "pods": len(node.pods)}
         if node.pool == "gpu":
@@ -264,7 +267,7 @@ class FakeCluster:
         )
 
     def pod_row(self, pod: FakePod) -> PodRow:
-        """Return a row of the table of pods."""
+        """Return a pod's row in the table of pods."""
         total = len(self.nodes)
         why = f"12 ahead of {self.nodes[(pod.node + 1) % total].name}"
         if pod.node < 0:
@@ -289,7 +292,7 @@ class FakeCluster:
         )
 
     def decision(self, number: int) -> DecisionSummary:
-        """Return the summary of a decision."""
+        """Return the summary of a decision by its number."""
         pod = self.pods[self.decisions[number]]
         node = self.nodes[pod.node].name if pod.node >= 0 else ""
         message = (
@@ -321,5 +324,5 @@ class FakeCluster:
 
 
 def to_fields(answer: Answer) -> dict[str, Any]:
-    """Return the fields of an answer, for a larger one that has them, too."""
+    """Return the fields of an answer, to build a larger answer that contains them."""
     return {name: getattr(answer, name) for name in answer.__struct_fields__}

@@ -1,4 +1,4 @@
-"""One pod in two runs of the made-up cluster: the second one's NodeResourcesFit likes full nodes."""
+"""One pod in two runs of the fake cluster; in the second one, NodeResourcesFit prefers full nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FIT = [name for name, _ in SCORERS].index("NodeResourcesFit")
 
 
 def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> PodComparison | None:
-    """Return both matrices of a pod, and the plugin that decided otherwise."""
+    """Return the pod's matrices in both runs, and the plugin that made the difference; None if there is no such pod."""
     ours = matrix(cluster, namespace, name)
     if ours is None:
         return None
@@ -30,7 +30,7 @@ def pod_comparison(cluster: FakeCluster, namespace: str, name: str) -> PodCompar
 
 
 def _packed(ours: ColumnMatrix) -> ColumnMatrix:
-    """Return the matrix with the points for free room turned into points for none, and the rows in their new order."""
+    """Return the matrix with 100 minus each score of NodeResourcesFit, and the rows sorted by the new totals."""
     rows = ours.rows
     points = [None if point is None else 100 - point for point in (row[FIT] for row in rows.normalized)]
     raw, normalized, weighted = (

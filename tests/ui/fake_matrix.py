@@ -1,4 +1,4 @@
-"""The matrix of a pod's newest attempt in the made-up cluster, in columns."""
+"""The matrix of a pod's latest attempt in the fake cluster, in columns."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Row(NamedTuple):
 
 
 def matrix(cluster: FakeCluster, namespace: str, name: str) -> ColumnMatrix | None:
-    """Return the matrix; None if there is no such pod."""
+    """Return the matrix of a pod, or None if there is no such pod."""
     number = cluster.by_key.get(f"{namespace}/{name}")
     if number is None:
         return None

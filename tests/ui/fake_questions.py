@@ -1,4 +1,4 @@
-"""The made-up answers to questions (unblock, capacity, what-if, why pods wait, nodes over time), built from the structs."""
+"""Invented answers as structs: unblocking, capacity, what-if, causes of waiting, nodes over time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_DIFFERENCES = 2_000
 
 
 def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
-    """Return suggestions for a pod: move pods, and shrink its request."""
+    """Return suggestions that unblock a pod: moving other pods, and a smaller request."""
     key = target.removeprefix("pod/")
     nodes = [node.name for node in cluster.nodes]
     moved = [Placement(f"shop/{cluster.pods[number].name}", nodes[1]) for number in cluster.nodes[0].pods[:2]]
@@ -68,7 +68,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
 
 
 def capacity(cluster: FakeCluster, target: str) -> Capacity:
-    """Return how many more copies fit."""
+    """Return the number of further copies of a target that fit."""
     zones = sorted({node.zone for node in cluster.nodes})
     groups = [
         GroupCapacity(
@@ -100,7 +100,7 @@ def capacity(cluster: FakeCluster, target: str) -> Capacity:
 
 
 def waiting(cluster: FakeCluster) -> WaitingReasons:
-    """Return one cause for all waiting pods."""
+    """Return the causes of waiting: one that all waiting pods share."""
     pods = [f"{pod.namespace}/{pod.name}" for pod in cluster.pods if pod.status == "waiting"]
     items = [
         WaitingReason(
@@ -127,7 +127,7 @@ def waiting(cluster: FakeCluster) -> WaitingReasons:
 
 
 def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
-    """Return a difference: the pods of the first nodes move, the last of them would wait."""
+    """Return the differences of a what-if: the pods of the first nodes move, and the last of these pods waits."""
     changes = [str(each) for each in cast("list[object]", request.get("changes") or [])]
     names = [node.name for node in cluster.nodes]
     chosen = [cluster.pods[number] for node in cluster.nodes[:-1] for number in node.pods][:MAX_DIFFERENCES]
@@ -168,12 +168,12 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
 
 
 def what_ifs() -> WhatIfList:
-    """Return that nothing is kept."""
+    """Return an empty list of what-ifs."""
     return WhatIfList(items=[], total=0, total_is_exact=True, offset=0, limit=0)
 
 
 def node_lanes(cluster: FakeCluster, bins: int, limit: int) -> NodeLanes:
-    """Return lanes on which pods come one after another."""
+    """Return lanes of nodes on which pods start one after the other."""
     items = [
         NodeLane(
             node=node.name,

@@ -1,4 +1,4 @@
-"""A small service with a made-up cluster behind it, for the page: our structs, a stream that moves, a server in a thread."""
+"""A service for tests of the page: a fake cluster, answers as structs, a stream of changes, and a server thread."""
 
 from __future__ import annotations
 
@@ -52,10 +52,11 @@ TICK_SECONDS = 0.25
 
 
 class FakeService:
-    """The application.
+    """The ASGI application.
 
     Args:
-        cluster: what it tells of. changes: pods that move in a second.
+        cluster: The cluster that it serves.
+        changes: The number of pods that move in each second.
     """
 
     def __init__(self, cluster: FakeCluster, *, changes: int = 0) -> None:
@@ -69,7 +70,7 @@ class FakeService:
         self.api = Starlette(routes=[Mount("/bayplan/v1", routes=self._routes())])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as `bayplan up` does: the page first, then our API, then Kubernetes'."""
+        """Answer as `bayplan up` does: requests for the page, then for Bayplan's API, then for the Kubernetes API."""
         if scope["type"] == "http":
             self.requests.append(f"{scope['method']} {scope['path']}")
         answer: ASGIApp = self.page if self.page.answers(scope) else self.api
@@ -122,10 +123,10 @@ class FakeService:
         ]
 
     def _answer(self, request: Request, answer: msgspec.Struct, *, status: int = 200) -> Response:
-        """Return an answer as bytes, checked once for each path.
+        """Return an answer as a response; check the first one for each method and path against the contract.
 
         Raises:
-            BrokenContract: it is not what the operation answers.
+            BrokenContract: The answer does not have the type of the operation.
         """
         body = msgspec.json.encode(answer)
         asked = request.method, request.scope["raw_path"].decode()
@@ -266,7 +267,7 @@ class FakeService:
             await asyncio.gather(listening, return_exceptions=True)
 
     def _data(self, topic: str, changed: set[int]) -> msgspec.Struct:
-        """Return the data of a frame: what `bayplan.http_api.operations.TOPICS` says of the topic."""
+        """Return the data of a frame, of the type that `bayplan.http_api.operations.TOPICS` has for its topic."""
         cluster = self.cluster
         if topic.startswith("nodes:"):
             nodes = [cluster.nodes[at] for at in changed]
@@ -299,7 +300,7 @@ class FakeService:
         return PodsChanged(version=cluster.version, counts=cluster.pod_counts())
 
     async def move(self) -> None:
-        """Let pods move, for as long as the server runs."""
+        """Move pods for as long as the server runs."""
         while True:
             await asyncio.sleep(TICK_SECONDS)
             self.cluster.changed.clear()
@@ -308,7 +309,7 @@ class FakeService:
 
 @contextmanager
 def served(service: FakeService, port: int = 0) -> Iterator[str]:
-    """Serve it from a thread; yields the address."""
+    """Serve the application from a thread; yield its address."""
     config = uvicorn.Config(
         service, port=port, log_level="error", lifespan="off", ws="websockets-sansio", timeout_graceful_shutdown=1
     )

@@ -1,6 +1,6 @@
-"""Measurements of the page in the browser: time to ready, updates, long tasks, transfer, elements, heap.
+"""Measure the page in the browser: time until it is ready, updates, long tasks, transfer, elements, heap.
 
-`python -m tests.ui.measuring ADDRESS` measures a server that runs, say `bayplan up` with a large cluster.
+`python -m tests.ui.measuring ADDRESS` measures a running server, such as `bayplan up` with a large cluster.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ COSTS = """() => {
   };
 }"""
 READY = "html:not(:has([data-test=loading])):not(:has(.grid-row.pending)):not(:has(.grid-body:empty))"
-"""On a live page requests may always be in the air; it is ready when no placeholder stands any more."""
+"""Matches a ready page: one without placeholders.
+
+Its requests cannot show this, because a live page may always send some.
+"""
 
 NEWEST = """(names) => Object.fromEntries(
   names.map((name) => [name, performance.getEntriesByName(name).at(-1)?.startTime ?? -1]))"""
@@ -45,18 +48,18 @@ Figures = dict[str, float]
 
 
 def percentile(values: list[float], part: float) -> float:
-    """Return the nearest rank; -1 of nothing."""
+    """Return a percentile of values by nearest rank; -1 if there are none."""
     ordered = sorted(values)
     return round(ordered[min(len(ordered) - 1, int(len(ordered) * part))], 1) if ordered else -1.0
 
 
 def costs(page: Page) -> Figures:
-    """Return the cost of an open page up to now."""
+    """Return the costs of an open page so far."""
     return cast("Figures", page.evaluate(COSTS))
 
 
 def opened(browser: Browser, url: str, path: str) -> tuple[Figures, Visitor]:
-    """Open a page in a fresh browser, and measure until all of it is there."""
+    """Open a page in a fresh browser context; return its costs until it is complete, and the visitor."""
     visitor = Visitor(browser, url, expected=(".*",))
     visitor.page.goto(url + path)
     visitor.page.wait_for_selector("h1:visible")
@@ -66,7 +69,7 @@ def opened(browser: Browser, url: str, path: str) -> tuple[Figures, Visitor]:
 
 
 def steady(visitor: Visitor, seconds: float, frame: str, painted: str) -> Figures:
-    """Watch a live page: from the server's time in a frame to the paint that follows, and long tasks."""
+    """Measure a live page: the delays from the server's time in a frame to the next paint, and long tasks."""
     page = visitor.page
     page.evaluate(OBSERVE)
     page.wait_for_timeout(seconds * 1000)
@@ -89,7 +92,7 @@ def steady(visitor: Visitor, seconds: float, frame: str, painted: str) -> Figure
 
 
 def clicks(visitor: Visitor, count: int) -> Figures:
-    """Click on pods of the table one after the other: when does the verdict stand, when the matrix?"""
+    """Click on pods of the table in turn; measure the times until the headline and until the matrix are shown."""
     page = visitor.page
     verdicts, matrices = [], []
     for number in range(count):
@@ -113,7 +116,7 @@ def clicks(visitor: Visitor, count: int) -> Figures:
 
 
 def filtering(visitor: Visitor, text: str) -> Figures:
-    """Type into the filter of the table: when do the right rows stand?"""
+    """Type into the filter of the table; measure the time until the matching rows are shown."""
     page = visitor.page
     page.locator("[data-search]").focus()
     began = time.perf_counter()
@@ -126,8 +129,11 @@ def measure(browser: Browser, url: str, pod: str, text: str, *, seconds: float =
     """Measure the pages that have budgets.
 
     Args:
-        browser: that runs. url: of the server. pod: namespace/name of one. text: what some pods have in their names.
-        seconds: how long live pages are watched.
+        browser: The running browser.
+        url: The URL of the server.
+        pod: A pod in the form namespace/name.
+        text: A text that the names of some pods contain.
+        seconds: The time for which live pages are watched.
     """
     found: dict[str, Figures] = {}
     paths = {"overview": "/ui/", "config": "/ui/config", "timeline": "/ui/timeline", "pod": f"/ui/pods/{pod}"}
@@ -148,7 +154,7 @@ def measure(browser: Browser, url: str, pod: str, text: str, *, seconds: float =
 
 
 def main(url: str) -> None:
-    """Measure a running server and print the figures."""
+    """Measure a running server and print the results."""
     import httpx
 
     pod = httpx.get(f"{url}/bayplan/v1/pods?limit=1&status=placed&sort=-name").json()["items"][0]

@@ -1,4 +1,4 @@
-"""`bayplan up` in a process of its own, with a small cluster, for journeys through the real thing."""
+"""Run `bayplan up` in another process with a small cluster, for tests of the whole program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ZONES = ("a", "b", "c")
 
 
 def node(name: str, zone: str, *, cpu: str = "8", taint: str = "") -> Manifest:
-    """Return a node; with a taint of that key it takes only pods that tolerate it."""
+    """Return a node; if `taint` is given, it has a NoSchedule taint with that key."""
     amounts = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
     labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": zone}
     return {
@@ -45,7 +45,7 @@ def pod(name: str, *, cpu: str = "1", memory: str = "1Gi", **spec: object) -> Ma
 
 
 def deployment(name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi") -> Manifest:
-    """Return a Deployment of such pods."""
+    """Return a Deployment whose pods have these requests."""
     template = cast("dict[str, object]", pod(name, cpu=cpu, memory=memory)["spec"])
     labels = {"app": name}
     return {
@@ -61,7 +61,7 @@ def deployment(name: str, replicas: int, *, cpu: str = "1", memory: str = "1Gi")
 
 
 def ten_nodes() -> list[Manifest]:
-    """Return nine nodes and one that is tainted, a Deployment, a pod that fits nowhere, and one that waits for the tainted node."""
+    """Return nine nodes and a tainted one, a Deployment, a pod too big for all nodes, and one for the tainted node."""
     nodes = [node(cloud_name(number), ZONES[number % 3]) for number in range(9)]
     tainted = node(cloud_name(9), "a", cpu="16", taint="gpu")
     return [
@@ -74,10 +74,10 @@ def ten_nodes() -> list[Manifest]:
 
 
 class Running:
-    """A server that runs.
+    """A running server.
 
     Attributes:
-        url: of it.
+        url: The URL of the server.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], url: str) -> None:
@@ -85,19 +85,19 @@ class Running:
         self.url = url
 
     def get(self, path: str) -> dict[str, object]:
-        """Return our API's answer."""
+        """Return the answer of Bayplan's API to a GET request."""
         answer = httpx.get(f"{self.url}/bayplan/v1{path}", timeout=30)
         answer.raise_for_status()
         found: dict[str, object] = answer.json()
         return found
 
     def kill(self) -> None:
-        """Let it die as a crash does."""
+        """Kill the process, as abruptly as a crash."""
         self._process.kill()
         self._process.wait(30)
 
     def stop(self) -> None:
-        """End it in good order, or else."""
+        """Terminate the process; kill it if it does not end in time."""
         self._process.terminate()
         try:
             self._process.wait(30)
@@ -109,7 +109,7 @@ class Running:
 def running(
     folder: Path, documents: Sequence[Manifest], *options: str, port: int = 0, settled: bool = True
 ) -> Iterator[Running]:
-    """Run `bayplan up` with these objects until the block ends; settled: wait until the queue is idle."""
+    """Run `bayplan up` with these objects for a ``with`` block; if `settled`, wait first until its queue is idle."""
     objects, kubeconfig, log = folder / "objects.yaml", folder / "kubeconfig", folder / "up.log"
     objects.write_text(yaml.safe_dump_all(documents))
     paths = [str(objects)] if documents else []
@@ -150,7 +150,7 @@ def _address(process: subprocess.Popen[bytes], kubeconfig: Path, log: Path) -> s
 
 
 def _settled(server: Running) -> None:
-    """Wait until the queue holds no pod that could be tried now."""
+    """Wait until the queue has no pods to try now."""
     calm = 0
     for _ in range(PATIENCE_SECONDS * 10):
         try:

@@ -1,7 +1,7 @@
-"""Screenshots of every page of `bayplan up` on a realistic cluster: light and dark, on a desktop and 390 pixels wide.
+"""Take screenshots of every page of `bayplan up` on a realistic cluster: light and dark, desktop and 390 pixels wide.
 
 `python -m tests.ui.screenshots` writes them to build/screenshots/cloud. `--style eks` gives all nodes names of one cloud,
-`--only pod` takes the pages whose names start so, `--sheets` adds contact sheets, `--docs` writes the pictures in docs/images
+`--only pod` takes pages with this prefix, `--sheets` adds contact sheets, `--docs` writes the pictures in docs/images
 instead.
 """
 
@@ -31,7 +31,7 @@ IMAGES = Path(__file__).resolve().parents[2] / "docs" / "images"
 THEMES: tuple[Theme, ...] = ("light", "dark")
 WIDTHS = {"wide": (1366, 768), "phone": (390, 844)}
 IN_DOCS = {"pod": "pod-waiting", "matrix": "pod-placed"}
-"""Pictures of the documentation, by name: which page they show, in the light theme and on nodes of one cloud."""
+"""The pictures in the documentation by file name: the page that each shows, in light, with one cloud's node names."""
 DOCS_SIZE = (1180, 660)
 ANY_DISK = """apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -45,7 +45,7 @@ profiles:
 
 
 class Names(NamedTuple):
-    """Names of this run that addresses need."""
+    """Names of objects in this run that the addresses of pages contain."""
 
     placed: str
     node: str
@@ -103,7 +103,7 @@ PAGES = {
 
 @contextmanager
 def cloud_server(style: str) -> Iterator[Running]:
-    """Run `bayplan up` with the cluster, import a dump into it, and let a pod preempt others."""
+    """Run `bayplan up` with the cluster, import manifests into it, and create a pod that preempts others."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         with running(folder, cloud_cluster(style)) as server:
@@ -122,7 +122,7 @@ def cloud_server(style: str) -> Iterator[Running]:
 
 
 def names_of(server: Running) -> Names:
-    """Choose a placed pod, two nodes of its matrix, a fork without NodeAffinity, and a pod that is placed only there."""
+    """Return a placed pod, two of its matrix' nodes, a fork without NodeAffinity, and a pod that only it placed."""
     items = cast("list[dict[str, str]]", server.get("/pods?q=checkout&status=placed")["items"])
     placed = f"{items[0]['namespace']}/{items[0]['name']}"
     rows = cast("dict[str, list[str]]", server.get(f"/pods/{placed}/attempts/latest/matrix?form=columns")["rows"])
@@ -135,7 +135,7 @@ def names_of(server: Running) -> Names:
 
 
 def shoot_pages(browser: Browser, server: Running, names: Names, only: Sequence[str]) -> list[str]:
-    """Take every page in every look; return the names of the pages."""
+    """Take screenshots of every page in all sizes and themes; return the names of the pages."""
     chosen = [page for page in PAGES if not only or any(page.startswith(each) for each in only)]
     for width, (across, down) in WIDTHS.items():
         visitor = Visitor(browser, server.url, expected=(".*",))
@@ -155,7 +155,7 @@ def shoot_pages(browser: Browser, server: Running, names: Names, only: Sequence[
 
 
 def shoot_docs(browser: Browser, server: Running, names: Names) -> None:
-    """Take the pictures of the documentation."""
+    """Take the screenshots of the documentation."""
     visitor = Visitor(browser, server.url, expected=(".*",))
     visitor.page.set_viewport_size({"width": DOCS_SIZE[0], "height": DOCS_SIZE[1]})
     for name, page in IN_DOCS.items():
@@ -166,7 +166,7 @@ def shoot_docs(browser: Browser, server: Running, names: Names) -> None:
 
 
 def sheet(browser: Browser, name: str, files: Sequence[Path], columns: int, width: int) -> None:
-    """Put screenshots side by side into one picture."""
+    """Combine screenshots into a contact sheet."""
     images = "".join(
         f'<figure><img src="{file.as_uri()}"><figcaption>{file.stem}</figcaption></figure>' for file in files
     )
@@ -183,7 +183,7 @@ def sheet(browser: Browser, name: str, files: Sequence[Path], columns: int, widt
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Take the screenshots."""
+    """Take the screenshots that the arguments request."""
     parser = argparse.ArgumentParser(prog="python -m tests.ui.screenshots", description=__doc__)
     parser.add_argument("--style", default="mixed", choices=["mixed", *STYLES])
     parser.add_argument("--only", action="append", default=[], metavar="PAGE")

@@ -1,4 +1,4 @@
-"""A scheduler outside binds pods on `bayplan up --no-scheduler` and writes its results as annotations: the page shows them."""
+"""An external scheduler binds pods of `bayplan up --no-scheduler` and writes annotations, which the page shows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page's ASGI application: types, caching, packing, and which requests are not its."""
+"""The page's ASGI application: media types, caching, compression, and which requests it does not answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The budgets of the page at 5,000 nodes, 50,000 pods and 500 changes a second: sizes are checked, times are reported.
+"""The page's budgets at 5,000 nodes, 50,000 pods and 500 changes per second: sizes are checked, times reported.
 
-The figures stand in build/page-budgets.json. How long things take depends on what else the machine does.
+The results are written to build/page-budgets.json. Times depend on the other load of the machine.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The page's types are those of the server's structs, and the fake service of the page's tests follows them."""
+"""The page's types agree with the server's structs, and so does the fake service of the page's tests."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_responses_of_the_fake_service_match_the_contract(status: str) -> None:
                     continue
                 name = cluster.nodes[0].name if operation.path.startswith("/nodes/") else pod.name
                 path = operation.path.format(**names, name=name)
-                # An answer that is not in the contract is an error of the service.
+                # The service raises an error if an answer is not in the contract.
                 answer = await client.get(f"{ROOT}{path}{QUERIES.get(operation.path, '')}")
                 assert answer.status_code == 200, path
                 assert operation_of("GET", f"{ROOT}{path}") is operation

@@ -389,7 +389,7 @@ def test_early_requests_are_used_by_the_page_without_duplicates(
 def test_an_unused_early_response_is_discarded_on_navigation(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("10")[1])
     visitor.go("/ui/")
-    # So few nodes are not drawn as cells there.
+    # With so few nodes, the other page draws no cells, so it does not use this answer.
     assert visitor.page.evaluate("[...prefetched.keys()]") == ["/bayplan/v1/nodes/cells?metric=cpu&by=zone"]
     visitor.test("nav-pods").click()
     visitor.still()

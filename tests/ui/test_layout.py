@@ -1,4 +1,4 @@
-"""Names as clouds generate them on `bayplan up`: what is measured in pixels, on a desktop and on a phone."""
+"""Layout with node names as clouds generate them on `bayplan up`, measured in pixels, on a desktop and on a phone."""
 
 from __future__ import annotations
 
@@ -213,7 +213,7 @@ def test_pending_pods_are_listed_first(cloud: Cloud, visit: Visit) -> None:
     words = [re.sub(r"\W", "", text) for text in statuses]
     assert words == sorted(words, key=["pending", "gated", "placed"].index)
     assert words[0] == "pending"
-    # The order is one of the columns: a click on its head turns it round.
+    # The table is sorted by this column: a click on its head reverses the order.
     head = visitor.page.get_by_role("columnheader", name="Status")
     expect(head).to_have_attribute("aria-sort", "ascending")
     head.get_by_role("button").click()
@@ -272,7 +272,7 @@ def test_escape_closes_the_palette_and_clears_its_results(cloud: Cloud, visit: V
     expect(visitor.test("palette")).to_have_count(0)
     keyboard.press("Control+k")
     expect(entries.first).to_contain_text("Overview")
-    # An answer that comes after the text has changed is not shown either.
+    # An answer that arrives after the text was changed must not be shown.
     visitor.test("palette-field").fill("vmss")
     visitor.test("palette-field").fill("")
     visitor.still()

@@ -1,4 +1,4 @@
-"""Every page at ten and at five thousand nodes: it stands, it is accessible, nothing goes wrong behind it; pictures are kept."""
+"""Every page with ten and with 5,000 nodes: it loads, is accessible, and causes no errors; screenshots are saved."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_page_fits_on_a_narrow_screen(name: str, fakes: Fakes, visit: Visit) -
     assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     for each in ("search", "new", "nav-pods", "live"):
         assert visitor.test(each).is_visible()
-    # What 200 % of zoom leaves of a laptop's screen.
+    # The size of a laptop's screen at a zoom of 200 %.
     visitor.page.set_viewport_size({"width": 683, "height": 384})
     assert visitor.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     assert visitor.page.locator("h1").is_visible()
@@ -180,7 +180,7 @@ def test_the_page_works_without_browser_storage(fakes: Fakes, visit: Visit) -> N
     assert (
         page.evaluate("({ ...document.documentElement.dataset })").items() >= {"theme": "dark", "rows": "dense"}.items()
     )
-    # As long as the page is open it holds on other pages, too.
+    # While the page is open, the setting also holds on other pages.
     visitor.test("nav-pods").click()
     visitor.still()
     assert page.evaluate("document.documentElement.dataset.theme") == "dark"

@@ -1,4 +1,4 @@
-"""The plugin Gang developed live: its file is edited under a running server, and its column in a waiting pod's matrix changes."""
+"""Developing the plugin Gang on a running server: editing its file changes its column in a waiting pod's matrix."""
 
 from __future__ import annotations
 

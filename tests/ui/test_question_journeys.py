@@ -1,4 +1,4 @@
-"""Journeys through questions on `bayplan up`: unblock, capacity, what if, imported pods, snapshots; by mouse and by keyboard."""
+"""Questions on `bayplan up` in a browser: unblock, capacity, what if, imports, snapshots; by mouse and by keyboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""User journeys in a browser, on `bayplan up`: the page, our API, the Kubernetes API and the scheduler together."""
+"""User journeys in a browser on `bayplan up`: the page, both APIs and the scheduler together."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def test_the_clock_is_paused_and_stepped(server: Running, visit: Visit) -> None:
     expect(visitor.page.locator(".facts-line")).to_contain_text("pending")
     visitor.test("step").click()
     expect(visitor.page.locator(".facts-line")).to_contain_text("placed")
-    # The matrix of the first attempt comes by itself.
+    # The matrix of the first attempt appears without a reload.
     expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(10)
     assert server.get("/overview")["decisions"] != before
     visitor.test("pause").click()

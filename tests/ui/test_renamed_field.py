@@ -1,4 +1,4 @@
-"""A field of the HTTP API that is renamed on one side only fails: in the generated files, in the server, on the page."""
+"""If a field of the HTTP API is renamed on one side only, the generated files, the server or the page fail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the page: whole, short, of our own, and without a way from data to markup."""
+"""The files of the page are complete, short and self-hosted, and never insert data as markup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two simulators with different schedulers follow one source; the page shows how far behind they are, and which pods differ."""
+"""Two simulators with different schedulers follow one source; the page shows their delay and which pods differ."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_two_simulators_that_sync_one_source_are_compared(followed: Followed, vi
     expect(winners).to_have_text([placed(spread)[first], placed(packed)[first]])
     visitor.shoot("real-two-matrices")
 
-    # A new object arrives in both, and the open page shows it.
+    # A new object arrives in both simulators, and the open page shows it.
     visitor.go("/ui/pods?q=work")
     create_pods(source, PODS, 1)
     expect(visitor.page.locator("h1")).to_contain_text(f"{PODS + 1} pods")

@@ -1,4 +1,4 @@
-"""The colours: every pair of text and ground that the page uses can be read, in both themes, also by colour-blind people."""
+"""The colours: each combination of text and background is readable in both themes, also for colour-blind people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shaping of traces: which pods, when they arrive, how long they run."""
+"""Shaping of traces: the selection of pods, their arrival times, and their run times."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ class ActionPump:
     # --- the channel, and the known state of objects --------------------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
-        """Return the API's response, immediately, because these requests never wait."""
+        """Execute a request and return its response. These requests never wait, so `answer` is not used."""
         return answer_at_once(self._api, request, user_agent=USER_AGENT, user=USER)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -110,5 +110,5 @@ class ActionPump:
             self._loop.call_soon_threadsafe(self.turn)
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object from the API, or None."""
+        """Return the stored object with a key, or None."""
         return self._bridge.store.get(kind, key)

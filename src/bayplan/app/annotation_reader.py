@@ -30,7 +30,10 @@ MAX_PROBLEMS = 100
 """Maximum number of pods whose latest problem is stored."""
 
 MAX_OWN_ENTRIES = 64
-"""Maximum number of attempts per pod that are recognized as written here; each is read back within moments."""
+"""Maximum number of attempts per pod that are remembered as written by this server.
+
+Each is read back soon afterwards.
+"""
 
 _log = logging.getLogger("bayplan.annotation_reader")
 
@@ -45,19 +48,22 @@ class _Seen(msgspec.Struct):
 
 
 class _Update(NamedTuple):
-    """A version of a pod to read; `nodes`: the nodes of the cluster, if the newest attempt was made just now."""
+    """A version of a pod to read.
+
+    `nodes`: the names of the cluster's nodes; empty if the newest attempt may be an old one.
+    """
 
     pod: Pod
     nodes: Sequence[str]
 
 
 class AnnotationReader:
-    """Reads annotations.
+    """Reads the attempts in pods' annotations, and adds them to the decision records.
 
     Args:
         decisions: the records that attempts and problems are added to.
         submit: the function that runs a function on the engine's thread, which owns `decisions`.
-        clock: the function that returns the time at which an attempt was read; the annotations have no times.
+        clock: the clock. The annotations have no times, so an attempt gets the time at which it was read.
         node_names: the function that returns the nodes of the cluster; called on the loop.
     """
 
@@ -79,7 +85,7 @@ class AnnotationReader:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether nothing waits to be read."""
+        """Whether nothing waits to be read."""
         return self._task is None
 
     # --- on the loop --------------------------------------------------------------------------------------------------
@@ -89,7 +95,7 @@ class AnnotationReader:
         for change in changes:
             old, new = change.old, change.new
             if isinstance(old, Pod) and new is None:
-                # After the pod's queued versions: reading them stores state about the pod.
+                # Queue the deletion after the pod's versions, because reading those stores state about the pod.
                 self._waiting.append(old.metadata.uid)
             elif isinstance(new, Pod) and has_results(new.metadata.annotations):
                 if isinstance(old, Pod) and old.metadata.annotations == new.metadata.annotations:
@@ -100,13 +106,13 @@ class AnnotationReader:
             self._task = asyncio.get_running_loop().create_task(self._read_all())
 
     def expect_own(self, uid: str, annotations: Entry) -> None:
-        """Ignore the newest attempt of annotations that this server is about to write."""
+        """Remember the newest attempt in annotations that this server is about to write, to ignore it when read."""
         own = self._own.setdefault(uid, deque(maxlen=MAX_OWN_ENTRIES))
         own.append(hash(_entry_key(_entries(annotations)[-1])))
 
     @property
     def remembered_pods(self) -> int:
-        """Return the number of pods with stored entries."""
+        """The number of pods about which state is stored."""
         return len(self._seen.keys() | self._own.keys())
 
     def forget(self, uid: str) -> None:
@@ -149,7 +155,7 @@ class AnnotationReader:
     # --- on a worker thread -------------------------------------------------------------------------------------------
 
     def _new_attempts(self, update: _Update) -> list[AnnotatedAttempt]:
-        """Return the attempts of a version of a pod that have not been read before, the oldest first."""
+        """Return the attempts in a version of a pod that have not been read before, oldest first."""
         pod, uid = update.pod, update.pod.metadata.uid
         entries = _entries(renamed(pod.metadata.annotations))
         seen = self._seen.setdefault(uid, _Seen())
@@ -183,10 +189,10 @@ class AnnotationReader:
 
 
 def _entries(annotations: Entry) -> list[Entry]:
-    """Return the attempts in annotations, the oldest first; only one without a history."""
+    """Return the attempts in annotations, oldest first; without a history, only the newest attempt."""
     newest = {key: text for key, text in annotations.items() if key.startswith(PREFIX) and key != HISTORY}
     history: list[Entry] = [*history_of(annotations)]
-    # An entry without results is no attempt, and 256 KiB can hold 87,000 of them.
+    # Entries without results are not attempts, and 256 KiB of annotations can hold 87,000 of them.
     return [entry for entry in history or [newest] if has_results(entry)]
 
 
@@ -195,9 +201,12 @@ def _entry_key(entry: Entry) -> tuple[tuple[str, str], ...]:
 
 
 def known_entries(before: Sequence[int], now: Sequence[int]) -> int:
-    """Return the number of entries at the start of a history that have been read. New entries are appended, old ones dropped.
+    """Return how many entries at the start of a history have been read before.
 
-    This is the length of the longest suffix of `before` that is a prefix of `now`, found in linear time (Knuth, Morris and Pratt).
+    Histories get new entries at the end and drop old ones.
+
+    This is the length of the longest suffix of `before` that is a prefix of `now`, found in linear time (Knuth, Morris
+    and Pratt).
     """
     shorter = [0] * len(now)
     length = 0
@@ -215,7 +224,7 @@ def known_entries(before: Sequence[int], now: Sequence[int]) -> int:
 
 
 def _message(pod: Pod) -> str:
-    """Return why a pod has no node, from its condition."""
+    """Return why a pod has no node, according to its status; "" if its annotations name a selected node."""
     if pod.metadata.annotations.get(SELECTED_NODE):
         return ""
     return waiting_message(pod)

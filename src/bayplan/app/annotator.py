@@ -1,7 +1,8 @@
 """Write the results of attempts on pods as annotations, in the format of kube-scheduler-simulator.
 
-An attempt is written when the pod is bound, or when its status reports why it is not. Texts are rendered on a separate thread,
-because those of a large cluster take time; if they exceed Kubernetes' size limit, the least interesting parts are omitted.
+An attempt is written when the pod is bound, or when its status reports why it is not bound. Texts are rendered on a
+separate thread, because those of a large cluster take time. If they exceed Kubernetes' size limit, the least
+interesting parts are omitted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _HEADERS = {"content-type": "application/merge-patch+json", "user-agent": "simul
 
 
 class Annotator:
-    """Writes annotations.
+    """Writes the results of attempts as annotations of pods.
 
     Args:
         api: the API through which pods are patched.
@@ -38,7 +39,7 @@ class Annotator:
         reader: the reader of other schedulers' annotations, which must know the annotations that this class writes.
 
     Attributes:
-        failures: the latest reason why nothing could be written on a pod, by its key.
+        failures: the latest problem of writing annotations, by key of the pod.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class Annotator:
         self._task: asyncio.Task[None] | None = None
 
     def take(self, pod: Pod) -> None:
-        """Record that something has been written on a pod; call on the loop."""
+        """Queue a pod whose binding or status was written, if it has a new decision; call on the loop."""
         numbers = self._own_numbers(pod.key)
         if not numbers or self._written.get(pod.key) == numbers[-1]:
             return
@@ -68,7 +69,7 @@ class Annotator:
 
     @property
     def is_idle(self) -> bool:
-        """Return whether no write is pending."""
+        """Whether no write is pending."""
         return self._task is None
 
     async def _write_all(self) -> None:
@@ -98,7 +99,7 @@ class Annotator:
             # A different pod has the name now.
             return
         if latest.outcome is Outcome.SCHEDULED and spec.get("nodeName") != latest.node:
-            # The binding was rejected or is pending: its outcome will be reported.
+            # The binding was rejected or is pending; its outcome queues the pod again.
             return
         present = cast("dict[str, str]", metadata.get("annotations") or {})
         written = await asyncio.to_thread(self._made, numbers[-1], present)
@@ -124,7 +125,7 @@ class Annotator:
         record = decisions[number]
         first = number
         if record.frame < 0:
-            # Rejected after it had a node: the attempt began with the previous decision.
+            # The pod was rejected after a node had been selected: the attempt began with the previous decision.
             earlier = [it for it in self._own_numbers(record.pod) if it < number]
             if earlier and decisions[earlier[-1]].attempt == record.attempt:
                 first = earlier[-1]

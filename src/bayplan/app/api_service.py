@@ -76,7 +76,7 @@ class Service:
 def make_service(
     options: ServerOptions, simulator_options: SimulatorOptions, paths: Sequence[str], clock: Clock | None = None
 ) -> Service:
-    """Return a server loaded from the files, with a simulator.
+    """Return a server with a simulator, whose cluster is loaded from files.
 
     Args:
         options: the options of the server.
@@ -103,7 +103,7 @@ def make_service(
 def make_api_server(
     options: ServerOptions, paths: Sequence[str], clock: Callable[[], float] | None = None
 ) -> tuple[ApiServer, Loaded]:
-    """Return an API loaded from the files, without controllers or scheduler, and the result of loading.
+    """Return an API server without controllers or scheduler, and the result of loading the files into it.
 
     Args:
         options: the options of the server.

@@ -1,4 +1,4 @@
-"""The classic mode of simulations and servers: from options to the scheduler of Kubernetes 1.16."""
+"""The classic mode of simulations and servers: creates the scheduler of Kubernetes 1.16 from options."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
     InstrumentedQueue: NotingClassicQueue,
     TracedQueue: TracedClassicQueue,
 }
-"""The classic counterparts of the queues that hosts use."""
+"""The classic counterpart of each queue type that hosts use."""
 
 
 NO_PLUGINS = Registry({})
@@ -69,7 +69,7 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
         feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler 1.16.
 
     Raises:
-        InputError: there are both a provider and a Policy, a file cannot be read, or the configuration is invalid.
+        InputError: both a provider and a Policy are given, a file cannot be read, or the configuration is invalid.
     """
     gates = ClassicGates.from_text(feature_gates, where="--feature-gates")
     if policy is None:
@@ -83,7 +83,7 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
 def read_classic_simulation(
     provider: str, policy: Path | None, feature_gates: str, plugins: Sequence[str]
 ) -> tuple[ClassicSchedulerConfiguration, Registry, list[CustomPlugin]]:
-    """Return the setup of a classic simulation; arguments as for `classic_configuration`.
+    """Return the configuration, the plugin registry and the custom plugins of a classic simulation.
 
     Args:
         provider, policy, feature_gates: as for `classic_configuration`.
@@ -99,7 +99,7 @@ def read_classic_simulation(
 
 
 def connect_extenders(configuration: SchedulerConfiguration) -> ExtenderConnections:
-    """Return connections with the extenders of a Policy."""
+    """Return connections to the extenders of a Policy."""
     return ExtenderConnections(configuration.extenders, kind=ClassicExtender)
 
 
@@ -116,7 +116,9 @@ def assemble(
     sampling: bool = True,
     extenders: Sequence[Extender] = (),
 ) -> ClassicScheduler:
-    """Return a classic scheduler; the counterpart of `bayplan.engine.assemble.assemble_scheduler`, with the same arguments.
+    """Return a classic scheduler; arguments as for `bayplan.engine.assemble.assemble_scheduler`.
+
+    `feature_gates` is ignored: a classic configuration contains its own gates.
 
     Raises:
         InputError: a custom plugin or the configuration is invalid.

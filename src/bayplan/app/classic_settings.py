@@ -40,15 +40,15 @@ class ClassicSettings(SchedulerSettings):
 
     @property
     def assemble(self) -> Assemble:
-        """Return a function that makes a classic scheduler from a configuration."""
+        """The function that creates a classic scheduler from a configuration."""
         return assemble
 
     def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
-        """Return connections with the extenders of a Policy."""
+        """Return connections to the extenders of a Policy."""
         return connect_extenders(configuration)
 
     def examine(self, text: str) -> Examination:
-        """Run all checks on a Policy."""
+        """Run all checks on the text of a Policy and return what they found."""
         return examine_policy(text, self.gates, check_extender_tls)
 
     def default_configuration(self) -> SchedulerConfiguration:
@@ -59,7 +59,7 @@ class ClassicSettings(SchedulerSettings):
         """Return the settings with another Policy.
 
         Raises:
-            ConfigurationError: it is invalid.
+            ConfigurationError: the Policy is invalid.
         """
         configuration = self._read(text, self.registry, self.custom_plugins)
         return replace(
@@ -70,7 +70,7 @@ class ClassicSettings(SchedulerSettings):
         """Return the settings with the custom plugins reloaded from their files.
 
         Raises:
-            PluginError: one cannot be loaded.
+            PluginError: a plugin cannot be loaded.
         """
         registry, custom = guarded_registry(self.options, runner, NO_PLUGINS)
         configuration = self._read(self.configuration_text, registry, custom)
@@ -91,7 +91,7 @@ class ClassicSettings(SchedulerSettings):
 
 
 def read_classic_settings(options: SchedulerOptions, runner: PluginRunner) -> ClassicSettings:
-    """Read Policy and plugins of a server.
+    """Read Policy and plugins of a server, and return its settings.
 
     Raises:
         InputError: a file, an option or a plugin is invalid.

@@ -44,8 +44,9 @@ class ClusterOptions(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         kubeconfig: the kubeconfig file; None for kubectl's search path.
         context: the context in the kubeconfig; None for the current one.
-        qps, burst: the limits of requests to the cluster; a negative `qps` means no limit.
-        option: the command-line option that names the kubeconfig.
+        qps, burst: the rate limit of requests to the cluster (per second), and its burst; a negative `qps` means no
+            limit.
+        option: the command-line option that names the kubeconfig, for errors.
     """
 
     kubeconfig: Path | None = None
@@ -78,8 +79,8 @@ class ReplayOptions(msgspec.Struct, frozen=True, kw_only=True):
         path: the path of the recording.
         here: the target server.
         policy: see `SyncPolicy`.
-        speed: seconds of the recording in each second.
-        start_ns: the position to start from.
+        speed: how many seconds of the recording are replayed per second.
+        start_ns: the position in the recording to start from.
         paused: whether to wait for ``resume`` first.
         steer: the function that controls the playback; None for no control.
     """
@@ -280,7 +281,7 @@ def _collection(api_version: str, kind: str, namespace: str) -> str | None:
     return f"{path}/namespaces/{namespace}/{found.plural}" if found.namespaced else f"{path}/{found.plural}"
 
 
-# --- all of them ------------------------------------------------------------------------------------------------------
+# --- shared -----------------------------------------------------------------------------------------------------------
 
 
 async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnection:
@@ -292,9 +293,9 @@ async def _connect(options: ClusterOptions, stack: AsyncExitStack) -> ApiConnect
 async def _until_stopped(
     work: Coroutine[None, None, None], watch: Awaitable[None] | None, steer: Awaitable[None] | None
 ) -> None:
-    """Run a coroutine until it is done, or SIGINT or SIGTERM arrives; `watch` and `steer` run concurrently.
+    """Run a coroutine until it ends, or SIGINT or SIGTERM arrives; `watch` and `steer` run concurrently.
 
-    An exception in any of them cancels all others and is raised.
+    An exception in one of the three cancels the others and is raised.
     """
     task = asyncio.create_task(work)
     companions = [asyncio.ensure_future(each) for each in (watch, steer) if each is not None]

@@ -21,7 +21,7 @@ from bayplan.framework.registry import Registry
 
 ENTRY_POINT_GROUP = "bayplan.plugins"
 MAX_WEIGHT = (1 << 31) - 1
-"""Weights are an int32 in a configuration file."""
+"""The maximum weight of a plugin: weights are int32 in a configuration file."""
 
 
 class CustomPlugin(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
 
 def _with_contrib(registry: Registry, options: Sequence[str]) -> Registry:
     """Return a registry with the bundled plugins, except those whose names are in use or reserved for other plugins."""
-    from bayplan.contrib import CONTRIB  # Most runs use only in-tree plugins.
+    from bayplan.contrib import CONTRIB  # Imported here, because most runs use only in-tree plugins.
 
     classes = {_split_weight(option)[0].rpartition(":")[2] for option in options if ":" in option}
     return registry.with_plugins(
@@ -124,14 +124,14 @@ def _load_module(path: Path, option: str) -> ModuleType:
     if spec is None or spec.loader is None:
         raise PluginError(f"--plugin {option}", where=str(path), wanted="a Python file", hint="a name that ends in .py")
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses and pickling look a class's module up by name.
+    # Dataclasses and pickling look up the module of a class by name.
     sys.modules[name] = module
     try:
-        # From the source, never from cached bytecode: servers reload files that were changed a moment ago.
+        # From the source, never from cached bytecode: a server may reload a file immediately after it was changed.
         linecache.checkcache(str(path))
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as problem:
-        # SystemExit, too: a server that reloads plugins must not end because a file calls sys.exit.
+        # SystemExit, too: a plugin file that calls sys.exit must not end a server that reloads it.
         sys.modules.pop(name, None)
         raise failure_in_plugin(problem, (str(path),), "the file can't be imported") from problem
     return module
@@ -153,7 +153,7 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:
-    from importlib.metadata import entry_points  # Likewise.
+    from importlib.metadata import entry_points  # Imported here for the same reason.
 
     found: list[type[Plugin[Any]]] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):
@@ -201,7 +201,7 @@ def _marked_line(problem: SyntaxError) -> str:
 
 @contextmanager
 def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
-    """Turn exceptions that pass through the files of custom plugins into errors that name file and line.
+    """Convert exceptions raised in the files of custom plugins into errors that name file and line.
 
     Raises:
         PluginError: a plugin raised an exception other than one of Bayplan's, or returned something invalid.

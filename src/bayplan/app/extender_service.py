@@ -24,7 +24,7 @@ from bayplan.plugins.registry import in_tree_registry
 
 SERVED_POINTS = ("pre_filter", "filter", "pre_score", "score")
 NEEDED_POINTS = ("queue_sort", "bind")
-"""A profile must have a queue-sort and a bind plugin, even though they are not called here."""
+"""Every profile must have a queue-sort and a bind plugin, even though an extender does not call them."""
 
 
 class ExtenderOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
 
 
 class ServedExtender(PluginExtender):
-    """A `PluginExtender` with custom plugins: their exceptions are reported with file and line.
+    """A `PluginExtender` with custom plugins; errors in them are reported with file and line.
 
     Args:
         scheduler: see `PluginExtender`.
@@ -77,17 +77,17 @@ class ServedExtender(PluginExtender):
         self.plugins = plugins
 
     def filter(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """See `PluginExtender`."""
+        """Filter nodes; see `PluginExtender.filter`."""
         with reported_plugin_errors(self.plugins):
             return super().filter(arguments)
 
     def prioritize(self, arguments: Mapping[str, object]) -> list[dict[str, object]]:
-        """See `PluginExtender`."""
+        """Score nodes; see `PluginExtender.prioritize`."""
         with reported_plugin_errors(self.plugins):
             return super().prioritize(arguments)
 
     def preempt(self, arguments: Mapping[str, object]) -> dict[str, object]:
-        """See `PluginExtender`."""
+        """Reduce the victims of preemption; see `PluginExtender.preempt`."""
         with reported_plugin_errors(self.plugins):
             return super().preempt(arguments)
 
@@ -95,7 +95,7 @@ class ServedExtender(PluginExtender):
 def only_plugins(
     configuration: SchedulerConfiguration, registry: Registry, served: Sequence[CustomPlugin]
 ) -> SchedulerConfiguration:
-    """Return a configuration whose profiles filter and score only with these plugins, in the given order."""
+    """Return the configuration with profiles that filter and score only with these plugins, in the given order."""
     profiles = tuple(_only(profile, registry, served) for profile in configuration.profiles)
     return replace(configuration, profiles=profiles, extenders=())
 

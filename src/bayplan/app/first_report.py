@@ -13,13 +13,13 @@ from bayplan.base.errors import EngineBusy
 
 MAX_WAIT_SECONDS = 10.0
 REST_SECONDS = 0.3
-"""A cluster counts as idle when no work is due and no decision was made for this long."""
+"""A cluster counts as idle when, for this long, no work was due and no decision was made."""
 
 _tasks: set[asyncio.Task[None]] = set()
 
 
 def begin_report(service: Service, then: Callable[[], None]) -> None:
-    """Print the report when the cluster is idle, or after the maximum wait; call on the loop.
+    """Print the report when the cluster is idle, or after `MAX_WAIT_SECONDS`; call on the loop.
 
     Args:
         service: the running service.
@@ -64,6 +64,6 @@ async def _come_to_rest(service: Service) -> None:
     while before != now and time.monotonic() < end:
         before = now
         await service.simulator.settle(end - time.monotonic())
-        # Controllers and the kubelet may have work a moment later.
+        # Controllers and the kubelet may have work shortly afterwards.
         await asyncio.sleep(REST_SECONDS)
         now = await asyncio.wrap_future(engine.submit(lambda scheduler: len(scheduler.records)))

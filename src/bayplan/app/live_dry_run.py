@@ -1,4 +1,4 @@
-"""Compare each decision of a cluster's scheduler with Bayplan's. Read-only."""
+"""Compare each decision of a cluster's scheduler with Bayplan's, without writing to the cluster."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LiveDryRun:
     Args:
         options: the options of scheduling; those about writing are ignored.
         print_line: the function to call with each line to show to users.
-        report: the file for all comparisons, as JSON Lines; None for no report.
+        report: the file that all comparisons are written to, as JSON Lines; None for no report.
 
     Raises:
         InputError: a configuration or a plugin is invalid.

@@ -73,7 +73,7 @@ class LiveOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LiveScheduler:
-    """One scheduler process, active or waiting for the lease.
+    """One scheduler process, scheduling or waiting for the lease.
 
     Args:
         options: see `LiveOptions`.
@@ -113,7 +113,7 @@ class LiveScheduler:
             self.settings.connections.close()
         return int(self._lease_lost)
 
-    # --- its life -----------------------------------------------------------------------------------------------------
+    # --- start and stop -----------------------------------------------------------------------------------------------
 
     async def _run(self) -> None:
         named = self.settings.configuration.declared.client_connection.kubeconfig
@@ -298,7 +298,7 @@ class LiveScheduler:
 
 @contextlib.contextmanager
 def stopping_signals(stop: asyncio.Event) -> Iterator[None]:
-    """Let SIGTERM and SIGINT set an event."""
+    """Set an event when SIGTERM or SIGINT arrives, while the context is active."""
     loop = asyncio.get_running_loop()
     caught = (signal.SIGTERM, signal.SIGINT)
     for number in caught:

@@ -1,7 +1,8 @@
 """Check manifests as ``kubectl apply --dry-run=server`` does, in process.
 
-Objects that others depend on (custom resource definitions, namespaces, classes, policies with their bindings and parameters) are
-created first, in a temporary cluster; then every object is sent as a dry run, with strict validation.
+Objects that other objects depend on (custom resource definitions, namespaces, classes, policies with their bindings and
+parameters) are created first, in a temporary cluster. Then every other object is sent as a dry run, with strict
+validation.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _FIRST = (
     "ServiceAccount", "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     "MutatingAdmissionPolicyBinding",
 )  # fmt: skip
-"""Kinds that are actually created, in this order, because other objects depend on them. ConfigMaps go last: parameters."""
+"""Kinds that are really created, in this order, because other objects depend on them. Parameters of policies follow."""
 _CREATED = 201
 
 
@@ -38,7 +39,7 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     Attributes:
         where: the file and line.
         kind, namespace, name: the kind, namespace and name of the object.
-        refused: the refusal; empty if it is accepted.
+        refused: why the API refuses the object; empty if it is accepted.
         warnings: the warnings in the response.
     """
 
@@ -94,7 +95,7 @@ class _Checker:
         return [found[at] for at in range(len(sources))]
 
     def _param_kinds(self) -> set[tuple[str, str]]:
-        """Return the kinds of policies' parameters."""
+        """Return API version and kind of the parameters that the policies declare."""
         backend, group = self._api.backend, "admissionregistration.k8s.io/"
         tables = (f"{group}validatingadmissionpolicies", f"{group}mutatingadmissionpolicies")
         kinds = [part(each, "spec", "paramKind") for table in tables for each in backend.all(table)]
@@ -127,7 +128,7 @@ class _Checker:
         if answer.status != _CREATED:
             refused = str(msgspec.json.decode(answer.body).get("message") or answer.status)
             if answer.status == 409 and "already exists" in refused:
-                refused = ""  # An object of the target cluster, or a built-in one.
+                refused = ""  # It exists already, in the target cluster or as a built-in object.
         return msgspec.structs.replace(checked, refused=refused, warnings=warnings)
 
 
@@ -141,6 +142,6 @@ def _kind(source: PlainObject) -> str:
 
 
 def _warning(header: str) -> str:
-    """Return the text of a warning header."""
+    """Return the text in the value of a ``Warning`` header, without code, agent and quotes."""
     text = header.partition(" - ")[2].strip()
     return text[1:-1].replace('\\"', '"').replace("\\\\", "\\") if text.startswith('"') else text

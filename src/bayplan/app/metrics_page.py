@@ -17,7 +17,7 @@ PATH = "/metrics"
 
 
 class MetricsPage:
-    """Answers requests for metrics; see `bayplan.apiserver.http.application.Mount`.
+    """Serves ``/metrics``; see `bayplan.apiserver.http.application.Mount`.
 
     Args:
         metrics: the metrics to serve.
@@ -33,7 +33,7 @@ class MetricsPage:
         return bool(scope["type"] == "http" and scope["path"] == PATH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request."""
+        """Respond to a request with the metrics, or with the reason of a refusal."""
         await (await self._answer(Request(scope, receive)))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
@@ -43,5 +43,5 @@ class MetricsPage:
             return PlainTextResponse(refused.message, refused.code)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("metrics are only read", 405, {"allow": "GET, HEAD"})
-        # This reads the scheduler's queue, which may have to wait for the current cycle.
+        # Collecting reads the scheduler's queue, which may have to wait for the current cycle.
         return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE_LATEST)

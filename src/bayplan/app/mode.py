@@ -1,4 +1,4 @@
-"""The scheduler mode; a separate module, so that the current scheduler does not import the classic one."""
+"""The scheduler mode. It has its own module, so that the current scheduler does not import the classic one."""
 
 from enum import StrEnum
 
@@ -13,10 +13,10 @@ class Mode(StrEnum):
 
 
 def refuse_provider(algorithm_provider: str) -> None:
-    """Refuse an algorithm provider for the current scheduler, which has none; "" is accepted.
+    """Raise InputError if an algorithm provider is given: the current scheduler has none.
 
     Raises:
-        InputError: there is one.
+        InputError: `algorithm_provider` is not empty.
     """
     if algorithm_provider:
         what, got = "--algorithm-provider without --mode classic", f"'{algorithm_provider}'"

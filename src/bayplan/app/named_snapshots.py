@@ -1,4 +1,7 @@
-"""Named snapshots of a cluster, one of which a reset restores. Taking and restoring a snapshot is instant."""
+"""Named snapshots of a cluster, and the initial state that a reset restores.
+
+Taking and restoring a snapshot is instant.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,12 @@ MAX_NAME_LENGTH = 100
 
 
 class NamedSnapshot(msgspec.Struct, frozen=True):
-    """A snapshot.
+    """A named snapshot.
 
     Attributes:
         name: the name of the snapshot.
-        taken_ns: the time when it was taken, by the clock.
-        revision: the revision of the store then.
+        taken_ns: the time at which it was taken, on the cluster's clock.
+        revision: the revision of the store at that time.
         contents: the documents.
     """
 
@@ -31,11 +34,11 @@ class NamedSnapshot(msgspec.Struct, frozen=True):
 
 
 class NamedSnapshots:
-    """Snapshots of a store, oldest first. Use on the loop.
+    """The snapshots of a store, oldest first. Use on the loop.
 
     Args:
         store: the store of documents.
-        clock: the function that returns the time.
+        clock: the cluster's clock.
     """
 
     def __init__(self, store: Store, clock: Clock) -> None:
@@ -49,10 +52,10 @@ class NamedSnapshots:
         return tuple(self._kept.values())
 
     def get(self, name: str) -> NamedSnapshot:
-        """Return a snapshot.
+        """Return the snapshot with a name.
 
         Raises:
-            InputError: it does not exist.
+            InputError: no snapshot has this name.
         """
         found = self._kept.get(name)
         if found is None:
@@ -80,7 +83,7 @@ class NamedSnapshots:
         """Restore a snapshot. Watches end; a new list returns the restored objects.
 
         Raises:
-            InputError: it does not exist.
+            InputError: no snapshot has this name.
         """
         self._store.restore(self.get(name).contents)
 
@@ -88,16 +91,16 @@ class NamedSnapshots:
         """Delete a snapshot.
 
         Raises:
-            InputError: it does not exist.
+            InputError: no snapshot has this name.
         """
         self.get(name)
         del self._kept[name]
 
     def keep_first(self) -> None:
-        """Take the snapshot that `reset` restores."""
+        """Take the unnamed snapshot that `reset` restores."""
         self._first = self._store.snapshot()
 
     def reset(self) -> None:
-        """Restore the cluster to its initial state."""
+        """Restore the cluster to its state at the call of `keep_first`."""
         if self._first is not None:
             self._store.restore(self._first)

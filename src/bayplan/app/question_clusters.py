@@ -1,4 +1,4 @@
-"""The cluster of a question, and the scheduler with configuration changes applied."""
+"""The cluster that a question is about, and its scheduler with configuration changes applied."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource
 
 CONFIGURATION_CHANGES = ("config", "weight", "disable", "plugin", "feature-gates")
-"""Changes of the scheduler: ``config=FILE``, ``weight=PLUGIN:N``, ``disable=PLUGIN``, ``plugin=FILE.py:CLASS``."""
+"""Changes of the scheduler: config=FILE, weight=PLUGIN:N, disable=PLUGIN, plugin=FILE.py:CLASS, feature-gates=GATES."""
 
 
 def question_cluster(source: ClusterSource, *, seed: int = 0) -> QuestionCluster:
-    """Return the cluster of a source, with its scheduler."""
+    """Return the cluster and the scheduler of a source, for questions."""
     return QuestionCluster(source.objects, source.scheduler, now_ns=source.now_ns, seed=seed)
 
 
@@ -28,7 +28,9 @@ def is_configuration_change(text: str) -> bool:
 
 
 def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSetup:
-    """Return a changed scheduler: with another configuration, further plugins, other gates or weights, or without some plugins.
+    """Return the setup with all changes applied.
+
+    Configuration and gates are applied first, then plugins, then weights and disabled plugins.
 
     Args:
         setup: the setup of the source.

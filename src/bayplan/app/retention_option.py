@@ -1,4 +1,4 @@
-"""The value of ``--retain``: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
+"""Parse the value of ``--retain``: ``full=100000,bytes=512Mi,age=1h,summaries=500000``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HINT = "'full=10000,bytes=256Mi,age=30m'"
 
 
 def parse_retention(text: str) -> Retention:
-    """Return the limits in a text, with defaults for the rest.
+    """Return the retention limits in a text, with the default for each limit that it omits.
 
     Raises:
         InputError: a limit is unknown, or a value is not a number, quantity or duration.

@@ -1,4 +1,4 @@
-"""From scenario files to results: the wiring of `bayplan test`."""
+"""Read and run scenario files: the wiring of `bayplan test`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ScenarioOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def run_scenarios(options: ScenarioOptions) -> Iterator[ScenarioResult]:
-    """Run the scenarios of files, one after the other; all files are checked before the first scenario runs.
+    """Run the scenarios of files one after the other, and yield their results; all files are read before the first run.
 
     Raises:
         InputError: a file is not a scenario or has an error, or a configuration or plugin is invalid.
@@ -68,7 +68,7 @@ def run_scenarios(options: ScenarioOptions) -> Iterator[ScenarioResult]:
 
 
 def _run_made(found: FoundScenario, options: ScenarioOptions) -> ScenarioResult:
-    """Prepare and run a scenario; an error in it becomes its result, so that the others run, too."""
+    """Prepare and run a scenario. An error in it becomes its result, so that the other scenarios still run."""
     try:
         return PreparedScenario(found.make(), options).run()
     except InputError as problem:
@@ -162,5 +162,5 @@ class PreparedScenario:
 
 
 def _plugin_path(text: str, folder: Path) -> str:
-    """Return a plugin with the file relative to a scenario's folder; installed plugins are unchanged."""
+    """Return a value of ``--plugin`` with its file resolved in a scenario's folder. Installed plugins are unchanged."""
     return str(folder / text) if ".py" in text else text

@@ -1,4 +1,4 @@
-"""Settings of a server's scheduler: build schedulers from configuration, plugins, feature gates and seed."""
+"""Settings of a server's scheduler: builds schedulers from configuration, plugins, feature gates and seed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from bayplan.live.plugin_runner import PluginRunner
 from bayplan.plugins.registry import in_tree_registry
 
 NO_SCHEDULER = "none.bayplan.io"
-"""The scheduler name of a server that leaves all pods to external schedulers: no pod has it."""
+"""The scheduler name of the built-in scheduler if all pods are left to external schedulers; no pod has it."""
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,25 +81,25 @@ class SchedulerSettings:
 
     @property
     def assemble(self) -> Assemble:
-        """Return a function that makes a scheduler from a configuration."""
+        """The function that creates a scheduler from a configuration."""
         return assemble_scheduler
 
     def connect(self, configuration: SchedulerConfiguration) -> ExtenderConnections:
-        """Return connections with the extenders of a configuration."""
+        """Return connections to the extenders of a configuration."""
         return ExtenderConnections(configuration.extenders)
 
     @property
     def seed(self) -> int:
-        """Return the seed for the choice among equally good nodes."""
+        """The seed for the choice among equally good nodes."""
         return self.options.seed
 
     @property
     def plugin_files(self) -> Mapping[str, str]:
-        """Return the files of custom plugins by plugin name; "" for an installed package."""
+        """The files of the custom plugins, by plugin name; "" for a plugin of an installed package."""
         return {custom.plugin.name: custom.file for custom in self.custom_plugins}
 
     def maker(self, clock: Clock) -> Callable[[], Scheduler]:
-        """Return a function that makes a scheduler for an empty cluster."""
+        """Return a function that creates a scheduler for an empty cluster."""
         configuration = self.configuration
         if not self.options.enabled:
             profile = msgspec.structs.replace(configuration.profiles[0], scheduler_name=NO_SCHEDULER)
@@ -119,7 +119,7 @@ class SchedulerSettings:
         return make
 
     def examine(self, text: str) -> Examination:
-        """Run all checks on a configuration."""
+        """Run all checks on the text of a configuration and return what they found."""
         return examine_configuration(
             text,
             feature_gates=self.feature_gates,
@@ -136,7 +136,7 @@ class SchedulerSettings:
         """Return the settings with another configuration.
 
         Raises:
-            ConfigurationError: it is invalid.
+            ConfigurationError: the configuration is invalid.
         """
         configuration = _configuration(text, "", self.feature_gates, self.registry, self.custom_plugins)
         connections = ExtenderConnections(configuration.extenders)
@@ -146,7 +146,7 @@ class SchedulerSettings:
         """Return the settings with the custom plugins reloaded from their files.
 
         Raises:
-            PluginError: one cannot be loaded.
+            PluginError: a plugin cannot be loaded.
             ConfigurationError: the configuration is invalid for these plugins.
         """
         registry, custom_plugins = guarded_registry(self.options, runner, in_tree_registry())
@@ -155,13 +155,13 @@ class SchedulerSettings:
 
 
 def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerSettings:
-    """Read configuration and plugins.
+    """Read configuration and plugins, and return the settings.
 
     Raises:
         InputError: a file, an option or a plugin is invalid.
     """
     if options.mode is Mode.CLASSIC:
-        # A second scheduler, which most servers need not import.
+        # Imported here, because most servers do not need the classic scheduler.
         from bayplan.app.classic_settings import read_classic_settings
 
         return read_classic_settings(options, runner)
@@ -186,7 +186,7 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
 def guarded_registry(
     options: SchedulerOptions, runner: PluginRunner, built_in: Registry
 ) -> tuple[Registry, Sequence[CustomPlugin]]:
-    """Return all available plugins, custom ones guarded, and the custom ones that options enable."""
+    """Return all available plugins, with custom ones guarded, and the custom plugins that the options enable."""
     registry, custom_plugins = load_custom_plugins(options.plugins, built_in)
     return GuardedRegistry(registry.plugins, runner, in_tree=registry.in_tree), custom_plugins
 
@@ -195,7 +195,7 @@ def read_text(path: Path) -> str:
     """Return the text of a configuration file.
 
     Raises:
-        ConfigurationError: it cannot be read.
+        ConfigurationError: the file cannot be read.
     """
     try:
         return read_configuration_bytes(path).decode()

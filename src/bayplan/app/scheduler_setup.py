@@ -1,4 +1,4 @@
-"""The scheduler setup of simulations and questions: reads configuration, plugins and gates, and makes schedulers."""
+"""The scheduler setup of simulations and questions: reads configuration, plugins and gates, and creates schedulers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 class SetupOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """The sources of a scheduler's settings; see `read_setup`."""
+    """The configuration sources of a setup; the fields are arguments of `read_setup`."""
 
     config: Path | None = None
     algorithm_provider: str = ""
@@ -44,8 +44,8 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         registry: the registry of plugins.
         feature_gates: the gates that change decisions.
         custom_plugins: the enabled custom plugins.
-        connections: the connections to the configured extenders; the owner must close them.
-        origin: the source from which the setup was read.
+        connections: the connections to the configured extenders; the owner of the setup must close them.
+        origin: the sources from which the setup was read.
     """
 
     mode: Mode
@@ -78,7 +78,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         extenders = self.connections.extenders
         configuration = self.configuration.without_plugins(without) if without else self.configuration
         if self.mode is Mode.CLASSIC:
-            # A second scheduler, which most programs need not import.
+            # Imported here, because most programs do not need the classic scheduler.
             from bayplan.app import classic_mode
 
             return classic_mode.assemble(
@@ -106,7 +106,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def read_again(self, origin: SetupOrigin) -> SchedulerSetup:
-        """Return a scheduler setup from another origin, with the mode and the custom plugins of this one.
+        """Return a setup read from another origin, with the mode and the custom plugins of this one.
 
         Raises:
             InputError: see `read_setup`.
@@ -123,7 +123,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         return found.enabling(self.custom_plugins, self.registry)
 
     def with_plugins(self, options: Sequence[str]) -> SchedulerSetup:
-        """Return the scheduler with more custom plugins, given as values of ``--plugin``.
+        """Return the setup with more custom plugins, given as values of ``--plugin``.
 
         Raises:
             PluginError: see `load_custom_plugins`.
@@ -132,7 +132,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         return self.enabling(plugins, registry)
 
     def enabling(self, plugins: Sequence[CustomPlugin], registry: Registry) -> SchedulerSetup:
-        """Return the scheduler with more plugins of a registry enabled."""
+        """Return the setup with a new registry, and with some of its plugins enabled in addition."""
         configuration = self.configuration.with_plugins(
             [(each.plugin.name, each.weight) for each in plugins], registry.extension_points_for_configuration
         )
@@ -140,7 +140,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         return replace(self, configuration=configuration, registry=registry, custom_plugins=custom)
 
     def connect(self) -> ExtenderConnections:
-        """Return new connections with the same extenders, for a copy that lives longer than this."""
+        """Return new connections to the same extenders, for a copy that is used longer than this setup."""
         if self.mode is Mode.CLASSIC:
             from bayplan.app.classic_mode import connect_extenders
 
@@ -167,7 +167,7 @@ def read_setup(
         algorithm_provider: the algorithm provider in classic mode, instead of a Policy; "" for the default provider.
         feature_gates: the gates, as for ``--feature-gates`` of kube-scheduler.
         plugins: the custom plugins, see `bayplan.app.custom_plugins.load_custom_plugins`.
-        text: a KubeSchedulerConfiguration, if there is no `config`.
+        text: a KubeSchedulerConfiguration, used if `config` is None.
         where: the origin of `text`, for errors.
         registry: the known plugins; by default those of kube-scheduler.
 
@@ -181,7 +181,7 @@ def read_setup(
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
     registry, custom_plugins = registry or in_tree_registry(), list[CustomPlugin]()
     if plugins or config is not None or text:
-        # Only these enable custom plugins; searching all installed packages is slow.
+        # Only these can enable custom plugins; skip the slow search of all installed packages otherwise.
         registry, custom_plugins = load_custom_plugins(plugins, registry)
     if config is None and text:
         found = _load(text.encode(), where, gates, registry)

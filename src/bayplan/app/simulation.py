@@ -47,11 +47,14 @@ class SimulationOptions(msgspec.Struct, frozen=True, kw_only=True):
         seed: the seed of all random streams.
         record_level: the detail of recorded decisions.
         until_ns: the end of the run, in nanoseconds since its start; None to end when the cluster is idle.
+        max_pods: the maximum number of pods that the manifests may create.
         creation_times: whether to create objects of manifests at their creationTimestamp instead of at the start.
-        timeline: whether to record each pod's path through the scheduling queue, which then has all of upstream's timers.
+        timeline: whether to record each pod's path through the scheduling queue, which then has all of upstream's
+            timers.
         workload: a Workload file (`bayplan.workloads`) that shapes the trace; None for none.
         autoscaler: an Autoscaler file (`bayplan.autoscaling`); None for a fixed set of nodes.
-        descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for none.
+        descheduler: a DeschedulerPolicy (`bayplan.descheduling`) that runs every `descheduling_interval_ns`; None for
+            none.
         strict: whether to treat warnings as errors.
         check: whether to check all invariants after every event.
     """
@@ -105,12 +108,12 @@ class PreparedSimulation(msgspec.Struct):
     """A simulation that is ready to run.
 
     Attributes:
-        options: the options that it was made from.
+        options: the options that it was assembled from.
         simulator: the simulator, with all future events.
-        given: the input.
-        custom_plugins: the custom plugins that were enabled.
+        given: a summary of the input.
+        custom_plugins: the enabled custom plugins.
         load_seconds: the duration of loading, in real time.
-        autoscaler, descheduler: the autoscaler and descheduler of the options.
+        autoscaler, descheduler: the autoscaler and descheduler of the options; None for none.
         connections: the connections to the extenders of the configuration; closed after the run.
     """
 
@@ -124,7 +127,7 @@ class PreparedSimulation(msgspec.Struct):
     descheduler: Descheduler | None = None
 
     def run(self, progress: Callable[[Progress], None] | None = None) -> SimulationResult:
-        """Run it and return the outcome.
+        """Run the simulation and return its result.
 
         Raises:
             PluginError: a custom plugin raised an exception.
@@ -166,7 +169,7 @@ def simulate(
 
 
 def check_options(options: object) -> None:
-    """Raise if the value is not a set of options, with a suggestion.
+    """Raise an error with a suggestion if the value is not a `SimulationOptions`.
 
     Raises:
         InputError: it is a path or another value.
@@ -202,7 +205,7 @@ def prepare_simulation(
     files = files or read_run_files(
         workload=options.workload, autoscaler=options.autoscaler, descheduler=options.descheduler
     )
-    # Virtual time begins where the input ends: existing objects are in the past.
+    # Virtual time starts at the end of the input, so that existing objects are in the past.
     inputs = inputs or load_inputs(options.paths, stdin=stdin, strict=options.strict, progress=load_progress)
     inputs = shaped_inputs(inputs, files.workload, options.seed, what="--workload")
     check_pod_count(inputs.manifest.objects(), options.max_pods, hint="--max-pods {}")

@@ -39,7 +39,7 @@ from bayplan.live.scheduler_thread import SWITCH_SECONDS, SchedulerThread
 TICK_SECONDS = 1.0
 SETTLE_SECONDS = 2.0
 MAX_JUMPS = 1000
-"""Maximum number of instants without a decision that a step of one decision skips; then it ends without one."""
+"""Maximum number of instants without a decision that `step_decision` skips before it returns False."""
 
 
 class SimulatorOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,13 +71,13 @@ class SimulatorServer:
         clock: the clock of the cluster.
 
     Attributes:
-        instance: a text that differs after each start.
-        annotator: the writer of results on pods; None if disabled.
-        reader: the reader of other schedulers' results.
-        api, backend, bridge, snapshots: the parts that belong to the loop.
-        engine, decisions, clock: the scheduler, its decisions, and the clock; may be used on any thread.
+        instance: a random identifier, different after each start.
+        annotator: writes results on pods; None if disabled.
+        reader: reads the results of other schedulers from pods.
+        api, backend, bridge, named_snapshots: the parts that must be used on the loop.
+        engine, decisions, clock: the scheduler's thread, its decisions, and the clock; may be used on any thread.
         settings: the current setup of the scheduler.
-        metrics: its metrics, for Prometheus.
+        metrics: the scheduler's metrics, for Prometheus.
 
     Raises:
         InputError: a configuration or a plugin is invalid.
@@ -121,10 +121,10 @@ class SimulatorServer:
         self._changing = asyncio.Lock()
         self._switch_seconds = sys.getswitchinterval()
 
-    # --- its life, on the loop ----------------------------------------------------------------------------------------
+    # --- start and stop, on the loop ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start; called on the loop once requests are accepted."""
+        """Start the cluster and its scheduler; called on the loop once requests are accepted."""
         self._loop = asyncio.get_running_loop()
         sys.setswitchinterval(SWITCH_SECONDS)
         self.named_snapshots.keep_first()
@@ -155,13 +155,13 @@ class SimulatorServer:
         self.metrics.on_actions(actions, self.clock.now_ns())
         self.pump.take(actions)
 
-    # --- another set-up -----------------------------------------------------------------------------------------------
+    # --- reconfiguration ----------------------------------------------------------------------------------------------
 
     async def configure(self, text: str) -> None:
         """Switch to another configuration atomically; records are kept, and waiting pods are retried.
 
         Raises:
-            ConfigurationError: it is invalid; the old one stays in use.
+            ConfigurationError: the text is invalid; the old configuration stays in use.
             PluginError: a plugin cannot be created with it; the old configuration stays in use.
             EngineBusy: the current cycle does not end; the new configuration takes effect afterwards.
         """
@@ -171,7 +171,7 @@ class SimulatorServer:
         """Reload the files of custom plugins; waiting pods are retried.
 
         Raises:
-            PluginError: one cannot be loaded or created; the old ones stay in use.
+            PluginError: a plugin cannot be loaded or created; the old plugins stay in use.
             EngineBusy: as for `configure`.
         """
         await self._change(lambda: self.settings.with_plugins_read_again(self.runner))
@@ -186,11 +186,12 @@ class SimulatorServer:
             try:
                 self.engine.replace(lambda: first.pop() if first else maker())
             finally:
-                # They are in effect even if the engine is too busy to confirm it.
+                # The settings are in effect even if the engine is too busy to confirm it.
                 if self.annotator is not None:
                     self.annotator.extended = bool(settings.connections.extenders)
                 if before.connections is not settings.connections:
-                    # The old scheduler may still be in a cycle; when that has ended, it begins no other.
+                    # The old scheduler may still be in a cycle, so close its connections after that; it starts no other
+                    # cycle.
                     self.engine.submit(lambda scheduler: before.connections.close())
 
         async with self._changing:
@@ -199,10 +200,12 @@ class SimulatorServer:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     async def step_decision(self) -> bool:
-        """Run one decision while the clock is paused; if no pod is ready, advance to the time when the next one is.
+        """Run one decision while the clock is paused.
+
+        If no pod is ready, first advance to the time when the next pod is.
 
         Returns:
-            True if a decision was made; False if no pod will ever be ready.
+            True if a decision was made; False if no pod will become ready.
         """
         self.clock.pause()
         for _ in range(MAX_JUMPS):
@@ -237,9 +240,9 @@ class SimulatorServer:
         return True
 
     async def settle(self, seconds: float = SETTLE_SECONDS) -> None:
-        """Wait until no work is left at this instant: all writes have been processed, and all results written."""
+        """Wait until no work is left at this instant: all writes are processed, and all results are written."""
         end, quiet = time.monotonic() + seconds, 0
-        # Twice, because the second check finds work that one component passed to another during the first.
+        # Check twice, because the second check finds work that one component passed to another during the first.
         while quiet < 2 and time.monotonic() < end:
             busy = await asyncio.wrap_future(self.engine.submit(self.engine.has_work))
             quiet = quiet + 1 if not busy and self.pump.is_idle and self.driver.is_idle else 0
@@ -253,17 +256,17 @@ class SimulatorServer:
         return self.named_snapshots.all()
 
     def take_snapshot(self, name: str) -> None:
-        """Take a snapshot of the current cluster; InputError if the name is taken."""
+        """Take a snapshot of the current cluster. Raises InputError if the name is taken."""
         self.named_snapshots.take(name)
 
     def restore_snapshot(self, name: str) -> None:
-        """Restore a snapshot; InputError if there is no such snapshot."""
+        """Restore a snapshot. Raises InputError if there is no snapshot with this name."""
         self.named_snapshots.restore(name)
 
     def delete_snapshot(self, name: str) -> None:
-        """Delete a snapshot; InputError if there is no such snapshot."""
+        """Delete a snapshot. Raises InputError if there is no snapshot with this name."""
         self.named_snapshots.delete(name)
 
     def reset(self) -> None:
-        """Restore the cluster to its state when the server became ready."""
+        """Restore the cluster to its state at the start of the server."""
         self.named_snapshots.reset()

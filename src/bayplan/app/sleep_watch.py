@@ -1,4 +1,4 @@
-"""Detect that the machine slept: timers stopped, so overdue work runs when it wakes up."""
+"""Detect that the machine slept: timers stopped meanwhile, so overdue work must run when it wakes up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.base.durations import SECOND_NS
 
 INTERVAL_SECONDS = 1.0
 MIN_SLEEP_SECONDS = 2.0
-"""Shorter gaps are jitter between two clocks, or a process that was stopped for a moment."""
+"""Shorter gaps are jitter between two clocks, or a process that was stopped briefly."""
 
 _log = logging.getLogger("bayplan")
 
@@ -18,9 +18,8 @@ _log = logging.getLogger("bayplan")
 def catch_up_after_sleep(clock: Clock) -> bool:
     """Log that the machine slept, and recheck every timer; return whether it slept.
 
-    The clock advances while the machine sleeps, like wall time: leases expire, pods end, retries become due. But timers of the
-        event
-    loop and of threads stop, so they would be late by the duration of the sleep.
+    The clock advances while the machine sleeps, like wall time: leases expire, pods end, retries become due. But timers
+    of the event loop and of threads stop, so they would be late by the duration of the sleep.
     """
     seconds = clock.slept_ns() / SECOND_NS
     if seconds < MIN_SLEEP_SECONDS:

@@ -1,4 +1,4 @@
-"""Why a pod of a simulation waits: decided again in a copy of the cluster, in the words of `bayplan explain`."""
+"""Explain why a pod of a simulation is pending: decide again in a copy of the cluster, as `bayplan explain` does."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bayplan.sim.simulator import Simulator
 
 
 def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
-    """Return why a pod waits, in one sentence; the simulation does not change.
+    """Return why a pod is pending, in one sentence; the simulation does not change.
 
     Args:
         simulator: the simulator with the cluster.

@@ -113,7 +113,7 @@ def _print_over_time(
     if source.kind is not SourceKind.RESULT:
         got = f"a {source.kind}, which has one time"
         raise InputError("--over-time", got=got, wanted="a result directory", hint="simulate --out DIR")
-    # PyArrow takes a while to import, and no other source needs it.
+    # Imported here, because PyArrow takes a while to import and no other source needs it.
     from bayplan.analysis.result_directory import open_result
     from bayplan.app.sources.result_source import objects_at
 

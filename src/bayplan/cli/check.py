@@ -27,7 +27,7 @@ def check(
 
     Example: bayplan check deploy/
     """
-    # Only this command needs an API.
+    # Imported here, because only this command needs an API.
     import msgspec
 
     from bayplan.app.manifest_check import check_manifests

@@ -1,4 +1,4 @@
-"""The command ``compare``: two clusters, or one cluster under two configurations, pod by pod."""
+"""The command ``compare``: compare two clusters, or one cluster under two configurations, pod by pod."""
 
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +20,7 @@ CONTEXT = "context:"
 """Prefix of a kubeconfig context that is given as one of the two clusters."""
 
 DEFAULT = "default"
-"""Stands for kube-scheduler's default configuration."""
+"""The argument that stands for kube-scheduler's default configuration."""
 
 
 def compare(

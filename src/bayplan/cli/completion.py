@@ -1,8 +1,8 @@
 """The command ``completion``: print a script that lets a shell complete commands, options and values.
 
-The script calls `bayplan` again for each completion, with the command line in environment variables. So completions always
-match the installed version. Typer has the scripts and reads the command line; here, a path is left to the shell, which
-completes file names better.
+The script calls `bayplan` again for each completion, with the command line in environment variables. So completions
+always match the installed version. Typer has the scripts and reads the command line. This module leaves paths to the
+shell, which completes file names better.
 """
 
 import os
@@ -18,7 +18,7 @@ from bayplan.cli.main import COMPLETION_VARIABLE
 
 
 class Shell(StrEnum):
-    """The shells that can complete."""
+    """The shells that `bayplan` has completion scripts for."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -63,7 +63,7 @@ def completion(
 
 
 def words_to_complete() -> list[str]:
-    """Return the words after `bayplan` on the command line that a shell wants to complete, and register the shells."""
+    """Register the shells, and return the words after `bayplan` on the command line that a shell wants to complete."""
     for name, answers in (("bash", _Bash), ("zsh", _Zsh), ("fish", _Fish)):
         add_completion_class(answers, name)
     line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")

@@ -26,7 +26,7 @@ WIDTH = 110
 
 
 class Action(StrEnum):
-    """The two actions on a configuration."""
+    """The actions of the command on a configuration."""
 
     CHECK = "check"
     CONVERT = "convert"

@@ -1,4 +1,4 @@
-"""The command ``conformance``: compare with recorded decisions of a real scheduler, as a table or as JSON."""
+"""The command ``conformance``: compare Bayplan with recorded decisions of a real scheduler, as tables or JSON."""
 
 import gzip
 import os
@@ -26,7 +26,7 @@ PIPE_WIDTH = 120
 """Columns of the report if standard output is not a terminal."""
 
 CYCLE_COLUMNS = ("filterAll", "filter", "scores", "best", "message", "preemption", "chosen", FOLLOWED)
-"""Number of parts of cycle cases in the table of families; the table of parts has all."""
+"""The parts of cycle cases that have a column in the table of families; the table of parts shows all parts."""
 
 LONG_RUN = 100
 """Minimum number of cases for a progress bar."""
@@ -85,7 +85,7 @@ def _check_answer_file(path: Path, case_files: list[CaseFile]) -> None:
 
 @contextmanager
 def _answer_file(path: Path | None) -> Iterator[Callable[[bytes], object] | None]:
-    """Write the answers to a temporary file, and rename it on success."""
+    """Yield a function that writes to a temporary file, which is renamed on success; yield None without a path."""
     if path is None:
         yield None
         return

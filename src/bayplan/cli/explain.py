@@ -1,4 +1,4 @@
-"""The command ``explain``: explain one pod of a stored result, of a simulation, or of a cluster in its current state."""
+"""The command ``explain``: explain one pod of a stored result, of a simulation, or of a cluster's current state."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 from bayplan.sim.result import PodTimeline
 
 BEST_NODES = 5
-"""Number of nodes whose scores are compared, without --nodes."""
+"""Number of nodes whose scores are compared unless --nodes is given."""
 
 
 def explain(
@@ -142,7 +142,7 @@ def _print(found: Explanation | Workload, *, as_json: bool, all_nodes: bool) -> 
 
 
 def _workload_lines(found: Workload) -> list[str]:
-    """Return the pods of a workload as text, the verdict first, then those that wait."""
+    """Return the pods of a workload as lines of text: the verdict, then the pods, pending ones first."""
     waiting = [life for life in found.lives if life.fate in WAITING]
     placed = sum(bool(life.node) for life in found.lives)
     verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} have a node"
@@ -177,8 +177,8 @@ class Workload(NamedTuple):
         source: the source of the pods.
         lives: the timelines of its pods.
         missing: why replicas do not exist, "" if all do.
-        verdicts: the verdicts for its first waiting pod.
-        assumptions: the assumptions of the verdicts.
+        verdicts: the verdict about its first pending pod, if any.
+        assumptions: the assumptions of the verdict.
     """
 
     source: RunSource
@@ -189,7 +189,7 @@ class Workload(NamedTuple):
 
 
 class _Question:
-    """Reads the source of the command, and explains a pod of it."""
+    """Reads the source that the command names, and explains a pod in it."""
 
     def __init__(self, options: SimulationOptions, context: str, kubeconfig: Path | None) -> None:
         self._options = options
@@ -220,14 +220,14 @@ class _Question:
             print_warnings(inputs.manifest.warnings)
             return self._of_present(pod, shown, open_files(self._source, inputs=inputs))
         if inputs.trace is None and options.until_ns is None and not options.creation_times:
-            # The state that all commands ask about.
+            # Simulate to the same state as the other commands that ask about manifests.
             options = replace(options, until_ns=DEFAULT_APPLIED_NS)
         result = run(options, inputs)
         print_warnings(result.input.warnings)
         return self._of_run(pod, shown, SimulationSource(result), lambda: source_of(result, self._source))
 
     def _of_result(self, pod: str, shown: Shown) -> Explanation | Workload:
-        """Explain a pod of a stored result; the options of the scheduler are for changes that would help."""
+        """Explain a pod of a stored result; the scheduler's options are used to try changes that would help."""
         options, path = self._options, self._options.paths[0]
         of_simulation = {
             "--until": options.until_ns is not None,
@@ -238,7 +238,7 @@ class _Question:
         if given:
             what, got = f"options of a simulation ({', '.join(given)})", "a result, which was simulated with its own"
             raise InputError(what, where=path, got=got, hint="without them")
-        # PyArrow takes a while to import, and input does not need it.
+        # Imported here, because PyArrow takes a while to import, and other sources do not need it.
         from bayplan.analysis.result_directory import open_result
         from bayplan.app.sources.result_source import result_source
 
@@ -250,7 +250,7 @@ class _Question:
     def _of_run(
         self, pod: str, shown: Shown, source: RunSource, end: Callable[[], ClusterSource]
     ) -> Explanation | Workload:
-        """Explain a pod of a run; changes that would help a waiting pod are tried on the cluster of its `end`."""
+        """Explain a pod of a run; changes that would help a pending pod are tried on the cluster that `end` returns."""
         lives = find_pods(pod, source.pods)
         if len({life.key for life in lives}) > 1:
             return Workload(source, lives, "", [], [])
@@ -270,7 +270,7 @@ class _Question:
         if waiting is None:
             return found
         trial = cluster.trial()
-        # The recorded message of an invalid score names no node.
+        # The recorded message of an invalid score does not name the node.
         message = error_text(trial, waiting, found.message)
         found = replace(found, verdict=found.verdict.replace(found.message, message), message=message)
         return with_suggestions(found, trial, waiting, shown.node)

@@ -62,8 +62,8 @@ def extender(
 
 
 def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name: bool) -> None:
-    """Serve requests until the process is terminated, and print a line for each on standard output."""
-    # Servers are slow to import, and only this function needs one.
+    """Serve requests until the process is terminated; unless `quiet`, print a line for each on standard output."""
+    # Imported here, because servers are slow to import, and only this function needs one.
     import uvicorn
 
     from bayplan.apiserver.http.graceful import GracefulServer

@@ -1,16 +1,16 @@
 """The program `bayplan`: runs one command, and turns bad input into one message and an exit code.
 
-One file for each command. The command ``simulate`` is the function ``simulate`` in the module ``bayplan.cli.simulate``,
-annotated for Typer; its docstring is its help, and the first sentence of that docstring is also the line in `COMMANDS`
-below. To add a command, write that file and add that line. A dash in the name of a command is an underscore in the names
-of its module and function; if the name is a Python keyword, an underscore is appended.
+Each command has one file. The command ``simulate`` is the function ``simulate`` in the module ``bayplan.cli.simulate``,
+annotated for Typer. Its docstring is its help, and the first sentence of that docstring is also its line in `COMMANDS`
+below. To add a command, write that file and add that line. A dash in the name of a command is an underscore in the
+names of its module and function; if the name is a Python keyword, an underscore is appended.
 
-Only the module of the given command is imported, so `bayplan --help` loads neither NumPy nor a server, and the module may
-import whatever it needs at its top. The other commands are listed from `COMMANDS`.
+Only the module of the given command is imported, so `bayplan --help` loads neither NumPy nor a server, and the module
+may import whatever it needs at its top. The other commands are listed from `COMMANDS`.
 
-Exit codes: 0 is success, 1 is a result that scripts should see as a failure (a command raises ``typer.Exit(1)``; see its
-help), 2 is bad input: a wrong option, or any `bayplan.base.errors.InputError`, which a command does not catch. A traceback
-is a bug of Bayplan.
+Exit codes: 0 is success. 1 is a result that scripts should treat as a failure (a command raises ``typer.Exit(1)``; see
+its help). 2 is bad input: a wrong option, or any `bayplan.base.errors.InputError`, which commands do not catch. A
+traceback is a bug of Bayplan.
 """
 
 import importlib
@@ -78,7 +78,7 @@ COMPLETION_VARIABLE = "_BAYPLAN_COMPLETE"
 
 
 class CommandGroup(TyperGroup):
-    """The program's help lists the commands under the headings of `COMMANDS`."""
+    """Lists the commands in the program's help under the headings of `COMMANDS`."""
 
     def format_commands(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Write a section for each heading, all with the same indentation."""
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Called by the console script and by tests. Writes to standard output and standard error.
     """
-    # No linear algebra here: NumPy's threads, which spin for 60 ms after their start, would have nothing to do.
+    # Bayplan uses no linear algebra, so NumPy's threads, which spin for 60 ms after their start, would do nothing.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with rare_collections():
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 end_collections()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output (head, less) has ended; flushing the rest at exit must not raise again.
+        # The reader of the output (head, less) has ended. Flushing the rest at exit must not raise again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return code
@@ -129,8 +129,8 @@ def _run(words: list[str]) -> int:
 
 
 def _complete() -> int:
-    """Print the completions for the command line of a shell: none if the command needs an extra that is not installed."""
-    from bayplan.cli.completion import words_to_complete  # Only a shell needs it.
+    """Print the completions for a shell's command line; none if the command needs an extra that is not installed."""
+    from bayplan.cli.completion import words_to_complete  # Only a shell needs this module.
 
     words = words_to_complete()
     given = command_of(words)
@@ -171,7 +171,7 @@ def build_app(words: Sequence[str]) -> typer.Typer:
 
 
 def command_of(words: Sequence[str]) -> str | None:
-    """Return the command among the arguments: the first word without a dash, as the program's own options take no values."""
+    """Return the first word that is not an option, or None; the program's own options take no values."""
     return next((word for word in words if not word.startswith("-")), None)
 
 
@@ -200,11 +200,11 @@ def _root(
 
 
 def _listed_only() -> None:
-    """Placeholder for the commands that were not given; never runs."""
+    """Do nothing: stands for each command that was not given, to list its name and summary."""
 
 
 def _unknown_command(word: str) -> InputError:
-    from bayplan.base.near_names import near_name  # Only a typing error needs it.
+    from bayplan.base.near_names import near_name  # Only a typing error needs this module.
 
     names = [command.name for command in COMMANDS]
     close = near_name(word, names)

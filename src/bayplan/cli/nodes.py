@@ -1,4 +1,4 @@
-"""The command ``nodes``: which nodes to add so that everything is placed, or which ones can be removed."""
+"""The command ``nodes``: find nodes to add so that all pods are placed, or nodes that can be removed."""
 
 from enum import StrEnum
 from typing import Annotated, TypeAlias
@@ -22,14 +22,14 @@ from bayplan.objects.node import Node
 
 
 class Bound(StrEnum):
-    """The method for the lower bound of an answer."""
+    """The methods for the lower bound of an answer."""
 
     RELAXATION = "relaxation"
     PACKING = "packing"
 
 
 class Action(StrEnum):
-    """The actions on nodes."""
+    """The actions of the command."""
 
     ADD = "add"
     REMOVE = "remove"
@@ -146,10 +146,10 @@ def nodes(
 
 
 def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
-    """Return the available node shapes: the given ones, or else those of the cluster."""
+    """Return the node shapes that may be added: the given ones, or else those of the cluster."""
     found = [parse_shape(text, cluster.state) for text in texts]
     if files:
-        # Only catalogues need it.
+        # Imported here, because only files of shapes need it.
         from bayplan.formats.inputs import load_inputs
 
         found += [shape_of(item) for item in load_inputs(files).manifest.nodes]

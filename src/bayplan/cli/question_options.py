@@ -1,4 +1,4 @@
-"""Options of the commands about capacity, nodes and what-if, and the output of their answers."""
+"""Options of the commands about capacity, nodes and what-if, and the output of their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def opened(options: SourceOptions) -> Iterator[tuple[ClusterSource, QuestionClus
     """Open the source of a command, and close its connections at the end of the block.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the source cannot be read.
     """
     source = read_source(options)
     try:
@@ -50,7 +50,7 @@ def print_answer(
 
 
 def answer_document(answer: msgspec.Struct) -> dict[str, object]:
-    """Return an answer as plain data."""
+    """Return an answer as plain data that JSON can encode."""
 
     def plain(item: object) -> object:
         if isinstance(item, Rows):
@@ -62,5 +62,5 @@ def answer_document(answer: msgspec.Struct) -> dict[str, object]:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines."""
+    """Print lines on standard output."""
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -90,7 +90,8 @@ async def _steer(playback: "PlaybackClock") -> None:
     lines: asyncio.Queue[str] = asyncio.Queue()
 
     def read() -> None:
-        # A thread, because standard input may be a terminal, a pipe or a file, and not all of them support asynchronous reads.
+        # Read on a thread, because standard input may be a terminal, a pipe or a file, and not all of them support
+        # asynchronous reads.
         with contextlib.suppress(OSError, ValueError, RuntimeError):
             for line in sys.stdin:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
@@ -104,7 +105,7 @@ async def _steer(playback: "PlaybackClock") -> None:
 
 
 def _command(playback: "PlaybackClock", words: list[str]) -> None:
-    """Execute one command.
+    """Execute one command line from standard input.
 
     Raises:
         InputError: there is no such command.

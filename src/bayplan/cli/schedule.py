@@ -1,4 +1,4 @@
-"""The command ``schedule``: a scheduler for a cluster that has an API server."""
+"""The command ``schedule``: run a scheduler for a cluster that has an API server."""
 
 import logging
 import sys
@@ -99,7 +99,7 @@ def schedule(
 
     Example: bayplan schedule --dry-run
     """
-    # An API client is slow to import, and only this command needs one.
+    # Imported here, because an API client is slow to import, and only this command needs one.
     from bayplan.app.live_scheduler import LiveOptions, LiveScheduler
     from bayplan.app.scheduler_settings import SchedulerOptions
 
@@ -135,7 +135,7 @@ def schedule(
 
 
 def _compare(options: "LiveOptions", report: Path | None) -> int:
-    """Compare with the cluster's scheduler; return 1 if there was a difference."""
+    """Compare Bayplan's decisions with those of the cluster's scheduler; return 1 if any differed, else 0."""
     from bayplan.app.live_dry_run import LiveDryRun
 
     found = LiveDryRun(options, _print_line, report).run()

@@ -1,4 +1,4 @@
-"""The options of the commands that simulate."""
+"""Options of the commands that run simulations."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ INPUT_HELP = "Manifests, cluster dumps or traces (docs/traces.md): files, folder
 
 
 class Level(StrEnum):
-    """Detail of recorded decisions, as an option."""
+    """The detail of recorded decisions, as a command-line option."""
 
     OFF = "off"
     SUMMARY = "summary"
@@ -32,7 +32,7 @@ class Level(StrEnum):
 
     @property
     def record_level(self) -> RecordLevel:
-        """The engine's name for this level."""
+        """The same level as the engine's type."""
         return RecordLevel[self.name]
 
 
@@ -115,15 +115,15 @@ Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Treat warning
 
 
 def parse_duration(text: str) -> int:
-    """Return the nanoseconds of the duration of ``--until``; see `read_long_duration`."""
+    """Return the duration of ``--until`` in nanoseconds; see `read_long_duration`."""
     return read_long_duration(text, what="--until")
 
 
 def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> Path | None:
-    """Return the scheduler's configuration file: either option names it, the second one in classic mode only.
+    """Return the scheduler's configuration file, or None; either option names it.
 
     Raises:
-        InputError: both are given, or a Policy without classic mode.
+        InputError: both options are given, or a Policy without classic mode.
     """
     if policy is None:
         return config
@@ -135,7 +135,7 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
 
 
 def run(options: SimulationOptions, inputs: Inputs | None = None) -> SimulationResult:
-    """Run a simulation with a progress bar on standard error, if that is a terminal; `inputs`: the input if it has been read."""
+    """Run a simulation, with a progress bar if standard error is a terminal; `inputs`: the input if already read."""
     with _progress_bar() as (loaded, simulated):
         prepared = prepare_simulation(options, stdin=sys.stdin.buffer, load_progress=loaded, inputs=inputs)
         return prepared.run(simulated)
@@ -143,12 +143,12 @@ def run(options: SimulationOptions, inputs: Inputs | None = None) -> SimulationR
 
 @contextmanager
 def _progress_bar() -> Iterator[tuple[LoadProgress | None, Callable[[SimulatorProgress], None] | None]]:
-    """Show the progress in one line, which is cleared at the end."""
+    """Yield functions that update a progress bar while loading and simulating; yield None if there is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None, None
         return
-    # Imported only if a terminal shows the bar.
+    # Imported here, because only the progress bar needs it.
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())

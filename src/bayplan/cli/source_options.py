@@ -1,4 +1,4 @@
-"""The options of commands that ask about a cluster: its source, and the scheduler."""
+"""Options of the commands that ask about a cluster: its source, and the scheduler."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def read_source(options: SourceOptions) -> ClusterSource:
 
 
 def print_warnings(warnings: Iterable[LoadWarning]) -> None:
-    """Print warnings about the input on standard error: a misspelt field may explain an answer."""
+    """Print warnings about the input on standard error, because a misspelt field may explain an answer."""
     found = [each for each in warnings if not each.kind.is_note]
     lines = group_warnings((each.where, each.what, each.problem, each.hint) for each in found).lines()
     for line in lines[:SHOWN_WARNINGS]:

@@ -10,7 +10,7 @@ MAX_LINES = 50
 
 
 class Action(StrEnum):
-    """The actions on the file."""
+    """The actions of the command on the database file."""
 
     CHECK = "check"
     REPAIR = "repair"
@@ -34,7 +34,7 @@ def store(
 
     Example: bayplan store check cluster.db
     """
-    # Only this command needs it.
+    # Imported here, because only this command needs it.
     from bayplan.apiserver.store.repair import StoreReport, check_store, repair_store
 
     def print_damage(report: StoreReport) -> None:

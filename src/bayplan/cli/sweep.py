@@ -1,4 +1,4 @@
-"""The command ``sweep``: simulations of many configurations, to find the best for an objective."""
+"""The command ``sweep``: simulate many configurations to find the best one for an objective."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -83,7 +83,7 @@ def sweep(
 
 @contextmanager
 def _progress_bar() -> Iterator[Callable[[int, int], None] | None]:
-    """Show a bar with the remaining time on a terminal."""
+    """Yield a function that updates a progress bar with the remaining time; yield None if there is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None

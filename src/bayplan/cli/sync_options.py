@@ -1,4 +1,4 @@
-"""Options that import, sync, record and replay share."""
+"""Options that the commands import, sync, record and replay share."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ DEFAULT_TO = Path("bayplan.kubeconfig")
 
 
 def source_options(kubeconfig: Path | None, context: str | None, qps: float) -> ClusterOptions:
-    """Return the access to the source."""
+    """Return the options of the connection to the source."""
     from bayplan.app.cluster_sync import ClusterOptions
 
     return ClusterOptions(kubeconfig=kubeconfig, context=context, qps=qps, burst=max(int(2 * qps), 1), option="--from")
 
 
 def target_options(kubeconfig: Path) -> ClusterOptions:
-    """Return the connection options for the target server, without rate limits.
+    """Return the options of the connection to the target server, which has no rate limit.
 
     Raises:
         InputError: the file does not exist.
@@ -84,7 +84,7 @@ def sync_policy(
     source_volumes: bool = False,
     follow: bool = True,
 ) -> SyncPolicy:
-    """Return the policy of the sync or, without `follow`, of a single import."""
+    """Return the policy of a sync or, without `follow`, of an import."""
     from bayplan.sync.policy import SyncPolicy
 
     return SyncPolicy(
@@ -101,7 +101,7 @@ def duration_seconds(text: str, option: str) -> float:
     """Return the seconds of a duration such as ``90s``.
 
     Raises:
-        InputError: it is not a duration; the message has the name of the option.
+        InputError: the text is not a duration; the message names the option.
     """
     try:
         return read_duration(text) / 1e9
@@ -110,7 +110,7 @@ def duration_seconds(text: str, option: str) -> float:
 
 
 def show_status() -> Callable[[SyncStatus], None]:
-    """Return a function that shows the progress: in one updated line of a terminal, else in a new line after each change."""
+    """Return a function that shows the progress: in one updated line of a terminal, else in a new line per change."""
     before = ""
 
     def show(status: SyncStatus) -> None:
@@ -126,7 +126,7 @@ def show_status() -> Callable[[SyncStatus], None]:
 
 
 def status_line(status: SyncStatus) -> str:
-    """Return the progress in one line."""
+    """Return the progress of a sync as one line."""
     if not status.ready:
         return "reading the source"
     counts = f"{status.created:,} created, {status.updated:,} updated, {status.deleted:,} deleted"

@@ -1,4 +1,4 @@
-"""The command ``unblock``: what gets a waiting pod placed."""
+"""The command ``unblock``: find changes that get a pending pod placed."""
 
 from typing import Annotated
 
@@ -83,7 +83,7 @@ def _shapes(paths: list[str]) -> list[Node]:
     """Return the node shapes of a catalogue.
 
     Raises:
-        InputError: its files have none.
+        InputError: the files contain no nodes.
     """
     if not paths:
         return []

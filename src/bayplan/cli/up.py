@@ -1,4 +1,4 @@
-"""The command ``up``: a cluster on this machine, with its API, controllers and scheduler, in memory or in a file."""
+"""The command ``up``: run a cluster on this machine, with API, controllers and scheduler, in memory or in a file."""
 
 import os
 import sys
@@ -96,7 +96,7 @@ def up(
 
     Example: bayplan up $(bayplan example)
     """
-    # Servers are slow to import, and only this command needs one.
+    # Imported here, because servers are slow to import, and only this command needs one.
     from bayplan.apiserver.bridge.bridge import BridgeOptions
     from bayplan.apiserver.http.server import ServerOptions, check_options
     from bayplan.app.api_service import make_service
@@ -131,13 +131,13 @@ def up(
 
 
 def kubelet_options(text: str) -> "KubeletOptions":
-    """Return the kubelet's options for pods.
+    """Return the kubelet's options, with the run time of pods.
 
     Args:
         text: the value of `--run-time`.
 
     Raises:
-        InputError: it is not a duration, or it is negative.
+        InputError: the text is not a duration, or the duration is negative.
     """
     from bayplan.base.go_text.durations import read_duration
     from bayplan.cluster.kubelet import KubeletOptions
@@ -155,10 +155,10 @@ def kubelet_options(text: str) -> "KubeletOptions":
 
 
 def event_ttl_ns(text: str) -> int:
-    """Return the value of `--event-ttl`.
+    """Return the value of `--event-ttl` in nanoseconds.
 
     Raises:
-        InputError: it is not a positive duration.
+        InputError: the text is not a positive duration.
     """
     from bayplan.base.go_text.durations import read_duration
 
@@ -172,7 +172,7 @@ def event_ttl_ns(text: str) -> int:
 
 
 def _reporter(service: "Service", kubeconfig: Path, paths: Sequence[str], *, once: bool) -> Callable[[], None]:
-    """Return the function to call when requests are served; it prints the addresses and the report."""
+    """Return the function to call when requests are served. It prints the addresses and the report."""
     from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
 

@@ -1,4 +1,4 @@
-"""The command ``waiting``: why pods are pending, the reasons with the most pods that nothing else blocks first."""
+"""The command ``waiting``: show why pods are pending, sorted by the number of pods that nothing else blocks."""
 
 import sys
 from collections.abc import Iterable, Sequence
@@ -71,7 +71,7 @@ def waiting(
 
 
 def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool) -> list[str]:
-    """Return the reasons as text; a reason that several filters report is shown once."""
+    """Return the reasons as lines of text. A reason that several filters report is shown once."""
     reasons: dict[str, list[WaitingReason]] = {}
     for row in rows:
         reasons.setdefault(row.sentence, []).append(row)

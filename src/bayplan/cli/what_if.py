@@ -1,4 +1,4 @@
-"""The command ``what-if``: a cluster before and after changes, pod by pod."""
+"""The command ``what-if``: show a cluster before and after changes, pod by pod."""
 
 from typing import Annotated, TypeAlias
 
@@ -99,7 +99,7 @@ def _rescheduled(texts: list[str]) -> tuple[Reschedule, list[str]]:
 
 
 def _no_change(sources: list[str]) -> InputError:
-    """Return the error of a call without a change; an argument like ``losezone=a`` was meant as one."""
+    """Return the error for a call without a change; an argument such as ``losezone=a`` was meant as a change."""
     kinds = (*CHANGES, *CONFIGURATION_CHANGES)
     wanted = f"KIND=TARGET with one of {', '.join(kinds)}"
     for text in sources:
@@ -111,10 +111,10 @@ def _no_change(sources: list[str]) -> InputError:
 
 
 def _with_objects(change: Change, *, strict: bool) -> Change:
-    """Return a change with the objects of its file, if it has one."""
+    """Return a change with the objects of its file, if its kind reads a file."""
     if change.kind != "apply":
         return change
-    # Only this kind of change reads manifests.
+    # Imported here, because only this kind of change reads manifests.
     from bayplan.formats.inputs import load_inputs
 
     return Change(

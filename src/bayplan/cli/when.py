@@ -1,4 +1,4 @@
-"""The command ``when``: when a waiting pod or a Job would start, in virtual time."""
+"""The command ``when``: show when a pending pod or a Job would start, in virtual time."""
 
 from typing import Annotated
 

@@ -1,8 +1,8 @@
-"""The agreement table: which recorded answers in a folder this engine reproduces, stored in a file next to them.
+"""The agreement table: how many recorded answers in a folder Bayplan reproduces, stored in a file next to them.
 
-`python -m bayplan.conformance.agreement FOLDER` runs all recorded cases of a folder and writes ``FOLDER/agreement.json``. The
-file is committed, and a test compares it with a run: no family, part or plugin gets worse (or better) without a difference that
-people see. Printing it for readers is `bayplan.conformance.fidelity`.
+`python -m bayplan.conformance.agreement FOLDER` runs all recorded cases of a folder and writes
+``FOLDER/agreement.json``. The file is committed, and a test compares it with a run, so that no family, part or plugin
+gets worse (or better) without a visible difference. `bayplan.conformance.fidelity` prints it for readers.
 """
 
 from __future__ import annotations
@@ -22,20 +22,25 @@ from bayplan.conformance.summary import Summary
 FILE_NAME = "agreement.json"
 
 OTHER_RECORDINGS = ("annotations/backend-api.jsonl.gz",)
-"""Files that `tests/http_api/test_kss_api.py` compares with Bayplan's server."""
+"""Recordings that are not run here: `tests/http_api/test_kss_api.py` compares them with Bayplan's server."""
 
 _PART = re.compile(rb'\{\s+("checks": \d+),\s+("agreed": \d+)\s+\}')
 
 
 class PartAgreement(msgspec.Struct, frozen=True):
-    """Agreement in one part of the answers (``scores``, ``scores/ImageLocality``): comparisons, and those without a difference."""
+    """Agreement in one part of the answers (``scores``, ``scores/ImageLocality``): comparisons, and how many agree."""
 
     checks: int
     agreed: int
 
 
 class FamilyAgreement(msgspec.Struct, frozen=True):
-    """Agreement in one family: the number of cases, the number without differences, and the parts of their answers by name."""
+    """Agreement in one family.
+
+    Attributes:
+        cases, agreed: the number of cases, and of those without differences.
+        parts: the agreement in each part of the answers, by name of the part.
+    """
 
     cases: int
     agreed: int
@@ -48,11 +53,11 @@ class AgreementTable(msgspec.Struct, frozen=True):
     files: dict[str, dict[str, FamilyAgreement]]
 
     def kinds(self) -> list[str]:
-        """Return the folders of the files, each with one kind of cases, in order."""
+        """Return the kinds of cases in order, which are the folders of the files."""
         return list(dict.fromkeys(name.partition("/")[0] for name in self.files))
 
     def families(self, kind: str) -> dict[str, FamilyAgreement]:
-        """Return the families of all files of a kind."""
+        """Return the families in all files of a kind, by name."""
         found: dict[str, FamilyAgreement] = {}
         for name, families in self.files.items():
             if name.partition("/")[0] == kind:
@@ -61,9 +66,10 @@ class AgreementTable(msgspec.Struct, frozen=True):
 
 
 def recorded_files(folder: Path) -> list[str]:
-    """Return the files of recorded cases in the subfolders of a folder that are named after kinds, as paths within it, sorted.
+    """Return the files of recorded cases, as paths within the folder, sorted.
 
-    Recorded exchanges with other servers (`OTHER_RECORDINGS`) are excluded: they have their own tests.
+    They are in subfolders named after kinds. Recordings of other servers (`OTHER_RECORDINGS`) are excluded: they have
+    their own tests.
     """
     files = (path for path in folder.glob("*/*.jsonl.gz") if path.parent.name in ANSWERERS)
     names = (path.relative_to(folder).as_posix() for path in files)
@@ -71,7 +77,7 @@ def recorded_files(folder: Path) -> list[str]:
 
 
 def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:
-    """Run all cases of one file through the engine, and return the agreement of each of its families."""
+    """Run all cases of one file through the engine, and return the agreement of its families by name."""
     summary = Summary()
     [cases] = read_case_files([folder / name])
     for case in _by_fine_families(cases):
@@ -87,12 +93,12 @@ def measure(folder: Path, name: str) -> dict[str, FamilyAgreement]:
 
 
 def measure_all(folder: Path) -> AgreementTable:
-    """Run all recorded cases of a folder, and return the agreement of each file."""
+    """Run all recorded cases of a folder, and return the agreement of each family by file."""
     return AgreementTable({name: measure(folder, name) for name in recorded_files(folder)})
 
 
 def read_table(folder: Path) -> AgreementTable:
-    """Read the committed table of a folder."""
+    """Return the committed table of a folder."""
     return msgspec.json.decode((folder / FILE_NAME).read_bytes(), type=AgreementTable)
 
 
@@ -102,7 +108,7 @@ def encode_table(table: AgreementTable) -> bytes:
 
 
 def _by_fine_families(cases: CaseFile) -> list[RecordedCase]:
-    """Return cases in their finest grouping: hints by plugin, ids of three parts by the middle part."""
+    """Return the cases with the finest family names: hints by plugin, ids of three parts by the middle part."""
     fine = []
     for case in cases:
         plugin, parts = case.case.get("plugin"), case.id.split("/")

@@ -1,8 +1,9 @@
 """The values of recorded result annotations that can be compared with Bayplan's, and the matching attempt.
 
-The recorded scheduler is 1.32, Bayplan's is 1.36: texts and plugins that have changed since are normalized here. The recording
-program has bugs of its own, listed under "Quirks" in `conformance/annotations/README.md`; the affected values are ignored.
-It also tries failed pods more often than a plain scheduler: several recorded attempts may be one of ours.
+The recorded scheduler is 1.32, Bayplan's is 1.36: texts and plugins that have changed since are normalized here. The
+recording program has its own bugs, listed under "Quirks" in `conformance/annotations/README.md`; the affected values
+are ignored. It also retries failed pods more often than a plain scheduler, so several recorded attempts may match one
+of ours.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ ADDED_SINCE = ("DynamicResources", "NodeDeclaredFeatures")
 """Plugins of the default profile that 1.32 did not have."""
 
 RESCORED_SINCE = ("NodeResourcesBalancedAllocation",)
-"""Plugins that have a different formula now, and skip other pods in PreScore."""
+"""Plugins whose formula has changed since, and that now skip different pods in PreScore."""
 
 CHANGED_TEXTS = (
     (
@@ -32,25 +33,25 @@ CHANGED_TEXTS = (
         re.compile("node has pod using PersistentVolumeClaim with the same name and ReadWriteOncePod access mode"),
         "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod",
     ),
-    # The simulator's names for the plugins it wraps.
+    # The simulator's prefix for the plugins that it wraps.
     (re.compile(r"(?<=\w)Wrapped\b"), ""),
 )
 
 SCORING = ("prescore-result", "score-result", "finalscore-result")
-"""Keys of scoring plugins."""
+"""Annotation keys with results of scoring plugins."""
 
 ROWS = ("filter-result", "postfilter-result", "score-result", "finalscore-result")
-"""Keys with a row for each node."""
+"""Annotation keys with a row for each node."""
 
 Attempt = dict[str, Json]
 
 
 def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each comparable recorded value, with ours: key, recorded, ours; both by pod and attempt.
+    """Yield each comparable recorded value, with ours: its key, then both values by pod and attempt.
 
     Args:
         record: the recorded scenario.
-        answer: ours, with ``attempts``.
+        answer: our answer, with ``attempts``.
     """
     ours = cast("dict[str, list[dict[str, str]]]", answer.get("attempts") or {})
     merged = cast("list[str]", record.get("merged_rows") or [])
@@ -72,7 +73,7 @@ def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Itera
 
 
 def _nearest(want: Attempt, found: Sequence[Attempt], first: int) -> tuple[int, Attempt]:
-    """Return our first attempt, from a number on, that differs in the fewest values; and its number."""
+    """Return the number and the values of our attempt, from number `first` on, that differs in the fewest values."""
     best = min(
         range(first, len(found)),
         key=lambda number: sum(found[number].get(key) != value for key, value in want.items()),
@@ -82,7 +83,7 @@ def _nearest(want: Attempt, found: Sequence[Attempt], first: int) -> tuple[int, 
 
 
 def _shows_weights(config: JsonObject) -> bool:
-    """Return whether final scores show the actual weights: only with one profile whose weights are set in ``multiPoint``."""
+    """Return whether final scores show the actual weights: only if one profile sets them in ``multiPoint``."""
     profiles = cast("list[JsonObject]", config.get("profiles") or [])
     plugins = [cast("JsonObject", profile.get("plugins") or {}) for profile in profiles]
     return len(profiles) < 2 and not any("score" in each for each in plugins)
@@ -110,7 +111,7 @@ def _value(key: str, text: str) -> Json:
 
 
 def _sorted(cell: Json) -> Json:
-    """Return a list of names sorted: it is a set."""
+    """Return a list of names sorted, because it is a set; return other cells unchanged."""
     return cast("Json", sorted(cast("list[str]", cell))) if isinstance(cell, list) and not _is_scores(cell) else cell
 
 
@@ -119,7 +120,7 @@ def _is_scores(cell: list[Json]) -> bool:
 
 
 def _without_overwritten(key: str, want: Json, got: Json, entry: dict[str, str]) -> Json:
-    """Return our rows of filters with those that the dry run of preemption has overwritten in the recording."""
+    """Return our rows of filters, with those rows of the recording that its dry run of preemption has overwritten."""
     if key != "filter-result" or entry.get(SELECTED_NODE) or not isinstance(want, dict) or not isinstance(got, dict):
         return got
     rows = cast("dict[str, JsonObject]", want)

@@ -1,8 +1,8 @@
-"""Recorded scenarios of kube-scheduler-simulator: repeat the steps with Bayplan's scheduler, and return its annotations.
+"""Repeat recorded scenarios of kube-scheduler-simulator with Bayplan's scheduler, and return its annotations.
 
-The scenarios are described in `conformance/annotations/README.md`. They run in virtual time, on our own API, like other recorded
-runs (`bayplan.conformance.e2e`); a stand-in for kwok sets bound pods to Running and removes pods that are being deleted. Which
-values can be compared is determined by `bayplan.conformance.annotation_values`.
+The scenarios are described in `conformance/annotations/README.md`. They run in virtual time, on Bayplan's API, like
+other recorded runs (`bayplan.conformance.e2e`). A stand-in for kwok sets bound pods to Running and removes pods that
+are being deleted. `bayplan.conformance.annotation_values` determines which values can be compared.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from bayplan.live.decision_store import DecisionStore
 from bayplan.plugins.registry import in_tree_registry
 
 STEP_SECONDS = 4
-"""Time between two steps: longer than the first backoff. In the recording nothing had changed for 2 s at that time."""
+"""Time between two steps: longer than the first backoff. The recording waited until nothing had changed for 2 s."""
 
 AFTERWARDS_SECONDS = 20
 STARTED = "2026-01-01T00:00:00Z"
 
 
 def answer_annotation_case(case: JsonObject) -> JsonObject:
-    """Return the annotations of every attempt, by pod, the oldest first: ``{"id", "attempts"}``.
+    """Return the annotations of every attempt by pod, oldest first: ``{"id", "attempts"}``.
 
     Args:
         case: the recorded scenario. Of its results, only the pods' nodes are used, to choose among equally good nodes.
@@ -56,7 +56,7 @@ def answer_annotation_case(case: JsonObject) -> JsonObject:
 
 @contextmanager
 def _extender(case: JsonObject) -> Iterator[str]:
-    """Run the extender of a scenario, which answers each pod as recorded; yield its address."""
+    """Run the extender of a scenario, which responds to each request as recorded; yield its address."""
     responses: dict[str, list[Response]] = {}
     behaviour = cast("JsonObject", case.get("extender") or {})
     for exchange in cast("list[Any]", behaviour.get("exchanges") or []):
@@ -67,7 +67,7 @@ def _extender(case: JsonObject) -> Iterator[str]:
 
 
 class _Run(E2eRun):
-    """One scenario; its scheduler runs from the beginning and records everything."""
+    """One scenario; its scheduler runs from the beginning and records full decisions."""
 
     def __init__(self, case: JsonObject, config: Mapping[str, Any]) -> None:
         super().__init__({"config": dict(config), "observed": _bindings(case)})
@@ -118,9 +118,9 @@ class _Run(E2eRun):
             self._merge(path, {"status": document["status"]})
 
     def pass_time(self, seconds: int) -> None:
-        """Let virtual time pass; pods start and end at once.
+        """Let virtual time pass; pods start and end immediately.
 
-        The simulator wraps plugins without their events, so any event causes a retry of the failed pods.
+        The simulator wraps plugins without registering their events, so any event causes a retry of the failed pods.
         """
         assert self._scheduler is not None
         queue = self._scheduler.queue
@@ -134,7 +134,7 @@ class _Run(E2eRun):
             self.advance(self.now + SECOND_NS)
 
     def _run_pods(self) -> bool:
-        """Do the work of kwok; return whether there was any."""
+        """Do the work of kwok for all pods; return whether any pod needed it."""
         worked = False
         for pod in self._list("/api/v1/pods"):
             metadata, spec, status = (cast("JsonObject", pod[part]) for part in ("metadata", "spec", "status"))

@@ -1,8 +1,8 @@
 """Dispatch of recorded cases: one function per kind, imported with the first case of that kind. Compares nothing.
 
 To answer another kind, write the function and add its line to `ANSWERERS`. It takes the case as decoded JSON and
-returns the answer in the recorded format, with the ``id`` of the case; what it returns must be JSON to the last leaf
-(no NumPy numbers). It may raise: an exception is reported as a failure to answer, which is always a difference.
+returns the answer in the recorded format, with the ``id`` of the case. The answer must consist of JSON values only (no
+NumPy numbers). The function may raise: an exception is reported as a failure to answer, which is always a difference.
 """
 
 import importlib
@@ -29,7 +29,7 @@ ANSWERERS: dict[str, tuple[str, str]] = {
     "annotations": ("bayplan.conformance.annotations", "answer_annotation_case"),
     "e2e": ("bayplan.conformance.e2e", "answer_e2e_case"),
 }
-"""Kind of case to the module and the function that answer it."""
+"""The module and the function that answer each kind of case."""
 
 Answerer = Callable[[JsonObject], JsonObject]
 
@@ -39,9 +39,10 @@ class Answer:
     """Our answer to a case.
 
     Attributes:
-        body: the answer in the recorded format, after a round trip through JSON, so that comparisons use the written form.
+        body: the answer in the recorded format, after a round trip through JSON, so that comparisons use the written
+            form.
         failure: why there is no answer; "" if there is one. A failed answer agrees with nothing, not even with a
-            recorded error: that error is the scheduler's verdict, this one is our defect.
+            recorded error: that error is the scheduler's verdict, the failure is a defect of Bayplan.
     """
 
     body: JsonObject
@@ -49,7 +50,7 @@ class Answer:
 
 
 def answer(case: RecordedCase) -> Answer:
-    """Answer a recorded case. Never raises on account of the case or of the engine."""
+    """Return the answer to a recorded case. An exception because of the case or of the engine becomes a failure."""
     try:
         answerer = _answerer(case.kind)
         if answerer is None:
@@ -78,7 +79,7 @@ def _answerer(kind: str) -> Answerer | None:
 
 
 def _failed(case: RecordedCase, reason: str) -> Answer:
-    # Under "failure" and not "error": compare.py treats an error as an answer if the recording has one, too.
+    # The key is "failure", not "error": `comparer` treats an error as an answer if the recording has one, too.
     return Answer({"id": case.id, "failure": reason}, reason)
 
 

@@ -1,8 +1,8 @@
-"""Recorded exchanges with the real kube-apiserver compared with Bayplan's API: a scenario is replayed whole, in virtual time.
+"""Recorded exchanges with the real kube-apiserver compared with Bayplan's API: scenarios, replayed in virtual time.
 
-An exchange depends on those before it, so the first request for one runs its whole scenario on a fresh
-store, in process, through the ASGI application; the others use the results of that run. The clock of the event loop
-jumps to the next timer instead of waiting, so that a watch of five seconds costs nothing.
+An exchange depends on the exchanges before it, so the first request for one of them runs its whole scenario on a fresh
+store, in process, through the ASGI application. The other requests use the results of that run. The clock of the event
+loop jumps to the next timer instead of waiting, so that a watch of five seconds takes no time.
 """
 
 from __future__ import annotations
@@ -57,9 +57,9 @@ def replay(
     """Run a scenario on a fresh store and return our answers by id.
 
     Args:
-        scenario: its exchanges, in order.
-        targets: the targets that webhooks may be called at; the loop waits for them, and the clock of the API moves by the
-            recorded times only.
+        scenario: the exchanges of the scenario, in order.
+        targets: the targets at which webhooks may be called, or None for no webhooks. With targets, the loop waits for
+            them in real time, and the clock of the API advances only to the recorded times.
         values: the values of template variables that no response provides.
     """
     loop = _VirtualLoop() if targets is None else asyncio.SelectorEventLoop()
@@ -70,7 +70,7 @@ def replay(
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """A selector that advances time at once instead of waiting."""
+    """A selector that advances time immediately instead of waiting."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class _Replay:
     ) -> None:
         self._scenario = scenario
         self._store = Store()
-        # The clock jumps to the recorded time: times order the managers of fields.
+        # The clock jumps to the recorded times, because times order the managers of fields.
         self._recorded_start: float | None = None
         self._ahead = 0.0
         self._loop = loop
@@ -133,16 +133,16 @@ class _Replay:
                 await self._exchange(exchange)
         await asyncio.gather(*background)
         if self._targets is not None:
-            # Connections with TLS exchange closing messages first.
+            # TLS connections exchange closing messages first.
             await asyncio.sleep(_LEAVE_SECONDS)
         return self._answers
 
     def _elapsed(self) -> float:
-        """Return the virtual time that has passed; real time passes while webhooks answer, and would differ from run to run."""
+        """Return the virtual time that has passed (s); 0 with webhooks, because real time varies between runs."""
         return self._loop.time() if self._targets is None else 0.0
 
     def _catch_up(self, exchange: JsonObject) -> None:
-        """Set the clock to the latest write time in the recorded answer."""
+        """Set the clock to the latest write time in the recorded response."""
         text = msgspec.json.encode(exchange.get("response")).decode()
         times = [datetime.fromisoformat(found[1]).timestamp() for found in _WRITTEN.finditer(text)]
         if not times:
@@ -176,7 +176,7 @@ def at_pointer(document: Json, pointer: str) -> Json:
     """Return the value at a JSON pointer, or None if it does not exist.
 
     Raises:
-        InputError: it is not a JSON pointer.
+        InputError: the text is not a JSON pointer.
     """
     if pointer and not pointer.startswith("/"):
         raise InputError("JSON pointer", got=repr(pointer), wanted="one that starts with /")

@@ -1,7 +1,7 @@
 """Recorded cases: reads their files and detects the kind of each case from its content. Compares nothing.
 
-A file holds JSON lines, gzipped or plain, or one JSON object over many lines. Most kinds are ``{"case": ..., "want":
-...}``; recordings of HTTP exchanges and of whole runs are one object that is both.
+A file has JSON lines, gzipped or plain, or one JSON object in many lines. Most kinds are ``{"case": ..., "want":
+...}``; recordings of HTTP exchanges and of whole runs are one object that contains both.
 """
 
 import gzip
@@ -29,7 +29,7 @@ UNPAIRED_KINDS: tuple[tuple[str, frozenset[str]], ...] = (
     ("facts", frozenset({"kubernetes", "constants"})),
     ("facts", frozenset({"actionTypes", "plugins"})),
 )
-"""Kinds whose records are not ``{"case", "want"}``, and the keys that identify them, the first match winning."""
+"""Kinds whose records are not ``{"case", "want"}``, and the keys that identify them; the first match counts."""
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -59,7 +59,7 @@ class RecordedCase:
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """The records of one file, not yet decoded; iterating decodes them one by one.
+    """The records of one file; iterating decodes them one by one.
 
     Iterating raises `InputError` for a line that is not JSON or not a record of a known kind.
     """
@@ -75,7 +75,7 @@ class CaseFile:
         for line_number, data in self.records:
             case = _decode(data, f"{self.path}:{line_number}")
             if case.kind == "api":
-                # An exchange is answered in the course of its scenario, which is its whole file.
+                # An exchange is answered as part of its scenario, which is the whole file.
                 scenario = scenario or [msgspec.json.decode(each) for _, each in self.records]
                 case.case["scenario"] = scenario
             yield case
@@ -112,7 +112,7 @@ def kind_of(record: JsonObject) -> str:
 
 def _kind_of_pair(case: JsonObject, want: JsonObject) -> str:
     release = want.get("kubernetes")
-    # Predicates and priorities gave way to plugins over the releases after 1.16, the recorded one.
+    # Releases after 1.16, the recorded one, replaced predicates and priorities by plugins.
     classic = isinstance(release, str) and release.startswith(("v1.16.", "1.16."))
     if "sampled" in want and "pods" in case:
         return "sampled"

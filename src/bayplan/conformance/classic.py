@@ -1,8 +1,8 @@
 """Answer cases of the classic scheduler: its decision for each pod of a recorded case, in the recorded format.
 
-The format and the procedure are described in `conformance/classic/README.md`: all nodes are examined, the first of the best
-nodes by name is chosen, nothing is bound, assumed pods stay. Decisions come from the engine's own cycle; what the real
-scheduler's program adds for the record (every predicate alone, scores of a single feasible node) is computed here.
+The format and the procedure are described in `conformance/classic/README.md`: all nodes are examined, the first of the
+best nodes by name is chosen, nothing is bound, assumed pods stay. Decisions come from the engine's own cycle. This
+module computes what the recording program adds (every predicate alone, scores of a single feasible node).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bayplan.state.arrays import Bools
 
 
 class ClassicRun:
-    """One case: its scheduler, and the configured predicates that are never run.
+    """One case: its scheduler, and the configured predicates that the scheduler never runs.
 
     Args:
         case: the decoded case.
@@ -67,7 +67,7 @@ class ClassicRun:
                 self.scheduler.queue.nominate(pod)
 
     def cycles(self) -> list[JsonObject]:
-        """Return the answers for all pods, each applied before the next."""
+        """Return the answers for all pods; each decision is applied before the next."""
         return [self._cycle(key) for key in self.objects.pods_to_schedule]
 
     def _cycle(self, key: str) -> JsonObject:
@@ -138,7 +138,7 @@ class ClassicRun:
     def _record_priorities(self, answer: JsonObject, plan: Plan, result: ClassicResult) -> None:
         rows = result.order.tolist()
         if priority_errors(plan, len(rows)) is not None:
-            # A single node is chosen nevertheless.
+            # A single node is chosen in spite of the error.
             answer["best"] = self._sorted_names(rows)
             return
         feasible: Bools = np.zeros(self.state.nodes.capacity, dtype=np.bool_)
@@ -171,7 +171,7 @@ class ClassicRun:
     # Preemption.
 
     def _record_preemption(self, answer: JsonObject, pod: Pod, result: ClassicResult) -> None:
-        """Write the result of preemption, and store the nomination as the recording program does."""
+        """Write the result of preemption to the answer, and store the nomination as the recording program does."""
         scheduler = self.scheduler
         found = scheduler.find_preemption(pod, result)
         node = min((self._name(row) for row in found.best), default="")
@@ -188,7 +188,7 @@ class ClassicRun:
             },
         }
         if node:
-            # Others see it waiting, even if its spec names a node.
+            # For other pods it is a nominated pod without a node, even if its spec names a node.
             scheduler.pods[key_of(pod)] = _nominated(scheduler.pods[key_of(pod)], node)
             scheduler.queue.nominate(scheduler.pods[key_of(pod)], node)
         for other in cleared:

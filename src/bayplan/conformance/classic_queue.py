@@ -1,4 +1,4 @@
-"""Answer traces of the classic queue: replay the operations of a case and return the state after each.
+"""Answer traces of the classic queue: replay the operations of a case and return the state after each operation.
 
 The operations are described in `conformance/classic/README.md`; times are milliseconds since the start.
 """
@@ -60,7 +60,7 @@ def _pod(key: str, document: dict[str, Any]) -> Pod:
 class _Replay:
     def __init__(self, pods: dict[str, Pod]) -> None:
         self._pods = pods
-        # The nominations of this queue do not check whether a pod exists or has a node.
+        # The nominations of this queue do not check whether a pod exists or has a node, so any pod will do.
         self._queue = ClassicQueue({}, {}, lambda key: Pod())
         self._now_ms = 0
         self._last: QueuedPod | None = None
@@ -85,7 +85,7 @@ class _Replay:
         return self._pods[key]
 
     def _do(self, op: _Op) -> tuple[str, str]:
-        """Execute one operation; return its result and its error."""
+        """Execute one operation; return its result and its error, "" for none."""
         queue, now_ns = self._queue, self._now_ms * MILLISECOND_NS
         match op.op:
             case "add":

@@ -1,4 +1,4 @@
-"""The objects of a cycle case, decoded and defaulted as its README specifies, in the order in which the scheduler receives them."""
+"""The objects of a cycle case, decoded and defaulted as its README specifies, in the order for a scheduler."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from bayplan.objects.policy import PriorityClass
 
 @dataclass
 class ClusterObjects:
-    """The contents of a case.
+    """The objects of a case.
 
     Attributes:
-        others: all other objects, nodes first, including namespaces that the case omits.
+        others: the objects of other kinds than Pod, nodes first, including namespaces that the case omits.
         bound: the pods on nodes.
         pending: the pods without a node: first those in `objects`, then the pods to schedule.
         pods_to_schedule: the keys of the pods to schedule, in order.
-        given_nodes: the node in the spec of a pod to schedule, by key. It is removed in `pending`: for other pods such a pod
-            is waiting, and can be nominated, like any other pod; in its own cycle it has the node (see `as_given`).
+        given_nodes: the node in the spec of a pod to schedule, by key. It is removed in `pending`: for other pods, such
+            a pod is pending and can be nominated, like any other pod. In its own cycle it has the node (see
+            `as_given`).
     """
 
     others: list[KubernetesObject] = field(default_factory=list)
@@ -40,7 +41,7 @@ class ClusterObjects:
     given_nodes: dict[str, str] = field(default_factory=dict)
 
     def as_given(self, pod: Pod) -> Pod:
-        """Return a pod to schedule with the node that its spec names."""
+        """Return a pod to schedule with the node that its spec in the case names, if any."""
         node_name = self.given_nodes.get(key_of(pod), "")
         return replace(pod, spec=replace(pod.spec, node_name=node_name)) if node_name else pod
 
@@ -79,7 +80,7 @@ def read_objects(case: JsonObject) -> ClusterObjects:
         if name and name not in namespaces:
             namespaces[name] = None
             found.others.append(default_namespace(Namespace(metadata=ObjectMeta(name=name))))
-    # Nodes come in the order of the case, everything else as an API server lists it.
+    # Nodes are in the order of the case, all other objects in the order in which an API server lists them.
     found.others.sort(
         key=lambda item: ("", "") if isinstance(item, Node) else (item.metadata.namespace, item.metadata.name)
     )

@@ -1,20 +1,21 @@
 """Compare Bayplan's answer with the recorded one, strictly and part by part. Runs nothing, counts over no cases.
 
-Everything is compared exactly, including the type of a number, except what the data leaves open:
+Everything is compared exactly, including the type of a number, except what the recordings leave open:
 
 - reasons of filters and the members of ``best`` have no order;
 - equal preemption candidates: any of ``nominatedNodes`` is right (any candidate, where upstream looks at a random
-  sample); victims that are equal in priority and start time may change places; victims of a candidate that is marked
-  ambiguous are not compared, nor is any later cycle (unless the case says ``exactVictims``: its objects stand in the order in
-  which the scheduler came to know them);
+  sample). Victims that are equal in priority and start time may change places. Victims of a candidate that is marked
+  ambiguous are not compared, nor is any later cycle (unless the case says ``exactVictims``: its objects are in the
+  order in which the scheduler received them);
 - errors of several nodes in one dry run of preemption are in the order in which its workers ended;
-- if only some of the nodes were examined, any of the best nodes is right, and later pods are compared if it is the same;
+- if only some of the nodes were examined, any of the best nodes is right, and later pods are compared only if it is the
+  recorded node;
 - an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
   `same_decoding_error`.
 
-Right parts are distinguished from wrong ones in every cycle, so that a missing plugin does not
-hide the others. A cycle builds on the cluster that the cycles before it left: it is compared only if Bayplan's
-cluster equals the real one, and counted as not followed otherwise.
+Parts that agree are distinguished from those that differ in every cycle, so that a missing plugin does not hide the
+others. A cycle depends on the cluster that the cycles before it left. It is compared only if Bayplan's cluster equals
+the real one, and counted as not followed otherwise.
 """
 
 import re
@@ -32,10 +33,10 @@ from bayplan.conformance.exchanges import comparable_parts
 from bayplan.conformance.victims import victim_ranks
 
 ABSENT = "<absent>"
-"""The value in a difference for a key that one side does not have."""
+"""The value in a difference for a key that only the other side has."""
 
 FOLLOWED = "followed"
-"""Not a part of an answer: how many of the recorded cycles or steps could be compared."""
+"""Not a part of an answer: counts the recorded cycles or steps that could be compared."""
 
 SCHEDULED_PODS = {"sampled": "sampled", "extenders": "extended"}
 """Kinds whose answers are sequences of results for single pods, and the keys of these sequences."""
@@ -43,7 +44,7 @@ SCHEDULED_PODS = {"sampled": "sampled", "extenders": "extended"}
 _BY_PLUGIN = frozenset({"filterAll", "scores", "predicates", "priorities"})
 _UNORDERED_REASONS = frozenset({"filterAll", "filter", "predicates"})
 _CARRIED = ("chosen", "reserve", "permit", "reserved", "preEnqueue")
-"""Parts of a cycle that later cycles depend on, besides the nominated node."""
+"""Parts of a cycle that later cycles depend on, in addition to the nominated node."""
 _NOT_COMPARED = frozenset({"id", "kubernetes"})
 _PLACE = re.compile(r"\b(line \d+)\b|\bdecoding \.([\w.\[\]]+\w\]?)|\bGo struct field \w+\.([\w.]+)")
 _DRY_RUN_ERRORS = re.compile(r"preemption: \[(.*)\]\Z", re.DOTALL)
@@ -51,7 +52,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Difference(NamedTuple):
-    """One difference between two answers: the part, the position in it, and the values on either side."""
+    """One difference between two answers: the part, the position in it, the recorded value, and ours."""
 
     part: str
     where: str
@@ -61,7 +62,7 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Tally:
-    """Number of comparisons of a part of an answer within one case (every cycle or step), and of agreements."""
+    """The number of comparisons of one part within one case (once per cycle or step), and how many of them agreed."""
 
     checks: int = 0
     agreed: int = 0
@@ -69,7 +70,7 @@ class Tally:
 
 @dataclass(slots=True)
 class Comparison:
-    """The result of one case: the differences, a tally of every part (``scores``) and sub-part (``scores/X``)."""
+    """The result of one case: the differences, and a tally of every part (``scores``) and sub-part (``scores/X``)."""
 
     differences: list[Difference] = field(default_factory=list)
     parts: dict[str, Tally] = field(default_factory=dict)
@@ -81,7 +82,7 @@ class Comparison:
         tally.agreed += agreed
 
     def record(self, part: str, differences: list[Difference], *, at: str = "") -> bool:
-        """Count one comparison of a part, and store its differences; return whether there were none."""
+        """Count one comparison of a part, and store its differences; return whether the part agrees."""
         self.count(part, not differences)
         self.differences += [each._replace(where=f"{at} {each.where}".strip()) for each in differences]
         return not differences
@@ -214,7 +215,7 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
 
 
 def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
-    """Compare the recorded keys of a candidate (its victims, the budgets they violate) with ours."""
+    """Compare the recorded keys of a candidate (its victims, the number of violated budgets) with ours."""
     found: list[Difference] = []
     if want.get("ambiguous") and not ranks.exact:
         return found
@@ -232,7 +233,7 @@ def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_R
 
 
 def _compare_victims(key: str, want: JsonObject, got: JsonObject, ranks: "_Ranks") -> list[Difference]:
-    """Compare the victims on our nominated node, which is one of the recorded candidates, or none."""
+    """Compare the victims on our nominated node, if any, with those of the same recorded candidate."""
     chosen = got.get(key) or None
     candidate = _object(_object(want.get("candidates")).get(str(chosen)))
     if candidate.get("ambiguous") and not ranks.exact:
@@ -252,7 +253,7 @@ def _compare_nominated_node(key: str, want: JsonObject, got: JsonObject) -> list
 
 
 class _Ranks:
-    """The order of victims, up to ties, of one case; computed when two lists of victims first differ in order."""
+    """The order of victims, up to ties, in one case; computed when two lists of victims first differ only in order."""
 
     def __init__(self, case: RecordedCase) -> None:
         self._case = case
@@ -261,7 +262,8 @@ class _Ranks:
     def same_but_for_ties(self, want: list[Json], got: list[Json]) -> bool:
         if want == got:
             return True
-        # The classic scheduler's answers have victims that violate a budget first: those lists are compared exactly.
+        # In the classic scheduler's answers, victims that violate a budget come first: these lists are compared
+        # exactly.
         if self.exact or self._case.kind != "cycles" or sorted(map(str, want)) != sorted(map(str, got)):
             return False
         ranks = victim_ranks(self._case.case)
@@ -285,7 +287,10 @@ def _is_ambiguous(cycle: JsonObject) -> bool:
 
 
 def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare pod by pod, up to the first pod on a different one of the best nodes: all later decisions depend on it."""
+    """Compare pod by pod, up to the first pod that is on a different one of the best nodes.
+
+    All later decisions depend on that node.
+    """
     if len(want) != len(got):
         comparison.record(key, [Difference(key, "length", len(want), len(got))])
     followed = True
@@ -304,7 +309,10 @@ def _compare_scheduled(comparison: Comparison, key: str, want: list[JsonObject],
 
 
 def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[JsonObject]) -> None:
-    """Compare a trace operation by operation, up to the first with a different state: all later operations depend on it."""
+    """Compare a trace operation by operation, up to the first one after which the states differ.
+
+    All later operations depend on that state.
+    """
     if len(want) != len(got):
         comparison.record("steps", [Difference("steps", "length", len(want), len(got))])
     followed = True
@@ -320,7 +328,7 @@ def _compare_steps(comparison: Comparison, want: list[JsonObject], got: list[Jso
 
 
 def _flat_step(step: JsonObject) -> JsonObject:
-    """Return a step with the parts of its state next to its result, so that each is counted separately."""
+    """Return a step with the parts of its state as parts of the step, so that each part is counted separately."""
     state = step.get("state")
     if not isinstance(state, dict):
         return step
@@ -342,22 +350,22 @@ def same_decoding_error(want: Json, got: Json) -> bool:
     """Return whether two errors of a configuration that could not be decoded are equivalent.
 
     YAML syntax errors and Go type errors (``yaml: line 3: ...``, ``json: cannot unmarshal string into Go struct field
-    PluginSet.profiles.plugins.score.enabled of type ...``) are equivalent if ours names the line or the path of the recorded
-    one (with or without indices). All other errors must be equal.
+    PluginSet.profiles.plugins.score.enabled of type ...``) are equivalent if our error names the line or the path that
+    the recorded one names (with or without indices). All other errors must be equal.
     """
     if not isinstance(want, str) or not isinstance(got, str) or want == got:
         return want == got
     if not got or not (want.startswith("yaml: ") or "cannot unmarshal" in want):
         return False
-    # A Go field is named Struct.path; the struct is theirs, the path is the user's.
+    # A Go field is named Struct.path: the struct is an internal name of upstream, the path is that of the user's file.
     places = [_INDEX.sub("", line or path or field) for line, path, field in _PLACE.findall(want)]
     return all(re.search(rf"\b{re.escape(place)}\b", _INDEX.sub("", got)) for place in places)
 
 
 def _loosened_hints(events: Json) -> Json:
-    """Return the events of a hint case with errors as booleans: only their presence is compared.
+    """Return the events of a hint case, with errors replaced by whether there was one: their texts are not compared.
 
-    A change without events counts as no change.
+    A change without events (None) becomes an empty list.
     """
     if events is None:
         return []
@@ -375,7 +383,7 @@ def _loosened_hints(events: Json) -> Json:
 
 
 def _count_all_as_different(comparison: Comparison, case: RecordedCase) -> None:
-    """Count every recorded part of a case that was not answered as compared and different."""
+    """Count every recorded part of an unanswered case as compared and different."""
     for part, value in _recorded_parts(case):
         comparison.count(part, False)
         if part in _BY_PLUGIN and isinstance(value, dict):
@@ -403,7 +411,7 @@ def _recorded_parts(case: RecordedCase) -> Iterator[tuple[str, Json]]:
 
 
 def _sorted_reasons(value: Json) -> Json:
-    """Return a map of failures with every list of reasons sorted; null becomes the empty map."""
+    """Return a map of failures with every list of reasons sorted; None becomes an empty map."""
     if value is None or value == ABSENT:
         return {}
     return _with_lists(value, sorted_by=str)
@@ -418,7 +426,7 @@ def _with_lists(value: Json, *, sorted_by: Callable[[Json], str]) -> Json:
 
 
 def _with_sorted_errors(value: Json) -> Json:
-    """Return a text, or texts, with the comma-separated errors of a dry run sorted."""
+    """Return a text (or list of texts) with the comma-separated errors of a dry run of preemption sorted."""
     if isinstance(value, list):
         return [_with_sorted_errors(item) for item in value]
     if not isinstance(value, str):

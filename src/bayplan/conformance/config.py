@@ -1,4 +1,4 @@
-"""Answer recorded configuration cases: load the text of a case and write the result in the recorded format."""
+"""Answer recorded configuration cases: load a case's configuration and return the result in the recorded format."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ from bayplan.framework.feature_gates import FeatureGates
 
 
 def answer_config_case(case: Mapping[str, object]) -> dict[str, JsonValue]:
-    """Answer one case of ``conformance/config``: ``id``, ``yaml`` and perhaps ``featureGates``.
+    """Return the answer to a case of ``conformance/config`` (``id``, ``yaml`` and optionally ``featureGates``).
 
     The answer has the fields of the recording; ``stage`` is ``featureGates`` if the gates themselves are rejected.
     """

@@ -1,6 +1,7 @@
-"""Events of assigned pods as the queue processed them before queueing hints: they wake the pods that their location may help.
+"""Events of assigned pods as the queue processed them before queueing hints: move pods that the new location may help.
 
-Upstream's queue still has these methods, and recorded traces call them; the scheduler of 1.36 leaves the decision to the hints.
+Upstream's queue still has these methods, and recorded traces call them. The scheduler of 1.36 leaves the decision to
+the hints.
 """
 
 from __future__ import annotations
@@ -18,12 +19,15 @@ _SCALE_DOWN = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCALE_DOWN)
 
 
 def assigned_pod_added(queue: SchedulingQueue, pod: Pod, now_ns: int) -> int:
-    """Move the pods that a new assigned pod may help; return how many."""
+    """Move the pods that a new assigned pod may help; return their number."""
     return _move(queue, ASSIGNED_POD_ADD, None, pod, now_ns)
 
 
 def assigned_pod_updated(queue: SchedulingQueue, event: ClusterEvent, old: Pod, new: Pod, now_ns: int) -> int:
-    """Move the pods that a change of an assigned pod may help; a pod that was scaled down may help all."""
+    """Move the pods that a change of an assigned pod may help; return their number.
+
+    Scaling a pod down may help all pods.
+    """
     if _SCALE_DOWN.matches(event):
         return queue.move_all(event, old, new, now_ns)
     return _move(queue, event, old, new, now_ns)
@@ -38,7 +42,7 @@ def _move(queue: SchedulingQueue, event: ClusterEvent, old: Pod | None, new: Pod
 
 
 def _may_be_helped(queued: QueuedPod, assigned: Pod) -> bool:
-    """Return whether an assigned pod counts for the spreading or the required affinity of a rejected pod."""
+    """Return whether an assigned pod may help a rejected pod, by its topology spread or its required affinity."""
     pod = queued.pod
     if TOPOLOGY_SPREAD in queued.unschedulable_plugins and pod.metadata.namespace == assigned.metadata.namespace:
         return True
@@ -47,7 +51,7 @@ def _may_be_helped(queued: QueuedPod, assigned: Pod) -> bool:
         return False
     terms = affinity.pod_affinity.required_during_scheduling_ignored_during_execution
     try:
-        # All terms are compiled before any is matched: one invalid term invalidates the others.
+        # Compile all terms before matching any: one invalid term makes the whole affinity match nothing.
         matches = [_selects(term, pod, assigned) for term in terms]
     except SelectorError:
         return False

@@ -1,8 +1,8 @@
 """Answer cycle cases: the engine's decision for each pod of a recorded case, in the recorded format.
 
 The format and the procedure are described in `conformance/README.md` (cycles): all nodes are examined, the first of the
-best nodes by name is chosen, nothing is bound, assumed pods stay. Decisions come from the engine's own cycle; only what the
-real scheduler's program adds for the record (every filter alone, scores of a single feasible node) is computed here.
+best nodes by name is chosen, nothing is bound, assumed pods stay. Decisions come from the engine's own cycle. This
+module only computes what the recording program adds (every filter alone, scores of a single feasible node).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bayplan.state.arrays import Bools
 
 
 def answer_cycle_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a cycle case; a case that upstream would reject is answered with an error."""
+    """Return our answer to a cycle case; an error if upstream would reject the case."""
     answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "cycles": None}
     try:
         scheduler, objects = make_scheduler(case)
@@ -54,7 +54,7 @@ def answer_cycle_case(case: JsonObject) -> JsonObject:
 def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Scheduler, ClusterObjects]:
     """Return a scheduler with the cluster of a case, and the objects of the case.
 
-    Without `sampling` it examines all nodes, regardless of the configuration.
+    Without `sampling`, the scheduler examines all nodes, regardless of the configuration.
     """
     gates = FeatureGates.from_mapping(_mapping_of_bools(case.get("featureGates")))
     registry = in_tree_registry()
@@ -72,7 +72,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
     )
     _look_at_all_candidates(scheduler, written)
     for found in scheduler.profiles.values():
-        # The recording program also runs every filter alone, after a PreFilter of its own.
+        # The recording program also runs every filter alone, after its own call of PreFilter.
         found.count_request_sums(pre_filter_runs=1 if sampling else 2)
     objects = read_objects(case)
     for item in objects.others:
@@ -89,7 +89,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
 
 
 def run_cycle(scheduler: Scheduler, objects: ClusterObjects, key: str) -> JsonObject:
-    """Run one pod's cycle, apply the decision as the recording does, and return it in the recorded format."""
+    """Run one pod's cycle, apply the decision as the recording program does, and return it in the recorded format."""
     pod = objects.as_given(scheduler.pods[key])
     answer = _empty(key)
     profile = scheduler.profiles.get(pod.spec.scheduler_name)
@@ -166,7 +166,7 @@ def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> N
 
 
 def _every_filter(plan: Plan) -> dict[str, Json]:
-    """Return the verdicts of every filter, run alone, for the nodes that it rejects."""
+    """Return the verdicts of every filter, run alone on all nodes, for the nodes that it rejects."""
     names, alive = plan.state.nodes.names, np.flatnonzero(plan.state.nodes.alive).tolist()
     every: dict[str, Json] = {}
     for number, part in enumerate(plan.filtered.results):
@@ -178,9 +178,9 @@ def _every_filter(plan: Plan) -> dict[str, Json]:
 
 
 def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
-    """Return a plan for a pod as upstream leaves it after a PreFilter.
+    """Return a plan for a pod whose requests are as upstream leaves them after a PreFilter.
 
-    The recording program runs every filter alone only then, after another PreFilter.
+    The recording program runs every filter alone only after another PreFilter.
     """
     sums = sum(plugin.sums_in_pre_filter for plugin in profile.pre_filter)
     requests: dict[str, str | int | float] = {}
@@ -202,7 +202,7 @@ def _plan_after_sums(scheduler: Scheduler, profile: Profile, pod: Pod) -> Plan:
 
 
 def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> Status | None:
-    """Write the scores of the feasible nodes into the answer; return the Error that ended scoring, or None."""
+    """Write the scores of the feasible nodes to the answer; return the Error that ended scoring, or None."""
     names = plan.state.nodes.names
     feasible = _rows_of(plan, answer["feasible"])
     table = score_over(plan, feasible)
@@ -217,7 +217,7 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
         for plugin, scores in table.scores.items()
     }
     if table.failure is not None:
-        # The recording has the sums up to the plugin that failed.
+        # The recording has the sums of the scores before the plugin that failed.
         if table.scores:
             sums = sum(scores.weight * scores.normalized for scores in table.scores.values())
             answer["total"] = {names[row] or "": int(np.asarray(sums)[row]) for row in rows}
@@ -230,7 +230,7 @@ def _record_scores(answer: JsonObject, plan: Plan, result: ScheduleResult) -> St
 
 
 def _check_kept_totals(plan: Plan, result: ScheduleResult, table: ScoreTable) -> None:
-    """Check that the plan's cached totals, which decide, equal the totals of the full pass."""
+    """Raise AssertionError if the plan's cached totals, which decide, differ from the totals of a full pass."""
     count = plan.state.nodes.count
     own = not any(plan.filtered.feasible[row] for row in result.nominated_failures)
     if result.scored and own and not np.array_equal(plan.totals.total[:count], table.total):
@@ -245,7 +245,10 @@ def _record_preemption(
     result: ScheduleResult,
     cycle_state: CycleState,
 ) -> None:
-    """Run PostFilter, write its result and the message, and store the nomination as the recording program does."""
+    """Run PostFilter, and write its result and the message to the answer.
+
+    The nomination is stored as the recording program does.
+    """
     assert result.diagnosis is not None
     key = key_of(pod)
     if profile.post_filter:
@@ -277,7 +280,7 @@ def _record_preemption(
 
 
 def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState) -> dict[str, Json]:
-    """Return the result of a dry run on every node, even if fewer candidates are enough for the plugin."""
+    """Return the result of a dry run on every node, by node, even if fewer candidates are enough for the plugin."""
     answers: dict[str, Json] = {}
     for plugin in profile.post_filter:
         if isinstance(plugin, DefaultPreemption):
@@ -292,7 +295,10 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
 def _first_of_all_starts(
     profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
 ) -> tuple[PostFilterResult, list[str]]:
-    """Return the recorded choice and all possible choices, sorted by name; if some candidates are enough, one per start node."""
+    """Return the recorded choice and the names of all possible choices, sorted.
+
+    If some of the candidates are enough, there is one choice per start node.
+    """
     results = [found]
     for plugin in profile.post_filter:
         if not isinstance(plugin, DefaultPreemption):
@@ -309,7 +315,7 @@ def _first_of_all_starts(
 
 
 def _look_at_all_candidates(scheduler: Scheduler, written: Json) -> None:
-    """Make DefaultPreemption examine every candidate, except in profiles with arguments from the case."""
+    """Make DefaultPreemption examine every candidate, except in profiles for which the case sets its arguments."""
     given: set[str] = set()
     profiles: Json = written.get("profiles") if isinstance(written, dict) else None
     for profile in profiles if isinstance(profiles, list) else ():
@@ -400,7 +406,7 @@ def _mapping_of_bools(value: Json) -> Mapping[str, bool]:
 
 
 def _plain(value: object) -> Json:
-    """Return a value of mappings, sequences and scalars as JSON."""
+    """Return a value of mappings, sequences and scalars as JSON types."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,7 +1,7 @@
-"""Recorded end-to-end runs of a real scheduler on a real API server, compared with Bayplan's API, engine and requests.
+"""Recorded end-to-end runs of a real scheduler on a real API server, repeated with Bayplan's API, engine and requests.
 
-A run is repeated step by step in virtual time, at the recorded instants, in process: no sockets, threads or real clock. The
-engine's actions go to the API as the requests of `bayplan.client.exchanges`, as in every host. As in the recording
+A run is repeated step by step in virtual time, at the recorded instants, in process: no sockets, threads or real clock.
+The engine's actions go to the API as the requests of `bayplan.client.exchanges`, as in every host. As in the recording,
 there is no kubelet and no controller.
 """
 
@@ -61,8 +61,8 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
     """Return the observations of our run of the recorded steps: ``{"id", "observed"}``.
 
     Args:
-        case: the recorded run. Of its observations, only the choices among equally good nodes are used, and which
-            uid a step means.
+        case: the recorded run. Of its observations, only the choices among equally good nodes are used, and the names
+            of the objects whose uids are in steps.
     """
     run = E2eRun(case)
     run.repeat(cast("list[JsonObject]", case["steps"]))
@@ -72,12 +72,15 @@ def answer_e2e_case(case: JsonObject) -> JsonObject:
 def following(
     case: JsonObject, queue_type: type[SchedulingQueue] = SchedulingQueue
 ) -> tuple[Pick, type[SchedulingQueue]]:
-    """Return a pick function that chooses the recorded node of a pod if it is among the best, and the queue to use with it."""
+    """Return a pick function that chooses a pod's recorded node if it is among the best, and a queue type for it.
+
+    The queue type stores the key of the last popped pod for the pick function.
+    """
     bound = _recorded_bindings(case)
     popped = [""]
 
     class ScriptedQueue(queue_type):  # type: ignore[misc, valid-type]  # A class as an argument is none to mypy.
-        """A queue that records which pod it popped last."""
+        """A queue that stores the key of the pod that it popped last."""
 
         def pop(self) -> QueuedPod | None:
             """Return the next pod; see `SchedulingQueue.pop`."""
@@ -93,7 +96,7 @@ def following(
 
 
 class E2eRun:
-    """An API, and a scheduler on it after its start.
+    """An API, and the scheduler that uses it once started.
 
     Args:
         case: the recorded run.
@@ -127,7 +130,10 @@ class E2eRun:
     # --- the steps ----------------------------------------------------------------------------------------------------
 
     def repeat(self, steps: Sequence[JsonObject]) -> None:
-        """Execute the steps at their instants. Everything that a step waits for has happened by then, as in the recording."""
+        """Execute the steps at their instants.
+
+        Everything that a step waits for has happened by then, as in the recording.
+        """
         end_ms = 0.0
         for step in steps:
             at_ms = cast("float", step["at_ms"])
@@ -155,7 +161,7 @@ class E2eRun:
         if kind.kind in _NOT_STORED_AT_CREATION and "status" in document:
             self._merge(f"{path}/{name}/status", {"status": document["status"]})
         if kind.kind == "Node":
-            # The recorded server did not taint new nodes; this server always does.
+            # The recorded server did not taint new nodes. This server always does, so the taints are reset.
             taints = cast("JsonObject", document.get("spec") or {}).get("taints")
             self._merge(f"{path}/{name}", {"spec": {"taints": taints}})
 
@@ -259,7 +265,7 @@ class E2eRun:
             elif not changes:
                 return
 
-    # --- what the scheduler asks for ----------------------------------------------------------------------------------
+    # --- actions and requests of the scheduler ------------------------------------------------------------------------
 
     def _execute(self, actions: Sequence[Action]) -> None:
         self._executor.execute(actions)
@@ -289,7 +295,7 @@ class E2eRun:
     # --- the channel of the executor, and the known objects ------- ---------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
-        """Return the API's response."""
+        """Execute a request and return the API's response."""
         return self._call(request)
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:
@@ -301,7 +307,7 @@ class E2eRun:
         """Do nothing: everything is executed before the clock advances."""
 
     def find(self, kind: type[T], key: str) -> T | None:
-        """Return an object from the API."""
+        """Return an object of the API by kind and key, or None."""
         self._bridge.flush()
         return self._bridge.store.get(kind, key)
 
@@ -310,16 +316,16 @@ class E2eRun:
     def binding_failed(
         self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None
     ) -> None:
-        """Return a pod to the scheduler."""
+        """Report a failed binding to the scheduler."""
         assert self._scheduler is not None
         self._execute(self._scheduler.binding_failed(key, message, self.now, plugin=plugin, point=point))
 
     def preemption_failed(self, pod: Pod, *, generation: int | None = None) -> None:
-        """Retry a preemptor."""
+        """Report a failed preemption to the scheduler, which retries the pod."""
         assert self._scheduler is not None
         self._scheduler.preemption_failed(pod, self.now)
 
-    # --- what can be seen at the end ------------------------------------------------------------------------------------
+    # --- results ------------------------------------------------------------------------------------------------------
 
     def observed(self) -> JsonObject:
         """Return calls, events and pods in the recorded format."""
@@ -331,7 +337,7 @@ class E2eRun:
 
 
 def observed(calls: list[Json], events: Sequence[JsonObject], pods: Sequence[JsonObject]) -> JsonObject:
-    """Return calls, and the lists of events and pods, in the recorded format."""
+    """Return calls, events and pods in the recorded format."""
     named = {str(cast("JsonObject", item["metadata"])["name"]): _pod(item) for item in pods}
     return {"calls": calls, "events": [_event(item) for item in events], "pods": cast("Json", named)}
 
@@ -362,7 +368,7 @@ def _first_profile(case: JsonObject) -> str:
 
 
 def _recorded_bindings(case: JsonObject) -> dict[str, str]:
-    """Return the node that each pod was bound to, by the pod's key."""
+    """Return the name of the node that each pod was bound to, by the pod's key."""
     found = {}
     for call in cast("list[JsonObject]", cast("JsonObject", case["observed"])["calls"]):
         body = cast("JsonObject", call.get("body") or {})

@@ -1,9 +1,10 @@
 """Comparison of two runs of the same steps: requests, events, conditions and pods, with variable values masked in both.
 
-Masked are versions, times and generated names; uids become the names of their objects. Requests for different objects are
-concurrent, so they are compared in lanes: the requests for one object in order, and in addition the two orders across objects
-that are guaranteed: a binding before its event, and for an eviction the condition, the deletion, the event. Pods that differ only
-in their names are interchangeable as victims: upstream's choice among them depends on its clock.
+Versions, times and generated names are masked; uids become the names of their objects. Requests for different objects
+are concurrent, so they are compared in lanes: the requests for one object in order, and in addition the two orders
+across objects that are guaranteed: a binding before its event, and for an eviction the condition, the deletion, the
+event. Pods that differ only in their names are interchangeable as victims: upstream's choice among them depends on its
+clock.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _VERSION, _ANY_TIME, _ANY_UID = "<version>", "<time>", "<uid>"
 
 
 def comparable_run_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield the parts of a run, each with the observations on the real cluster and in Bayplan.
+    """Yield the parts of a run: name, observations on the real cluster, observations in Bayplan.
 
     Args:
         record: the recorded run.
-        answer: ours, with ``observed``.
+        answer: our answer, with ``observed``.
     """
     steps = cast("list[JsonObject]", record["steps"])
     want = _Run(steps, cast("JsonObject", record["observed"]))
@@ -40,7 +41,7 @@ def comparable_run_parts(record: JsonObject, answer: JsonObject) -> Iterator[tup
 
 
 class _Run:
-    """One run, with the names of objects that replace their uids."""
+    """The observations of one run, masked for comparison."""
 
     def __init__(self, steps: list[JsonObject], observed: JsonObject) -> None:
         self._observed = observed
@@ -63,7 +64,7 @@ class _Run:
         return {name: cast("JsonObject", pod)["conditions"] for name, pod in pods.items()}
 
     def requests(self) -> Json:
-        """Return the requests by lane."""
+        """Return the requests in their order, by lane."""
         lanes: dict[str, list[Json]] = {}
         for call in cast("list[JsonObject]", self._observed["calls"]):
             masked = cast("JsonObject", self._masked(call))
@@ -100,7 +101,7 @@ class _Run:
 
 
 def _ordered(method: str, path: str, body: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the sequences across objects to which a request belongs, and its role in each."""
+    """Yield the guaranteed orders across objects that a request belongs to, as lane and role of the request in it."""
     if path.endswith("/binding"):
         yield f"binding of {path.split('/')[-2]}", "binding"
     elif body.get("kind") == "Event":
@@ -116,7 +117,7 @@ def _ordered(method: str, path: str, body: JsonObject) -> Iterator[tuple[str, st
 
 
 def _interchangeable(steps: list[JsonObject], pods: JsonObject) -> dict[str, str]:
-    """Return, by name of a pod with a node, a common name for interchangeable pods: those that were deleted first."""
+    """Return a common name for interchangeable pods, by pod name; deleted pods are numbered first."""
     alike: dict[str, list[str]] = {}
     for step in steps:
         document = cast("JsonObject", step.get("object") or {})
@@ -134,7 +135,7 @@ def _interchangeable(steps: list[JsonObject], pods: JsonObject) -> dict[str, str
 
 
 def objects_with_uids(value: Json, kind: str = "") -> Iterator[tuple[str, str]]:
-    """Yield the uids in a document with their objects: ``Pod default/web``."""
+    """Yield each uid in a document with its object: ``Pod default/web``."""
     if isinstance(value, list):
         for item in value:
             yield from objects_with_uids(item)

@@ -1,8 +1,9 @@
-"""Compare our answer to a recorded HTTP exchange with the recorded one: strictly, except what differs from run to run.
+"""Compare our answer to a recorded HTTP exchange with the recorded one, except for values that vary between runs.
 
-The recording lists the differences between two runs of the real server (uids, versions, times, generated names). In addition,
-timestamps that were in no request of the scenario are those of its clock, and the uid in the details of a Status is a uid.
-Descriptions of columns are upstream's prose: Bayplan has its own, so only their presence is compared.
+The recording lists the differences between two runs of the real server (uids, versions, times, generated names). In
+addition, timestamps that no request of the scenario contained are readings of the server's clock and are masked, as is
+the uid in the details of a Status. Descriptions of columns are upstream's prose; Bayplan has its own, so only their
+presence is compared.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ PARTS = ("status", "headers", "body", "stream", "base64")
 
 
 def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield the parts of an exchange with the recorded and our values, with varying values masked on both sides.
+    """Yield the parts of an exchange: name, recorded value, our value, with varying values masked on both sides.
 
     Args:
         record: the recorded exchange.
-        answer: ours, with a ``response``.
+        answer: our answer, with a ``response``.
     """
     recorded = cast("JsonObject", record["response"])
     ours = cast("JsonObject", answer.get("response") or {})
@@ -44,7 +45,10 @@ def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[s
 
 
 def _times_sent(record: JsonObject) -> frozenset[str]:
-    """Return the times, to the second, that clients sent in the scenario of an exchange: those are inputs, not clock readings."""
+    """Return the times, to the second, that clients sent in the scenario of an exchange.
+
+    These are inputs, not readings of the clock.
+    """
     exchanges = cast("list[JsonObject]", record.get("scenario") or [record])
     requests = [each.get(name) for each in exchanges for name in ("request", "template")]
     return frozenset(_SENT.findall(msgspec.json.encode(requests).decode()))
@@ -57,7 +61,7 @@ def _copy(value: Json) -> Json:
 
 
 def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
-    """Mask the value at a pointer if both sides have a value."""
+    """Mask the value at a pointer if both sides have one; return both sides."""
     if not pointer:
         return (_ANY, _ANY) if type(want) is type(got) else (want, got)
     token, _, rest = pointer[1:].partition("/")
@@ -79,7 +83,10 @@ def masked_at(want: Json, got: Json, pointer: str) -> tuple[Json, Json]:
 
 
 def _without_clock(want: Json, got: Json, name: str, sent: frozenset[str]) -> tuple[Json, Json]:
-    """Mask clock times, if both sides have one."""
+    """Mask times of the clock, descriptions of columns, and uids in details; return both sides.
+
+    A value is masked if both sides have it.
+    """
     if isinstance(want, dict) and isinstance(got, dict):
         for key in want.keys() & got.keys():
             want[key], got[key] = _without_clock(want[key], got[key], key, sent)

@@ -1,7 +1,8 @@
 """Answer cases with HTTP extenders: the engine's decisions, and its requests to extenders, over HTTP on loopback.
 
-The format is described in `conformance/extenders/README.md`. As in sampled cases (`bayplan.conformance.sampled`) a case says in
-``follow`` which of the best nodes the real scheduler took, and ``hosts`` in the answer are all that are equally good.
+The format is described in `conformance/extenders/README.md`. As in sampled cases (`bayplan.conformance.sampled`),
+``follow`` in a case names the nodes that the real scheduler chose among the best, and ``hosts`` in the answer are all
+equally good nodes.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import in_tree_registry
 
 SCORING_VERBS = ("/prioritize", "/p")
-"""Paths of scoring verbs in the cases; upstream calls several extenders at once."""
+"""Paths of scoring requests in the cases; their order varies, because upstream sends them concurrently."""
 
 
 def answer_extender_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a case with extenders; a case that upstream would reject is answered with an error."""
+    """Return our answer to a case with extenders; an error if upstream would reject the case."""
     answer: JsonObject = {
         "id": case["id"],
         "kubernetes": KUBERNETES_VERSION,
@@ -61,7 +62,7 @@ def answer_extender_case(case: JsonObject) -> JsonObject:
 
 
 class _World:
-    """The scheduler of a case."""
+    """The scheduler and the objects of a case."""
 
     def __init__(self, case: JsonObject) -> None:
         gates = FeatureGates()
@@ -90,7 +91,7 @@ class _World:
             self._follow = dict(zip(self.objects.pods_to_schedule, follow, strict=True))
 
     def run(self, key: str, server: ScriptedServer) -> JsonObject:
-        """Run one pod's cycle, and bind it if an extender does; return the result in the recorded format."""
+        """Run one pod's cycle, and bind the pod if an extender does; return the result in the recorded format."""
         scheduler = self.scheduler
         pod, state = scheduler.pods[key], CycleState()
         plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
@@ -148,7 +149,7 @@ def _failed(scheduler: Scheduler, pod: Pod, result: ScheduleResult, state: Cycle
 def as_compared(result: JsonObject) -> JsonObject:
     """Return the result of a pod without the details that vary upstream.
 
-    A cleared nomination equals none; errors of dry runs and score requests may be in any order.
+    A cleared nomination equals none. Errors of dry runs and scoring requests may be in any order.
     """
     exchanges: Any = result["exchanges"]
     message = result["message"]
@@ -169,7 +170,7 @@ def _sorted_list(match: re.Match[str]) -> str:
 
 
 def names_of(request: Any) -> JsonObject:
-    """Reduce a request to the recorded parts: names instead of pods and nodes."""
+    """Return a request with only the recorded parts: names instead of pods and nodes."""
     kept: JsonObject = dict(request)
     if "Pod" in request:
         kept["Pod"] = _name_of(request["Pod"])

@@ -1,7 +1,7 @@
 """Print the agreement table for readers: the generated part of `docs/fidelity.md`, between two markers.
 
-`python -m bayplan.conformance.fidelity FOLDER DOCUMENT` replaces that part by the contents of ``FOLDER/agreement.json``. It
-measures nothing.
+`python -m bayplan.conformance.fidelity FOLDER DOCUMENT` replaces that part by the contents of
+``FOLDER/agreement.json``. It measures nothing itself.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ UNITS = {
 
 
 def with_table(document: str, table: AgreementTable) -> str:
-    """Return a document with its generated part renewed.
+    """Return a document with its generated part replaced.
 
     Raises:
-        InputError: a document without the two markers.
+        InputError: the document lacks one of the two markers.
     """
     before, found, rest = document.partition(BEGIN)
     _, ended, after = rest.partition(END)
@@ -42,7 +42,7 @@ def with_table(document: str, table: AgreementTable) -> str:
 
 
 def report(table: AgreementTable) -> str:
-    """Return the table as Markdown: kinds, families, plugins, parts."""
+    """Return the table as Markdown: agreement by kind, family, plugin and part."""
     sections = [_kinds(table)]
     sections += [_families(table, kind) for kind in table.kinds()]
     sections += [_plugins(table), _preemption(table)]
@@ -71,7 +71,7 @@ def _families(table: AgreementTable, kind: str) -> str:
 
 
 def _plugins(table: AgreementTable) -> str:
-    """Return verdicts, scores and hints of each plugin, over all families."""
+    """Return agreement in verdicts, scores and hints of each plugin, over all families, as Markdown."""
     cycles = _parts(table.families("cycles").values()) if "cycles" in table.kinds() else {}
     hints = _parts(table.families("hints").values()) if "hints" in table.kinds() else {}
     columns = [
@@ -102,7 +102,7 @@ def _preemption(table: AgreementTable) -> str:
 
 
 def _units(kind: str, family: FamilyAgreement) -> int:
-    """Return the number of cycles, operations or values in the cases of a family; other cases are one each."""
+    """Return the number of compared values, cycles or operations in a family; in other kinds, each case is one."""
     if kind == "annotations":
         return sum(part.checks for part in family.parts.values())
     if kind in ("cycles", "sampled", "classic", "queue"):
@@ -126,7 +126,7 @@ def _total(families: Iterable[FamilyAgreement]) -> PartAgreement:
 
 
 def _shares(found: PartAgreement | None) -> list[str]:
-    """Return checks, agreed checks and their share, truncated so that only all checks are 100 %."""
+    """Return the number of checks, of agreed checks, and their share, truncated so that only all checks are 100 %."""
     if found is None:
         return ["", "", ""]
     tenths = found.agreed * 1000 // found.checks if found.checks else 0

@@ -1,7 +1,8 @@
-"""Answer hint cases: the cluster events that plugins register, and the results of their queueing hints for a change of one object.
+"""Answer hint cases: the cluster events that plugins register, and the results of their queueing hints for one change.
 
-The format is described in `conformance/QUEUE_CONFIG_HINTS.md` (section 2). The plugins are called directly: the scheduler's
-additions to their registrations (`bayplan.framework.events.registrations`) are left out here, as in the recording.
+The format is described in `conformance/QUEUE_CONFIG_HINTS.md` (section 2). The plugins are called directly: the
+scheduler's additions to their registrations (`bayplan.framework.events.registrations`) are left out here, as in the
+recording.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ from bayplan.plugins.registry import in_tree_registry
 PROFILE = "default-scheduler"
 
 KEPT_PROFILES = 16
-"""Number of combinations of cluster, configuration and gates with cached plugins: cases that share one are consecutive."""
+"""Number of combinations of cluster, configuration and gates with cached plugins.
+
+Cases that share one are consecutive.
+"""
 
 
 class _Case(msgspec.Struct, rename="camel", kw_only=True):
@@ -54,7 +58,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
     """Return our answer to a hint case, in the recorded format.
 
     Raises:
-        InputError: a case is malformed, or names a plugin that is not in the profile.
+        InputError: the case is malformed, or names a plugin that is not in the profile.
     """
     try:
         asked = msgspec.convert(case, _Case)
@@ -87,7 +91,10 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
 
 @lru_cache(maxsize=KEPT_PROFILES)
 def _plugins_in(setting: bytes) -> Mapping[str, Plugin[object]]:
-    """Return the plugins of the default profile in a cluster; cases can share them, because hints change nothing."""
+    """Return the plugins of the default profile in a cluster, by name.
+
+    Cases can share them, because hints change nothing.
+    """
     found = msgspec.json.decode(setting)
     gates = FeatureGates.from_mapping(found["gates"])
     configuration = default_configuration(gates)
@@ -100,7 +107,7 @@ def _plugins_in(setting: bytes) -> Mapping[str, Plugin[object]]:
 
 
 def _changes(asked: _Case, gates: FeatureGates) -> list[ObjectChange]:
-    """Return the events of a case: the one it names, or those that the event handlers derive from the change."""
+    """Return the events of a case: the one that it names, or those that the event handlers derive from the change."""
     old, new = _decode(asked.old), _decode(asked.new)
     if asked.event is not None:
         return [ObjectChange(_event(asked.event), old, new)]
@@ -114,7 +121,7 @@ def _changes(asked: _Case, gates: FeatureGates) -> list[ObjectChange]:
 
 
 def _ask(registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Pod, change: ObjectChange) -> JsonObject:
-    """Run all hints that registered an event. An error counts as Queue, and one Queue is enough."""
+    """Run all hints that are registered for an event. An error counts as Queue, and one Queue is enough."""
     matching = sorted(
         ((event, hint) for event, hint in registered if event.matches(change.event)), key=lambda each: each[0].resource
     )
@@ -146,7 +153,7 @@ def _recorded(event: ClusterEvent, hint: QueueingHint | None) -> JsonObject:
 
 
 def _actions(actions: ActionType) -> list[Json]:
-    """Return the names of actions; full sets of actions have their own names."""
+    """Return the names of actions. All actions together, and all updates together, have a name."""
     if actions == ActionType.ALL:
         return ["All"]
     if actions & ActionType.UPDATE == ActionType.UPDATE:
@@ -163,7 +170,7 @@ def _event(document: Mapping[str, object]) -> ClusterEvent:
 
 
 def _decode(document: dict[str, object] | None) -> KubernetesObject | None:
-    """Return an object as the recording program passes it: pods get an identity, nothing else is defaulted."""
+    """Return an object as the recording program passes it: pods get namespace, uid and scheduler name, nothing else."""
     if document is None:
         return None
     item = kinds.decode(document)

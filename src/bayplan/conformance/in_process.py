@@ -16,7 +16,7 @@ _HEADERS = ("content-type", "warning", "retry-after", "allow", "etag")
 
 
 async def send(application: Application, method: str, path: str, headers: dict[str, str], body: bytes) -> JsonObject:
-    """Send a request through the application, and return the response in the recorded form."""
+    """Send a request through the application, and return the response in the recorded format."""
     sent: list[Message] = []
     pending = [{"type": "http.request", "body": body, "more_body": False}]
 

@@ -1,8 +1,9 @@
-"""One-field mutants of objects: our answers against those of a real kube-apiserver, by kind.
+"""One-field mutants of objects: our responses compared with those of a real kube-apiserver, by kind.
 
-A file of mutants holds requests with the recorded answers (``conformance/api_mutants/README.md``). The mutants of one valid
-object run on a fresh store, in process; creates first, then the valid object is stored, then everything else. Every other request
-is a dry run, so none depends on another. `python -m bayplan.conformance.mutants FILE` prints the agreement.
+A file of mutants has requests with the recorded responses (``conformance/api_mutants/README.md``). The mutants of one
+valid object run on a fresh store, in process: first the creates, then the valid object is stored, then all other
+requests. All requests except those that store are dry runs, so none depends on another. `python -m
+bayplan.conformance.mutants FILE` prints the agreement.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from bayplan.conformance.in_process import send
 
 _VARYING = ("uid", "creationTimestamp", "resourceVersion")
 _KEEPING = ("patch", "apply", "status", "scale", "sub")
-"""Requests whose answers are compared with their managed fields."""
+"""Requests whose responses are compared with their managed fields."""
 _PORT = re.compile(r"3[0-2]\d\d\d")
-"""A number that may be a node port: ports that no request sets are random."""
+"""A number that may be a node port. Ports that no request sets are random."""
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 _AGE = re.compile(r"\d+[smh](\d+[sm])?")
@@ -48,8 +49,8 @@ class KindAgreement:
 
     Attributes:
         mutants: the number of compared mutants.
-        verdicts: the number of those with the recorded status.
-        agreed: the number of responses in which the message or object is also as recorded.
+        verdicts: the number of responses with the recorded status.
+        agreed: the number of responses in which all other compared parts are as recorded, too.
     """
 
     mutants: int = 0
@@ -59,12 +60,12 @@ class KindAgreement:
 
 @dataclass(slots=True)
 class Difference:
-    """One mutant with a different answer.
+    """One mutant with a response that differs.
 
     Attributes:
         mutant: the recorded mutant.
-        wanted: the parts of the recorded answer, with varying values masked.
-        answer: the same parts of Bayplan's answer.
+        wanted: the parts of the recorded response, with varying values masked.
+        answer: the same parts of Bayplan's response.
     """
 
     mutant: JsonObject
@@ -73,7 +74,11 @@ class Difference:
 
     @property
     def sort(self) -> str:
-        """The difference: ``lax``, ``strict``, ``status``, ``message``, ``object``, ``text``, ``warning`` or ``content-type``."""
+        """The sort of difference.
+
+        ``lax`` (only Bayplan accepts), ``strict`` (only Bayplan refuses), ``status``, ``message``, ``object``,
+        ``text``, ``warning`` or ``content-type``.
+        """
         recorded, status = cast("int", self.wanted["status"]), cast("int", self.answer["status"])
         if recorded == status:
             found = next(name for name in _PARTS if self.wanted.get(name) != self.answer.get(name))
@@ -85,7 +90,7 @@ class Difference:
 
 @dataclass(slots=True)
 class Report:
-    """The result of a run over mutants."""
+    """The result of a run over mutants: agreement by kind, and all differences."""
 
     kinds: dict[str, KindAgreement] = field(default_factory=dict)
     differences: list[Difference] = field(default_factory=list)
@@ -101,7 +106,7 @@ class Report:
 
 
 def read_mutants(path: Path) -> dict[str, list[JsonObject]]:
-    """Return the mutants of a file by the valid object that they were made from."""
+    """Return the mutants of a file, by the valid object that they were derived from."""
     bases: dict[str, list[JsonObject]] = {}
     for line in gzip.decompress(path.read_bytes()).splitlines():
         mutant = cast("JsonObject", msgspec.json.decode(line))
@@ -110,7 +115,7 @@ def read_mutants(path: Path) -> dict[str, list[JsonObject]]:
 
 
 def compare_mutants(bases: dict[str, list[JsonObject]], *, by: str = "kind") -> Report:
-    """Send all mutants and compare the responses.
+    """Send all mutants, compare the responses, and return the result.
 
     Args:
         bases: see `read_mutants`.
@@ -152,7 +157,7 @@ class _BaseRun:
         for base in stored:
             if base["mutation"] != "namespace":
                 await self._store(base)
-        # Times order the managers of fields: later requests were sent in a later second.
+        # Times order the managers of fields, so later requests are sent later.
         self._now += 60
         for mutant in rest:
             await self._compare(mutant)
@@ -199,7 +204,7 @@ class _BaseRun:
 
 
 def compared_parts(mutant: JsonObject, response: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """Return the recorded answer and ours in a comparable form.
+    """Return the compared parts of the recorded response and of ours, with varying values masked.
 
     Args:
         mutant: as recorded.
@@ -241,7 +246,7 @@ def _answer_parts(response: JsonObject, *, has_headers: bool) -> JsonObject:
 
 
 def _masked(value: Json, sent: frozenset[str], *, keeps_fields: bool) -> Json:
-    """Mask the parts of all metadata that differ from run to run, uids, and times that the client did not send."""
+    """Mask metadata that differs from run to run, uids, and times and node ports that the client did not send."""
     if isinstance(value, dict):
         found = {name: _masked(item, sent, keeps_fields=keeps_fields) for name, item in value.items()}
         metadata = found.get("metadata")
@@ -300,7 +305,7 @@ def _differing(want: Json, got: Json, path: str) -> Iterator[str]:
 
 
 def _apart(want: str, got: str) -> Iterator[str]:
-    """Yield the parts of two texts from shortly before their first difference."""
+    """Yield two texts from shortly before their first difference."""
     same = next(
         (at for at, (one, other) in enumerate(zip(want, got, strict=False)) if one != other), min(len(want), len(got))
     )
@@ -333,15 +338,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def common_object(mutants: Sequence[JsonObject]) -> Json:
-    """Return the original object of some one-field mutants: each field is taken from the mutants that do not change it."""
+    """Return the original object of its one-field mutants, each field from the mutants that do not change it."""
     return _common([(each["request"], str(each["mutation"]).partition(" ")[0]) for each in mutants])
 
 
 def _common(values: list[tuple[Json, str]]) -> Json:
-    """Return the common value of several values.
+    """Return the most common value of several values, merged field by field.
 
     Args:
-        values: the values, each with the mutated path within it (empty if not in it).
+        values: the values, each with the path that is mutated in it, "" if none is.
     """
     kind = Counter(type(each) for each, _ in values).most_common(1)[0][0]
     same = [(each, path) for each, path in values if type(each) is kind]

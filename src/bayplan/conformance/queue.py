@@ -59,7 +59,7 @@ def default_plugins(objects: Sequence[KubernetesObject]) -> tuple[list[Registrat
 DefaultPlugins: TypeAlias = Callable[
     [Sequence[KubernetesObject]], tuple[Sequence[Registration], Sequence[tuple[str, PreEnqueue]]]
 ]
-"""Gives the registrations and the PreEnqueue plugins of the default profile in a cluster that holds these objects."""
+"""Returns the registrations and the PreEnqueue plugins of the default profile in a cluster with these objects."""
 
 _START_NS = 1_700_000_000_000_000_000
 _PROFILE = "default-scheduler"
@@ -67,7 +67,7 @@ _CODES = {"Error": Code.ERROR, "Unschedulable": Code.UNSCHEDULABLE}
 
 
 class _Camel(msgspec.Struct, rename="camel", kw_only=True):
-    """Base of the structs of a case, with fields in camel case."""
+    """The base class of the structs of a case, which have fields in camel case."""
 
 
 class _Options(_Camel, kw_only=True):
@@ -134,10 +134,10 @@ def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = defaul
 
     Args:
         case: the trace.
-        default_plugins: the function for traces with ``defaultPlugins``.
+        default_plugins: returns the plugins for traces with ``defaultPlugins``.
 
     Raises:
-        InputError: a trace is malformed.
+        InputError: the trace is malformed.
     """
     try:
         trace = msgspec.convert(case, _Case)
@@ -153,7 +153,7 @@ def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = defaul
 
 
 class _Gate:
-    """A PreEnqueue plugin that holds back the configured pods."""
+    """A PreEnqueue plugin that gates the pods in `held`."""
 
     def __init__(self) -> None:
         self.held: dict[str, Code] = {}
@@ -169,7 +169,7 @@ def _recorded_hint(hint: _Hint) -> QueueingHint:
 
 
 class _Replay:
-    """The queue of one trace, and the cluster around it."""
+    """The queue of one trace, and the pods and objects of its cluster."""
 
     def __init__(self, trace: _Case, default_plugins: DefaultPlugins) -> None:
         options = trace.options
@@ -308,7 +308,7 @@ class _Replay:
         return self.objects[key] if key in self.objects else self.pods[key]
 
     def _can_pop(self) -> bool:
-        # If no pod is ready, upstream would block, and the recorded traces don't pop.
+        # If no pod is ready, upstream would block. The recorded traces don't pop in that case.
         queued = self.queue.active()
         if self.queue.options.pop_from_backoff:
             queued += [each for each in self.queue.backing_off() if not each.failed_by_error]
@@ -427,5 +427,5 @@ def _in_flight_name(entry: QueuedPod | InFlightEvent) -> str:
     event = entry.event
     if event.custom_label or event.actions.text:
         return f"event {event.label}"
-    # Upstream's label of combined actions is empty; the recorded traces spell the actions out.
+    # Upstream's label of combined actions is empty; the recorded traces list the actions.
     return f"event {event.resource}[{' '.join(sorted(event.actions.texts))}]"

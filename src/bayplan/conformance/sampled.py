@@ -1,8 +1,9 @@
-"""Answer sampled cases: the node of each pod when only some of the nodes are examined, and how many were.
+"""Answer sampled cases: the node of each pod if only some nodes are examined, and the number of examined nodes.
 
-The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler chooses at random among the best nodes of
-its sample. A case therefore has its choice for each pod in ``follow``: if that is one of our best nodes, too, it is chosen,
-so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all equally good nodes.
+The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler chooses at random among the
+best nodes of its sample. A case therefore has the chosen node of each pod in ``follow``. If that node is one of our
+best nodes, too, we choose it, so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all
+equally good nodes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 def answer_sampled_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a sampled case; a case that upstream would reject is answered with an error."""
+    """Return our answer to a sampled case; an error if upstream would reject the case."""
     answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "sampled": None}
     try:
         scheduler, objects = make_scheduler(case, sampling=True)
@@ -56,7 +57,7 @@ def _schedule(scheduler: Scheduler, pod: Pod, host: Json) -> JsonObject:
 
 
 def take(host: Json) -> Pick:
-    """Return a pick of a node by its name, or of the first by name if that is not among the choices."""
+    """Return a pick function that chooses this node if it is among the best, else the first of the best by name."""
 
     def pick(state: ClusterState, ties: Ties) -> int:
         row = state.nodes.row_of.get(host, -1) if isinstance(host, str) else -1

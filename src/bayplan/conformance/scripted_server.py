@@ -1,4 +1,4 @@
-"""An HTTP server on loopback with scripted responses: the extenders of recorded cases, and of tests."""
+"""An HTTP server on loopback with scripted responses, which stands for the extenders of recorded cases and of tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayplan.conformance.cases import JsonObject
 
 
 class Response(TypedDict, total=False):
-    """The response to a request; optionally delayed, or replaced by closing the connection."""
+    """The response to a request, which can be delayed (`delayMs`) or replaced by closing the connection (`close`)."""
 
     status: int
     body: str
@@ -26,7 +26,7 @@ class Response(TypedDict, total=False):
 
 
 class ScriptedServer(ThreadingHTTPServer):
-    """Answers the requests to each path with its responses in turn; the last one is repeated.
+    """Answers the requests to each path with the path's responses in turn; the last response is repeated.
 
     Args:
         responses: the responses by path.
@@ -45,7 +45,7 @@ class ScriptedServer(ThreadingHTTPServer):
 
     @property
     def address(self) -> str:
-        """Return host and port."""
+        """Host and port of the server."""
         return f"127.0.0.1:{self.server_port}"
 
     def take(self) -> list[tuple[str, JsonObject]]:
@@ -54,7 +54,7 @@ class ScriptedServer(ThreadingHTTPServer):
         return taken
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore clients that disconnect, as they do after a response that they need not read."""
+        """Ignore clients that disconnect, as they do after responses that they need not read."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -71,7 +71,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        """Handle one request."""
+        """Record a request and send its scripted response."""
         self.server.exchanges.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
         response = self.server.next_response(self.path)
         time.sleep(response.get("delayMs", 0) / 1000)
@@ -95,7 +95,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def scripted(responses: Mapping[str, Sequence[Response]]) -> Iterator[ScriptedServer]:
-    """Run a server while the block runs."""
+    """Run a server with these responses while the block runs."""
     server = ScriptedServer(responses)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()

@@ -13,8 +13,9 @@ class PartSummary:
     Attributes:
         cases: the number of cases in which the part was compared.
         agreed: the number of those without a difference in the part.
-        checks: the number of comparisons: a case of many cycles or steps compares a part once in each that could be followed.
-        checks_agreed: the number of those without a difference.
+        checks: the number of comparisons: a case with many cycles or steps compares the part once in each that was
+            followed.
+        checks_agreed: the number of comparisons without a difference.
     """
 
     cases: int = 0
@@ -43,7 +44,7 @@ class FamilySummary:
 
 @dataclass(frozen=True, slots=True)
 class CaseDifference:
-    """The first difference in one part of one case; `more` counts the others in that part."""
+    """The first difference in one part of one case; `more` is the number of further differences in that part."""
 
     case: RecordedCase
     difference: Difference
@@ -60,7 +61,7 @@ class Summary:
     differences: list[CaseDifference] = field(default_factory=list)
 
     def add(self, case: RecordedCase, comparison: Comparison) -> None:
-        """Count one case."""
+        """Count one case, and store its differences."""
         agreed = not comparison.differences
         family = self._family(case)
         self.cases += 1
@@ -94,7 +95,8 @@ class Summary:
         }
 
     def _family(self, case: RecordedCase) -> FamilySummary:
-        # Two kinds may have families of the same name (classic and current volumes): add the kind to the second one.
+        # Two kinds may have families with the same name (classic and current volumes): prefix the second one with its
+        # kind.
         name = case.family
         if name in self.families and self.families[name].kind != case.kind:
             name = f"{case.kind}/{case.family}"

@@ -1,4 +1,4 @@
-"""Which victims of a preemption are equally important: read from the objects of the case, never from the engine."""
+"""Which victims of a preemption are equally important, according to the objects of the case, not to the engine."""
 
 from bayplan.conformance.cases import Json, JsonObject
 
@@ -9,8 +9,8 @@ SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-crit
 def victim_ranks(case: JsonObject) -> dict[str, tuple[int, str]]:
     """Return priority and start time of every pod of a cycle case, by ``namespace/name``.
 
-    A pod of a higher priority is more important, then one that started earlier; upstream orders victims only by these
-    two. Pods with the same rank may be in either order. Without a start time it is "", equal to other such pods.
+    A pod with a higher priority is more important, then one that started earlier; upstream orders victims only by these
+    two. Pods with the same rank may be in either order. Pods without a start time have "", so they are equal.
     """
     objects = [each for key in ("objects", "pods") for each in _list(case.get(key))]
     classes: dict[str, int] = dict(SYSTEM_PRIORITIES)

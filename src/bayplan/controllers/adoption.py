@@ -36,7 +36,10 @@ class SeenObjects:
         return len(self._uids)
 
     def is_new(self, item: KubernetesObject) -> bool:
-        """Return whether an object is new; one that was recreated under its name counts as new."""
+        """Return whether an object was not seen before.
+
+        One that was recreated under the same name has a new uid and is new.
+        """
         return self._uids.get(item.key) != item.metadata.uid
 
     def note(self, item: KubernetesObject) -> None:
@@ -52,7 +55,7 @@ _MAX_SELECTORS = 10_000
 
 
 class _Selectors:
-    """Compiled selectors, by the identity of the source selector."""
+    """Cache of compiled label selectors, by the identity of the `LabelSelector`."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[LabelSelector, Selector]] = {}
@@ -105,7 +108,7 @@ class AdoptingDeployments(DeploymentController):
 
 
 class PodOwnership(Controller):
-    """Reconciles pods whose labels changed, by key, with the ReplicaSet that controls or selects them.
+    """Reconciles pods whose labels or owners changed: releases them from their ReplicaSet, or lets one adopt them.
 
     Args:
         tools: see `ControllerTools`.
@@ -113,7 +116,7 @@ class PodOwnership(Controller):
 
     Attributes:
         orphans: the keys of the pods without a controller, by namespace.
-        replica_sets: the controller to queue when one of its pods is released.
+        replica_sets: the ReplicaSet controller, which must reconcile a ReplicaSet when one of its pods is released.
     """
 
     kind = Pod
@@ -126,17 +129,17 @@ class PodOwnership(Controller):
         self.orphans: dict[str, dict[str, None]] = {}
         self.replica_sets: Controller | None = None
         self._by_namespace: dict[str, dict[str, None]] = {}
-        # Labels that no ReplicaSet of a namespace matches, and the number of its ReplicaSet changes at that time.
+        # Labels that no ReplicaSet of the namespace selects, and `_changes` of the namespace when that was determined.
         self._unclaimed: dict[tuple[str, int], tuple[dict[str, str], int]] = {}
         self._changes: dict[str, int] = {}
 
     @property
     def watches_pods(self) -> bool:
-        """Whether it receives the events of all pods."""
+        """True: the controller receives the events of all pods."""
         return True
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a pod whose labels or owners have changed, or a new one without an owner."""
+        """Return the key of a pod whose labels or owners changed, or of a new pod without a controller."""
         item, old = event.new, event.old
         if not isinstance(event.object, Pod):
             self._note_replica_set(event)
@@ -168,7 +171,7 @@ class PodOwnership(Controller):
             del self._by_namespace[metadata.namespace]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Release a pod that does not match, or find an owner for it.
+        """Release the pod if its ReplicaSet no longer selects it; if it has no controller, let a ReplicaSet adopt it.
 
         Raises:
             WriteRefused: the API refuses the write.

@@ -11,7 +11,7 @@ from bayplan.objects.pod import Pod
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
-    """Return whether a pod has been ready long enough."""
+    """Return whether a pod has been ready for at least `min_ready_seconds`."""
     if min_ready_seconds <= 0:
         return is_ready(pod)
     # Without a transition time, a pod is never available if `minReadySeconds` is set.
@@ -20,8 +20,7 @@ def is_available(pod: Pod, min_ready_seconds: int, now_ns: int) -> bool:
 
 
 def count_available(owned: OwnedPods, min_ready_seconds: int, now_ns: int) -> tuple[int, int | None]:
-    """Return the number of available pods among the active ones, and the time when the next ready pod becomes available (None if
-    none will).
+    """Return the number of available pods, and the time (ns) at which the next ready pod becomes available, or None.
 
     Without ``minReadySeconds`` this only reads a size; otherwise it checks every ready pod.
     """

@@ -1,4 +1,4 @@
-"""The base class of controllers, and the tools they share."""
+"""The base class of controllers, and the objects that it is created with (`ControllerTools`)."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from bayplan.objects.pod import Pod, PodSpec
 UNLIMITED = 2**31
 
 Ask = Callable[["Controller", str, int], None]
-"""Queues a reconcile: the controller, the key, the time."""
+"""A function that queues a reconcile; its arguments are the controller, the key and the time (ns)."""
 
 
 class ControllerTools(msgspec.Struct, frozen=True):
-    """The context of controllers.
+    """The objects and limits that every controller is created with.
 
     Attributes:
         store: the store to read from.
         writer: the writer to write through.
-        pods: the function that makes pods from templates.
-        burst: the number of pods that one turn of a controller may create or delete; its next turn, at the same time, continues.
+        pods: creates pods from templates.
+        burst: the maximum number of pods that one reconcile creates or deletes. The next reconcile, at the same time,
+            continues.
     """
 
     store: ObjectStore
@@ -41,10 +42,12 @@ class Controller(ABC):
     """One control loop.
 
     Attributes:
-        component: the reporting component of its events.
-        kind: the kind that it reconciles. It is called with a key when that object, or an object that it controls, changes.
+        component: the reporting component of the events that the controller records.
+        kind: the kind that it reconciles. `reconcile` is called with an object's key when the object, or an object that
+            it controls, changes.
         watches: the additional kinds, except pods, whose events it receives, see `keys_for`.
-        watches_pods: whether it receives the events of all pods. Read again after every event of another kind.
+        watches_pods: whether it receives the events of all pods. The manager reads it again after every event of
+            another kind.
         follows_pods: whether it receives every event of a pod that one of its objects controls, see `pod_changed`.
     """
 
@@ -62,7 +65,7 @@ class Controller(ABC):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether it receives the events of all pods."""
+        """Whether the controller receives the events of all pods."""
         return False
 
     @abstractmethod
@@ -71,13 +74,13 @@ class Controller(ABC):
 
         Args:
             key: the key of the object, which may be deleted.
-            now_ns: the time.
+            now_ns: the current time.
 
         Returns:
-            The time of the next call even if nothing changes, or None.
+            The time (ns) at which to call this again even if nothing changes, or None.
 
         Raises:
-            InputError: the object requires something that does not exist, such as a priority class. It is called
+            InputError: the object requires something that does not exist, such as a priority class. The manager calls
                 again when a priority class or the object changes.
         """
 
@@ -88,7 +91,7 @@ class Controller(ABC):
     def failed(self, key: str, problem: InputError) -> None:  # noqa: B027
         """Report a failed reconcile of an object; called by the manager, which retries."""
 
-    # --- what several of them do ------------------------------------------------------------------------------------
+    # --- shared by several controllers ------------------------------------------------------------------------------
 
     def record(self, item: KubernetesObject, reason: str, message: str, *, type_: str = NORMAL) -> None:
         """Record an event about an object."""
@@ -105,7 +108,7 @@ class Controller(ABC):
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
     ) -> Pod:
-        """Create one pod of an owner and report it, or the error; see `PodMaker.create`."""
+        """Create one pod of an owner, and record an event about the pod or the error; see `PodMaker.create`."""
         try:
             pod = self.pods.create(
                 prepared, now_ns, name_prefix=name_prefix, spec=spec, labels=labels, annotations=annotations
@@ -120,11 +123,14 @@ class Controller(ABC):
         return pod
 
     def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
-        """Delete a pod of an owner and report it."""
+        """Delete a pod of an owner, and record an event about it."""
         self.writer.delete(pod, now_ns)
         if self._reports:
             self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Process an event of a pod that the object of this key controls; the object is reconciled afterwards anyway."""
+        """Process an event of a pod that the object with this key controls.
+
+        The manager reconciles that object afterwards.
+        """
         raise AssertionError(f"{type(self).__name__} follows pods but does not handle their changes")

@@ -1,8 +1,8 @@
-"""The CronJob controller: a Job at each time of a schedule.
+"""The CronJob controller: creates a Job at each time of a schedule.
 
-The name of a Job contains its scheduled time in minutes since 1970, so one time never creates two Jobs. A CronJob that was
-delayed runs only the latest time it missed. Jobs start at the exact second of the schedule;
-upstream waits 100 ms longer, because its machines' clocks differ.
+The name of a Job contains its scheduled time in minutes since 1970, so one time never creates two Jobs. A delayed
+CronJob runs only the latest of the times it missed. Jobs start at the exact second of the schedule; upstream waits 100
+ms longer, because the clocks of its machines differ.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/ and pkg/controller/cronjob v1.36.3.
 """
@@ -36,7 +36,7 @@ class CronJobController(Controller):
     component = "cronjob-controller"
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Create the Job that is due, remove ended Jobs from the status, and return when the next one is due."""
+        """Create the Job that is due, remove ended Jobs from the status, and return the next time (ns) or None."""
         item = self.store.get(CronJob, key)
         if item is None:
             return None
@@ -55,14 +55,14 @@ class CronJobController(Controller):
         return next_ns
 
     def failed(self, key: str, problem: InputError) -> None:
-        """Report an invalid schedule."""
+        """Record an event about an invalid schedule."""
         item = self.store.get(CronJob, key)
         if item is not None and not isinstance(problem, WriteRefused):
             text = f'unparseable schedule: "{item.spec.schedule}" : {problem}'
             self.record(item, "UnparseableSchedule", text, type_=WARNING)
 
     def _report_ended(self, item: CronJob, status: CronJobStatus) -> None:
-        """Report the Jobs that are no longer active."""
+        """Record events about the Jobs that are no longer active."""
         left = {reference.uid for reference in status.active}
         for reference in item.status.active:
             if reference.uid in left:
@@ -79,7 +79,7 @@ class CronJobController(Controller):
         self.writer.delete(job, now_ns)
         self.record(item, "SuccessfulDelete", f"Deleted job {job.metadata.name}")
 
-    # --- Jobs that exist ----------------------------------------------------------------------------------------------
+    # --- existing Jobs ------------------------------------------------------------------------------------------------
 
     def _sync_active(self, item: CronJob, jobs: list[Job]) -> CronJobStatus:
         """Return the status without Jobs that have ended or are deleted, and with the time of the last success."""
@@ -107,10 +107,13 @@ class CronJobController(Controller):
                 if job.metadata.deletion_timestamp is None:
                     self._delete(item, job, now_ns)
 
-    # --- Jobs to come -------------------------------------------------------------------------------------------------
+    # --- new Jobs -----------------------------------------------------------------------------------------------------
 
     def _start_due(self, item: CronJob, status: CronJobStatus, now_ns: int) -> tuple[CronJobStatus, int | None]:
-        """Create the Job of the latest time that is due, unless the CronJob forbids it.
+        """Create the Job of the latest due time unless the concurrency policy forbids it.
+
+        Returns:
+            The new status, and the next time of the schedule (ns) or None.
 
         Raises:
             InputError: schedule or time zone is invalid, or the schedule never matches a day.
@@ -140,7 +143,11 @@ class CronJobController(Controller):
         return status, following_time(schedule, since_ns, now_ns)
 
     def _start(self, item: CronJob, status: CronJobStatus, due_ns: int, now_ns: int) -> Job | None:
-        """Create the Job of one scheduled time; None if it already exists, or the concurrency policy forbids it."""
+        """Create and return the Job of one scheduled time.
+
+        Return None if it was created earlier, if the concurrency policy forbids it, or if another owner's Job has its
+        name.
+        """
         name = f"{item.metadata.name}-{due_ns // MINUTE_NS}"
         done = format_time(due_ns) == status.last_schedule_time or any(job.name == name for job in status.active)
         if done or (item.spec.concurrency_policy == "Forbid" and status.active):
@@ -156,7 +163,10 @@ class CronJobController(Controller):
                 self._delete(item, job, now_ns)
 
     def _create(self, item: CronJob, name: str, due_ns: int, now_ns: int) -> Job | None:
-        """Store the Job of one scheduled time. If it exists, return it if this CronJob owns it, else None."""
+        """Create and return the Job of one scheduled time.
+
+        If it exists, return it if this CronJob owns it, else None.
+        """
         template = item.spec.job_template
         existing = self.store.get(Job, f"{item.metadata.namespace}/{name}")
         if existing is not None:
@@ -179,10 +189,10 @@ class CronJobController(Controller):
 
 
 def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
-    """Return the latest time of a schedule after one time and not after another, or None if there is none.
+    """Return the latest time of a schedule that is after `after_ns` and not after `now_ns`, or None.
 
     A long gap is not iterated: the distance between the first two times gives an estimate of the latest, and the search
-    starts one step before it. As upstream, it may find no time if the times are unevenly spaced.
+    starts one step before it. Like upstream, it may find no time if the times are unevenly spaced.
 
     Raises:
         InputError: the schedule never matches a day, like 31 February.
@@ -206,7 +216,7 @@ def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | Non
 
 
 def following_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
-    """Return the next time of a schedule, counted from its latest past time, which matters for ``@every``."""
+    """Return the next time of a schedule. For ``@every``, it is counted from the latest time that has passed."""
     latest_ns = latest_time(schedule, after_ns, now_ns)
     if latest_ns is None:
         first_ns = schedule.next_after(after_ns)

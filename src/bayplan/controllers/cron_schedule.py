@@ -46,14 +46,14 @@ _INTEGER = re.compile(r"\+?[0-9]+", re.ASCII)
 
 
 class _Field(msgspec.Struct, frozen=True):
-    """The values of one field, and whether it was written as a star."""
+    """The values of one field; `star`: whether the field contains ``*`` or ``?`` without a step."""
 
     values: frozenset[int]
     star: bool
 
 
 class EverySchedule(msgspec.Struct, frozen=True):
-    """``@every <duration>``: a constant delay, whole seconds, at least one."""
+    """``@every <duration>``: a constant delay in whole seconds, at least one."""
 
     delay_seconds: int
 
@@ -124,7 +124,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
                 seconds += (24 - local.hour if local.hour > 12 else -local.hour) * _HOUR
                 local = self._local(seconds)
             if seconds <= before:
-                # The zone skipped a whole day (Samoa, 30 December 2011), where the original loops forever.
+                # The zone skipped a whole day (Samoa, 30 December 2011), where robfig/cron loops forever.
                 seconds = before + 24 * _HOUR
                 local = self._local(seconds)
             if local.day == 1:
@@ -174,7 +174,10 @@ class FieldSchedule(msgspec.Struct, frozen=True):
         return datetime.fromtimestamp(seconds, self.zone)
 
     def _instant(self, civil: datetime) -> int:
-        """Resolve a civil time as Go's ``time.Date`` does: read it as UTC, take the offset there, correct it once."""
+        """Convert a local time to Unix seconds as Go's ``time.Date`` does.
+
+        Read it as UTC, subtract the zone's offset at that time, and correct the offset once.
+        """
         reading = timegm(civil.timetuple())
         offset = self._offset(reading)
         return reading - self._offset(reading - offset)
@@ -191,11 +194,11 @@ def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSched
     """Parse ``spec.schedule`` of a CronJob.
 
     Args:
-        text: five fields or a descriptor; a leading ``TZ=`` or ``CRON_TZ=`` is accepted and wins over ``time_zone``.
+        text: five fields or a descriptor. A leading ``TZ=`` or ``CRON_TZ=`` takes precedence over ``time_zone``.
         time_zone: ``spec.timeZone``, an IANA name; None is UTC, the zone of kube-controller-manager.
 
     Raises:
-        InputError: the schedule or the zone can't be read.
+        InputError: the schedule or the time zone is invalid.
     """
     zone_name = time_zone
     rest = text
@@ -228,7 +231,7 @@ def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSched
 
 
 def load_time_zone(name: str | None) -> tzinfo:
-    """Return the zone of an IANA name; None, the empty name and ``UTC`` are UTC and read nothing from disk."""
+    """Return the time zone of an IANA name. For None, "" and ``UTC``, return UTC without reading from disk."""
     if not name or name == "UTC":
         return UTC
     try:
@@ -250,7 +253,7 @@ def _parse_field(text: str, low: int, high: int, names: dict[str, int]) -> _Fiel
 
 
 def _parse_range(text: str, low: int, high: int, names: dict[str, int]) -> tuple[range, bool]:
-    """Parse ``*``, ``N``, ``N-M`` with an optional ``/step``; ``N/step`` extends to the end of the field."""
+    """Parse ``*``, ``N`` or ``N-M``, each with an optional ``/step``; ``N/step`` extends to the end of the field."""
     bounds, *steps = text.split("/")
     ends = bounds.split("-")
     star = ends[0] in ("*", "?")

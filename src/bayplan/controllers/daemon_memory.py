@@ -1,4 +1,4 @@
-"""Cached state of one DaemonSet: pods by node, eligibility and status counts, so that not every node is checked again.
+"""Cached state of one DaemonSet, so that a reconcile checks only changed nodes: pods, eligibility and status by node.
 
 With 5,000 nodes, a pod that starts on one of them must not cause a check of the other 4,999. Events of pods and nodes
 mark single nodes as dirty; a reconcile checks those and adjusts the status counts by the difference.
@@ -37,15 +37,16 @@ class DaemonMemory:
     """The cached state of one DaemonSet.
 
     Attributes:
-        history: the versions of its template.
+        history: the revisions of the pod template.
         dirty: the names of nodes to check, in the order in which they became dirty.
-        is_halfway: whether the last turn left some nodes for the next one.
-        pods: the keys of its pods, by the node that they are on or were created for.
-        by_hash: the number of pods with each hash that are not being deleted.
-        waiting: the nodes whose pod is ready but not yet available.
-        retry: the nodes with a failed pod that must stay for a while.
-        totals: the sum of the tallies.
-        backoff: the delay (ns) before a failed pod is deleted, and the time of its last use, by node.
+        is_halfway: whether the last reconcile left dirty nodes for the next one.
+        pods: the keys of the set's pods, by node name (`target_node`).
+        by_hash: the number of pods that are not being deleted, by revision hash.
+        waiting: the names of nodes with a pod that is ready but not yet available.
+        retry: the names of nodes with a failed pod that must not be deleted yet (`backoff`).
+        totals: the sum of the tallies of all nodes.
+        backoff: the delay (ns) before a failed pod is deleted, and the time of its last use, by node name.
+        prepared: the template from which pods are created, or None before the first pod.
     """
 
     def __init__(self) -> None:
@@ -65,7 +66,7 @@ class DaemonMemory:
         self._tallies: dict[str, NodeTally] = {}
 
     def follow_template(self, template: PodTemplateSpec) -> bool:
-        """Store the template; return whether it has changed, which makes every node dirty."""
+        """Store the template; return whether it has changed, in which case the caller must check every node."""
         if self._template is template:
             return False
         self._template = template
@@ -74,7 +75,7 @@ class DaemonMemory:
         return True
 
     def judge(self, node: Node) -> tuple[bool, bool]:
-        """Return whether a pod should start on a node, and whether one may stay; see `NodeEligibility.judge`."""
+        """Return whether a pod should start on a node and whether a running one may stay (`NodeEligibility.judge`)."""
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is not None:
@@ -90,7 +91,7 @@ class DaemonMemory:
         return verdict
 
     def follow_pod(self, event: ChangeEvent) -> None:
-        """Process an event of one of the set's pods."""
+        """Update `pods` and `by_hash` after an event of one of the set's pods, and mark the pod's node as dirty."""
         old, new = event.old, event.new
         if isinstance(old, Pod):
             key, name = object_key(old.metadata), target_node(old)
@@ -117,7 +118,7 @@ class DaemonMemory:
         self.tally(name, _NOTHING)
 
     def tally(self, name: str, new: NodeTally) -> None:
-        """Set the contribution of a node to the status."""
+        """Set the contribution of a node to the status, and adjust `totals`."""
         old = self._tallies.get(name, _NOTHING)
         if old == new:
             return

@@ -38,10 +38,10 @@ _HOST_NETWORK_TOLERATION = Toleration(
 
 
 class NodeEligibility:
-    """Select the nodes that fit the template of a DaemonSet: by name, node selector, required node affinity and taints.
+    """Selects the nodes that a DaemonSet runs on, by node name, node selector, required node affinity and taints.
 
     Args:
-        template: the template of the DaemonSet.
+        template: the pod template of the DaemonSet.
     """
 
     def __init__(self, template: PodTemplateSpec) -> None:
@@ -71,12 +71,15 @@ class NodeEligibility:
 
 
 def daemon_template(template: PodTemplateSpec) -> PodTemplateSpec:
-    """Return a template whose pods have the tolerations of all daemons."""
+    """Return the template with the tolerations that all daemon pods have."""
     return replace(template, spec=replace(template.spec, tolerations=daemon_tolerations(template.spec)))
 
 
 def daemon_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
-    """Return the tolerations of a spec with those of all daemons; these replace equal tolerations with a time limit."""
+    """Return a spec's tolerations and those of all daemon pods.
+
+    The latter replace tolerations of the spec that differ from them only in the time limit.
+    """
     tolerations = list(spec.tolerations)
     added = (*_TOLERATIONS, _HOST_NETWORK_TOLERATION) if spec.host_network else _TOLERATIONS
     for toleration in added:
@@ -93,7 +96,7 @@ def _is_same_but_time(one: Toleration, other: Toleration) -> bool:
 
 
 def pinned_spec(spec: PodSpec, node_name: str) -> PodSpec:
-    """Return the spec of the pod for one node: its required node affinity is only that node's name."""
+    """Return the spec of the pod for one node: its required node affinity is replaced by that node's name."""
     selector = _node_name_selector(node_name)
     affinity = spec.affinity
     if affinity is None:
@@ -114,7 +117,7 @@ def _node_name_selector(node_name: str) -> NodeSelector:
 
 
 def target_node(pod: Pod) -> str:
-    """Return the node that a daemon pod is on or was created for; "" if neither is known."""
+    """Return the name of the node that a daemon pod is on or was created for; "" if neither is known."""
     spec = pod.spec
     if spec.node_name:
         return spec.node_name

@@ -1,8 +1,9 @@
-"""Selects the daemon pods that a rolling update replaces next, within maxUnavailable or maxSurge.
+"""Select the daemon pods that a rolling update replaces next, within maxUnavailable or maxSurge.
 
-Without a surge, old pods that are not available are deleted at once, and available ones while fewer than ``maxUnavailable`` nodes
-lack an available pod. With a surge, a new pod starts alongside the old one, which is deleted when the new one is available. Nodes
-are visited in the order of the store; upstream's order is random.
+Without a surge, old pods that are not available are deleted immediately. Available ones are deleted as long as fewer
+than
+``maxUnavailable`` nodes lack an available pod. With a surge, a new pod starts alongside the old one, which is deleted
+when the new one is available. Nodes are visited in the order of the store; upstream's order is random.
 
 Source: pkg/controller/daemon/update.go v1.36.3 and KEP-1591.
 """
@@ -17,13 +18,13 @@ from bayplan.objects.workloads import DaemonSet
 
 
 class DaemonRollout:
-    """Determine one step of a rolling update: pass it every node (`see`), then read the result.
+    """Computes one step of a rolling update: call `see` for every node, then `pods_to_delete` and `nodes_to_surge`.
 
     Args:
         item: the DaemonSet.
-        hash_: the hash of pods with the newest template.
-        desired: the number of nodes that it should run on.
-        now_ns: the time.
+        hash_: the revision hash of the current template.
+        desired: the number of nodes that the DaemonSet should run on.
+        now_ns: the current time.
     """
 
     def __init__(self, item: DaemonSet, hash_: str, desired: int, now_ns: int) -> None:
@@ -58,7 +59,7 @@ class DaemonRollout:
         new = [pod for pod in present if pod.metadata.labels.get(REVISION_LABEL) == self._hash]
         old = [pod for pod in present if pod.metadata.labels.get(REVISION_LABEL) != self._hash]
         if len(new) > 1 or len(old) > 1:
-            # Too many pods: the ordinary reconcile handles that, and until then the node counts as unavailable.
+            # The ordinary reconcile deletes surplus pods; until then, the node counts as unavailable.
             self._busy += 1
         elif self.max_surge == 0:
             self._see_replacing(new, old)

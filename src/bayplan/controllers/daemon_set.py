@@ -1,8 +1,8 @@
 """The DaemonSet controller: one pod on every matching node, and rolling updates of the template.
 
 Pods are created unbound, with a required node affinity to the name of their node; the scheduler binds them.
-`daemon_nodes` selects the nodes, `daemon_memory` caches what need not be checked again, `daemon_rollout` selects the pods that an
-update replaces next. Source: pkg/controller/daemon v1.36.3.
+`daemon_nodes` selects the nodes, `daemon_memory` caches the results of earlier checks, and `daemon_rollout` selects the
+pods that an update replaces next. Source: pkg/controller/daemon v1.36.3.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ class DaemonSetController(Controller):
         self._memories: dict[str, DaemonMemory] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Record a change of a pod, so that its DaemonSet is checked on that node."""
+        """Record a change of a pod, so that the next reconcile of its DaemonSet checks the pod's node."""
         controller = event.object.metadata.controller()
         if controller is not None:
             self._memory(controller.uid).follow_pod(event)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the DaemonSets that a change of a node may affect: all, unless no field they read has changed."""
+        """Mark the node as dirty and return the keys of all DaemonSets; none if its labels and taints are unchanged."""
         old, new = event.old, event.new
         if event.type == MODIFIED and isinstance(old, Node) and isinstance(new, Node):
             same_labels = old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels
@@ -73,7 +73,7 @@ class DaemonSetController(Controller):
         return memory
 
     def history_of(self, uid: str) -> RevisionHistory:
-        """Return the revision history of a DaemonSet, which a host fills from stored ControllerRevisions."""
+        """Return the revision history of a DaemonSet; the host fills it from stored ControllerRevisions."""
         return self._memory(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -118,7 +118,8 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
         history = memory.history
         if not history.revisions:
-            # If a set is loaded with its pods, and its template is unchanged, its revision is that of its newest pod.
+            # If a set was loaded together with its pods, and its template has not changed since, its revision is that
+            # of its newest pod.
             owned = self.store.owned_pods(item.metadata.uid)
             hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
             if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
@@ -135,10 +136,11 @@ class DaemonSetController(Controller):
     def _manage(
         self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> tuple[bool, int | None]:
-        """Create or delete pods for one node; return whether any were, and when to check again."""
+        """Create or delete pods for one node; return whether any pod was, and the time of the next check or None."""
         pods = self._pods_on(memory, name)
         if node is None:
-            # Pods that ran there are deleted by pod garbage collection; pending ones would wait forever.
+            # Pod garbage collection deletes the pods that ran on the missing node, but not pending ones, which would
+            # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
         should_run, may_stay = memory.judge(node)
@@ -167,7 +169,11 @@ class DaemonSetController(Controller):
         return acted, again_ns
 
     def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
-        """Return the pods to delete of several on one node: all but the oldest or, with a surge, the two oldest."""
+        """Return the surplus pods of several on one node: all but the oldest.
+
+        With a surge, the oldest updated and the oldest outdated pod stay. The outdated one is surplus if it is not
+        ready or the updated one is available.
+        """
         if len(running) <= 1:
             return []
         running = sorted(running, key=_age)
@@ -209,7 +215,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create surge pods; return whether more can be done immediately."""
+        """Delete outdated pods, and create surge pods; return whether `burst` left some for the next call."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
@@ -245,7 +251,7 @@ class DaemonSetController(Controller):
         memory.tally(
             name, NodeTally(desired=1, current=1, ready=int(ready), available=int(available), updated=int(updated))
         )
-        # In addition to the pod that counts there may be a surge pod, which replaces it once it is available.
+        # The node may also have a surge pod, which replaces the counted pod once it is available.
         waiting = [
             each for each in pods if is_ready(each) and not is_available(each, item.spec.min_ready_seconds, now_ns)
         ]
@@ -280,7 +286,7 @@ def _earlier(one: int | None, other: int | None) -> int | None:
 
 
 def _age(pod: Pod) -> tuple[bool, str, str]:
-    """Sort key: scheduled pods first, then by age, then by name."""
+    """Return the sort key: scheduled pods first, then the oldest, then by name."""
     metadata = pod.metadata
     return not pod.spec.node_name, metadata.creation_timestamp or "", metadata.name
 
@@ -300,7 +306,7 @@ def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
 
 
 def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
-    """Return how long a failed pod on a node must stay. When it may be deleted, double the delay for the next failure."""
+    """Return how long (ns) a failed pod on a node must stay. If 0, double the delay for the next failure."""
     known = memory.backoff.get(name)
     if known is None or now_ns - known[1] > 2 * _MAX_BACKOFF_NS:
         memory.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)

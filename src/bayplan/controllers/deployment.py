@@ -1,11 +1,11 @@
 """The Deployment controller: a ReplicaSet for each revision of the template, and rollouts from one to the next.
 
-A rolling update adds pods of the new template up to the surge and removes pods of old ones as far as availability
-allows; Recreate waits until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets.
+A rolling update adds pods of the new template up to the surge, and removes old pods as far as availability allows.
+Recreate waits until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets.
 Each reconcile does one step; status changes of the ReplicaSets cause the next.
 
-Not implemented: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (not in apps/v1; an
-older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
+Not implemented: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (not in apps/v1;
+an older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 """
 
@@ -84,9 +84,10 @@ class DeploymentController(Controller):
     # --- rest ---------------------------------------------------------------------------------------------------------
 
     def _is_at_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
-        """Return whether a finished rollout is unchanged since it finished, so that only the status can differ.
+        """Return whether the rollout is finished and nothing has changed since, so that only the status can differ.
 
-        The pods of a large Deployment are bound one after the other, and each causes a reconcile of the Deployment.
+        The pods of a large Deployment are bound one after the other, and each binding causes a reconcile of the
+        Deployment.
         """
         known = self._at_rest.get(deployment.metadata.uid)
         if known is None:
@@ -136,7 +137,7 @@ class DeploymentController(Controller):
             self._clean_up(deployment, old, now_ns)
 
     def _shrink_old(self, deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> bool:
-        """Remove old pods: first unavailable ones, then as many as availability allows."""
+        """Remove old pods, unavailable ones first, as far as availability allows. Return whether any were removed."""
         active = [item for item in old if set_replicas(item) > 0]
         if not active:
             return False
@@ -208,7 +209,7 @@ class DeploymentController(Controller):
             self._clean_up(deployment, old, now_ns)
 
     def _scale(self, deployment: Deployment, item: ReplicaSet, size: int, *, annotate: bool = False) -> None:
-        """Set the size of a ReplicaSet, and the annotation with the scale of the Deployment at that time."""
+        """Set the size of a ReplicaSet, and its annotations with the current scale of the Deployment."""
         same_size = set_replicas(item) == size
         if same_size and not annotate:
             return
@@ -230,7 +231,10 @@ class DeploymentController(Controller):
     def _new_set(
         self, deployment: Deployment, sets: list[ReplicaSet], now_ns: int, *, create: bool
     ) -> tuple[ReplicaSet | None, list[ReplicaSet]]:
-        """Return the ReplicaSet with the Deployment's template, created if necessary, and all others, oldest first."""
+        """Return the ReplicaSet with the Deployment's template, and the other ReplicaSets, oldest first.
+
+        If no ReplicaSet has the template, create it; without `create`, return None.
+        """
         new = _find_new(deployment, sets)
         old = [item for item in sets if item is not new]
         revision = max(map(_revision, old), default=0) + 1
@@ -248,7 +252,7 @@ class DeploymentController(Controller):
         collisions = deployment.status.collision_count
         digest = template_hash(spec.template, collisions)
         while self.store.get(ReplicaSet, f"{metadata.namespace}/{replica_set_name(metadata.name, digest)}") is not None:
-            # A different template with the same hash, or another owner's ReplicaSet of that name.
+            # The name is taken, by a different template with the same hash or by another owner's ReplicaSet.
             collisions = (collisions or 0) + 1
             digest = template_hash(spec.template, collisions)
         if collisions != deployment.status.collision_count:
@@ -333,14 +337,14 @@ class DeploymentController(Controller):
             conditions=_with_availability(deployment.status.conditions, available >= least, now_ns),
         )
         if status != deployment.status:
-            # A complete rollout is followed by a cleanup, which the change of status does not cause by itself.
+            # Clean up after a complete rollout now: this change of the status does not cause another reconcile.
             changed = self.writer.update(replace(deployment, status=status))
             if _is_complete(changed) and not changed.spec.paused and changed.metadata.deletion_timestamp is None:
                 self._clean_up(changed, [item for item in sets if item is not new], now_ns)
 
 
 def _parts(deployment: Deployment, sets: list[ReplicaSet]) -> list[object]:
-    """Return the data that a rollout depends on in addition to the status of its ReplicaSets."""
+    """Return the objects that a rollout depends on, except the status of the ReplicaSets."""
     parts: list[object] = [deployment.spec, deployment.metadata.annotations]
     for item in sets:
         parts += (item.spec, item.metadata.annotations)

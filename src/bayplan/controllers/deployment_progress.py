@@ -1,8 +1,8 @@
 """The Progressing condition of Deployments: whether a rollout progresses, is complete, is paused, or has timed out.
 
-The Deployment controller of the virtual cluster does not need it; users and ``kubectl rollout status`` read it. Progress is
-derived from the counts in the status, as upstream does. The time of the last progress is kept in memory, so the deadline starts
-again after a restart.
+The Deployment controller of the virtual cluster does not need it; users and ``kubectl rollout status`` read it.
+Progress is derived from the counts in the status, as upstream does. The time of the last progress is stored only in
+memory, so the deadline starts again after a restart.
 
 Source: pkg/controller/deployment/progress.go v1.36.3.
 """
@@ -36,8 +36,8 @@ class _Rollout:
     """The last observed state of a Deployment.
 
     Attributes:
-        replica_set: the uid of the newest ReplicaSet.
-        status: its status at that time.
+        replica_set: the uid of its newest ReplicaSet.
+        status: the status of the Deployment.
         moved_ns: the time of the last progress.
     """
 
@@ -47,7 +47,7 @@ class _Rollout:
 
 
 class DeploymentProgress(Controller):
-    """Reconciles the condition Progressing of Deployments, by key."""
+    """Reconciles the Progressing condition of Deployments."""
 
     kind = Deployment
     watches = (Deployment,)
@@ -57,7 +57,7 @@ class DeploymentProgress(Controller):
         self._rollouts: dict[str, _Rollout] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the Deployment that changed."""
+        """Return the key of the changed Deployment, or nothing if it was deleted."""
         if event.new is None:
             self._rollouts.pop(event.object.metadata.uid, None)
             return ()
@@ -75,7 +75,8 @@ class DeploymentProgress(Controller):
                 self._write(item, None)
             return None
         if item.status.observed_generation < item.metadata.generation:
-            # Its controller has not processed it yet; when it has, this controller is called again.
+            # The Deployment controller has not processed this generation yet; its write of the status causes the next
+            # call.
             return None
         if item.spec.paused or (known is not None and known.reason == _PAUSED):
             self._pause(item, known, now_ns)
@@ -147,7 +148,7 @@ class DeploymentProgress(Controller):
         self.writer.update(replace(item, status=replace(item.status, conditions=conditions)))
 
     def _newest(self, item: Deployment) -> ReplicaSet | None:
-        """Return the ReplicaSet of the Deployment's current revision."""
+        """Return the ReplicaSet of the Deployment's current revision, or None."""
         revision = item.metadata.annotations.get(REVISION_ANNOTATION)
         for each in self.store.dependents(item.metadata.uid, ReplicaSet):
             if each.metadata.annotations.get(REVISION_ANNOTATION) == revision:

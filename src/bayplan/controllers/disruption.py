@@ -1,10 +1,10 @@
-"""The disruption controller: how many disruptions each PodDisruptionBudget currently allows.
+"""The disruption controller: computes how many disruptions each PodDisruptionBudget currently allows.
 
-Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget without a status would forbid everything. The
-counts are updated event by event; a change of one pod does not recount the others.
+Preemption reads ``status.disruptionsAllowed`` when it chooses victims, so a budget without a status would forbid all
+evictions. The counts are updated event by event; a change of one pod does not recount the others.
 
-A recorded cluster may lack the owners of its pods. If a budget needs their scale and it is unknown, its recorded status stays; a
-budget without a status allows nothing, as upstream does.
+A recorded cluster may lack the owners of its pods. If a budget needs the scale of an unknown owner, its recorded status
+stays; a budget without a status allows no disruptions, as upstream does.
 
 Not implemented: ``disruptedPods``, which the eviction API writes. Source: pkg/controller/disruption v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/pods/disruptions/
@@ -46,7 +46,7 @@ class _UnknownScaleError(Exception):
 
 
 class _Memory:
-    """The pods of one budget."""
+    """The pods that one budget selects, and how many of them are healthy."""
 
     def __init__(self, selector: LabelSelector | None) -> None:
         self.selector = selector
@@ -61,7 +61,7 @@ class _Memory:
         self._owner_of: dict[str, OwnerReference] = {}
 
     def follow(self, key: str, pod: Pod | None) -> bool:
-        """Record the current state of a pod (None: deleted); return whether the counts change."""
+        """Record the current state of a pod (None: deleted); return whether the budget's counts change."""
         if pod is None or not self._selects(pod.metadata.labels):
             return self._drop(key)
         healthy = pod.metadata.deletion_timestamp is None and is_ready(pod)
@@ -90,11 +90,11 @@ class _Memory:
         return True
 
     def pod_of(self, owner: OwnerReference) -> str:
-        """Return the name of any one pod that the owner controls."""
+        """Return the name of one of the pods that the owner controls."""
         return next(key.rpartition("/")[2] for key, known in self._owner_of.items() if known == owner)
 
     def _selects(self, labels: dict[str, str]) -> bool:
-        # By identity: the pods of a template share their labels.
+        # Keyed by identity, because the pods of a template share their dict of labels.
         known = self._matches.get(id(labels))
         if known is None:
             if len(self._matches) >= _MEMO_SIZE:
@@ -116,7 +116,7 @@ class DisruptionController(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether the controller needs events of pods, because there are budgets."""
+        """Whether any budgets exist; without budgets, the controller needs no events of pods."""
         return bool(self._memories)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
@@ -199,7 +199,7 @@ class DisruptionController(Controller):
         return 0, 0
 
     def _scale(self, namespace: str, memory: _Memory) -> int:
-        """Return the sum of the replicas of all controllers of the pods; pods without a controller do not count."""
+        """Return the sum of the replicas of the pods' controllers; pods without a controller do not count."""
         scales: dict[str, int] = {}
         for owner in memory.owners:
             found = self._scale_of(owner, namespace)
@@ -210,7 +210,10 @@ class DisruptionController(Controller):
         return sum(scales.values())
 
     def _scale_of(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
-        """Return the uid and the replicas of a pod's controller: of the Deployment if one controls its ReplicaSet."""
+        """Return uid and replicas of a pod's controller, or None if it is not stored.
+
+        If the controller is a ReplicaSet of a Deployment, return those of the Deployment.
+        """
         kind = _SCALABLE.get(owner.kind)
         if kind is None:
             row = next((kind_of(type_) for type_ in self.store.kinds() if type_.__name__ == owner.kind), None)
@@ -230,7 +233,7 @@ class DisruptionController(Controller):
 
 
 def _condition(item: PodDisruptionBudget, allowed: bool, reason: str, message: str, now_ns: int) -> Condition:
-    """Return the condition of a budget; its time does not change if its status stays the same."""
+    """Return the DisruptionAllowed condition of a budget; the transition time only changes together with the status."""
     status = "True" if allowed else "False"
     since = format_time(now_ns)
     for present in item.status.conditions:

@@ -1,11 +1,12 @@
 """The garbage collector: deletes or orphans dependents of every kind when their owners are deleted.
 
-Background: dependents are deleted once the owner is gone. Foreground: the owner waits for those that block it. Orphan: they
-lose the reference. Only owners whose deletion was observed count: objects with a reference to an owner that never
-existed here (a dump of pods without their ReplicaSets) are left alone, although upstream would delete them.
+Background: dependents are deleted once the owner is gone. Foreground: the owner waits for the dependents that block it.
+Orphan:
+dependents lose the reference. Only owners whose deletion was observed count: if an owner never existed in this cluster
+(a dump of pods without their ReplicaSets), its dependents stay, although upstream would delete them.
 
-The rules are here; an `OwnerGraph` provides the objects and changes them: typed objects in a simulation
-(`StoreOwners`), of documents of every kind over the API (`bayplan.apiserver.bridge.document_owners`).
+This module contains the rules. An `OwnerGraph` reads and changes the objects: `StoreOwners` typed objects in a
+simulation, `bayplan.apiserver.bridge.document_owners` documents of every kind over the API.
 
 Source: pkg/controller/garbagecollector v1.36.3, https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 """
@@ -33,7 +34,7 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
 
     Attributes:
         uid: the uid of the object.
-        deletion_timestamp: the time when it was, or will be, deleted.
+        deletion_timestamp: `metadata.deletionTimestamp`, or None if the object is not being deleted.
         owner_references, finalizers: the references and finalizers in its metadata.
     """
 
@@ -44,13 +45,13 @@ class OwnerRefs(msgspec.Struct, gc=False, rename="camel", frozen=True):
 
     @property
     def asks_for_dependents(self) -> bool:
-        """Whether the object is being deleted, and waits for its dependents or orphans them."""
+        """Whether the object is being deleted and has the finalizer of foreground deletion or of orphaning."""
         asks = FOREGROUND_FINALIZER in self.finalizers or ORPHAN_FINALIZER in self.finalizers
         return asks and self.deletion_timestamp is not None
 
 
 class OwnerGraph(ABC, Generic[P]):
-    """The graph of owners and dependents. The type parameter is the type of an object's identity."""
+    """The graph of owners and dependents. The type parameter `P` identifies an object."""
 
     @abstractmethod
     def dependents(self, uid: str) -> list[P]:
@@ -62,7 +63,7 @@ class OwnerGraph(ABC, Generic[P]):
 
     @abstractmethod
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is deleted and has dependents left."""
+        """Return whether an owner is deleted and still has dependents to process."""
 
     @abstractmethod
     def note_gone(self, uid: str) -> None:
@@ -70,15 +71,18 @@ class OwnerGraph(ABC, Generic[P]):
 
     @abstractmethod
     def forget_gone(self, uid: str) -> None:
-        """Record that a deleted owner has no dependents left."""
+        """Record that all dependents of a deleted owner were processed."""
 
     @abstractmethod
     def delete(self, place: P, now_ns: int, *, foreground: bool) -> None:
-        """Delete an object; without `foreground`, one with a finalizer for orphaning or foreground deletion keeps it."""
+        """Delete an object.
+
+        A background deletion keeps finalizers of orphaning or foreground deletion that it already has.
+        """
 
     @abstractmethod
     def drop_reference(self, place: P, uid: str) -> None:
-        """Remove the reference to an owner from an object, and the finalizer of a Job that controlled it."""
+        """Remove the reference to an owner; if that is the controller, also remove the tracking finalizer of Jobs."""
 
     @abstractmethod
     def drop_finalizer(self, place: P, finalizer: str) -> None:
@@ -100,14 +104,14 @@ class GarbageCollector(Controller, Generic[P]):
         self.graph = graph
         self._waiting: dict[str, P] = {}
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def forget_all(self) -> None:
-        """Drop the record of owners that wait; every object is recorded again."""
+        """Forget the waiting owners; the caller then calls `note` for every object."""
         self._waiting.clear()
 
     def note(self, place: P, refs: OwnerRefs) -> list[str]:
-        """Record a new or changed object; return the owners to reconcile."""
+        """Record a new or changed object; return the uids of the owners to reconcile."""
         found = []
         if refs.asks_for_dependents:
             self._waiting[refs.uid] = place
@@ -118,7 +122,7 @@ class GarbageCollector(Controller, Generic[P]):
         return found
 
     def went(self, refs: OwnerRefs) -> list[str]:
-        """Record the deletion of an object; return the owners to reconcile, including the object itself."""
+        """Record the deletion of an object; return the uids of the owners to reconcile, including the object itself."""
         found = [owner.uid for owner in refs.owner_references if owner.uid in self._waiting]
         self._waiting.pop(refs.uid, None)
         if self.graph.dependents(refs.uid):
@@ -126,7 +130,7 @@ class GarbageCollector(Controller, Generic[P]):
             found.append(refs.uid)
         return found
 
-    # --- acting -------------------------------------------------------------------------------------------------------
+    # --- reconcile ----------------------------------------------------------------------------------------------------
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Delete, wait for, or release the dependents of one owner.
@@ -161,7 +165,7 @@ class GarbageCollector(Controller, Generic[P]):
             return None
         left = self._staying(uid)
         for dependent, refs in left[: self.burst]:
-            # Its own dependents are deleted before it as well.
+            # A dependent that has dependents is deleted in the foreground, so that they are deleted first.
             self.graph.delete(dependent, now_ns, foreground=bool(self.graph.dependents(refs.uid)))
         if len(left) > self.burst:
             return now_ns
@@ -180,7 +184,7 @@ class GarbageCollector(Controller, Generic[P]):
             self.graph.delete(dependent, now_ns, foreground=False)
 
     def _staying(self, uid: str) -> list[tuple[P, OwnerRefs]]:
-        """Return the dependents that are not being deleted."""
+        """Return the dependents that are not being deleted, and their references."""
         found = ((place, self.graph.refs(place)) for place in self.graph.dependents(uid))
         return [(place, refs) for place, refs in found if refs is not None and refs.deletion_timestamp is None]
 
@@ -198,10 +202,10 @@ Place = tuple[Kind, str]
 
 
 class StoreOwners(OwnerGraph[Place]):
-    """The owners of the objects of a store.
+    """The owner graph of the objects of a store.
 
     Args:
-        store: the store with the index of dependents.
+        store: the store, with its index of dependents.
         writer: the writer that changes objects.
     """
 
@@ -220,7 +224,7 @@ class StoreOwners(OwnerGraph[Place]):
         return refs_of(item) if item is not None else None
 
     def is_gone(self, uid: str) -> bool:
-        """Return whether an owner is deleted and has dependents left."""
+        """Return whether an owner is deleted and still has dependents to process."""
         return uid in self._gone
 
     def note_gone(self, uid: str) -> None:
@@ -228,18 +232,18 @@ class StoreOwners(OwnerGraph[Place]):
         self._gone[uid] = None
 
     def forget_gone(self, uid: str) -> None:
-        """Record that a deleted owner has no dependents left."""
+        """Record that all dependents of a deleted owner were processed."""
         self._gone.pop(uid, None)
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
-        """Delete an object."""
+        """Delete an object; `foreground` selects the propagation."""
         item = self._store.get(*place)
         if item is not None:
             propagation = Propagation.FOREGROUND if foreground else Propagation.BACKGROUND
             self._writer.delete(item, now_ns, propagation=propagation)
 
     def drop_reference(self, place: Place, uid: str) -> None:
-        """Remove the reference to an owner from an object."""
+        """Remove the reference to an owner from an object; see `OwnerGraph.drop_reference`."""
         item = self._store.get(*place)
         if item is None:
             return
@@ -261,7 +265,7 @@ class StoreOwners(OwnerGraph[Place]):
 
 
 class StoreGarbageCollector(GarbageCollector[Place]):
-    """The garbage collector of a store, driven by the events of its objects."""
+    """The garbage collector of an `ObjectStore`, driven by the events of its objects."""
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools, StoreOwners(tools.store, tools.writer))

@@ -1,8 +1,7 @@
 """The Job controller: create pods until enough of them have succeeded, or too many failed.
 
-Every pod has a finalizer until it is counted, so that a deleted pod is counted exactly once; the
-status and the set of pods with the finalizer together are the full state. A reconcile processes the pods that ended
-since the last one, not those that were counted earlier.
+Every pod has a finalizer until it is counted, so that a deleted pod is counted exactly once. The status and the set of
+pods with the finalizer together are the full state. A reconcile processes the pods that ended since the last one.
 
 Not implemented: ``podFailurePolicy`` and ``successPolicy`` (the typed objects lack them), and container restarts, since
 the virtual kubelet does not restart containers. Source: pkg/controller/job and pkg/controller/ttlafterfinished v1.36.3.
@@ -48,7 +47,7 @@ _DEFAULT_BACKOFF_LIMIT = 6
 
 
 class _Memory:
-    """Cached state of one Job, which can be derived from pods and status."""
+    """Cached state of one Job; all of it can be derived from the Job's pods and status."""
 
     def __init__(self, job: Job) -> None:
         self.backoff = Backoff()
@@ -70,7 +69,7 @@ class JobController(Controller):
         self._orphans: dict[str, dict[str, None]] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Track which indexes have active pods, and which pods have the finalizer of a deleted Job."""
+        """Track which indexes have active pods, and which pods still have the finalizer of a deleted Job."""
         pod = event.object
         controller = pod.metadata.controller()
         if controller is None or not isinstance(pod, Pod):
@@ -126,7 +125,10 @@ class JobController(Controller):
                 del self._memories[uid]
 
     def _clean_up(self, job: Job, now_ns: int) -> int | None:
-        """Release pods that a finished Job still holds, and delete the Job when its time to live has passed."""
+        """Remove the finalizer from the pods of a finished Job.
+
+        Delete the Job when its TTL has passed, or return that time.
+        """
         for pod in list(self.store.owned_pods(job.metadata.uid).uncounted.values()):
             self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
         ttl_seconds = job.spec.ttl_seconds_after_finished
@@ -279,7 +281,7 @@ class _Run:
         return None
 
     def _kill_active(self, end: Condition) -> list[Pod]:
-        """Delete the active pods and return them. If the Job fails, they count as failed."""
+        """Delete the active pods, at most `burst`, and return them. If the Job fails, they count as failed."""
         active = list(self._store.owned_pods(self._uid).active.values())
         if len(active) > self._burst:
             active = active[: self._burst]
@@ -316,7 +318,7 @@ class _Run:
             if len(surplus) > self._burst:
                 self._look_again(self._now_ns)
             for pod in surplus[: self._burst]:
-                # Without its finalizer it is not counted as failed.
+                # Remove the finalizer first, so that the deleted pod is not counted as failed.
                 self._writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
                 stored = self._store.pods[object_key(pod.metadata)]
                 self._controller.delete_pod(self._job, stored, self._now_ns)
@@ -395,7 +397,7 @@ class _Run:
         status = "True" if suspended else "False"
         conditions = with_job_condition(self._conditions, SUSPENDED, status, reason, message, self._now_ns)
         if conditions is not self._conditions:
-            # The deadline of a Job counts from when it was last resumed.
+            # The active deadline of a Job counts from its last resumption.
             start = None if suspended else format_time(self._now_ns)
             self._conditions, self._status = conditions, replace(self._status, start_time=start)
 
@@ -424,7 +426,7 @@ class _Run:
             self._report(status.conditions)
 
     def _report(self, conditions: tuple[Condition, ...]) -> None:
-        """Report how the Job ended, and that it was suspended or resumed."""
+        """Record events about the end of the Job, its suspension and its resumption."""
         job, record = self._job, self._controller.record
         new = replace(job, status=replace(job.status, conditions=conditions))
         ended = finish_condition(new)

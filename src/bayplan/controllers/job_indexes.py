@@ -1,4 +1,4 @@
-"""Completion indexes of Indexed Jobs: which have succeeded, which have failed for good, and which to start next.
+"""Completion indexes of Indexed Jobs: which have succeeded, which have failed permanently, and which to start next.
 
 An index is a number below ``spec.completions``. Sets of them are stored and written as intervals (``0-3,7``), as in
 ``status.completedIndexes``, so that a Job with 100,000 completions stays small if they complete in order.
@@ -25,7 +25,7 @@ def completion_index(pod: Pod) -> int:
 
 
 class IndexSet:
-    """A set of indexes as disjoint intervals in rising order."""
+    """A set of indexes, stored as disjoint intervals in ascending order."""
 
     def __init__(self, text: str = "") -> None:
         self._firsts: list[int] = []
@@ -47,7 +47,7 @@ class IndexSet:
         last = first if last is None else last
         if last < first:
             return
-        # The intervals that touch the new one are merged with it.
+        # Merge the new interval with those that it overlaps or touches.
         begin = bisect_left(self._lasts, first - 1)
         end = bisect_right(self._firsts, last + 1)
         if begin < end:
@@ -93,7 +93,7 @@ class PendingIndexes:
         self._active[index] += 1
 
     def stop(self, index: int) -> None:
-        """Record that an active pod of an index is gone; an index without active pods can be allocated again."""
+        """Record that an index has one active pod less; an index without active pods can be allocated again."""
         self._active[index] -= 1
         if self._active[index] <= 0:
             del self._active[index]

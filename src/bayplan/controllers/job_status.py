@@ -23,7 +23,7 @@ _MAX_BACKOFF_NS = 600 * SECOND_NS
 
 
 def find_condition(job: Job, type_: str) -> Condition | None:
-    """Return a condition of a Job that is true, or None."""
+    """Return the Job's condition of this type if its status is True, or None."""
     return next((item for item in job.status.conditions if item.type == type_ and item.status == "True"), None)
 
 
@@ -35,7 +35,7 @@ def finish_condition(job: Job) -> Condition | None:
 def with_job_condition(
     conditions: tuple[Condition, ...], type_: str, status: str, reason: str, message: str, now_ns: int
 ) -> tuple[Condition, ...]:
-    """Return conditions with one set; a missing condition is not added with the status False."""
+    """Return the conditions with one of them set; a missing condition is added only if its status is not False."""
     new = Condition(type=type_, status=status, reason=reason, message=message, last_transition_time=format_time(now_ns))
     for index, present in enumerate(conditions):
         if present.type == type_:
@@ -46,7 +46,7 @@ def with_job_condition(
 
 
 def finished_ns(pod: Pod) -> int:
-    """Return when a pod ended: when it stopped being ready, or was deleted, or else was created."""
+    """Return the time (ns) at which a pod ended: when it stopped being ready, else was deleted, else was created."""
     since = condition_time(pod, "Ready", "False")
     if since is not None:
         return parse_time_ns(since)
@@ -64,7 +64,7 @@ def backoff_end_ns(failures: int, last_failure_ns: int) -> int:
 
 
 class Backoff:
-    """The number of failures since the last success, and the time of the last failure."""
+    """The number of failures since the last success, and the time of the last failure; they delay the next pod."""
 
     def __init__(self) -> None:
         self.failures = 0

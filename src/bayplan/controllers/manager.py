@@ -1,10 +1,10 @@
 """The controller manager: a work queue that turns change events into reconciles, in one fixed order.
 
-Events queue keys; a key that is queued is not queued again; keys are processed first in, first out. So the order of
-everything that controllers do depends only on the order of earlier writes.
+Events queue keys. A queued key is not queued twice, and keys are processed first in, first out. So the order of all
+controller actions depends only on the order of earlier writes.
 
-Controllers do not run during a host's write. Work waits until the host advances time (`run`), so that all pods bound at one instant
-cause one reconcile of their owner, not thousands. `next_wakeup` reports whether work is waiting.
+Controllers do not run during a host's write. Work waits until the host advances time (`run`), so that all pods bound at
+one instant cause one reconcile of their owner, not thousands. `next_wakeup` reports whether work is waiting.
 """
 
 from __future__ import annotations
@@ -43,23 +43,24 @@ _Work = tuple[Controller, str]
 
 
 class ControllerManager:
-    """Run controllers over a store.
+    """Runs controllers on the objects of a store.
 
     Args:
         store: the shared store; the manager reads its journal.
-        controllers: the controllers of workloads, one for each kind; their order is part of the result.
+        controllers: the controllers of workloads, one for each kind; results depend on their order.
         others: the controllers that only receive events of the kinds they watch.
         garbage_collector: the garbage collector, notified of every deletion.
         pod_gc: one of `others`; notified of pods on nodes that do not exist.
         node_lifecycle: one of `others`; notified of pods bound to nodes with NoExecute taints.
         admission: notified when priority classes change.
         sync_delay_ns: the delay until controllers observe a change; 0 lets them act at the same instant.
-        retries: whether to retry failures with increasing delays, and continue after an exception other than `InputError`. For
-            servers; a simulation retries when something changes, and a bug ends it.
+        retries: whether to retry failures with increasing delays, and continue after an exception other than
+            `InputError`. For servers; a simulation retries when something changes, and a bug ends it.
 
     Attributes:
         failures: the failed reconciles, by ``Kind key``.
-        problems: the exceptions other than `InputError` that controllers raised, by ``Controller key``: bugs in Bayplan.
+        problems: the exceptions other than `InputError` that controllers raised, by ``Controller key``: bugs in
+            Bayplan.
     """
 
     def __init__(
@@ -101,21 +102,21 @@ class ControllerManager:
         self.problems: dict[str, Exception] = {}
         self._failed: dict[_Work, None] = {}
 
-    # --- what to do ---------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def follow(self, now_ns: int) -> None:
-        """Queue the reconciles that the writes since the last call require. Called after every write of the host."""
+        """Queue the reconciles that the writes since the last call require. The host calls this after every write."""
         self._observe_journal()
         if self._queue and self._due_ns is None:
             self._due_ns = now_ns + self._sync_delay_ns
 
     def close(self, now_ns: int) -> None:
-        """Process the last writes of a journal before the host takes it; the next journal starts empty."""
+        """Process the last writes of a journal before the host replaces it by an empty one."""
         self.follow(now_ns)
         self._position = 0
 
     def _observe_journal(self) -> None:
-        # This runs on every write, and most writes are of pods without an owner; hence the order of the checks.
+        # This runs on every write, and most writes are of pods without an owner, so pods are checked first.
         journal = self._store.journal()
         nodes = self._store.nodes
         evicting = self._node_lifecycle.evicting
@@ -142,7 +143,7 @@ class ControllerManager:
         self._position = len(journal)
 
     def _observe(self, event: ChangeEvent) -> None:
-        """Queue the reconciles that an event requires: of a kind other than pods, or of a deleted pod."""
+        """Queue the reconciles that an event of a deleted pod, or of another kind, requires."""
         item = event.object
         kind = event.kind
         # The object's own controller runs first: a ReplicaSet that was scaled down deletes its pods before its
@@ -183,7 +184,7 @@ class ControllerManager:
                 self._add(watcher, key)
 
     def ask(self, controller: Controller, key: str, now_ns: int) -> None:
-        """Queue a reconcile without a typed event."""
+        """Queue a reconcile that is not caused by an event, due now."""
         self._add(controller, key)
         if self._due_ns is None:
             self._due_ns = now_ns
@@ -194,17 +195,17 @@ class ControllerManager:
             self._queued.add(work)
             self._queue.append(work)
 
-    # --- doing it -----------------------------------------------------------------------------------------------------
+    # --- reconcile ----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return when `run` has work next: now if work is queued, else the earliest alarm; or None."""
+        """Return the time (ns) at which `run` has work: that of the queue or of the earliest alarm, or None."""
         alarm = self._timers.next_time
         if self._due_ns is None:
             return alarm
         return self._due_ns if alarm is None else min(self._due_ns, alarm)
 
     def run(self, now_ns: int) -> None:
-        """Reconcile until nothing is left to do at this time.
+        """Reconcile until no reconcile is due at this time.
 
         Raises:
             InvariantError: controllers trigger each other forever: a bug in Bayplan.
@@ -223,7 +224,7 @@ class ControllerManager:
             self._do_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
-        """Execute one due reconcile; return whether there was one. For hosts that handle requests in between."""
+        """Execute one due reconcile; return whether there was one. For hosts that process requests in between."""
         self._wake(now_ns)
         if self._queue:
             self._do_next(now_ns)
@@ -289,7 +290,7 @@ class ControllerManager:
 
 
 def workload_controllers(tools: ControllerTools) -> list[Controller]:
-    """Return the controllers of workloads, in the order that is part of every result."""
+    """Return the controllers of workloads, in their fixed order; results depend on it."""
     return [
         CronJobController(tools),
         JobController(tools),
@@ -302,7 +303,7 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
 
 
 def _asks_for_something_new(event: ChangeEvent) -> bool:
-    """Return whether an event of an object is relevant to its own controller: any write that changes more than the status."""
+    """Return whether an object's own controller must process an event: any write that changes more than the status."""
     old, new = event.old, event.new
     if event.type != MODIFIED or old is None or new is None:
         return True

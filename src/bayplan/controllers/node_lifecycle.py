@@ -50,11 +50,12 @@ class NodeLifecycleController(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without one counts as healthy.
+        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without one counts
+            as healthy.
 
     Attributes:
-        evicting: the nodes with NoExecute taints, each with the times at which its pods were first observed with them, by uid. A
-            new pod on one of these nodes queues the node.
+        evicting: by name of each node with NoExecute taints, the times (ns) at which its pods were first observed with
+            them, by pod uid. A new pod on one of these nodes queues the node.
     """
 
     kind = Node
@@ -68,7 +69,7 @@ class NodeLifecycleController(Controller):
         self.evicting: dict[str, dict[str, int]] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the node that changed."""
+        """Return the name of the node that changed."""
         return (event.object.metadata.name,)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
@@ -108,16 +109,17 @@ class NodeLifecycleController(Controller):
         return again_ns
 
     def _register(self, node: Node) -> None:
-        """Report a new node."""
+        """Record an event about a new node."""
         name = node.metadata.name
         if name not in self._registered:
             self._registered[name] = None
             self.record(node, "RegisteredNode", f"Node {name} event: Registered Node {name} in Controller")
 
     def _leave_time(self, pod: Pod, taints: tuple[Taint, ...], now_ns: int) -> int | None:
-        """Return when a pod must leave: now for an untolerated taint, never (None) if all are tolerated without limit.
+        """Return the time (ns) at which a pod must leave: now for an untolerated taint, None if it may stay forever.
 
-        The first toleration that matches a taint counts, from the time when pod and taints were first observed together.
+        For each taint, the first toleration that matches counts, from the time when pod and taints were first observed
+        together.
         """
         seen = self.evicting[pod.spec.node_name]
         seconds: int | None = None
@@ -150,12 +152,12 @@ class NodeLifecycleController(Controller):
 
 
 def has_ready_condition(node: Node) -> bool:
-    """Return whether a node has a condition Ready, with any status."""
+    """Return whether a node has a Ready condition, with any status."""
     return any(condition.type == "Ready" for condition in node.status.conditions)
 
 
 def _wanted_taints(node: Node, now_ns: int) -> tuple[Taint, ...]:
-    """Return the taints of a node: those set by other clients, and those that follow from its state."""
+    """Return the taints that a node should have: those set by other clients, and those for its state."""
     keys = [UNSCHEDULABLE_TAINT] if node.spec.unschedulable else []
     for condition in node.status.conditions:
         key = _BY_CONDITION.get((condition.type, condition.status))

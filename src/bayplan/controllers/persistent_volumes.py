@@ -1,9 +1,9 @@
-"""Binding of volumes and claims without a pod: upstream's persistent volume controller, and every provisioner.
+"""Binding of claims to volumes independently of pods: upstream's persistent volume controller, and all provisioners.
 
-Binding is immediate here and takes a while in a real cluster. Claims of classes with WaitForFirstConsumer are left to the
-scheduler, unless a volume names them. A volume that is provisioned without a pod is accessible from every node, as nothing
-restricts it. Not implemented: drivers other than the class's, resizing, and claims whose volume is lost. Source:
-pkg/controller/volume/persistentvolume v1.36.3, https://kubernetes.io/docs/concepts/storage/persistent-volumes/
+Binding is immediate here and takes a while in a real cluster. Claims of classes with WaitForFirstConsumer are left to
+the scheduler, unless a volume names them. A volume that is provisioned without a pod is accessible from every node, as
+nothing restricts it. Not implemented: drivers other than the class's, resizing, and claims whose volume is lost.
+Source: pkg/controller/volume/persistentvolume v1.36.3, https://kubernetes.io/docs/concepts/storage/persistent-volumes/
 """
 
 from __future__ import annotations
@@ -35,33 +35,33 @@ from bayplan.plugins.volume_binding.matching import could_hold, is_available, is
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BOUND_BY_SOURCE = "bayplan.io/bound-by-source"
-"""The annotation of claims that are copied from another cluster (`bayplan.sync`): they keep the volumes that they have there."""
+"""The annotation of claims that `bayplan.sync` copied from another cluster; they stay bound to their volumes."""
 
 _CLASS = "class "
 
 
 class PersistentVolumeController(Controller):
-    """Reconciles claims, by ``namespace/name``, volumes, by name, and all pending claims of a class, by ``class name``."""
+    """Reconciles claims (``namespace/name``), volumes (``name``), and pending claims of a class (``class name``)."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim, PersistentVolume, StorageClass)
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        # Claims that are not bound, with their classes, and by class.
+        # The class of each unbound claim, and the unbound claims by class.
         self._class_of: dict[str, str] = {}
         self._unbound: dict[str, dict[str, None]] = {}
-        # Unreserved volumes by class, with size and name; reserved volumes by claim; volumes whose claim was
-        # deleted, with its uid.
+        # Unreserved volumes by class, as sorted pairs of size and name; reserved volumes by claim; for volumes whose
+        # claim was deleted, the claim's uid.
         self._free: dict[str, list[tuple[Quantity, str]]] = {}
         self._meant: dict[str, dict[str, None]] = {}
         self._released: dict[str, str] = {}
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return an unbound claim, a changed volume, and the claims that a volume or class may help."""
+        """Return the keys of an unbound claim, of a changed volume, and of claims that a volume or class may serve."""
         old, new = event.old, event.new
         if isinstance(new, StorageClass):
-            # It may also be the default class of claims without one.
+            # The class may also be the default of claims without a class.
             return (f"{_CLASS}{new.metadata.name}", _CLASS)
         if isinstance(old, PersistentVolume):
             self._forget(old)
@@ -107,7 +107,7 @@ class PersistentVolumeController(Controller):
             self._take(volume)
 
     def _take(self, volume: PersistentVolume) -> None:
-        """Remove a volume from the free ones."""
+        """Remove a volume from the unreserved volumes."""
         free = self._free.get(class_of_volume(volume), [])
         entry = (storage_amount(volume.spec.capacity), volume.metadata.name)
         place = bisect_left(free, entry)
@@ -137,7 +137,7 @@ class PersistentVolumeController(Controller):
             return
         claim = self._with_class(claim)
         if class_of_claim(claim) != self._class_of[key]:
-            # It has just got the default class, and is processed again with it.
+            # The claim has just got the default class; the event of that write queues it again.
             return
         self._bind(claim, now_ns)
 
@@ -155,7 +155,7 @@ class PersistentVolumeController(Controller):
         volume = self._volume_for(claim)
         if volume is not None:
             if volume.spec.claim_ref is None:
-                # At once, since the next claim may be processed before the events of this write are.
+                # Do not wait for the event of this write: the next claim may be processed before it.
                 self._take(volume)
             for changed in volume_writes(volume_for_claim(volume, claim), self.store):
                 self.writer.update(changed)
@@ -197,7 +197,10 @@ class PersistentVolumeController(Controller):
     # Volumes.
 
     def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
-        """Set the phase of a volume without a claim; after the claim's deletion, retain or delete it by its reclaim policy."""
+        """Make a new volume available.
+
+        If the claim of a volume was deleted, delete or release it by its reclaim policy.
+        """
         reference, name = volume.spec.claim_ref, volume.metadata.name
         released = self._released.pop(name, None)
         if reference is None:
@@ -213,14 +216,14 @@ class PersistentVolumeController(Controller):
 
 
 def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
-    """Return whether a claim waits until a pod that uses it has a node."""
+    """Return whether a claim must wait until the scheduler has selected a node for a pod that uses it."""
     if storage_class.volume_binding_mode != WAIT_FOR_FIRST_CONSUMER:
         return False
     return SELECTED_NODE not in claim.metadata.annotations
 
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Return the default storage class; of several, the newest; among equally old ones, the first by name."""
+    """Return the default storage class: the newest of those marked, then the first by name; None if there is none."""
     marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
     return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
 

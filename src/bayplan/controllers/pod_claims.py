@@ -1,4 +1,4 @@
-"""Claims of pods that name a template: created for a new pod, recorded in its status, and recreated if lost.
+"""Creation of the resource claims that pods request through templates; lost claims are recreated.
 
 The other half of upstream's claim controller, which releases unused claims, is `resource_claims`. Not implemented:
 claims of pod groups, which are behind a disabled gate. Source: pkg/controller/resourceclaim v1.36.3,
@@ -25,7 +25,7 @@ from bayplan.objects.resource import (
 )
 
 POD_CLAIM_ANNOTATION = "resource.kubernetes.io/pod-claim-name"
-"""The annotation that identifies the entry in its pod's spec that a claim was created for."""
+"""Annotation of a generated claim: the name of the entry of ``spec.resourceClaims`` that it was created for."""
 
 MAX_USERS = 256
 """Maximum number of consumers in the `reservedFor` list of a claim."""
@@ -34,13 +34,13 @@ _MAX_PREFIX_LENGTH = 57
 
 
 class PodClaimController(Controller):
-    """Reconciles pods with claims, by key.
+    """Reconciles pods that have resource claims.
 
     A finished pod gets no new claims; upstream recreates them and deletes them again.
 
     Args:
         tools: see `ControllerTools`.
-        names: the function that generates the names of claims.
+        names: generates the names of claims.
     """
 
     kind = Pod
@@ -53,11 +53,11 @@ class PodClaimController(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether the controller needs events of pods, because there has been a claim or template."""
+        """Whether any claim or claim template was ever observed; until then the controller needs no events of pods."""
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a pod with claim templates, the pods that wait for a template, or the pod whose claim was deleted."""
+        """Return the keys of a pod with claims, of pods that name a changed template, or of a pod that lost a claim."""
         item = event.object
         if isinstance(item, Pod):
             return (item.key,) if item.spec.resource_claims and event.type != DELETED else ()
@@ -86,7 +86,7 @@ class PodClaimController(Controller):
                 claim = self._made_before(pod, entry) or self._make(pod, entry, name, now_ns)
                 made[entry.name] = PodResourceClaimStatus(name=entry.name, resource_claim_name=claim.metadata.name)
         if made:
-            # Applied by the names of the entries: the others stay.
+            # Replace only the statuses of these entries.
             statuses = tuple({**noted, **made}.values())
             pod = self.writer.update(replace(pod, status=replace(pod.status, resource_claim_statuses=statuses)))
         if pod.spec.node_name:
@@ -94,13 +94,13 @@ class PodClaimController(Controller):
         return None
 
     def _missing(self, pod: Pod, entry: PodResourceClaim, noted: PodResourceClaimStatus | None) -> str | None:
-        """Return the template of an entry whose claim must be created; None if none must."""
+        """Return the template name of an entry whose claim must be created, else None."""
         if entry.resource_claim_template_name is None:
             return None
         if noted is None:
             return entry.resource_claim_template_name
         if noted.resource_claim_name is None:
-            # It was determined before that no claim is needed.
+            # A status without a claim name means that no claim is needed.
             return None
         claim = self.store.get(ResourceClaim, f"{pod.metadata.namespace}/{noted.resource_claim_name}")
         return None if claim is not None and _is_for(pod, claim) else entry.resource_claim_template_name
@@ -133,7 +133,7 @@ class PodClaimController(Controller):
         return self.writer.create(ResourceClaim(metadata=metadata, spec=template.spec.spec), now_ns)
 
     def _reserve(self, pod: Pod) -> None:
-        """Add a pod that the scheduler did not bind as a consumer of its allocated claims."""
+        """Add a pod that the scheduler did not bind to the consumers of its allocated claims."""
         noted = {status.name: status.resource_claim_name for status in pod.status.resource_claim_statuses}
         for entry in pod.spec.resource_claims:
             name = entry.resource_claim_name or noted.get(entry.name)

@@ -1,7 +1,8 @@
-"""Pod garbage collection: pods of missing nodes are failed and deleted; of finished pods only the newest are kept.
+"""Pod garbage collection: fails and deletes pods of missing nodes, and deletes the oldest finished pods.
 
 Upstream waits 40 seconds before it treats a missing node as deleted; so do servers. In a simulation a deleted node
-does not come back, so its pods are deleted at once. The limit on finished pods is off by default, because reports need them.
+does not come back, so its pods are deleted at once. The limit on finished pods is off by default, because reports need
+them.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ QUARANTINE_NS = 40 * SECOND_NS
 
 
 class PodGarbageCollector(Controller):
-    """Reconciles nodes by name: deletes the pods of missing nodes. The empty name means the finished pods.
+    """Reconciles nodes by name: deletes the pods of missing nodes. The empty name is the key of all finished pods.
 
     Args:
         tools: see `ControllerTools`.
         quarantine_ns: the time that a node may be missing before its pods are removed.
-        terminated_pod_threshold: the maximum number of finished pods (``--terminated-pod-gc-threshold``); 0 for no limit.
+        terminated_pod_threshold: the maximum number of finished pods (``--terminated-pod-gc-threshold``); 0 for no
+            limit.
     """
 
     kind = Node
@@ -49,11 +51,11 @@ class PodGarbageCollector(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether finished pods are counted."""
+        """Whether the number of finished pods is limited."""
         return self._threshold > 0
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a deleted node; track which pods are finished, and return the empty name when there are too many."""
+        """Return the name of a deleted node; track finished pods, and return the empty name if there are too many."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.metadata.name,) if event.type == DELETED else ()
@@ -109,7 +111,7 @@ def _is_removed(pod: Pod) -> bool:
 
 
 def _removal_order(pod: Pod) -> tuple[bool, int, str]:
-    """Sort key: evicted pods first, then by age, then by name."""
+    """Return the sort key: evicted pods first, then the oldest, then by name."""
     created = pod.metadata.creation_timestamp
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     return not evicted, parse_time_ns(created) if created is not None else 0, pod.metadata.name

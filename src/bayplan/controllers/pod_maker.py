@@ -1,4 +1,4 @@
-"""Creation of pods from templates: what the pods of one owner share is prepared once.
+"""Creation of pods from templates; the data that all pods of a template share is prepared once.
 
 All pods of a template share one spec, one labels map, one annotations map, one tuple of owners: the same objects, not
 equal ones. The scheduler finds the compiled plan of a spec by identity, and 10,000 pods cost 10,000 names.
@@ -37,10 +37,10 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     """Data that the pods of one template share.
 
     Attributes:
-        template: the source.
-        admission: the admission state at that time; see `PodMaker.is_current`.
-        namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations, finalizers, owner
-            references and spec of every pod.
+        template: the template that this was prepared from.
+        admission: the version of the admission state at that time; see `PodMaker.is_current`.
+        namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations,
+            finalizers, owner references and spec of every pod.
         name_prefix: prefix of generated names.
     """
 
@@ -55,7 +55,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     spec: PodSpec
 
     def of_template(self, template: PodTemplateSpec) -> PreparedTemplate:
-        """Return the data for the owner's current template, if the prepared template is derived from it."""
+        """Return the data as prepared for the owner's template, if `self` was prepared from a modified copy of it."""
         return replace_fields(self, template=template)
 
 
@@ -66,7 +66,7 @@ class PodMaker:
         store: the store of the pods.
         writer: the writer that creates them.
         names: the generator of pod names.
-        admission: the admission of templates, once each.
+        admission: admits the spec of each template once, and charges every pod to quotas.
     """
 
     def __init__(self, store: ObjectStore, writer: Writer, names: NameGenerator, admission: PodAdmission) -> None:
@@ -88,8 +88,8 @@ class PodMaker:
         Args:
             owner: the controlling object; pods live in its namespace.
             template: its pod template.
-            labels: the labels instead of the template's.
-            finalizers: the finalizers in addition to the template's.
+            labels: the labels to use instead of the template's.
+            finalizers: the finalizers to add to the template's.
 
         Raises:
             InputError: the template has no labels, or its priority class does not exist.
@@ -128,7 +128,7 @@ class PodMaker:
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
     ) -> Pod:
-        """Create one pod; the arguments override the template.
+        """Create one pod. The arguments override the template.
 
         Args:
             prepared: the data that all pods of the template share.
@@ -159,7 +159,7 @@ class PodMaker:
 
 
 def controller_reference(owner: KubernetesObject) -> OwnerReference:
-    """Return the owner reference with which an object controls the objects that it creates."""
+    """Return the controller reference to an owner, for the objects that it creates."""
     kind = kind_of(type(owner))
     return OwnerReference(
         api_version=kind.api_version,

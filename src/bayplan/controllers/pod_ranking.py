@@ -1,7 +1,7 @@
 """Ranking of surplus pods: the order in which controllers delete them.
 
 Upstream sorts with comparisons that are not a total order (two ready pods of similar age compare by uid, two of equal
-age by other fields), so the order is a comparison here, too; the parts that can be a sort key precede it.
+age by other fields), so this module compares as well. The criteria that can be a sort key come first.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) -> list[Pod]:
     """Return pods in the order in which a ReplicaSet deletes them.
 
-    Unassigned before assigned, pending before running, not ready before ready, by deletion cost, those that share a
-    node with most related pods, then the younger by powers of two of their age, ties by uid.
+    Unassigned before assigned, pending before running, not ready before ready, low deletion cost before high, nodes
+    with many related pods before those with few, then the younger by powers of two of their age, ties by uid.
 
     Args:
         pods: the candidates.
@@ -88,7 +88,7 @@ def _compare_ages(one: Pod, other: Pod, now_ns: int) -> int:
 
 
 def _compare_by_age(since: int, other_since: int, one: Pod, other: Pod, now_ns: int) -> int:
-    """Compare two times: 0 if they are equal, else the younger first, on a logarithmic scale; by uid within one power of two."""
+    """Compare two times: 0 if equal; the younger first on a logarithmic scale; within one power of two, by uid."""
     if since == other_since:
         return 0
     difference = _magnitude(now_ns - since) - _magnitude(now_ns - other_since)

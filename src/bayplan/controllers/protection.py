@@ -25,11 +25,11 @@ class ClaimProtection(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether any claim waits for pods."""
+        """Whether any claim is being deleted and may wait for pods."""
         return any(claim.metadata.deletion_timestamp is not None for claim in self.store.all(PersistentVolumeClaim))
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a claim that is being deleted, or those that a pod may have released."""
+        """Return the key of a claim that is being deleted, or of the claims that a finished or deleted pod used."""
         item = event.object
         if not isinstance(item, Pod):
             return (item.key,) if item.metadata.deletion_timestamp is not None else ()
@@ -38,7 +38,7 @@ class ClaimProtection(Controller):
         return _claims_of(item)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Release a claim that is being deleted and that no pod uses."""
+        """Remove the protection finalizer from a claim that is being deleted and that no pod uses."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is None:
             return None
@@ -56,14 +56,14 @@ class VolumeProtection(Controller):
     watches = (PersistentVolume, PersistentVolumeClaim)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a volume that is being deleted, or the volume of a claim that is gone."""
+        """Return the name of a volume that is being deleted, or of the volume of a deleted claim."""
         item = event.object
         if isinstance(item, PersistentVolumeClaim):
             return (item.spec.volume_name,) if event.new is None and item.spec.volume_name else ()
         return (item.key,) if item.metadata.deletion_timestamp is not None else ()
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Release a volume that is being deleted and that no claim uses."""
+        """Remove the protection finalizer from a volume that is being deleted and that no claim uses."""
         volume = self.store.get(PersistentVolume, key)
         if volume is None or volume.metadata.deletion_timestamp is None or self._is_used(volume):
             return None
@@ -81,7 +81,7 @@ class VolumeProtection(Controller):
 
 
 def _claims_of(pod: Pod) -> list[str]:
-    """Return the keys of the claims of a pod, including those of its ephemeral volumes."""
+    """Return the keys of the claims of a pod's volumes, including ephemeral volumes."""
     namespace, name = pod.metadata.namespace, pod.metadata.name
     keys = []
     for volume in pod.spec.volumes:

@@ -1,7 +1,7 @@
-"""The ReplicaSet controller: keeps ``spec.replicas`` active pods, created from the template.
+"""The ReplicaSet controller: maintains ``spec.replicas`` active pods, created from the template.
 
-The same rules apply to ReplicationControllers (`ReplicaController` is the base of both). A reconcile that has nothing to create or
-delete costs the same for 10 pods as for 10,000: it reads sizes that the store maintains.
+The same rules apply to ReplicationControllers (`ReplicaController` is the base of both). A reconcile that has nothing
+to create or delete costs the same for 10 pods as for 10,000: it reads sizes that the store maintains.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ R = TypeVar("R", bound=KubernetesObject)
 
 
 class ReplicaController(Controller, Generic[R]):
-    """Maintain a number of pods: the common base of ReplicaSets and ReplicationControllers."""
+    """Maintains a number of pods; the base class of the controllers of ReplicaSets and ReplicationControllers."""
 
     @abstractmethod
     def find(self, key: str) -> R | None:
-        """Return the object of a key, or None."""
+        """Return the object with this key, or None."""
 
     @abstractmethod
     def wanted(self, item: R) -> tuple[int, int, PodTemplateSpec]:
-        """Return the requested replicas and ``minReadySeconds`` of an object, and its template."""
+        """Return an object's requested replicas, its ``minReadySeconds`` and its template."""
 
     @abstractmethod
     def write_status(self, item: R, replicas: int, ready: int, available: int, terminating: int) -> None:
-        """Store the status of an object if it changed."""
+        """Write the status of an object if it changed."""
 
     def related_pods(self, item: R, owned: OwnedPods) -> list[Pod]:
         """Return the pods that count per node when pods are ranked for deletion."""
         return list(owned)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Create or delete pods until their number is right, then write the status."""
+        """Create or delete pods until their number matches the request, then write the status."""
         item = self.find(key)
         if item is None:
             return None
@@ -97,7 +97,7 @@ class ReplicaSetController(ReplicaController[ReplicaSet]):
         return [pod for sibling in siblings for pod in self.store.owned_pods(sibling.metadata.uid)]
 
     def write_status(self, item: ReplicaSet, replicas: int, ready: int, available: int, terminating: int) -> None:
-        """Store the status if it changed."""
+        """Write the status if it changed."""
         status = replace(
             item.status,
             replicas=replicas,
@@ -125,7 +125,7 @@ class ReplicationControllerController(ReplicaController[ReplicationController]):
         return self.store.get(ReplicationController, key)
 
     def wanted(self, item: ReplicationController) -> tuple[int, int, PodTemplateSpec]:
-        """Return replicas (1 by default), ``minReadySeconds`` and template; without a template it requests no pods."""
+        """Return replicas (1 by default), ``minReadySeconds`` and template; 0 replicas without a template."""
         spec = item.spec
         if spec.template is None:
             return 0, spec.min_ready_seconds, _NO_TEMPLATE
@@ -134,7 +134,7 @@ class ReplicationControllerController(ReplicaController[ReplicationController]):
     def write_status(
         self, item: ReplicationController, replicas: int, ready: int, available: int, terminating: int
     ) -> None:
-        """Store the status if it changed; it has no field for terminating pods."""
+        """Write the status if it changed; it has no field for terminating pods."""
         status = replace(
             item.status,
             replicas=replicas,

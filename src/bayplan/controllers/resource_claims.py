@@ -1,7 +1,7 @@
-"""Release of unused resource claims: drop reservations, free devices, and delete claims that were created for a pod.
+"""Release of unused resource claims: removes reservations, frees devices, and deletes claims created for a pod.
 
-The other half of upstream's claim controller, which creates claims from templates, is `pod_claims`. Not implemented: pod groups
-as consumers. Source: pkg/controller/resourceclaim v1.36.3,
+The other half of upstream's claim controller, which creates claims from templates, is `pod_claims`. Not implemented:
+pod groups as consumers. Source: pkg/controller/resourceclaim v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/dynamic-resource-allocation/
 """
 
@@ -23,7 +23,7 @@ DELETE_PROTECTION = "resource.kubernetes.io/delete-protection"
 
 
 class ResourceClaimController(Controller):
-    """Reconciles claims, by key."""
+    """Reconciles resource claims, by key."""
 
     kind = ResourceClaim
     watches = (ResourceClaim,)
@@ -34,11 +34,11 @@ class ResourceClaimController(Controller):
 
     @property
     def watches_pods(self) -> bool:
-        """Whether the controller needs events of pods, because there has been a claim."""
+        """Whether any claim was ever observed; until then the controller needs no events of pods."""
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return a new or changed claim, or the claims of a pod that no longer needs them."""
+        """Return the key of a new or changed claim, or those of the claims of a pod that no longer needs them."""
         item = event.object
         if not isinstance(item, Pod):
             self._has_claims = True
@@ -48,14 +48,14 @@ class ResourceClaimController(Controller):
         return self._claims_of(item)
 
     def _claims_of(self, pod: Pod) -> list[str]:
-        """Return the claims of a pod: named and generated claims, and the claim for its extended resources."""
+        """Return the keys of a pod's claims: named and generated claims, and the claim for its extended resources."""
         namespace = pod.metadata.namespace
         named = [entry.resource_claim_name for entry in pod.spec.resource_claims]
         keys = [f"{namespace}/{name}" for name in named if name]
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove deleted consumers, and with the last one release the devices; delete a claim whose pod has finished."""
+        """Remove ended consumers, release the devices with the last one, and delete the claim if its pod has ended."""
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None
@@ -88,20 +88,23 @@ class ResourceClaimController(Controller):
         return claim if status == claim.status else self.writer.update(replace(claim, status=status))
 
     def _still_uses(self, claim: ResourceClaim, user: ResourceClaimConsumerReference) -> bool:
-        """Return whether a reservation is still valid; consumers other than pods are left unchanged."""
+        """Return whether a reservation is still valid; reservations of consumers other than pods always are."""
         if user.api_group or user.resource != "pods":
             return True
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{user.name}")
         return pod is not None and pod.metadata.uid == user.uid and not _is_done(pod)
 
     def _owner_is_done(self, claim: ResourceClaim, owner: OwnerReference) -> bool:
-        """Return whether a claim's pod was replaced or will never run; the garbage collector handles claims of deleted pods."""
+        """Return whether a claim's pod was replaced or has ended.
+
+        The garbage collector handles claims of deleted pods.
+        """
         pod = self.store.pods.get(f"{claim.metadata.namespace}/{owner.name}")
         return pod is not None and (pod.metadata.uid != owner.uid or _is_done(pod))
 
 
 def _is_done(pod: Pod) -> bool:
-    """Return whether it is certain that no container of a pod runs or ever will."""
+    """Return whether a pod has no running container and never will."""
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 

@@ -1,7 +1,8 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores them as ControllerRevision objects. Scheduling does not read those, so the controller keeps them in memory here. On
-a recorded cluster the revision label of the pods is taken as the revision of the current template (`RevisionHistory.adopt`).
+Upstream stores revisions as ControllerRevision objects. Scheduling does not read those, so the history is in memory
+only. On a recorded cluster, the revision label of the pods is taken as the revision of the current template
+(`RevisionHistory.adopt`).
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ class Revision(msgspec.Struct, frozen=True):
     """One revision of a template.
 
     Attributes:
-        hash: the hash label of its pods (DaemonSet), or the end of the label (StatefulSet).
-        template: the version.
+        hash: the revision label of its pods (DaemonSet), or the end of that label (StatefulSet).
+        template: the template.
     """
 
     hash: str
@@ -27,17 +28,17 @@ class Revision(msgspec.Struct, frozen=True):
 
 
 class RevisionHistory:
-    """The revisions in the order of their last use, newest at the end."""
+    """The revisions of one object, the most recently used at the end."""
 
     def __init__(self) -> None:
         self.revisions: list[Revision] = []
 
     def adopt(self, hash_: str, template: PodTemplateSpec) -> None:
-        """Start with a revision that pods have already."""
+        """Reset the history to one revision, with a hash that existing pods have."""
         self.revisions = [Revision(hash_, template)]
 
     def current(self, template: PodTemplateSpec) -> Revision:
-        """Return the revision of a template: the newest if equal, an older revision that becomes the newest, or a new revision."""
+        """Return the revision with an equal template, created if there is none, and make it the newest."""
         revisions = self.revisions
         if revisions and revisions[-1].template is template:
             return revisions[-1]
@@ -56,7 +57,10 @@ class RevisionHistory:
         return next((revision for revision in self.revisions if revision.hash == hash_), None)
 
     def truncate(self, limit: int, live: set[str]) -> None:
-        """Drop the oldest revisions that no pod and no status uses, beyond a limit."""
+        """Drop the oldest unused revisions beyond a limit.
+
+        The newest revision and those whose hash is in `live` are in use and do not count.
+        """
         unused = [revision for revision in self.revisions[:-1] if revision.hash not in live]
         for revision in unused[: max(len(unused) - limit, 0)]:
             self.revisions.remove(revision)

@@ -1,10 +1,10 @@
 """The arithmetic of rollouts: surge, unavailability, and the distribution of a change of scale among ReplicaSets.
 
-Percentages of a surge round up and those of unavailable pods round down, as upstream; if both are zero, one
+Percentages of a surge are rounded up and those of unavailable pods down, as upstream does. If both are zero, one
 pod may be unavailable, or the rollout would never progress.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/ and pkg/controller/deployment/util
-    v1.36.3.
+v1.36.3.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _COUNT = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> int:
-    """Return a number, or a percentage of a total; None is 0.
+    """Return a number as it is, and a percentage as that share of the total; None is 0.
 
     Raises:
         InputError: the text is not a percentage.
@@ -56,7 +56,7 @@ def is_rolling_update(deployment: Deployment) -> bool:
 
 
 def rollout_limits(deployment: Deployment) -> tuple[int, int]:
-    """Return the maximum number of additional pods (surge) and of unavailable pods during a rollout."""
+    """Return the maximum number of additional pods (surge) and of unavailable pods; (0, 0) for Recreate."""
     if not is_rolling_update(deployment):
         return 0, 0
     desired = desired_replicas(deployment)
@@ -69,12 +69,12 @@ def rollout_limits(deployment: Deployment) -> tuple[int, int]:
 
 
 def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
-    """Return the allowed size of the newest template's ReplicaSet.
+    """Return the size to which the newest template's ReplicaSet may grow now.
 
     Args:
         deployment: the Deployment.
-        new_size: the current size.
-        all_size: the size of all ReplicaSets together.
+        new_size: its current size.
+        all_size: the total size of all ReplicaSets.
     """
     desired = desired_replicas(deployment)
     if not is_rolling_update(deployment):
@@ -86,9 +86,10 @@ def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
 
 
 def share_scaling(deployment: Deployment, active: list[ReplicaSet]) -> dict[str, int]:
-    """Return the new size, by name, of each active ReplicaSet when a Deployment is scaled in the middle of a rollout.
+    """Return the new size of each active ReplicaSet, by name, when a Deployment is scaled in the middle of a rollout.
 
-    The difference is distributed in proportion to size, larger sets first; the remainder from rounding is given to the largest.
+    The difference is distributed in proportion to size, larger sets first; the remainder from rounding is given to the
+    largest.
 
     Args:
         deployment: the Deployment with the new number of replicas.
@@ -98,7 +99,7 @@ def share_scaling(deployment: Deployment, active: list[ReplicaSet]) -> dict[str,
     surge, _ = rollout_limits(deployment)
     allowed = desired + surge if desired > 0 else 0
     to_add = allowed - sum(set_replicas(item) for item in active)
-    # Among equals, newer sets grow first, and older ones shrink first.
+    # Of sets of equal size, newer ones grow first and older ones shrink first.
     by_age = sorted(active, key=_age, reverse=to_add > 0)
     ordered = sorted(by_age, key=lambda item: -set_replicas(item)) if to_add else active
     added = 0
@@ -128,7 +129,7 @@ def _fraction(deployment: Deployment, item: ReplicaSet, size: int, allowed: int)
     before = read_count(item, MAX_REPLICAS_ANNOTATION) or deployment.status.replicas
     if before == 0:
         return 0
-    # Floating point and rounding halves away from zero, like the original.
+    # Floating point and rounding halves away from zero, like upstream.
     return int(size * allowed / before + 0.5) - size
 
 

@@ -24,7 +24,7 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 def ordinal_of(pod_name: str) -> int:
-    """Return the ordinal at the end of a pod's name; -1 without one."""
+    """Return the ordinal at the end of a pod's name, or -1 if it has none."""
     _, dash, digits = pod_name.rpartition("-")
     if not dash or not digits.isascii() or not digits.isdecimal() or int(digits) >= 2**31:
         return -1
@@ -37,15 +37,15 @@ def first_ordinal(item: StatefulSet) -> int:
 
 
 def claim_name(template: PersistentVolumeClaim, pod_name: str) -> str:
-    """Return the name of a pod's claim from a claim template: ``<template>-<set>-<ordinal>``."""
+    """Return the name of the claim that a pod gets from a claim template: ``<template>-<set>-<ordinal>``."""
     return f"{template.metadata.name}-{pod_name}"
 
 
 class StatefulPods:
-    """Creates the pods of StatefulSets, with their claims.
+    """Creates the pods of StatefulSets, and their claims.
 
     Args:
-        controller: the controller of the pods, which reports created objects.
+        controller: the controller of the pods; it records events about created objects.
     """
 
     def __init__(self, controller: Controller) -> None:
@@ -56,7 +56,7 @@ class StatefulPods:
     def create(
         self, item: StatefulSet, prepared: PreparedTemplate, revision_name: str, ordinal: int, now_ns: int
     ) -> Pod | None:
-        """Create a pod after its claims. Return None if one of the claims is being deleted, which must finish first."""
+        """Create a pod after its claims and return it; None if the deletion of one of its claims must finish first."""
         name = f"{item.metadata.name}-{ordinal}"
         if any(claim.metadata.deletion_timestamp is not None for claim in self._claims(item, name)):
             return None
@@ -104,8 +104,8 @@ class StatefulPods:
     def own_claims(self, item: StatefulSet, pod: Pod, *, condemned: bool) -> None:
         """Set the owner of a pod's claims to the set or the pod, by the set's retention policy.
 
-        Retained claims have no owner. Claims that are deleted with the set are owned by it; claims that are deleted when the set
-        scales down are owned by the pod from the moment that it is condemned.
+        Retained claims have no owner. Claims that are deleted with the set are owned by it. Claims that are deleted
+        when the set scales down are owned by the pod once it is condemned.
         """
         policy = item.spec.persistent_volume_claim_retention_policy
         with_set = policy is not None and policy.when_deleted == "Delete"
@@ -132,7 +132,7 @@ class StatefulPods:
 
 
 def _with_identity(spec: PodSpec, item: StatefulSet, name: str) -> PodSpec:
-    """Return the spec of one pod: with its host name, its subdomain, and its claims in place of the template's volumes."""
+    """Return the spec of one pod: with its host name and subdomain, and claims instead of the template's volumes."""
     templates = item.spec.volume_claim_templates
     if not templates:
         return replace(spec, hostname=name, subdomain=item.spec.service_name)

@@ -1,11 +1,12 @@
-"""The StatefulSet controller: ordered or parallel creation of pods by ordinal, and updates from the highest ordinal down.
+"""The StatefulSet controller: creates pods by ordinal, in order or in parallel, and updates from the highest ordinal.
 
-OrderedReady sets create a pod only when all before it are running and ready, and delete from the top, one at a time;
+OrderedReady sets create a pod only when all pods before it are running and ready, and delete from the highest ordinal,
+one at a time.
 Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down to the
 partition.
 
-In an ordered set of 1,000 pods each start requires that all pods before it are ready. The controller remembers how far it has
-checked and continues from there; a change of a pod below resets that position.
+In an ordered set of 1,000 pods, each start requires that all pods before it are ready. The controller stores the
+ordinal up to which it has checked and continues from there; a change of a pod below that ordinal resets it.
 
 Not implemented: ``maxUnavailable`` of rolling updates (a disabled gate). Source: pkg/controller/statefulset v1.36.3.
 """
@@ -33,7 +34,7 @@ from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
 
 
 class _Memory:
-    """Cached state of one set, by uid."""
+    """Cached state of one StatefulSet; all pods with an ordinal less than `healthy_below` are healthy."""
 
     def __init__(self) -> None:
         self.history = RevisionHistory()
@@ -56,7 +57,7 @@ class StatefulSetController(Controller):
         self._memories: dict[str, _Memory] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Count pods by revision, and reset the position up to which pods were healthy."""
+        """Count pods by revision, and reset `healthy_below` to the ordinal of the changed pod."""
         for pod, step in ((event.old, -1), (event.new, 1)):
             if not isinstance(pod, Pod):
                 continue
@@ -69,7 +70,7 @@ class StatefulSetController(Controller):
             memory.healthy_below = min(memory.healthy_below, max(ordinal_of(pod.metadata.name), 0))
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Take the steps that the order of the set allows, then write the status."""
+        """Take the steps that the pod management policy allows, then write the status."""
         item = self.store.get(StatefulSet, key)
         if item is None:
             self._forget_gone()
@@ -91,13 +92,13 @@ class StatefulSetController(Controller):
                 del self._memories[uid]
 
     def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
-        """Delete a pod of a set and report it."""
+        """Delete a pod of a set and record an event about it."""
         self.writer.delete(pod, now_ns)
         text = f"delete Pod {pod.metadata.name} in StatefulSet {owner.metadata.name} successful"
         self.record(owner, "SuccessfulDelete", text)
 
     def history_of(self, uid: str) -> RevisionHistory:
-        """Return the revision history of a StatefulSet, which a host fills from stored ControllerRevisions."""
+        """Return the revision history of a StatefulSet; the host fills it from stored ControllerRevisions."""
         return self._memories.setdefault(uid, _Memory()).history
 
     # --- revisions ----------------------------------------------------------------------------------------------------
@@ -116,7 +117,7 @@ class StatefulSetController(Controller):
         return revision
 
     def prepared(self, item: StatefulSet, memory: _Memory, template: PodTemplateSpec, name: str) -> PreparedTemplate:
-        """Return the data that the pods of one revision share."""
+        """Return the data that the pods of one revision share, prepared once."""
         known = memory.prepared.get(name)
         if known is None or not self.pods.is_current(known, template):
             known = memory.prepared[name] = self.pods.prepare(item, template)
@@ -124,7 +125,7 @@ class StatefulSetController(Controller):
 
     @property
     def stateful_pods(self) -> StatefulPods:
-        """Creates pods and claims."""
+        """The part of the controller that creates pods and claims."""
         return self._stateful_pods
 
     # --- status -------------------------------------------------------------------------------------------------------
@@ -194,7 +195,7 @@ class _Run:
     # --- creating -----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Process the ordinals of the set from the lowest; return whether to stop here."""
+        """Process the ordinals of the set from the lowest; return whether to stop after this step."""
         memory, item = self._memory, self._item
         asked = (item.spec, self._update)
         if memory.seen is None or memory.seen != asked or item.spec.min_ready_seconds > 0:
@@ -212,7 +213,7 @@ class _Run:
         return False
 
     def _settle(self, ordinal: int) -> bool:
-        """Process one ordinal; return whether the next ones must wait for it."""
+        """Process one ordinal; return whether the following ordinals must wait for it."""
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
         if pod is None:
@@ -245,7 +246,7 @@ class _Run:
     # --- removing -----------------------------------------------------------------------------------------------------
 
     def _shrink(self) -> bool:
-        """Remove pods whose ordinals are out of range, from the highest; return whether to stop here."""
+        """Delete pods whose ordinals are out of range, from the highest; return whether to stop after this step."""
         owned = self._controller.store.owned_pods(self._uid)
         if len(owned) <= self._end - self._start:
             return False
@@ -257,7 +258,7 @@ class _Run:
                 self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
         for pod in condemned:
             terminating = pod.metadata.deletion_timestamp is not None
-            # Only healthy pods, or the first unhealthy one, are deleted in order; all others wait.
+            # In an ordered set, only healthy pods and the first unhealthy one are deleted; the next ones wait.
             waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
             if self._ordered and waits:
                 return True
@@ -295,12 +296,13 @@ class _Run:
             if self._is_unavailable(pod):
                 return
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- look-up ------------------------------------------------------------------------------------------------------
 
     def _pod(self, ordinal: int) -> Pod | None:
-        """Return the set's pod of an ordinal. A pod with that name and without a controller is adopted if its labels match.
+        """Return the pod with an ordinal if it belongs to the set, or None.
 
-        Names are unique, so a recreated set must adopt the orphans of the old set.
+        Adopt a pod with that name if it has no controller and its labels match: names are unique, so a recreated set
+        must adopt the orphans of the old set.
         """
         pod = self._controller.store.pods.get(f"{self._pod_prefix}{ordinal}")
         if pod is None:

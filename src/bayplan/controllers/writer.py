@@ -1,8 +1,8 @@
-"""The write interface of controllers: four kinds of writes, and events.
+"""The write interface of controllers: creates, updates, deletes, removals of finalizers, and events.
 
-Controllers read from an `ObjectStore` and write through a `Writer`, which knows where objects are stored: in the store itself
-(`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the store has the
-result. The simulator and the API server run the same controllers.
+Controllers read from an `ObjectStore` and write through a `Writer`, which hides where objects are stored: in the store
+itself (`bayplan.sim.store_writer`), or behind an API (`bayplan.apiserver.bridge.api_writer`). When a call returns, the
+store has the result. The simulator and the API server run the same controllers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Propagation(StrEnum):
 
 
 class WriteRefused(InputError):
-    """A rejected write, by admission or because it conflicts with the stored object.
+    """A write that admission rejected, or that conflicts with the stored object.
 
     Attributes:
         message: the reason, in the words of the API.
@@ -43,14 +43,14 @@ class WriteRefused(InputError):
 
 
 class AwaitsAnswers(WriteRefused):
-    """A write waits for the responses of webhooks. The next attempt finds the responses; nothing is reported until then."""
+    """A write that waits for webhook responses. Retry it later; until then, no failure is reported."""
 
 
 class Writer(Protocol):
     """Writes of controllers. All of them raise `WriteRefused` if the write is rejected.
 
     Attributes:
-        records_events: whether events are recorded; otherwise controllers skip their messages.
+        records_events: whether events are recorded; if not, controllers do not create their messages.
     """
 
     @property
@@ -78,23 +78,26 @@ class Writer(Protocol):
         grace_seconds: int | None = None,
         propagation: Propagation = Propagation.BACKGROUND,
     ) -> None:
-        """Delete an object: at once, or mark it as being deleted until finalizers and grace period have ended.
+        """Delete an object immediately, or mark it as being deleted until finalizers and grace period have ended.
 
         Args:
             item: the stored object.
             now_ns: the current time.
-            grace_seconds: the grace period of pods; None for the pods' own.
-            propagation: the propagation policy. Background deletes dependents after the owner, Foreground before it; Orphan
-                leaves them.
+            grace_seconds: the grace period of pods; None for `terminationGracePeriodSeconds` of the pod.
+            propagation: the propagation policy. Background deletes dependents after the owner, Foreground before it;
+                Orphan leaves them.
         """
         ...
 
     def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
-        """Remove a finalizer from an object that has it; if the object waited only for this, delete it in the same write."""
+        """Remove a finalizer from an object that has it.
+
+        If it was the last one of an object being deleted, delete the object.
+        """
         ...
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record an event about a stored object; never rejected.
+        """Record an event about a stored object. Events are never rejected.
 
         Args:
             item: the object.

@@ -1,1 +1,1 @@
-"""The live host: the engine on a real cluster, in real time."""
+"""The live host: runs the engine on a real cluster, in real time."""

@@ -1,7 +1,8 @@
-"""Attempts of other schedulers as decision records: read from the result annotations of kube-scheduler-simulator.
+"""Attempts of other schedulers as decision records, read from the result annotations of kube-scheduler-simulator.
 
-The annotations (`bayplan.formats.result_annotations`) have the result of each plugin for each node, and the chosen node. Status
-codes, weights, times, victims and the order of the plugins are missing; docs/simulator.md lists their substitutes.
+The annotations (`bayplan.formats.result_annotations`) have the result of each plugin for each node, and the chosen
+node. Status codes, weights, times, victims and the order of the plugins are missing; docs/simulator.md lists their
+substitutes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 WAIT = "wait"
 DEFAULT_POST_FILTER = "DefaultPreemption"
 MAX_CELLS = 1_000_000
-"""Maximum of nodes times plugins of an attempt: several times the need of 5,000 nodes, 20 MB. Short texts can name many of both."""
+"""Maximum of nodes times plugins of an attempt, because short texts can name many of both.
+
+Several times the need of 5,000 nodes; takes 20 MB.
+"""
 
 MAX_ORDERED_PLUGINS = 100
 """Maximum number of filter plugins whose order is derived: that takes time proportional to nodes times plugins."""
@@ -48,8 +52,8 @@ class AnnotatedKeyframe:
     """Verdicts and scores of one attempt; see `bayplan.engine.decision.KeyframeValues`.
 
     Attributes:
-        texts: the texts of the filters except `PASSED`, by (filter, verdict).
-        nbytes: its approximate size.
+        statuses: the statuses behind the verdicts of filters other than `PASSED`, by (index of the filter, verdict).
+        nbytes: the approximate size in bytes.
     """
 
     floor = 0
@@ -73,7 +77,7 @@ class AnnotatedKeyframe:
 
     @property
     def nbytes(self) -> int:
-        """Return the approximate size in bytes."""
+        """The approximate size in bytes."""
         arrays = (self.order, self.codes, self.raw, self.final)
         texts = sum(len(status.message) + 200 for status in self.statuses.values())
         return sum(array.nbytes for array in arrays) + 80 * len(self.names) + texts
@@ -83,16 +87,16 @@ class AnnotatedKeyframe:
         return self.statuses[number, verdict]
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
-        """Return the final scores: weights are 1, because the annotations have only the product."""
+        """Return the stored final scores: all weights are 1, because the annotations have only the weighted scores."""
         final: Ints = self.final[number]
         return final
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
-        """Return verdicts and raw scores."""
+        """Return verdicts and raw scores; they never change."""
         return self.codes, self.raw
 
     def verdict(self, number: int, status: Status) -> int:
-        """Return the verdict of a filter for a status; a new one if the status is new."""
+        """Return the number that stands for a status of a filter; an unknown status gets a new number."""
         known = self._verdicts.get((number, status))
         if known is None:
             known = self._verdicts[number, status] = len(self._verdicts) + 1
@@ -110,7 +114,7 @@ def annotated_attempt(
     nodes: Sequence[str] = (),
     message: str = "",
 ) -> AnnotatedAttempt:
-    """Return the decision record of an attempt.
+    """Return an attempt as decision records.
 
     Args:
         results: the content of the annotations.
@@ -118,8 +122,8 @@ def annotated_attempt(
         attempt: the 1-based number of the attempt.
         time_ns: the time when it was read.
         scheduler_name: the scheduler name of the pod.
-        nodes: the nodes of the cluster at that time; those without a row were not examined.
-        message: why the pod has no node, if its condition has the reason; otherwise it is built from the results.
+        nodes: the nodes of the cluster at that time; those without a row in the results were not examined.
+        message: why the pod has no node, according to its condition; "" to build the message from the results.
     """
     rows = _Rows(results, nodes)
     keyframe, frame = rows.keyframe, rows.frame()
@@ -200,7 +204,7 @@ class _Rows:
                 status = unschedulable(OVERWRITTEN).by(next(plugins, DEFAULT_POST_FILTER))
                 self._overrides.append((row, 0, keyframe.verdict(0, status)))
             elif results.final_score and name not in results.final_score:
-                # A row of an earlier attempt that was not written: this attempt did not examine the node.
+                # The row is left from an earlier attempt: this attempt did not examine the node.
                 stale.add(row)
         self._examined = [row for row in self._examined if row not in stale]
 
@@ -249,7 +253,7 @@ class _Rows:
 
     @property
     def feasible_nodes(self) -> int:
-        """Number of nodes that fit."""
+        """Number of feasible nodes."""
         return len(self._feasible())
 
     def _totals(self) -> dict[int, int]:
@@ -263,13 +267,16 @@ class _Rows:
         return totals
 
     def _best(self) -> list[int]:
-        """Return the rows with the highest total; all that fit if nothing was scored."""
+        """Return the rows with the highest total; all feasible rows if nothing was scored."""
         totals = self._totals()
         best = max(totals.values(), default=0)
         return [row for row, total in totals.items() if total == best] if totals else self._feasible()
 
     def is_best(self, node: str) -> bool:
-        """Return whether no node has a higher total; False if the weights differed from those in the annotations."""
+        """Return whether no node has a higher total.
+
+        False is possible if the weights differed from those in the annotations.
+        """
         return self._row.get(node, -1) in self._best()
 
     def total_of(self, node: str) -> int:
@@ -277,7 +284,7 @@ class _Rows:
         return self._totals().get(self._row.get(node, -1), 0)
 
     def frame(self) -> Frame:
-        """Return the full record."""
+        """Return the full record of the attempt."""
         results, totals = self._results, self._totals()
         allowed = self.keyframe.examined
         looked_at = set(self._examined)
@@ -310,7 +317,7 @@ class _Rows:
         return None
 
     def message(self) -> str:
-        """Return why no node fits, in the form of upstream's message."""
+        """Return why no node is feasible, in the form of upstream's message."""
         count = len(self.names)
         failure = self._pre_filter_failure()
         if failure is not None:
@@ -344,7 +351,7 @@ def call_order(rows: NodeTexts) -> list[str]:
                 before[plugin].add(last)
     found: list[str] = []
     while left:
-        # Contradictory rows are from several attempts: then the default order is used.
+        # If rows contradict each other, they are from several attempts: use the default order.
         ready = next((plugin for plugin in left if before[plugin] <= {*found}), left[0])
         left.remove(ready)
         found.append(ready)
@@ -367,7 +374,7 @@ def _code(text: str) -> Code:
 
 
 def _pre_filters(results: SchedulingResults) -> tuple[PreFilterRecord, ...]:
-    """Return the results of the PreFilter plugins; one that failed was called last."""
+    """Return the results of the PreFilter plugins. A plugin that failed was called last."""
     records = [
         PreFilterRecord(
             plugin,
@@ -381,7 +388,7 @@ def _pre_filters(results: SchedulingResults) -> tuple[PreFilterRecord, ...]:
 
 
 def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, tuple[PointResult, ...], Status | None]:
-    """Return the plugins after scoring, their results except success, and the status that released the node."""
+    """Return the plugins after scoring, their results except success, and the first rejection after scoring or None."""
     texts: Mapping[str, PluginTexts] = {
         "Reserve": results.reserve,
         "Permit": results.permit,
@@ -390,7 +397,7 @@ def _late(results: SchedulingResults, scheduler_name: str) -> tuple[LatePoints, 
     }
     post_filter = sorted({plugin for row in results.post_filter.values() for plugin in row})
     if results.post_filter and not post_filter:
-        # It ran and nominated no node, so no annotation names it.
+        # PostFilter ran and nominated no node, so no annotation names its plugin.
         post_filter = [DEFAULT_POST_FILTER]
     nominated = any(results.post_filter.values())
     late_results = [PointResult("PostFilter", it, Status(Code.SUCCESS, (), it), 0) for it in post_filter if nominated]
@@ -436,7 +443,7 @@ class _Nodes(msgspec.Struct):
 
 
 def _asked(answer: ExtenderFilterResult) -> list[str]:
-    """Return the nodes that an extender was called for: those that passed, and those that did not."""
+    """Return the names of the nodes that an extender was called with: those that passed, and those that it rejected."""
     passed = answer.node_names or ()
     if bytes(answer.nodes) != b"null":
         passed = [node.metadata.name for node in msgspec.json.decode(answer.nodes, type=_Nodes).items]

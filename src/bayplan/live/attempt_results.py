@@ -40,7 +40,7 @@ def attempt_results(
         decision: the full record of the attempt.
         points: the plugins after filtering and scoring.
         late_results: the statuses of plugins, except plain success.
-        extended: whether extenders are configured, called or not.
+        extended: whether extenders are configured, even if none was called.
     """
     scheduled = decision.record.outcome is Outcome.SCHEDULED
     late = (
@@ -68,7 +68,7 @@ def attempt_results(
 
 
 def nodes_by_interest(decision: Decision) -> list[str]:
-    """Return the names of all nodes: the chosen node, then the best nodes, then the nodes that failed in the latest filters."""
+    """Return the names of all nodes: the chosen node first, then by total, then those that failed in later filters."""
     failures = (decision.codes != 0).argmax(axis=0) if len(decision.codes) else decision.total
     order = sorted(
         range(len(decision.names)),
@@ -136,7 +136,7 @@ def _scores(decision: Decision, *, weighted: bool) -> NodeScores:
 def late_answers(
     points: LatePoints, late_results: Sequence[PointResult]
 ) -> Iterator[tuple[str, str, PointResult | None]]:
-    """Yield the plugins that were called after the choice of a node, in order, up to the first that refused.
+    """Yield the plugins that were called after a node was chosen, in order, up to the first that rejected the pod.
 
     Args:
         points: the plugins of the profile.
@@ -156,12 +156,12 @@ def late_answers(
             if it is not None and not it.status.ok and it.status.code is not Code.WAIT:
                 return
         if any(it.status.code.rejects or it.status.code is Code.ERROR for it in by_plugin.values()):
-            # Refused while it waited for a permit.
+            # The pod was rejected while it waited at Permit.
             return
 
 
 def _late_texts(points: LatePoints, late_results: Sequence[PointResult]) -> dict[str, PluginTexts]:
-    """Return the texts of the plugins that were called after the choice of a node, by extension point."""
+    """Return the texts of the plugins that were called after a node was chosen, by extension point."""
     found: dict[str, PluginTexts] = {point: {} for point in ("Reserve", "Permit", "PreBind", "Bind")}
     for point, name, it in late_answers(points, late_results):
         if it is None or it.status.ok:
@@ -185,7 +185,7 @@ def _extender_results(decision: Decision) -> ExtenderResults:
 
 
 def _extender_filter(result: ExtenderResult, names: Sequence[str]) -> ExtenderFilterResult:
-    """Return an extender's response with names of nodes, even if it received node objects."""
+    """Return an extender's response with names of nodes, even if it was called with node objects."""
     refused = dict(result.refused)
     failed: dict[str, str] = {}
     unresolvable: dict[str, str] = {}

@@ -1,9 +1,10 @@
 """A scheduling queue for threads: one lock, the time of a clock, and a `pop` that blocks until a pod is ready.
 
-`bayplan.engine` has no lock, thread or clock. This module adds them for programs whose threads share a queue (docs/queue.md);
-it works with `SchedulingQueue` and with `ClassicQueue`. It starts no thread: a thread that waits in `pop` also runs the timers
-that end backoffs and retry pods that have been unschedulable for too long. `bayplan schedule` and `bayplan up` don't use it: their
-whole scheduler, queue included, runs on one thread (`bayplan.live.scheduler_thread`).
+`bayplan.engine` has no lock, thread or clock. This module adds them for programs whose threads share a queue
+(docs/queue.md). It works with `SchedulingQueue` and with `ClassicQueue`. It starts no thread: a thread that waits in
+`pop` also runs the timers that end backoffs and retry pods that have been unschedulable for too long. `bayplan
+schedule` and `bayplan up` don't use it: their whole scheduler, queue included, runs on one thread
+(`bayplan.live.scheduler_thread`).
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ class BlockingQueue:
     """A `SchedulingQueue` that any thread may use. Leaving a ``with`` block closes it.
 
     Args:
-        queue: the queue, afterwards used only through this object. Its `QueueOptions.start_ns` should be the time at which it was
-            made: its timers count from there.
-        clock: the time for all calls; the machine's time if not given.
+        queue: the queue, afterwards used only through this object. Its `QueueOptions.start_ns` should be the time at
+            which it was created: its timers count from that time.
+        clock: the clock of all calls; the machine's time if not given.
 
     Attributes:
-        clock: the clock; see above.
+        clock: the clock of all calls.
     """
 
     def __init__(self, queue: SchedulingQueue, clock: Clock | None = None) -> None:
@@ -40,7 +41,7 @@ class BlockingQueue:
         # Reentrant: a thread may use the queue inside `open`.
         self._changed = Condition()
         self._open_depth = 0
-        # The next due time of a timer, stored after each use: a moment later the queue would return a later one.
+        # The next due time of a timer, computed after each use: `next_flush_ns` skips instants before its argument.
         self._used_ns = self.clock.now_ns()
         self._due_ns = queue.next_flush_ns(self._used_ns)
         self.clock.on_change(self._wake_all)
@@ -56,7 +57,7 @@ class BlockingQueue:
         self.close()
 
     def __len__(self) -> int:
-        """Return the number of waiting pods, excluding those in flight."""
+        """Return the number of pods in the queue, excluding those in flight."""
         with self.open() as queue:
             return len(queue)
 
@@ -64,10 +65,12 @@ class BlockingQueue:
 
     @contextmanager
     def open(self) -> Iterator[SchedulingQueue]:
-        """Lock the queue and return it, for operations that this class does not have. Waiting threads are woken if necessary.
+        """Lock the queue and return it, for operations that this class does not have.
 
-        Timers that are due run first. The lock can guard more than the queue, for example the `Scheduler` that it belongs to. A
-        thread may open the queue again while it has it open, but not wait for a pod.
+        Waiting threads are woken if necessary.
+
+        Timers that are due run first. The lock can guard more than the queue, for example the `Scheduler` that the
+        queue belongs to. A thread that has opened the queue may open it again, but not wait for a pod.
         """
         with self._changed:
             opened_ns = self._run_timers()
@@ -109,12 +112,12 @@ class BlockingQueue:
         with self.open() as queue:
             return queue.activate(pods, self.clock.now_ns())
 
-    # Attempts begin and end.
+    # Start and end of attempts.
 
     def pop(self, timeout_s: float | None = None) -> QueuedPod | None:
         """Return the next pod and put it in flight; block until a pod is ready.
 
-        None if the queue is closed and no pod is ready, or after `timeout_s` seconds of real time.
+        Return None if the queue is closed and no pod is ready, or after `timeout_s` seconds of real time.
 
         Raises:
             RuntimeError: this thread has the queue open.
@@ -124,15 +127,18 @@ class BlockingQueue:
             while self._wait(deadline):
                 with self.open() as queue:
                     queued = queue.pop()
-                # None: the pod is already in flight under another record, which `pop` discards.
+                # None means that the pod is already in flight under another record, which `pop` discards.
                 if queued is not None:
                     return queued
             return None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Block until a pod is ready and return True; False, and `RuntimeError`, as for `pop`.
+        """Block until a pod is ready and return True; return False if the queue is closed, or after the timeout.
 
-        Another thread may take that pod first: `open` the queue and look.
+        Another thread may take that pod first: `open` the queue and check.
+
+        Raises:
+            RuntimeError: this thread has the queue open.
         """
         with self._changed:
             return self._wait(None if timeout_s is None else monotonic() + timeout_s)
@@ -164,10 +170,10 @@ class BlockingQueue:
             self._queue.close()
             self._changed.notify_all()
 
-    # Waiting, and time.
+    # Waiting and timers.
 
     def _wait(self, deadline: float | None) -> bool:
-        """Block until a pod is ready; return False when the queue is closed or a time of `monotonic` is reached."""
+        """Block until a pod is ready; return False if the queue is closed or `deadline` (by `monotonic`) has passed."""
         if self._open_depth:
             raise RuntimeError(
                 "a thread can't wait for a pod while it has the queue open: leave the block of open() first"
@@ -183,7 +189,7 @@ class BlockingQueue:
             self._changed.wait(min((each for each in (left_s, due_s) if each is not None), default=None))
 
     def _run_timers(self) -> int:
-        """Run the timers for each instant at which they were due; return the time up to which they ran."""
+        """Run the timers for each instant at which they were due; return the current time (ns)."""
         now_ns = self.clock.now_ns()
         while self._due_ns is not None and self._due_ns <= now_ns and not self._queue.closed:
             due_ns = self._due_ns
@@ -192,7 +198,8 @@ class BlockingQueue:
             moved = self._queue.flush_backoff(at_ns)
             if (due_ns - self._queue.options.start_ns) % FLUSH_UNSCHEDULABLE_PERIOD_NS == 0:
                 moved += self._queue.flush_unschedulable(at_ns)
-            # Of missed instants (the machine slept, or the clock was set), the last ones do the work of all.
+            # If many instants were missed (the machine slept, or the clock was set), running the last ones has the same
+            # effect.
             self._due_ns = self._queue.next_flush_ns(max(due_ns + 1, now_ns - FLUSH_UNSCHEDULABLE_PERIOD_NS + 1))
             if moved:
                 self._changed.notify_all()

@@ -1,7 +1,7 @@
-"""Watches all objects that a scheduler needs through a cluster's API: one reflector for each kind that the cluster serves.
+"""Watch all objects that a scheduler needs through a cluster's API, with one reflector for each served kind.
 
-Belongs to an event loop. Changes are passed on when all kinds are listed: first all existing objects, ordered so
-that each follows the objects that it depends on.
+Use it on one event loop. When all kinds are listed, it passes on all existing objects, ordered so that each object
+follows those that it depends on, and then every change.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 UNFINISHED = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
-"""Selector of unfinished pods: the server does not send finished ones, and reports a pod as deleted when it finishes."""
+"""Selector of unfinished pods.
+
+The server does not send finished ones, and reports a pod as deleted when it finishes.
+"""
 
 T = TypeVar("T", bound=KubernetesObject)
 ObjectChange = Change[KubernetesObject]
 
 
 class ClusterFeed:
-    """Watches a cluster.
+    """Watches the objects of a cluster.
 
     Args:
-        connection: to its API.
+        connection: the connection to the cluster's API.
         on_changes: the function to call with changes, in order within each kind.
     """
 
@@ -69,7 +72,7 @@ class ClusterFeed:
 
     @property
     def is_synced(self) -> bool:
-        """Return whether all initial objects are known."""
+        """Whether all initial objects are known."""
         return bool(self._reflectors) and all(reflector.synced.is_set() for reflector in self._reflectors.values())
 
     async def wait_until_synced(self) -> None:
@@ -77,7 +80,7 @@ class ClusterFeed:
         await asyncio.gather(*(reflector.synced.wait() for reflector in self._reflectors.values()))
 
     def problems(self) -> list[str]:
-        """Return why kinds can't be watched at the moment."""
+        """Return why some kinds can't be watched currently, one text for each."""
         return [reflector.problem for reflector in self._reflectors.values() if reflector.problem]
 
     def begin(self) -> None:

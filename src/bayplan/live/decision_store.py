@@ -24,17 +24,21 @@ from bayplan.framework.status import Status
 from bayplan.live.instrumented_queue import InstrumentedQueue, Origin
 
 SUMMARY_BYTES = 600
-"""Approximate size of a summary, including its message and its entry in the index by pod."""
+"""Approximate size of a summary in bytes, including its message and its entry in the index by pod."""
 
 FRAME_BYTES = 650
 KEYFRAME_BYTES = 1200
 ARRAY_BYTES = 112
 TIE_BYTES = 36
-"""Sizes of a frame, of a keyframe (its lists, and the specs and params of plugins that it keeps alive) without its arrays, of an
-array without its numbers, and of a row of a stored tie set."""
+"""Approximate sizes in bytes: of a frame; of a keyframe (its lists, and the specs and params of plugins that it
+references) without its arrays; of an array without its numbers; and of a row of a stored tie set.
+"""
 
 MAX_CHANGED_ROWS = 16_384
-"""Maximum number of changed rows after a plan's keyframe; then the next record starts a new one, so old ones can be dropped."""
+"""Maximum number of changed rows after a plan's keyframe.
+
+The next record then starts a new one, so old ones can be dropped.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +93,7 @@ class LatePoints:
 
 
 class _KeyframeUse:
-    """The number of stored records of a keyframe, and its approximate size: at first, and when last counted."""
+    """The number of stored records that use a keyframe, and its approximate size: initially, and when last counted."""
 
     __slots__ = ("counted", "frames", "whole")
 
@@ -105,9 +109,9 @@ class AnnotatedAttempt(NamedTuple):
     Attributes:
         record: the summary.
         frame: the full record.
-        points, late_results: the results at the extension points after scoring.
-        nbytes: the size of the keyframe.
-        refusal: the outcome if the pod had a node and lost it again; otherwise None.
+        points, late_results: the plugins and results at the extension points after scoring.
+        nbytes: the size of the keyframe in bytes.
+        refusal: the record of the rejection if the pod lost its chosen node again, else None.
     """
 
     record: Record
@@ -131,7 +135,8 @@ class DecisionStore(Records):
         retention: the limits.
 
     Attributes:
-        annotation_problems: why the result annotations of a pod are invalid, by its key; written on the event loop.
+        annotation_problems: why the result annotations of a pod are invalid, by key of the pod; written on the event
+            loop.
         oldest: the number of the oldest stored summary.
         oldest_full: the number of the oldest full record; the number of the next decision if there is none.
     """
@@ -170,7 +175,7 @@ class DecisionStore(Records):
                 yield record
 
     def __getitem__(self, number: int) -> Record:
-        """Return a summary.
+        """Return the summary of a decision.
 
         Raises:
             LookupError: the decision does not exist, or was dropped.
@@ -186,10 +191,10 @@ class DecisionStore(Records):
         return self._by_pod.get(pod, ())
 
     def decision(self, number: int) -> Decision:
-        """Return a full record as arrays.
+        """Return the full record of a decision as arrays.
 
         Raises:
-            LookupError: the decision does not exist, or was dropped.
+            LookupError: the decision does not exist, was dropped, or has only a summary.
             PluginFailure: a custom plugin failed to convert its verdicts to reasons.
         """
         record, full = self[number], self._full.get(number)
@@ -218,11 +223,11 @@ class DecisionStore(Records):
 
     @property
     def nbytes(self) -> int:
-        """Return the approximate size of all records."""
+        """The approximate size of all records in bytes."""
         return SUMMARY_BYTES * len(self._kept) + self._full_bytes
 
     def memory(self) -> Mapping[str, int]:
-        """Return the numbers of summaries, full records and keyframes, and their approximate sizes."""
+        """Return the numbers of summaries, full records and keyframes, and their approximate sizes in bytes."""
         return MappingProxyType(
             {
                 "summaries": len(self._kept),
@@ -311,7 +316,7 @@ class DecisionStore(Records):
             )
 
     def expire(self, now_ns: int) -> None:
-        """Drop the full records above a limit; called for every record, and periodically."""
+        """Drop the oldest full records while they exceed a limit; called for every full record, and periodically."""
         retention, full = self.retention, self._full
         while full:
             oldest = self.oldest_full
@@ -395,7 +400,7 @@ def _frame_size(frame: Frame) -> int:
 
 
 def _whole_size(keyframe: KeyframeValues) -> int:
-    """Return the approximate size of a keyframe alone; shared arrays are counted for each keyframe."""
+    """Return the approximate size of a keyframe in bytes. Arrays that keyframes share are counted for each of them."""
     if not isinstance(keyframe, Keyframe):
         return 0
     return KEYFRAME_BYTES + keyframe.whole_nbytes + ARRAY_BYTES * len(keyframe.arrays)

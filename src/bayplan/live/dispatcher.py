@@ -1,7 +1,7 @@
-"""Execution of the scheduler's actions on a cluster: exchanges with its API, many at once.
+"""Execution of the scheduler's actions on a cluster: exchanges with its API, many of them concurrently.
 
-Actions come from the engine's thread; everything else runs on the event loop. Bindings and events have separate connections,
-as in upstream, so neither waits for the other's rate limit.
+Actions come from the engine's thread; everything else runs on the event loop. Bindings and events have separate
+connections, as in upstream, so that neither waits for the other's rate limit.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ TICK_SECONDS = 10.0
 
 
 class GenerationalEngine(Engine, Protocol):
-    """An engine that counts its schedulers: `bayplan.live.scheduler_thread.SchedulerThread`."""
+    """An engine that counts replacements of its scheduler, as `bayplan.live.scheduler_thread.SchedulerThread` does."""
 
     @property
     def generation(self) -> int:
-        """Return how often its scheduler was replaced."""
+        """The number of times that its scheduler was replaced."""
         ...
 
 
@@ -36,7 +36,7 @@ class Dispatcher:
         events: the connection for events.
         objects: the cached objects of the cluster.
         host_name: the host name of this machine, for events.
-        now_ns: the time.
+        now_ns: the function that returns the current time (ns).
 
     Attributes:
         executor: the executor of queued actions.
@@ -63,11 +63,11 @@ class Dispatcher:
         self._ticker = self._loop.create_task(self._tick())
 
     def connect(self, engine: GenerationalEngine) -> None:
-        """Set the engine that receives rejections; call it before the first action."""
+        """Set the engine that is notified of rejected writes; call it before the first action."""
         self._engine = self.executor.engine = engine
 
     def take(self, actions: Sequence[Action]) -> None:
-        """Queue the engine's actions; called on its thread."""
+        """Queue the engine's actions; called on the engine's thread."""
         self._loop.call_soon_threadsafe(self._execute, actions, self._engine.generation)
 
     def _execute(self, actions: Sequence[Action], generation: int) -> None:
@@ -86,7 +86,7 @@ class Dispatcher:
             self.executor.tick()
 
     async def drain(self, seconds: float) -> None:
-        """Wait for running requests up to a deadline; afterwards nothing more is sent."""
+        """Wait for running requests, at most this many seconds; afterwards nothing more is sent."""
         self._ticker.cancel()
         end = self._loop.time() + seconds
         while not self.executor.is_idle and (left := end - self._loop.time()) > 0:
@@ -100,7 +100,7 @@ class Dispatcher:
     # --- the channel --------------------------------------------------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> None:
-        """Send a request, and pass the response on when it arrives."""
+        """Send a request, and call `answer` with the response when it arrives."""
         self._spawn(self._ask(self._events if is_event else self._connection, request, answer))
 
     async def _ask(self, connection: ApiConnection, request: ApiRequest, answer: Callable[[ApiResponse], None]) -> None:
@@ -120,7 +120,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     def wake(self) -> None:
-        """Start all pending exchanges, once those in progress have returned."""
+        """Start all pending exchanges in the next iteration of the event loop."""
         if not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self._run_all)

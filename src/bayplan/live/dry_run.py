@@ -1,12 +1,12 @@
-"""Dry runs: compare Bayplan's decisions with those of a cluster's scheduler, pod by pod, without writing to the cluster.
+"""Dry runs: compare Bayplan's decisions with those of a cluster's scheduler, without writing to the cluster.
 
-Our scheduler does not see a waiting pod until the cluster's scheduler has bound it or rejected it. Then ours decides on the
-cluster before that, and the cluster's decision is applied, so one difference does not cause others. If
-several nodes are equally good, we adopt the cluster's choice.
+Our scheduler does not see a pending pod until the cluster's scheduler has bound or rejected it. Then ours decides, on
+the cluster as it was before that, and the cluster's decision is applied, so that one difference does not cause others.
+If several nodes are equally good, we adopt the cluster's choice.
 
-Bindings arrive in a different order than they were decided, because each has its own thread. So verdicts wait a moment and
-are then compared in queue order; a verdict that differs stays open for longer, because it may depend on
-bindings that arrive later. We score all nodes, even if the cluster's scheduler uses a sample.
+Bindings arrive in a different order than they were decided, because each has its own thread. Verdicts therefore wait
+for `SETTLE_NS` and are then compared in queue order. A verdict that differs waits longer (`PATIENCE_NS`), because it
+may depend on bindings that arrive later. We score all nodes, even if the cluster's scheduler uses a sample.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.state.cluster_state import ClusterState
 
 SETTLE_NS = 1_000_000_000
-"""The time that a verdict waits for those of earlier pods."""
+"""The time that a verdict waits for the verdicts of earlier pods."""
 
 PATIENCE_NS = 10_000_000_000
-"""The time that a differing verdict waits for verdicts that may precede it."""
+"""The time that a differing verdict waits for verdicts that may have been decided before it."""
 
 MAX_REPORTED_TIES = 10
 
@@ -40,14 +40,14 @@ class Verdict(Struct, frozen=True, gc=False):
 
     Attributes:
         pod: ``namespace/name``.
-        at: the time when it was seen, nanoseconds since 1970.
+        at: the time at which the cluster's decision was seen, nanoseconds since 1970.
         node: the cluster's choice; "" if it found no node.
         message: the cluster's reasons for finding no node.
-        agrees: the node is one of our best, or neither found a node.
+        agrees: whether the cluster's node is one of our best nodes, or neither scheduler found a node.
         same_message: whether our reasons have the same wording; True if there is a node.
         our_node: our choice; the cluster's node if that is one of the best.
         ties: the number of best nodes.
-        best: the first of their names.
+        best: the names of the first `MAX_REPORTED_TIES` best nodes.
         our_message: our reasons for finding no node, or "".
     """
 
@@ -64,13 +64,13 @@ class Verdict(Struct, frozen=True, gc=False):
 
 
 class Agreement(Struct):
-    """Counts of agreements of both schedulers.
+    """How often both schedulers agreed.
 
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
-        refused, refused_alike: attempts that found no node, and those for which we find none either.
-        same_message: the number of these verdicts with the same message.
-        differences: counts by kind of difference.
+        refused, refused_alike: attempts in which the cluster found no node, and those for which we find none either.
+        same_message: the number of the latter with the same message.
+        differences: the number of differences, by kind.
     """
 
     placed: int = 0
@@ -100,7 +100,7 @@ class Agreement(Struct):
             self.differences[what] += 1
 
     def sentence(self) -> str:
-        """Return the figures as a line."""
+        """Return the counts as one line."""
         text = f"{self.placed_alike:,} of {self.placed:,} placed pods went to one of our best nodes"
         if self.refused:
             text += f"; of {self.refused:,} attempts without a node we agree with {self.refused_alike:,}"
@@ -109,7 +109,7 @@ class Agreement(Struct):
 
 
 class _Answer(Struct, frozen=True, gc=False):
-    """Our decision about a pod: the best nodes and the node drawn from them, or the message."""
+    """Our decision about a pod: the best nodes and the node chosen from them, or the message."""
 
     node: str
     best: tuple[str, ...]
@@ -117,7 +117,7 @@ class _Answer(Struct, frozen=True, gc=False):
 
 
 class _LastCycle(Records):
-    """Stores the result of the last cycle."""
+    """Stores the decision of the last cycle."""
 
     def __init__(self, state: ClusterState) -> None:
         super().__init__(RecordLevel.OFF)
@@ -131,11 +131,11 @@ class _LastCycle(Records):
 
 
 class _Waiting(Struct):
-    """A waiting pod of the cluster.
+    """A pending pod of the cluster.
 
     Attributes:
         pod: its current version.
-        place: its place in queue order.
+        place: its position in queue order: (negated priority, number of arrival).
         last_message: the last known rejection message.
     """
 
@@ -149,8 +149,8 @@ class _Open(Struct, eq=False):
 
     Attributes:
         heard_ns: when it arrived.
-        place: the place of the pod in queue order.
-        asked: the waiting pod.
+        place: the position of the pod in queue order.
+        asked: the pod as it was when it was pending.
         pod: its current version.
         message: the rejection message.
     """
@@ -163,14 +163,14 @@ class _Open(Struct, eq=False):
 
 
 class DryRun:
-    """Compares two schedulers.
+    """Compares the decisions of a cluster's scheduler with ours.
 
     Args:
         scheduler: ours, for an empty cluster; it scores all nodes.
         on_verdict: the function to call with every comparison.
 
     Attributes:
-        agreement: the figures so far.
+        agreement: the counts so far.
     """
 
     def __init__(self, scheduler: Scheduler, on_verdict: Callable[[Verdict], None]) -> None:
@@ -182,7 +182,8 @@ class DryRun:
         self._waiting: dict[str, _Waiting] = {}
         self._open: list[_Open] = []
         self._seen = 0
-        # Decisions for equal pods, until the cluster changes; each with its pod, whose parts identify it.
+        # Our decisions for equal pods, until the cluster changes. The pod is stored because the key has ids of its
+        # parts.
         self._answers: dict[object, tuple[_Answer, Pod]] = {}
 
     # --- changes of the cluster ---------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ class DryRun:
         if new is not None and self._is_waiting(new):
             message = _refusal(new)
             if waiting is None:
-                # A message from before we saw the pod refers to a cluster that we have not seen.
+                # A message that existed before we saw the pod refers to a cluster that we have not seen.
                 self._seen += 1
                 self._waiting[key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message)
             else:
@@ -255,7 +256,7 @@ class DryRun:
             self._settle(now_ns, before_ns)
 
     def _settle(self, now_ns: int, before_ns: int) -> None:
-        """Close the verdicts that arrived before an instant and agree with ours, each after applying the previous one."""
+        """Close, in queue order, the verdicts that arrived until `before_ns` and agree with our decisions."""
         ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
         place = 0
         while place < len(ready):
@@ -264,14 +265,14 @@ class DryRun:
                 del ready[place]
                 self._open.remove(verdict)
                 self._close(verdict, now_ns)
-                # Placing this pod may explain other verdicts.
+                # Placing this pod may make other verdicts agree.
                 place = 0 if verdict.pod.spec.node_name else place
             else:
                 place += 1
 
     def _answer(self, pod: Pod, now_ns: int) -> _Answer:
-        """Let our scheduler decide about a waiting pod, and undo the decision."""
-        # The decoder shares the parts of equal pods.
+        """Let our scheduler decide about a pending pod, and undo the decision."""
+        # The decoder shares the parts of equal pods, so their ids identify equal pods.
         alike = (id(pod.spec), id(pod.metadata.labels), pod.metadata.namespace, pod.status.nominated_node_name)
         known = self._answers.get(alike)
         if known is not None:

@@ -1,4 +1,4 @@
-"""Calls of the engine's thread to its scheduler; subclasses measure or intercept them."""
+"""The calls of the engine's thread to its scheduler; subclasses measure or intercept them."""
 
 from __future__ import annotations
 

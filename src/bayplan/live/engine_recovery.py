@@ -1,4 +1,4 @@
-"""Recovery from failures of the engine: recorded failures, the pause before a rebuild, and the state of the new scheduler."""
+"""Recovery from failures of the engine: recording them, pausing before a rebuild, and filling the new scheduler."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class EngineRecovery:
     """Counts failures: after the first one the engine is rebuilt immediately, after repeated ones with a growing pause.
 
     Attributes:
-        failures: the latest, oldest first; at most `MAX_FAILURES`.
+        failures: the latest failures, oldest first; at most `MAX_FAILURES`.
         is_resting: whether the engine waits to be rebuilt and must not be used.
-        is_broken: whether it can't be rebuilt.
+        is_broken: whether the engine can't be rebuilt.
     """
 
     def __init__(self) -> None:
@@ -39,11 +39,11 @@ class EngineRecovery:
 
     @property
     def in_order(self) -> bool:
-        """Return whether the engine can be used."""
+        """Whether the engine can be used."""
         return not self.is_resting and not self.is_broken
 
     def note(self, doing: str, problem: Exception, now_ns: int) -> str:
-        """Record an exception; return it as one line."""
+        """Record an exception; return its type and message."""
         text = f"{type(problem).__name__}: {problem}"
         whole = "".join(traceback.format_exception(problem))
         self.failures.append(EngineFailure(doing, text, whole, now_ns))
@@ -81,14 +81,14 @@ def refill(
     now_ns: int,
     actions: list[Action],
 ) -> None:
-    """Give a scheduler all objects, and the attempt numbers of the pods.
+    """Pass all objects to a scheduler, and copy the attempt numbers of the pods in the previous scheduler's queue.
 
     Args:
         scheduler: the scheduler for an empty cluster.
         before: the previous scheduler.
         mirror: the objects.
-        quarantine: objects to skip; one that breaks the scheduler is added.
-        now_ns: the time.
+        quarantine: objects to skip; an object that breaks the scheduler is added.
+        now_ns: the current time.
         actions: the list to which the scheduler's actions are appended.
     """
     for item in mirror:
@@ -109,10 +109,10 @@ def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: s
     """Put the pod of the unfinished cycle, which was popped last, into quarantine, and record the error.
 
     Args:
-        scheduler: the one that failed.
+        scheduler: the scheduler that failed.
         quarantine: the quarantine that the pod is added to.
         text: the exception.
-        now_ns: the time.
+        now_ns: the current time.
     """
     flying = [item for item in scheduler.queue.in_flight() if isinstance(item, QueuedPod)]
     if not flying or flying[-1].key in scheduler.assumed:

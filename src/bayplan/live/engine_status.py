@@ -1,4 +1,4 @@
-"""The status of a scheduler on its own thread: published figures, so reading them never blocks."""
+"""The status of a scheduler on its own thread: it publishes figures, so that reading them never blocks."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class EngineFailure:
     """An exception in the engine itself, which is a bug.
 
     Attributes:
-        doing: the operation.
-        exception, traceback: the exception.
+        doing: the operation that failed.
+        exception, traceback: type and message of the exception, and its traceback.
         at_ns: the time.
     """
 
@@ -39,12 +39,14 @@ class EngineStatus:
     Attributes:
         now_ns: the time of the engine's clock.
         generation: how often the scheduler was replaced or rebuilt.
-        decisions: the number of cycles so far; scheduled, unschedulable, errors, skipped: the number of these by outcome.
-        decisions_per_second: the rate of decisions in recent seconds.
+        decisions: the number of cycles so far.
+        scheduled, unschedulable, errors, skipped: the number of cycles by outcome.
+        decisions_per_second: the rate of decisions in the last `WINDOW_SECONDS`.
         p50_ms, p99_ms: percentiles of the duration of the latest cycles.
-        paused: whether its clock is paused.
+        paused: whether the clock is paused.
         queue: the number of pods ``active``, in ``backoff``, ``unschedulable``, ``gated``.
-        assumed, pending_bindings, waiting_for_permit: the number of pods between the choice of their node and its confirmation.
+        assumed, pending_bindings, waiting_for_permit: the number of pods between the choice of their node and its
+            confirmation.
         preemptions: the number of cycles that chose victims.
         evictions: the number of victims.
         binding_failures: the number of rejected bindings.
@@ -52,9 +54,9 @@ class EngineStatus:
         plugin_failures: the latest failures of plugins.
         plugin_failure_counts: the number of all failures, by plugin.
         engine_failures: the exceptions in the engine itself.
-        broken: whether these exceptions have stopped it.
+        broken: whether these exceptions have stopped the engine.
         busy_since_ns: the start of the current cycle, by `time.monotonic_ns`; None between two cycles.
-        running_plugin: the call of a custom plugin that it waits for, or None.
+        running_plugin: the call of a custom plugin that the engine waits for, or None.
     """
 
     now_ns: int = 0
@@ -85,7 +87,7 @@ class EngineStatus:
 
 
 class CycleMeter:
-    """Counts and times cycles. Used by the engine's thread only."""
+    """Counts cycles and measures their duration. Used by the engine's thread only."""
 
     def __init__(self) -> None:
         self.outcomes = dict.fromkeys(Outcome, 0)
@@ -97,11 +99,11 @@ class CycleMeter:
 
     @property
     def decisions(self) -> int:
-        """Return the number of cycles."""
+        """The number of cycles."""
         return sum(self.outcomes.values())
 
     def take(self, report: CycleReport, seconds: float) -> None:
-        """Count a cycle."""
+        """Count a cycle that took this many seconds."""
         self.outcomes[report.outcome] += 1
         self._seconds.append(seconds)
         if report.outcome is not Outcome.SCHEDULED and len(report.actions) > 2:

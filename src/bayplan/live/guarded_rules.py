@@ -1,4 +1,4 @@
-"""Rules of custom plugins, called through a runner: once for all rows of a pass, never once for each row."""
+"""Rules of custom plugins, called through a runner: once for all rows of a pass, not once for each row."""
 
 from __future__ import annotations
 
@@ -31,34 +31,34 @@ class GuardedFilterRule(FilterRule):
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
-        """Look up everything that depends on the arrays again."""
+        """Let the rule look up again what depends on the arrays."""
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:
-        """Read the cluster-wide data of the rule."""
+        """Let the rule read its cluster-wide data; return whether every row must be evaluated again."""
         return self._call(_refresh, self._rule, self.params)
 
     def after_changes(self, params: Params | None) -> None:
-        """Read the cluster-wide data of the rule again, in a trial."""
+        """Let the rule read its cluster-wide data again, in a trial."""
         self._call(self._rule.after_changes, params)
 
     def after_undo(self, params: Params | None) -> None:
-        """Restore the data, after the moved pods are back in their places."""
+        """Let the rule read its cluster-wide data again, after the trial has moved the pods back."""
         self._call(self._rule.after_undo, params)
 
     def filter(self, row: int) -> int:
-        """Evaluate one row."""
+        """Return the verdict for one row."""
         return int(self._call(self._rule.filter, row))
 
     def filter_all(self, codes: Codes) -> None:
-        """Evaluate all rows."""
+        """Write the verdicts for all rows to `codes`."""
         found: Codes = np.zeros(len(codes), dtype=np.uint16)
         self._call(self._rule.filter_all, found)
         np.asarray(codes)[:] = found
 
     def filter_rows(self, rows: list[int], codes: Codes) -> None:
-        """Evaluate some rows."""
-        # Into a separate array: an abandoned call may continue writing.
+        """Write the verdicts for these rows to `codes`."""
+        # Use a separate array: an abandoned call may continue writing.
         found = np.array(codes, dtype=np.uint16)
         self._call(self._rule.filter_rows, rows, found)
         np.asarray(codes)[:] = found
@@ -68,7 +68,7 @@ class GuardedFilterRule(FilterRule):
 
 
 class GuardedScoreRule(ScoreRule):
-    """A score rule whose code runs on the runner's threads; arguments as of `GuardedFilterRule`."""
+    """A score rule whose code runs on the runner's threads; arguments as for `GuardedFilterRule`."""
 
     def __init__(self, rule: ScoreRule, runner: PluginRunner, plugin: str) -> None:
         super().__init__(rule.columns)
@@ -77,43 +77,43 @@ class GuardedScoreRule(ScoreRule):
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
-        """Look up everything that depends on the arrays again."""
+        """Let the rule look up again what depends on the arrays."""
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:
-        """Read the cluster-wide data of the rule."""
+        """Let the rule read its cluster-wide data; return whether every row must be evaluated again."""
         return self._call(_refresh, self._rule, self.params)
 
     def prepare(self, feasible: Flags) -> None:
-        """Read the data of the rule about the feasible rows."""
+        """Let the rule read its data about the feasible rows."""
         self._call(self._rule.prepare, np.array(feasible))
 
     def score(self, row: int) -> int:
-        """Evaluate one row."""
+        """Return the raw score of one row."""
         return int(self._call(self._rule.score, row))
 
     def score_all(self, raw: Ints) -> None:
-        """Evaluate all rows."""
+        """Write the raw scores of all rows to `raw`."""
         found: Ints = np.zeros(len(raw), dtype=np.int64)
         self._call(self._rule.score_all, found)
         np.asarray(raw)[:] = found
 
     def score_rows(self, rows: list[int], raw: Ints) -> None:
-        """Evaluate some rows."""
+        """Write the raw scores of these rows to `raw`."""
         found = np.array(raw, dtype=np.int64)
         self._call(self._rule.score_rows, rows, found)
         np.asarray(raw)[:] = found
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the scale."""
+        """Return the scale for normalizing, from the raw scores of the feasible rows."""
         return self._normalizing(self._rule.scale, np.array(raw), np.array(feasible))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
-        """Normalize one score."""
+        """Return the normalized score of one row."""
         return int(self._normalizing(self._rule.normalize, scale, raw, row))
 
     def normalize_all(self, scale: Scale, raw: Ints, normalized: Ints) -> None:
-        """Normalize all scores."""
+        """Write the normalized scores of all rows to `normalized`."""
         found: Ints = np.zeros(len(normalized), dtype=np.int64)
         self._normalizing(self._rule.normalize_all, scale, np.array(raw), found)
         np.asarray(normalized)[:] = found

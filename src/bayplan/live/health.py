@@ -20,15 +20,15 @@ from bayplan.base.errors import InputError
 from bayplan.base.ports import check_port
 
 Check = Callable[[], str]
-"""Returns the problem, or ""."""
+"""A health check; it returns a description of the problem, or ""."""
 
 
 LEADER_GRACE_SECONDS = 20.0
-"""A leader whose lease expired earlier than this is unhealthy."""
+"""A leader is unhealthy if its lease expired longer ago than this."""
 
 
 class HealthServer:
-    """Answers probes and Prometheus, on the running event loop.
+    """Serves probes and Prometheus metrics on the running event loop.
 
     Args:
         checks: the checks by path (``healthz``, ``livez``, ``readyz``) and name.
@@ -89,7 +89,7 @@ class HealthServer:
         self._task: asyncio.Task[None] | None = None
 
     async def _metrics_page(self, request: Request) -> Response:
-        # Reading the scheduler's queue may take the rest of a cycle.
+        # Reading the scheduler's queue may have to wait for the current cycle.
         return Response(await asyncio.to_thread(self._metrics), media_type=CONTENT_TYPE_LATEST)
 
     def start(self) -> None:
@@ -105,7 +105,7 @@ class HealthServer:
 
 
 def _check_certificate(certificate: Path | None, key: Path | None) -> None:
-    """Raise for files that would otherwise fail only when the server runs."""
+    """Raise InputError for invalid TLS files, which would otherwise fail only when the server runs."""
     if certificate is None:
         if key is not None:
             raise InputError("--tls-key", got="no --tls-cert", wanted="both")
@@ -119,7 +119,7 @@ def _check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that leaves signals to its process."""
+    """A server that does not install signal handlers; its process has its own."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

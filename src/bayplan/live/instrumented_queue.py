@@ -1,4 +1,4 @@
-"""A scheduling queue that records for each pod what made it ready, and the message of the gate that holds it back."""
+"""A scheduling queue that records for each pod the event that made it ready, and the plugin that gates it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Origin(NamedTuple):
     """The origin of an attempt.
 
     Attributes:
-        woken_by: the event that moved the pod to the active queue, or before that to backoff; upstream's label.
-        tier: the queue that it was popped from: ``active``, or ``backoff`` if nothing else was ready.
+        woken_by: upstream's label of the event that moved the pod to the active queue, or before that to backoff.
+        tier: the queue that it was popped from: ``active``, or ``backoff`` if no other pod was ready.
     """
 
     woken_by: str
@@ -37,7 +37,7 @@ class GateStatus(NamedTuple):
 
 
 class InstrumentedQueue(SchedulingQueue):
-    """A `SchedulingQueue` with metrics; see there for the arguments."""
+    """A `SchedulingQueue` that records origins and gates of pods; arguments as for `SchedulingQueue`."""
 
     def __init__(
         self,
@@ -58,11 +58,11 @@ class InstrumentedQueue(SchedulingQueue):
         self._origins: dict[str, Origin] = {}
 
     def origin_of(self, key: str) -> Origin | None:
-        """Return the origin of the latest attempt of a pod, while the pod exists without a node."""
+        """Return the origin of a pod's latest attempt; None if it had none, or was deleted or bound."""
         return self._origins.get(key)
 
     def gate_of(self, key: str) -> GateStatus | None:
-        """Return the gate of a pod, or None."""
+        """Return the plugin that gates a pod, and its message, or None."""
         return self._gates.get(key)
 
     def _note_gate(self, plugin: str, pre_enqueue: PreEnqueue, pod: Pod) -> Status | None:
@@ -81,7 +81,7 @@ class InstrumentedQueue(SchedulingQueue):
         return queued
 
     def delete(self, pod: Pod) -> None:
-        """Forget a pod that was deleted, or bound; see `SchedulingQueue.delete`."""
+        """Remove a pod that was deleted or bound; see `SchedulingQueue.delete`."""
         super().delete(pod)
         key = key_of(pod)
         self._labels.pop(key, None)

@@ -1,7 +1,8 @@
-"""Leader election with a Lease: one of several schedulers is active; the others wait until its lease has expired or was released.
+"""Leader election with a Lease: of several schedulers, only the holder of the lease is active; the others wait for it.
 
-A state machine without clock and sockets: its exchanges yield requests, which are answered by responses, and seconds to wait
-(see `bayplan.client.exchanges`). Requests, times and the event are those of client-go's leader election in kube-scheduler.
+A state machine without clock and sockets: its generators yield requests, and receive responses; they also yield seconds
+to wait (see `bayplan.client.exchanges`). Requests, times and the event are those of client-go's leader election in
+kube-scheduler.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from bayplan.base.go_text.times import format_micro_time, format_time
 from bayplan.client.requests import ApiRequest, ApiResponse
 
 JITTER_FACTOR = 1.2
-"""A candidate retries after the retry period plus a random time of up to this multiple of it."""
+"""A candidate retries after the retry period plus a random time, up to this factor times the period."""
 
 _LEASES = "/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
 _NOT_FOUND = 404
@@ -51,11 +52,11 @@ class LeaderElector:
         options: the lease, and its duration.
         identity: the name of the candidate, which must be unique.
         controller: the reporting controller of the event about a new leader.
-        now_ns: the time in nanoseconds since 1970.
+        now_ns: the function that returns the time in nanoseconds since 1970.
         jitter: the function that returns a random number in [0, 1).
 
     Attributes:
-        leads: whether it believes to be the leader.
+        leads: whether this candidate believes that it is the leader.
         holder: the last known holder of the lease; "" for none.
         renewed_ns: the time when the lease was last acquired or renewed.
     """
@@ -94,7 +95,7 @@ class LeaderElector:
         yield from self._record("became leader")
 
     def renew(self) -> Steps:
-        """Renew the lease as long as possible; returns when the lease is lost."""
+        """Renew the lease until that fails for the renew deadline; then the lease is lost."""
         retry, deadline_ns = self.options.retry_period_seconds, int(self.options.renew_deadline_seconds * SECOND_NS)
         tried_ns = self._now_ns()
         while self._now_ns() - tried_ns < deadline_ns:
@@ -104,7 +105,7 @@ class LeaderElector:
         self.leads = False
 
     def release(self) -> Steps:
-        """Release the lease, so another candidate need not wait; call it after `renew` was cancelled."""
+        """Release the lease, so that another candidate need not wait; call it after `renew` was cancelled."""
         response = yield self._get()
         if not response.ok or self.holder != self.identity:
             self.leads = False
@@ -153,7 +154,10 @@ class LeaderElector:
         return self._observed_ns + (self._observed.lease_duration_seconds or 0) * SECOND_NS > now_ns
 
     def _observe(self, response: ApiResponse) -> _LeaseSpec:
-        """Process the server's version of the lease; its duration counts from when a change was seen."""
+        """Process the server's version of the lease.
+
+        Its duration counts from the time at which a change was observed.
+        """
         document = msgspec.json.decode(response.body, type=dict[str, object])
         spec = msgspec.convert(document.get("spec") or {}, _LeaseSpec)
         if spec != self._observed:
@@ -222,7 +226,7 @@ class LeaderElector:
 
 
 def _continued(wanted: _LeaseSpec, before: _LeaseSpec) -> _LeaseSpec:
-    """Return a renewed lease: the acquire time and the number of transitions are unchanged."""
+    """Return a renewed lease, with the acquire time and the number of transitions of the previous one."""
     return msgspec.structs.replace(
         wanted, acquire_time=before.acquire_time, lease_transitions=before.lease_transitions or 0
     )

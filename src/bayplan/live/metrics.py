@@ -1,7 +1,7 @@
 """Metrics of a scheduler, with the names, labels and buckets of kube-scheduler.
 
-They cover cycles and their outcomes, changes of the cluster, requests, and at a scrape the queue. docs/schedule.md lists
-the metrics of upstream that are missing, and why.
+They cover cycles and their outcomes, changes of the cluster, requests, and the queue, which is read at each scrape.
+docs/schedule.md lists the metrics of upstream that are missing, and why.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 1677
 
 
 class RequestMetrics:
-    """Metrics of API requests: see `bayplan.client.connection.RequestObserver`.
+    """Metrics of API requests; a `bayplan.client.connection.RequestObserver`.
 
     Used by the event loop of the connections only.
     """
@@ -81,14 +81,14 @@ class RequestMetrics:
     def answered(
         self, host: str, method: str, code: str, seconds: float, request_bytes: int, response_bytes: int
     ) -> None:
-        """Record a response, with the bytes of request and response."""
+        """Record a response, with the sizes of request and response in bytes."""
         self._requests.add(code, host, method)
         self._seconds.observe(seconds, host, method)
         self._request_bytes.observe(request_bytes, host, method)
         self._response_bytes.observe(response_bytes, host, method)
 
     def opened(self, host: str, code: str) -> None:
-        """Record that a stream was opened or refused: it counts as a request without a duration."""
+        """Record that a stream was opened or refused; it counts as a request without a duration."""
         self._requests.add(code, host, "GET")
 
 
@@ -102,7 +102,8 @@ class SchedulerMetrics:
     The engine's thread reports cycles, actions and changes, the event loop reports requests; any thread may read.
 
     Args:
-        figures: the function that reads figures from the scheduler at a scrape; returns None if it does not run, or on a timeout.
+        figures: the function that reads figures from the scheduler at a scrape; it returns None if the scheduler does
+            not run, or on a timeout.
         feature_gates: the feature gates of the scheduler.
     """
 
@@ -193,7 +194,7 @@ class SchedulerMetrics:
         )
 
     def attach(self, host: SchedulerThread) -> None:
-        """Measure a host's cycles and changes; actions are reported by `on_actions`."""
+        """Measure the cycles and changes of a host; it must report its actions by calling `on_actions`."""
         host.on_cycle = self.on_cycle
         host.calls = _MeasuredCalls(self)
 
@@ -209,7 +210,7 @@ class SchedulerMetrics:
         profile = report.pod.spec.scheduler_name
         if report.outcome is Outcome.SCHEDULED:
             key = key_of(report.pod)
-            # It is being bound, or waits for a permit.
+            # The pod is being bound, or waits at Permit.
             chosen = scheduler.bindings.pending.get(key) or scheduler.bindings.waiting.get(key)
             if chosen is not None:
                 queued, queue = chosen.queued, scheduler.queue
@@ -231,7 +232,7 @@ class SchedulerMetrics:
             self._victims.observe(victims)
 
     def on_actions(self, actions: Sequence[Action], now_ns: int) -> None:
-        """Record the ends of attempts: the event that a pod is bound, or the condition that it isn't."""
+        """Record the ends of attempts: the event that a pod was scheduled, or the condition that it could not be."""
         for action in actions:
             if isinstance(action, Emit) and action.reason == "Scheduled":
                 result = "scheduled"
@@ -254,7 +255,7 @@ class SchedulerMetrics:
                 self._after_flush.add()
 
     def handled(self, event: str, seconds: float) -> None:
-        """Record the duration of processing a change of the cluster."""
+        """Record the duration (seconds) of processing a change of the cluster."""
         self._event_seconds.observe(seconds, event)
 
     def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
@@ -268,12 +269,15 @@ class SchedulerMetrics:
     # --- from any thread ----------------------------------------------------------------------------------------------
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format. Waits for the scheduler, so it must not be called on its thread."""
+        """Return all metrics in Prometheus' text format.
+
+        Waits for the scheduler, so don't call it on the scheduler's thread.
+        """
         return generate_latest(self.registry)
 
 
 class _MeasuredCalls(PluginTimer):
-    """Calls of a scheduler, recorded in its metrics."""
+    """Measures the calls to a scheduler, and records them in its metrics."""
 
     def __init__(self, metrics: SchedulerMetrics) -> None:
         super().__init__(metrics)
@@ -297,5 +301,5 @@ def _event(old: KubernetesObject | None, new: KubernetesObject | None) -> str:
         return f"{type(item).__name__}{what}"
     if not item.spec.node_name:
         return f"UnschedulablePod{what}"
-    # A pod that gets its node is a new one to the cache.
+    # For the cache, a pod that gets its node is a new pod.
     return "AssignedPodAdd" if isinstance(old, Pod) and not old.spec.node_name else f"AssignedPod{what}"

@@ -1,4 +1,7 @@
-"""The newest version of every object that a scheduler has received, to rebuild it. References only, no copies."""
+"""The newest version of every object that a scheduler has received, to rebuild the scheduler.
+
+References only, no copies.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ class Change(Protocol):
 
     @property
     def old(self) -> KubernetesObject | None:
-        """The object before."""
+        """The object before the change, or None."""
         ...
 
     @property
     def new(self) -> KubernetesObject | None:
-        """The object after."""
+        """The object after the change, or None."""
         ...
 
 
@@ -33,7 +36,7 @@ class ObjectMirror:
         return sum(len(table) for table in self._tables.values())
 
     def __iter__(self) -> Iterator[KubernetesObject]:
-        """Iterate over all objects in the order for a scheduler: pods come last, first those with a node, then waiting pods."""
+        """Iterate over all objects in the order for a scheduler: pods last, those with a node before pending pods."""
         for kind, table in self._tables.items():
             if kind is not Pod:
                 yield from table.values()

@@ -1,9 +1,9 @@
 """A registry that isolates failures of custom plugins: each of their methods is called through a `PluginRunner`.
 
-If a method returns a status for a pod (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter), a failure becomes an error
-status; failures of methods without a result (Unreserve, PostBind) are recorded and scheduling continues;
-any other failure ends the cycle with `PluginFailure` (see `Scheduler.survives_plugins`). Built-in plugins are
-called directly.
+If a method returns a status for a pod (Reserve, Permit, PreBind, Bind, PreEnqueue, PostFilter), a failure becomes an
+error status. Failures of methods without a result (Unreserve, PostBind) are recorded, and scheduling continues. Any
+other failure ends the cycle with `PluginFailure` (see `Scheduler.survives_plugins`). Built-in plugins are called
+directly.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ _ANSWERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "stop_waiting": ("PreEnqueue", lambda text: None),
     "sort_key": ("QueueSort", lambda text: ()),
 }
-"""Methods with a result for failures."""
+"""Methods whose failure has a result, with the extension point and the function that makes this result from a text."""
 
 _CALLS_OWN_CODE = ("filter", "score")
-"""Methods of `PerNodePlugin` that call its author's code."""
+"""Methods of `PerNodePlugin` that call the code of the plugin's author."""
 
 _SMALL_DTYPES = "biu"
 
@@ -72,16 +72,16 @@ class GuardedRegistry(Registry):
     """A registry that guards the custom plugins that it creates.
 
     Attributes:
-        runner: the runner of their code.
+        runner: the runner that calls their code.
     """
 
     runner: PluginRunner
 
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
-        """Make a plugin.
+        """Create a plugin.
 
         Raises:
-            PluginError: a custom plugin raised while it was created.
+            PluginError: a custom plugin raised an exception while it was created.
         """
         kind = self.plugins[name]
         if kind.__module__.startswith("bayplan."):
@@ -113,7 +113,7 @@ def guard(plugin: Plugin[Any], runner: PluginRunner) -> None:
 
 
 def _is_own(plugin: Plugin[Any], method: str) -> bool:
-    """Return whether a method is, or calls, custom code."""
+    """Return whether a plugin's method is custom code, or calls custom code."""
     function = getattr(type(plugin), method, None)
     if function is None:
         return False
@@ -159,7 +159,7 @@ def _answered(
     answer: Callable[[str], object],
     *arguments: Any,
 ) -> object:
-    """Call a method with a result for failures."""
+    """Call a method; if it fails or returns something invalid, return the result for failures."""
     try:
         found = runner.call(plugin, point, function, *arguments)
     except PluginFailure as failure:
@@ -190,7 +190,7 @@ def _score_rule(
 def _events(
     runner: PluginRunner, plugin: str, function: Callable[[], Sequence[tuple[ClusterEvent, QueueingHint | None]]]
 ) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-    """Return the events of a plugin, with hints that wake the pod if they fail, as in upstream."""
+    """Return the events of a plugin. Its hints are guarded: if a hint fails, the pod is queued, as in upstream."""
     try:
         events = runner.call(plugin, "EventsToRegister", function)
         return [(event, None if hint is None else partial(_hint, runner, plugin, hint)) for event, hint in events]

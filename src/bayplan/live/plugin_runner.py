@@ -1,8 +1,8 @@
-"""Calls of custom plugins on separate threads with a deadline, so a plugin that sleeps, loops or raises only fails its call.
+"""Call custom plugins on separate threads with a deadline: a plugin that sleeps, loops or raises fails only its call.
 
-The calling thread passes a call to a worker and waits. A call that exceeds the deadline is abandoned: an exception is raised in its
-thread at the next line of Python, another thread replaces it, and the caller gets a
-failure. A call into C that holds the GIL can't be interrupted.
+The calling thread passes a call to a worker and waits. A call that exceeds the deadline is abandoned: an exception is
+raised in the worker at its next line of Python, another worker replaces it, and the caller gets a failure. A call into
+C that holds the GIL can't be interrupted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 DEFAULT_DEADLINE_SECONDS = 10.0
 
 MAX_RUNAWAYS = 4
-"""Maximum number of abandoned calls of one plugin that still run; above it, the plugin is not called until one of them ends."""
+"""Maximum number of abandoned calls of a plugin that still run. Above it, the plugin is not called until one ends."""
 
 MAX_INCIDENTS = 100
 
@@ -34,7 +34,7 @@ _OUR_FILES = (__file__, str(Path(__file__).with_name("plugin_guard.py")), thread
 
 
 class Overrun(BaseException):
-    """Raised inside a plugin's code at its deadline. Not an Exception, so plugins don't catch it by mistake."""
+    """Raised in a plugin's code at its deadline. Not an Exception, so that plugins don't catch it accidentally."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PluginIncident:
         exception: the type and message, with file and line of the plugin.
         traceback: the complete traceback; the stack at the deadline if the call was abandoned.
         at_ns: the time of the failure, nanoseconds since 1970.
-        overran: whether it exceeded the deadline.
+        overran: whether the call exceeded the deadline.
     """
 
     plugin: str
@@ -99,7 +99,7 @@ class PluginRunner:
 
     Args:
         deadline_seconds: the maximum duration of a call.
-        now_ns: the time, for incidents.
+        now_ns: the function that returns the time of incidents.
 
     Attributes:
         failures: the number of failed calls by plugin.
@@ -120,17 +120,18 @@ class PluginRunner:
         """Call a plugin's function, and return its result.
 
         Raises:
-            PluginFailure: it raised, exceeded the deadline, or is not called because earlier calls still run.
+            PluginFailure: the function raised an exception or exceeded the deadline, or was not called because earlier
+                calls still run.
         """
         if isinstance(current_thread(), _Worker):
-            # A plugin that calls itself: its deadline is set already.
+            # A plugin's code calls a guarded method; the outer call already has a deadline.
             return function(*arguments)
         if plugin in self._runaways:
             self._check_runaways(plugin, point)
         try:
             worker = self._idle.pop()
         except IndexError:
-            # Not checked before: another thread may take the worker in between.
+            # Checking first would not help: another thread may take the worker in between.
             worker = _Worker()
         worker.call = lambda: function(*arguments)
         running = self._running[id(worker)] = RunningCall(plugin, point, time.monotonic())
@@ -147,7 +148,7 @@ class PluginRunner:
         return cast("T", result)
 
     def running(self) -> RunningCall | None:
-        """Return the longest running call, or None."""
+        """Return the call that has been running longest, or None."""
         return min(self._running.copy().values(), key=lambda it: it.since, default=None)
 
     def incidents(self) -> Sequence[PluginIncident]:

@@ -1,8 +1,8 @@
-"""Durations of plugins in a sample of cycles: one of ten, as in upstream.
+"""Durations of plugins, measured in a sample of cycles: one of ten, as in upstream.
 
-For a sampled cycle, the plugins' methods are replaced by timed ones and restored afterwards, so other cycles cost nothing. All work
-of a plugin in a cycle at one extension point counts as one execution: a call processes many nodes, and only those that
-have changed since the last call.
+For a sampled cycle, the plugins' methods are replaced by timed ones and restored afterwards, so that other cycles cost
+nothing. All calls of a plugin in a cycle at one extension point count as one execution: a call processes many nodes,
+and only those that have changed since the last call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from bayplan.framework.status import Code, Status
 from bayplan.live.engine_calls import EngineCalls
 
 SAMPLED = 0.1
-"""The share of sampled cycles."""
+"""The fraction of cycles that are sampled."""
 
 _POINTS = {
     "sign_pod": "Sign",
@@ -46,7 +46,7 @@ _POINTS = {
 """Extension points by method, with upstream's names."""
 
 _IN_SCORE = "ScoreExtensionNormalize"
-"""Normalizing is part of the extension point Score."""
+"""The point of normalizing; `point_took` counts it as a part of Score."""
 
 
 class TimeTaken(Protocol):
@@ -62,11 +62,11 @@ class TimeTaken(Protocol):
 
 
 class PluginTimer(EngineCalls):
-    """Runs cycles, and times the plugins in some of them. Used only by the engine's thread.
+    """Runs cycles, and measures the plugins in some of them. Used only by the engine's thread.
 
     Args:
         receiver: the receiver of the durations.
-        share: the share of sampled cycles.
+        share: the fraction of cycles that are sampled.
         draw: the function that returns a random number in [0, 1); seeded by default.
     """
 
@@ -78,7 +78,7 @@ class PluginTimer(EngineCalls):
         self._timed: list[tuple[dict[str, object], dict[str, object], dict[str, object]]] = []
         self._is_inside = False
         self._thread = 0
-        # Seconds and status of the present cycle, by plugin and extension point.
+        # Seconds and status of the current cycle, by plugin and extension point.
         self._seconds: dict[tuple[str, str], float] = {}
         self._statuses: dict[tuple[str, str], str] = {}
 
@@ -106,7 +106,7 @@ class PluginTimer(EngineCalls):
         return report
 
     def _methods_of(self, plugin: Plugin[Any]) -> tuple[dict[str, object], dict[str, object], dict[str, object]]:
-        """Return the plugin's attributes, the timed methods for them, and the attributes that these replace."""
+        """Return the plugin's attributes, the timed methods to set in them, and the attributes that these replace."""
         own = cast("dict[str, object]", plugin.__dict__)
         timed: dict[str, object] = {}
         for method, point in _POINTS.items():
@@ -118,7 +118,7 @@ class PluginTimer(EngineCalls):
 
     def _call(self, which: tuple[str, str], function: Callable[..., object], *arguments: Any, **named: Any) -> object:
         if self._is_inside or get_ident() != self._thread:
-            # A method called by another is counted already; another thread is reading an earlier decision.
+            # The outer call already includes a call by another method; another thread is reading an earlier decision.
             return function(*arguments, **named)
         self._is_inside = True
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""Metrics of the process and the release, as exported by Prometheus' client libraries and by every Kubernetes component."""
+"""Metrics of the process and the release: those of Prometheus' client libraries and of every Kubernetes component."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 def register_process_metrics(registry: CollectorRegistry, feature_gates: FeatureGates) -> None:
     """Register metrics of this process, its build, and its feature gates."""
     ProcessCollector(registry=registry)
-    # Upstream exports Go's garbage collector and release; these are Python's.
+    # Upstream exports Go's garbage collector and version; these are Python's.
     GCCollector(registry=registry)
     PlatformCollector(registry=registry)
     registry.register(_LimitsAndNetwork())

@@ -1,4 +1,4 @@
-"""Quarantine for pods and other objects that broke the engine, so that the rest of the cluster can be scheduled."""
+"""Quarantine for pods and other objects that broke the engine, so that it can schedule the rest of the cluster."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MAX_HOLD_NS = 300 * SECOND_NS
 
 
 class Quarantine:
-    """The objects in quarantine, and when they are released."""
+    """The objects in quarantine, and the times at which pods are released."""
 
     def __init__(self) -> None:
         self._until_ns: dict[str, int] = {}
@@ -22,12 +22,12 @@ class Quarantine:
         return len(self._until_ns) + len(self._objects)
 
     def put_pod(self, key: str, now_ns: int) -> None:
-        """Hold back a pod whose cycle broke the engine; the time doubles with each failure."""
+        """Hold back a pod whose cycle broke the engine; the duration doubles with each failure."""
         times = self._times[key] = self._times.get(key, 0) + 1
         self._until_ns[key] = now_ns + min(SECOND_NS << min(times, 10), MAX_HOLD_NS)
 
     def put_object(self, item: KubernetesObject) -> None:
-        """Hold back an object that the engine could not process, until it changes."""
+        """Hold back an object that the engine could not process, until the object changes."""
         self._objects[type(item), key_of_object(item)] = item
 
     def holds(self, item: KubernetesObject) -> bool:
@@ -38,7 +38,7 @@ class Quarantine:
         return self._objects.get((type(item), key)) is item
 
     def holds_back(self, old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-        """Process a change; return whether to hide it from the engine, which does not know the object."""
+        """Process a change of an object; return whether to hide it from the engine, which does not know the object."""
         item = new if new is not None else old
         if item is None:
             return False
@@ -49,16 +49,17 @@ class Quarantine:
             return False
         if new is None or item.spec.node_name:
             self._forget(key)
-            # The engine does not know the held pod; it processes a pod with a node like any other.
+            # The engine does not know the held-back pod. If the pod has got a node, the engine processes it like any
+            # other.
             return new is None
         return True
 
     def next_ns(self) -> int | None:
-        """Return when the next pod is released, or None."""
+        """Return the time (ns) at which the next pod is released, or None."""
         return min(self._until_ns.values(), default=None)
 
     def released(self, now_ns: int, mirror: ObjectMirror) -> list[Pod]:
-        """Release and return the pods that are due."""
+        """Release and return the pods whose time has come, in their newest version."""
         if not self._until_ns:
             return []
         due = [key for key, until_ns in self._until_ns.items() if until_ns <= now_ns]

@@ -15,10 +15,10 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.live.scheduler_thread import SchedulerThread
 
 FIGURES_SECONDS = 1.0
-"""Timeout of a scrape."""
+"""Timeout of reading the figures at a scrape."""
 
 POD_POPPED = "PodPopped"
-"""The label of a pod among the events recorded for pods in flight."""
+"""The label that counts pods, rather than cluster events, among the events recorded for pods in flight."""
 
 
 class QueueFigures:
@@ -26,7 +26,7 @@ class QueueFigures:
 
     Attributes:
         pending: the number of pods by tier.
-        unschedulable: the number of waiting pods by plugin and profile.
+        unschedulable: the number of unschedulable pods by plugin and profile.
         cache: the number of nodes, pods and assumed pods.
         incoming: the number of pods added to a queue, by event and queue.
         in_flight: the number of events recorded for pods in flight, by event.
@@ -60,10 +60,10 @@ def figures_of(host: SchedulerThread) -> QueueFigures | None:
 
 
 class QueueCollector(Collector):
-    """Exports these figures.
+    """Exports the figures of a scheduler as metrics.
 
     Args:
-        figures: the function that reads them from the scheduler; returns None if it does not run, or on a timeout.
+        figures: the function that reads the figures; it returns None if the scheduler does not run, or on a timeout.
         registry: the registry that they are exported to.
     """
 
@@ -72,7 +72,7 @@ class QueueCollector(Collector):
         registry.register(self)
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: the metrics are read at a scrape; see `Collector`."""
+        """Return nothing: the metrics are only read at a scrape; see `Collector`."""
         return ()
 
     def collect(self) -> Iterable[Metric]:

@@ -1,8 +1,8 @@
 """The engine's thread: it turns changes of the cluster into actions, and isolates failures of the scheduler.
 
-Only that thread uses the scheduler. Other threads post changes, submit queries that run between two cycles, pause,
+Only that thread uses the scheduler. Other threads post changes, submit functions that run between two cycles, pause,
 step, and replace the scheduler by one with another configuration. If a plugin fails, its cycle fails
-(`bayplan.live.plugin_guard`); an exception in the engine itself is a bug: it is reported, and the scheduler is rebuilt from the
+(`bayplan.live.plugin_guard`). An exception in the engine itself is a bug: it is reported, and the scheduler is rebuilt from the
 current objects. Without a thread (if `start` is not called), every call does its work immediately in `turn`, which tests use.
 """
 
@@ -37,15 +37,15 @@ SLICE_SECONDS = 0.005
 """The maximum time and number of cycles between two checks of the inbox."""
 
 MAX_PENDING_BINDINGS = 2000
-"""Maximum number of unconfirmed bindings; above it no cycle starts, which keeps the queue of requests short."""
+"""Maximum number of unconfirmed bindings. At this number no cycle starts, which keeps the queue of requests short."""
 
 PUBLISH_SECONDS = 0.05
 DRAIN_SECONDS = 2.0
-"""The time that a replaced scheduler waits for the outcome of its last bindings."""
+"""The time that a replaced scheduler waits for the outcomes of its last bindings."""
 
 ASK_SECONDS = 5.0
 SWITCH_SECONDS = 0.0005
-"""Python's switch interval: how long the engine's thread may delay other threads (measured: docs/simulator.md)."""
+"""Python's switch interval: how long the engine's thread may delay other threads (measured in docs/simulator.md)."""
 
 
 class SchedulerThread:
@@ -55,13 +55,13 @@ class SchedulerThread:
         scheduler: the scheduler for an empty cluster; afterwards only the host may use it.
         clock: the clock; while it is paused, pods are only scheduled by steps.
         on_actions: the function to call on the engine's thread with the actions of the current scheduler, in order.
-        remake: the function that makes an equivalent scheduler after a failure; if None, scheduling stops.
+        remake: the function that creates an equivalent scheduler after a failure; if None, scheduling stops.
         runner: the runner of the custom plugins; read for the status.
 
     Attributes:
         generation: the number of times the scheduler was replaced or rebuilt. Outcomes of earlier generations are ignored.
         on_cycle: the function to call on the engine's thread after each cycle, with the scheduler, the report, and its seconds.
-        calls: the calls to the scheduler.
+        calls: makes the calls to the scheduler; replace it to measure them.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class SchedulerThread:
         self._steps: deque[Future[bool]] = deque()
         self._instant_ns = -1
         self._busy_since_ns: int | None = None
-        # Timers are due on a grid, and a moment later the next one is returned, so the due time is computed in advance.
+        # `next_wakeup_ns` skips instants before its argument, so the due time of the timers is computed in advance.
         self._timer_ns: int | None = None
         self._recovery = EngineRecovery()
         self._published_at = 0.0
@@ -104,15 +104,15 @@ class SchedulerThread:
         self._status = EngineStatus(paused=clock.paused)
         clock.on_change(self._notify)
 
-    # --- its thread ---------------------------------------------------------------------------------------------------
+    # --- the thread ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start to schedule."""
+        """Start the thread."""
         self._thread = Thread(target=self._run, name="bayplan-engine", daemon=True)
         self._thread.start()
 
     def stop(self, deadline_seconds: float = 5.0) -> None:
-        """Stop; a cycle that takes longer than the deadline is abandoned."""
+        """Stop the thread; a cycle that takes longer than the deadline is abandoned."""
         self._stopping = True
         self._notify()
         if self._thread is not None and self._thread is not current_thread():
@@ -124,7 +124,7 @@ class SchedulerThread:
 
     def _run(self) -> None:
         while not self._stopping:
-            # Before the turn: a change during the turn (of the clock, too) requires a further turn.
+            # Reset this before the turn: a change during the turn (of the clock, too) requires another turn.
             self._is_woken = False
             if not self.turn():
                 self._sleep()
@@ -135,7 +135,7 @@ class SchedulerThread:
                 self._wake.wait(self._seconds_of_rest())
 
     def _seconds_of_rest(self) -> float | None:
-        """Return how long to sleep unless woken; None: for ever."""
+        """Return how long to sleep unless woken; None for no limit."""
         seconds = None if self._is_published and self._successor is None else PUBLISH_SECONDS
         if self._recovery.is_resting:
             due: float | None = self._recovery.seconds_left()
@@ -157,7 +157,7 @@ class SchedulerThread:
     # --- requests from any thread -------------------------------------------------------------------------------------
 
     def post(self, changes: Sequence[Change]) -> None:
-        """Process changes of the cluster, in order."""
+        """Queue changes of the cluster; the engine's thread processes them in order."""
         self._put(lambda: self._take_changes(changes))
 
     def binding_failed(
@@ -227,10 +227,10 @@ class SchedulerThread:
             raise EngineBusy(f"the scheduler has not answered for {timeout:g}s{self._busy_with()}") from None
 
     def replace(self, make: Callable[[], Scheduler], *, timeout: float = 60.0) -> None:
-        """Replace the scheduler as a whole; all waiting pods are retried, and records continue.
+        """Replace the scheduler; all pending pods are retried, and the records continue.
 
         Args:
-            make: the function that makes the new scheduler, for an empty cluster; called immediately on this thread, and again
+            make: the function that creates the new scheduler, for an empty cluster; called immediately on this thread, and again
                 after a failure.
             timeout: the maximum seconds until the new scheduler runs.
 
@@ -263,7 +263,7 @@ class SchedulerThread:
     # --- time ---------------------------------------------------------------------------------------------------------
 
     def step_decision(self) -> Future[bool]:
-        """Schedule the next pod although the clock is paused; the result is whether one was ready."""
+        """Schedule the next pod although the clock is paused; the result is True if a pod was ready."""
         future: Future[bool] = Future()
         self._instant_ns = -1
         self._put(lambda: self._steps.append(future))
@@ -283,7 +283,7 @@ class SchedulerThread:
                 pass
 
     def next_instant_of(self, scheduler: Scheduler) -> int | None:
-        """Return the time when the scheduler next has work (now if pods are ready), or None if never. Call it with `ask`."""
+        """Return the time when the scheduler next has work (now if pods are ready), or None. Call it with `ask`."""
         return self.clock.now_ns() if scheduler.queue.has_next else self._timer_ns
 
     def has_work(self, scheduler: Scheduler) -> bool:
@@ -336,7 +336,7 @@ class SchedulerThread:
         """Return whether the caller may use the scheduler: there is no engine thread, or it is the caller's."""
         return self._thread is None or self._thread is current_thread()
 
-    # --- the engine's own work ----------------------------------------------------------------------------------------
+    # --- work of the engine's thread ----------------------------------------------------------------------------------
 
     def turn(self) -> bool:
         """Do the due work in a slice of bounded length; return whether there is more."""
@@ -374,7 +374,7 @@ class SchedulerThread:
         watched = [
             (it.old, it.new) for it in changes if type(it.new if it.new is not None else it.old) in WATCHED_KINDS
         ]
-        # Mirror all of them first: if one of them breaks the engine, the next scheduler still gets the rest.
+        # Mirror all of them first: if one of them breaks the engine, the next scheduler still gets the others.
         for old, new in watched:
             mirror.take(old, new)
         for old, new in watched:
@@ -410,13 +410,13 @@ class SchedulerThread:
         return scheduler.queue.has_next and self._may_schedule(clock.now_ns())
 
     def _end_steps(self) -> None:
-        """Answer pending steps: no pod is ready."""
+        """Complete the pending steps with False: no pod is ready."""
         while self._steps:
             self._answer_step(had_pod=False)
 
     def _answer_step(self, *, had_pod: bool) -> None:
         step = self._steps.popleft()
-        # The caller may have cancelled it.
+        # The caller may have cancelled the step.
         if step.set_running_or_notify_cancel():
             step.set_result(had_pod)
 
@@ -454,7 +454,7 @@ class SchedulerThread:
         self._remake = make
         self._recovery.end()
         self._replacing.append(future)
-        # If that fails, it is rebuilt immediately without the object that broke it, and that attempt counts.
+        # If loading fails, the scheduler is rebuilt immediately without the object that broke it; that attempt decides.
         if self._guarded("replacing the scheduler", lambda: self._load(successor, before)) is True:
             self._answer_replacing(None)
 
@@ -464,8 +464,8 @@ class SchedulerThread:
             future.set_result(None) if problem is None else future.set_exception(problem)
 
     def _load(self, scheduler: Scheduler, before: Scheduler) -> bool:
-        """Make a scheduler the current one, and give it all objects and the attempt numbers of the pods."""
-        # Actions of the previous scheduler belong to its own generation.
+        """Make a scheduler the current one, and pass it all objects and the attempt numbers of the pods."""
+        # Pass on pending actions first: they belong to the generation of the previous scheduler.
         self._hand_over()
         scheduler.records = before.records
         prepare(scheduler)

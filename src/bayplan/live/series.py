@@ -1,4 +1,4 @@
-"""Cheap counters and histograms: each is written by a single thread without a lock, and read by scrapes.
+"""Cheap counters and histograms: a single thread writes each of them without a lock, and scrapes read them.
 
 Those of `prometheus_client` take a lock, and a microsecond or more, for each value; these are for frequent
 values. A scrape may see a value in the count before it is in the sum.
@@ -24,7 +24,7 @@ def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
 
 
 class Distribution(Collector):
-    """A histogram; see the module.
+    """A histogram that a single thread writes.
 
     Args:
         name: the name of the metric.
@@ -51,7 +51,7 @@ class Distribution(Collector):
         return counts
 
     def observe(self, value: float, *labels: str) -> None:
-        """Count a value."""
+        """Count a value for these label values."""
         counts = self._counts.get(labels)
         if counts is None:
             counts = self._begin(labels)
@@ -59,11 +59,11 @@ class Distribution(Collector):
         self._sums[labels] += value
 
     def describe(self) -> Iterable[Metric]:
-        """Return its description without values; see `Collector`."""
+        """Return the metric's description without values; see `Collector`."""
         return (HistogramMetricFamily(self._name, self._text, labels=self._labels),)
 
     def collect(self) -> Iterable[Metric]:
-        """Return its values; see `Collector`."""
+        """Return the metric's values; see `Collector`."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         bounds = [*map(floatToGoString, self._bounds), "+Inf"]
         for labels, counts in sorted(self._counts.items()):
@@ -73,7 +73,7 @@ class Distribution(Collector):
 
 
 class Tally(Collector):
-    """A counter; see the module.
+    """A counter that a single thread writes.
 
     Args:
         name: the name of the metric, without ``_total``.
@@ -92,11 +92,11 @@ class Tally(Collector):
         self._counts[labels] = self._counts.get(labels, 0) + 1
 
     def describe(self) -> Iterable[Metric]:
-        """Return its description without values; see `Collector`."""
+        """Return the metric's description without values; see `Collector`."""
         return (CounterMetricFamily(self._name, self._text, labels=self._labels),)
 
     def collect(self) -> Iterable[Metric]:
-        """Return its values; see `Collector`."""
+        """Return the metric's values; see `Collector`."""
         family = CounterMetricFamily(self._name, self._text, labels=self._labels)
         for labels, count in sorted(self._counts.items()):
             family.add_metric(labels, count)

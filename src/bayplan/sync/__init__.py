@@ -1,1 +1,1 @@
-"""Synchronization with another cluster: import, sync, recordings, replay. A host that writes to a Kubernetes API."""
+"""Synchronization with another cluster: import, sync, recordings and replay, written through a Kubernetes API."""

@@ -1,9 +1,9 @@
-"""Hashes of the last written fields of a copy, so that local changes are kept until the source changes the same field.
+"""Hashes of the last written fields of a copy, so that local changes stay until the source changes the same field.
 
-A copy has hashes of its fields as they were in the source when they were written, in the annotation ``bayplan.io/source-applied``.
-It is written together with the fields, so it is consistent with them after any restart. Fields are the labels, the
-annotations, the owners, each field of the spec, each other field of the object; for nodes, each field of the status, too, except
-the conditions, which are always synced.
+The annotation ``bayplan.io/source-applied`` of a copy has hashes of its fields as they were in the source when they
+were written. It is written together with the fields, so it is consistent with them after any restart. Fields are the
+labels, the annotations, the owners, each field of the spec, and each other field of the object; for nodes, also each
+field of the status except the conditions, which are always synced.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def applied_fields(kind: FollowedKind, wanted: Document) -> dict[str, str]:
-    """Return the hash of each field of a desired object; absent fields have no hash."""
+    """Return the hash of each non-empty field of a desired object, by dotted path."""
     return {
         ".".join(path): blake2b(_encode(value), digest_size=4).hexdigest()
         for path, value in _fields(kind, wanted)
@@ -37,12 +37,12 @@ def applied_fields(kind: FollowedKind, wanted: Document) -> dict[str, str]:
 
 
 def as_annotation(fields: dict[str, str]) -> str:
-    """Return the hashes of fields as one line."""
+    """Return the hashes of fields as one line: ``path=hash path=hash``, sorted."""
     return " ".join(f"{name}={fields[name]}" for name in sorted(fields))
 
 
 def from_annotation(here: Document, source_uid: str) -> dict[str, str] | None:
-    """Return the hashes of the last written fields of a local object, or None if it is not a copy of that source object."""
+    """Return the hashes in the annotation of a local object, or None if it is not a copy of that source object."""
     annotations = part(part(here, "metadata"), "annotations")
     if text(annotations, SOURCE_UID) != source_uid or SOURCE_APPLIED not in annotations:
         return None
@@ -51,7 +51,7 @@ def from_annotation(here: Document, source_uid: str) -> dict[str, str] | None:
 
 
 def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
-    """Return a document to write, with the annotation for its fields.
+    """Return the document with the annotation that holds the hashes of the desired fields.
 
     Args:
         kind: the kind of the object.
@@ -72,7 +72,7 @@ def unless_changed_here(
         kind: the kind of the object.
         here: the local object.
         wanted: the source's object, translated.
-        before: `from_annotation` of the local object; None for all fields from the source.
+        before: `from_annotation` of the local object; None to use all fields of the source.
     """
     if before is None:
         return wanted
@@ -91,7 +91,7 @@ def unless_changed_here(
         if last in found:
             into[last] = found[last]
         elif outer != ["status"]:
-            # A missing status was not written yet, or was lost: users do not remove it on purpose.
+            # A missing status was not written yet, or was lost. Users do not remove it on purpose.
             into.pop(last, None)
     own = {name: value for name, value in part(part(wanted, "metadata"), "annotations").items() if name == SOURCE_UID}
     metadata = part(merged, "metadata")
@@ -101,7 +101,7 @@ def unless_changed_here(
 
 
 def _fields(kind: FollowedKind, document: Document) -> Iterator[tuple[_Path, object]]:
-    """Return the fields of an object with their paths."""
+    """Yield the fields of an object with their paths."""
     metadata = part(document, "metadata")
     for name in _OWN_METADATA:
         value = metadata.get(name)

@@ -1,6 +1,6 @@
-"""Batch writes if the target is a Bayplan: creations with their status, and deletions.
+"""Write in batches if the target is a Bayplan server: creations with their status, and deletions.
 
-Every write has the outcome of a single request. Replacements, which batches do not support, and the writes of a
+Every write has the same outcome as a single request. Replacements, which batches do not support, and the writes of a
 batch that is rejected as a whole, use the requests of `bayplan.sync.writing`.
 """
 
@@ -26,10 +26,10 @@ BATCHES_AT_ONCE = 2
 """Number of concurrent batches: one is executed while the next one is in transit."""
 
 MAX_BATCH_BYTES = 8 << 20
-"""Maximum size of a request; larger batches are split, with at least one write per request."""
+"""Maximum size of a request in bytes; larger batches are split, with at least one write per request."""
 
 PROBES = 8
-"""Attempts before the server is assumed not to support batch writes (about 6 s)."""
+"""Server errors after which the server is assumed not to support batch writes (about 6 s)."""
 
 _PATH = "/bayplan/v1/objects"
 _LINES = "application/jsonl"
@@ -55,7 +55,7 @@ class _Outcomes(msgspec.Struct):
 
 
 class Unfinished(NamedTuple):
-    """A write to be finished by single requests, with the created object, or None if nothing has been done yet."""
+    """A write that must be finished by single requests, and the created object; None if nothing was written yet."""
 
     write: SyncWrite
     made: Document | None
@@ -67,7 +67,7 @@ _outcomes = msgspec.json.Decoder(_Outcomes).decode
 def takes_batches() -> Exchange[bool]:
     """Return whether the target supports batches.
 
-    A proxy may return its own errors for unknown paths forever: after `PROBES` of them the result is False.
+    A proxy may return its own errors for unknown paths forever: after `PROBES` errors the result is False.
     """
     response = yield from send_patiently(ApiRequest("POST", _PATH, b"\n", _LINES), most_errors=PROBES)
     if response.status >= _SERVER_ERRORS:
@@ -81,10 +81,10 @@ def fits_batch(write: SyncWrite) -> bool:
 
 
 def carry_out_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[Unfinished]]:
-    """Execute writes and report their outcomes to the follower; return the unfinished ones."""
+    """Execute writes as batches and report their outcomes to the follower; return the unfinished ones."""
     unfinished: list[Unfinished] = []
     for some, body in _parts(writes):
-        # Pods are complete after their creation, so the objects are not needed.
+        # Pods are complete after their creation, so the response need not contain the objects.
         objects = "objects=1" if any(write.ref.plural != "pods" for write in some) else ""
         response = yield from send_patiently(ApiRequest("POST", _PATH, body, _LINES, objects))
         outcomes = _read(response.body, len(some)) if response.ok else None
@@ -99,7 +99,7 @@ def carry_out_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange
 
 
 def _parts(writes: Sequence[SyncWrite]) -> Iterator[tuple[list[SyncWrite], bytes]]:
-    """Yield writes as bodies that are not too large."""
+    """Yield groups of writes, each with its request body; a body exceeds `MAX_BATCH_BYTES` only with a single write."""
     some: list[SyncWrite] = []
     lines: list[bytes] = []
     size = 0
@@ -123,7 +123,7 @@ def _deletion(write: SyncWrite) -> Document:
 
 
 def _read(body: bytes, count: int) -> list[_Outcome] | None:
-    """Return the outcomes in a response; None unless it has one for each write."""
+    """Return the outcomes in a response, or None unless it has one for each write."""
     try:
         found = _outcomes(body).items
     except msgspec.DecodeError:
@@ -136,10 +136,10 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
     if outcome.outcome in ("deleted", "absent"):
         follower.done(write)
     elif outcome.outcome == "exists":
-        # Another client created it, or this is a retry.
+        # Another client created the object, or this is a retry.
         follower.found(write, outcome.uid, int(outcome.resource_version))
     elif outcome.outcome == "refused" and "status" in (write.document or {}):
-        # Only the status may be refused: single requests would create the object anyway.
+        # Maybe only the status was refused; single requests would still create the object.
         return Unfinished(write, None)
     elif outcome.outcome != "created":
         follower.failed(write, outcome.message, retry=outcome.code == _CONFLICT)
@@ -151,12 +151,12 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
 
 
 def _is_as_wanted(follower: Follower, write: SyncWrite, made: Document | None) -> bool:
-    """Return whether a created object is complete, as pods that were created with their status always are."""
+    """Return whether a created object is complete. Pods that were created with their status always are."""
     puts = follower.merged(write, made or write.document or {})
     return not puts or write.ref.plural == "pods"
 
 
 def finish(follower: Follower, unfinished: Unfinished) -> Exchange[None]:
-    """Finish a write that a batch could not execute completely; report the outcome to the follower."""
+    """Finish a write that a batch did not execute completely, and report its outcome to the follower."""
     write, made = unfinished
     yield from carry_out(follower, write) if made is None else finish_creation(follower, write, made)

@@ -15,16 +15,17 @@ _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
 class DocumentFeed:
-    """See `bayplan.sync.feed.Feed`.
+    """Documents as a feed; see `bayplan.sync.feed.Feed`.
 
     Args:
-        documents: documents of any kinds; those that are not synced are counted in `left_out`. Namespaces may be missing.
+        documents: documents of any kinds; those of kinds that are not synced are counted in `left_out`. Namespaces may
+            be missing.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
         self.kinds = tuple(kind.plural for kind in FOLLOWED_KINDS)
         self.left_out: dict[str, str] = {}
-        # As JSON: tens of thousands of decoded documents would take a gigabyte.
+        # Stored as JSON: tens of thousands of decoded documents would take a gigabyte.
         self._by_plural: dict[str, list[bytes]] = {plural: [] for plural in self.kinds}
         others: dict[str, int] = {}
         given: set[str] = set()
@@ -53,13 +54,13 @@ class DocumentFeed:
 
     @property
     def problems(self) -> dict[str, str]:
-        """See `Feed`."""
+        """No problems; see `Feed`."""
         return {}
 
     async def open(self) -> None:
         """Do nothing: the kinds are known."""
 
     async def run(self, take: Take) -> None:
-        """Emit all lists, and free them."""
+        """Emit the lists of all kinds, and free them."""
         for plural in self.kinds:
             take(Listed(plural, RawDocuments(self._by_plural.pop(plural, []), _decode)))

@@ -1,4 +1,4 @@
-"""Local writes that the local watch has not reported yet: their objects are not reconciled until it has."""
+"""Local writes that the local watch has not reported yet. Their objects are not reconciled until it has."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class Expectations:
-    """Executed creations and deletions, until they are observed, or known to be missed."""
+    """Executed creations and deletions, until they are observed or known to be missed."""
 
     def __init__(self) -> None:
         # Uid and revision of created objects; uids of deleted objects that are still observed.
@@ -23,16 +23,16 @@ class Expectations:
         return ref in self._made or ref in self._deleted
 
     def made(self, ref: ObjectRef, uid: str, revision: int) -> None:
-        """Expect to observe a created object, unless it is known to be deleted since."""
+        """Expect that a created object will be observed, unless it is known that it was deleted since."""
         if uid not in self._gone_early and revision > self._reached.get(ref.plural, -1):
             self._made[ref] = (uid, revision)
 
     def deleted(self, ref: ObjectRef, uid: str) -> None:
-        """Expect an object to disappear."""
+        """Expect that the deletion of an object will be observed."""
         self._deleted[ref] = uid
 
     def seen(self, ref: ObjectRef, uid: str) -> None:
-        """Record that an object exists."""
+        """Record that an object was observed."""
         self._arrived(ref, uid)
         if self._deleted.get(ref, uid) != uid:
             del self._deleted[ref]
@@ -56,7 +56,10 @@ class Expectations:
             del self._made[ref]
 
     def reached(self, plural: str, revision: int) -> list[tuple[ObjectRef, str]]:
-        """Record that everything up to a revision is known; return names and uids of created objects that were never observed."""
+        """Record that everything up to a revision is known.
+
+        Return references and uids of the created objects that were never observed.
+        """
         self._reached[plural] = revision
         missed = [(ref, made) for ref, made in self._made.items() if ref.plural == plural and made[1] <= revision]
         return [(ref, uid) for ref, (uid, _) in missed]
@@ -70,7 +73,7 @@ class Expectations:
         self._gone_early.clear()
 
     def clear(self) -> None:
-        """Drop all expectations: this is a different cluster."""
+        """Drop all expectations, because this is a different cluster."""
         self._made.clear()
         self._deleted.clear()
         self._reached.clear()

@@ -1,4 +1,4 @@
-"""Feeds of a cluster: lists of whole kinds, then changes."""
+"""Feeds of a cluster: lists of whole kinds, followed by changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class RawDocuments(Collection[Document]):
-    """Documents that are decoded one by one during iteration: decoded ones take five times the memory.
+    """Documents that are decoded one by one during iteration, because decoded ones take five times the memory.
 
     Args:
         raws: the JSON of the documents.
@@ -32,10 +32,10 @@ class RawDocuments(Collection[Document]):
 
 
 class Listed(NamedTuple):
-    """All objects of a kind at a revision (0 if the feed has none).
+    """All objects of a kind at a revision (0 if the feed has no revisions).
 
     Attributes:
-        documents: the objects that are new in this part.
+        documents: the objects that earlier parts of the list (`PartListed`) did not contain.
         emitted: references to the objects that earlier parts of the list contained unchanged.
     """
 
@@ -76,8 +76,8 @@ class Feed(Protocol):
 
     Attributes:
         kinds: the plural names of its kinds; each is listed first.
-        left_out: the skipped kinds, and why.
-        problems: the current problems, by kind.
+        left_out: the reasons why kinds are skipped, by plural name.
+        problems: the current problems, by plural name.
     """
 
     kinds: tuple[str, ...]
@@ -97,5 +97,5 @@ class Feed(Protocol):
         ...
 
     async def run(self, take: Take) -> None:
-        """Emit everything in order; return at the end of the feed, which a live cluster does not have."""
+        """Emit everything in order; return at the end of the feed, which a live cluster does not reach."""
         ...

@@ -1,7 +1,8 @@
 """The synced kinds: everything that scheduling reads.
 
-These include the workloads whose selectors default spreading uses; they are written so that no controller acts on them
-(`bayplan.sync.translation`)."""
+These include the workloads whose selectors default spreading uses; their copies are written so that no controller acts
+on them (`bayplan.sync.translation`).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +14,13 @@ _WORKLOADS = ("replicationcontrollers", "replicasets", "statefulsets")
 
 
 class FollowedKind(NamedTuple):
-    """One kind.
+    """One synced kind.
 
     Attributes:
         kind, plural, group, version: the names of the kind.
         namespaced: whether its objects are in namespaces.
         has_status: whether the source's status is copied; it is written through the subresource.
-        rank: the rank: objects of a lower rank are created first.
+        rank: the position in the order of creation: objects of a lower rank are created first.
     """
 
     kind: str
@@ -86,10 +87,10 @@ def _kinds() -> tuple[FollowedKind, ...]:
 
 
 FOLLOWED_KINDS: tuple[FollowedKind, ...] = _kinds()
-"""In the order in which their objects are created."""
+"""The synced kinds, in the order in which their objects are created."""
 
 BY_PLURAL: dict[str, FollowedKind] = {kind.plural: kind for kind in FOLLOWED_KINDS}
-"""The same by plural name."""
+"""The synced kinds by plural name."""
 
 SPREAD_OWNERS: frozenset[tuple[str, str]] = frozenset(
     (kind.api_version, kind.kind) for kind in FOLLOWED_KINDS if kind.plural in _WORKLOADS
@@ -97,4 +98,4 @@ SPREAD_OWNERS: frozenset[tuple[str, str]] = frozenset(
 """API version and kind of the controllers whose selectors default spreading uses."""
 
 BY_KIND: dict[str, FollowedKind] = {kind.kind: kind for kind in FOLLOWED_KINDS}
-"""The same by kind."""
+"""The synced kinds by kind."""

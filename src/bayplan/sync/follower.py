@@ -1,15 +1,16 @@
-"""Determines the writes that synchronize the local cluster with the source, from the known state of both, not from events.
+"""Determine the writes that synchronize the local cluster with the source, from the state of both instead of events.
 
-The follower holds the newest version of every object of the source, the state of the local objects, and the sync state. After any
-change, it reconciles the object and returns the next write for it. So the result does not depend on the order of events, on
-merged events, or on lost events that a later list makes up for. It has no sockets and no clock.
+The follower holds the newest version of every object of the source, the state of the local objects, and the sync state.
+After any change of an object, it reconciles the object and returns the next write for it. So the result does not depend
+on the order of events, on merged events, or on lost events that a later list makes up for. It has no sockets and no
+clock.
 
 For pods, with the defaults of `SyncPolicy`:
 
-- A pod that has a node in the source when the sync begins is created with that node. Any other pod is created without a node, even
-  if it is first seen with one: the local scheduler decides.
-- While the pod waits in the source, its changes are applied; once it has a node there, only its end and the removal of
-  its gates are.
+- A pod that has a node in the source when the sync begins is created with that node. Any other pod is created without a
+  node, even if it is first seen with one: the local scheduler decides.
+- While the pod is pending in the source, its changes are applied. Once it has a node there, only its end and the
+  removal of its gates are applied.
 - A pod that is deleted locally stays deleted until the source deletes it, too.
 """
 
@@ -44,7 +45,7 @@ from bayplan.sync.translation import Awaited, Dependents, translate
 from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
 
 _INITIAL_ONLY = ("volumeattachments",)
-"""Kinds whose later objects are scheduling decisions of the source."""
+"""Kinds whose objects are decisions of the source's scheduling, unless they existed when the sync began."""
 
 _MEMORY_PLACE = ObjectRef("namespaces", "", MEMORY_NAMESPACE)
 
@@ -55,13 +56,14 @@ _decode = msgspec.json.decode
 
 
 class Follower:
-    """See the module.
+    """Reconciles the objects of a source with the local objects; see the module.
 
     Args:
         policy: the policy of the sync.
         memory: the state of earlier runs, or empty.
         kinds: the plural names of the source's kinds. Nothing is written until all of them are listed locally, and
-            no object of a rank until the lower ranks are listed in the source; nothing is deleted until everything is listed.
+            no object of a rank until the lower ranks are listed in the source; nothing is deleted until everything is
+            listed.
     """
 
     def __init__(self, policy: SyncPolicy, memory: Memory, kinds: Iterable[str]) -> None:
@@ -75,11 +77,12 @@ class Follower:
         self._dirty: list[dict[ObjectRef, None]] = [{} for _ in BY_PLURAL]
         self._in_flight: dict[ObjectRef, SyncWrite] = {}
         self._expected = Expectations()
-        # Hashes of the versions that were written locally, by uid in the source; and of those that are being written.
+        # Hashes of the versions that were written locally, by uid in the source; and of the versions being written, by
+        # reference.
         self._applied: dict[str, bytes] = {}
         self._merging: dict[ObjectRef, bytes] = {}
         self._volumes = VolumeDecisions(policy, memory, self._source)
-        # Objects that depend on the local uid of another object; the number of the source's objects in a namespace.
+        # Dependents of the local uid of another object; the number of the source's objects in each namespace.
         self._users = Dependents()
         self._inhabitants: dict[str, int] = {}
 
@@ -91,7 +94,7 @@ class Follower:
             self._take(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
 
     def source_listed(self, plural: str, documents: Iterable[Document], emitted: Iterable[ObjectRef] = ()) -> None:
-        """Process a list of a kind: at the start, and whenever events may have been lost.
+        """Process the complete list of a kind: at the start, and whenever events may have been lost.
 
         Args:
             plural: the plural of the kind.
@@ -120,7 +123,7 @@ class Follower:
                 self._look_at(ref)
 
     def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Process an added, changed or deleted object; the deletion of an earlier object of that name is ignored."""
+        """Process an added, changed or deleted object. The deletion of an earlier object with this name is ignored."""
         ref = ref_of(plural, document)
         if not deleted:
             self._take(ref, document, initial=False)
@@ -165,12 +168,12 @@ class Follower:
         self.memory.begin()
 
     def _remember_to_keep(self, ref: ObjectRef, known: SourceObject) -> None:
-        # Objects that an interrupted first run created or saw deleted keep that state.
+        # An object that an interrupted first run created or saw deleted keeps the state recorded then.
         if self.memory.get(known.uid) is None and self._keeps(ref, known):
             self.memory.set(known.uid, Known.KEEPS)
 
     def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
-        """Return whether an initial object is created locally in its initial state."""
+        """Return whether an object that existed when the sync began is created locally in its initial state."""
         if ref.plural == "pods":
             return self.policy.keep_nodes and known.scheduled
         return ref.plural in _INITIAL_ONLY or (ref.plural == CLAIMS and is_bound(_decode(known.raw)))
@@ -188,7 +191,10 @@ class Follower:
         self.local_reached(plural, revision)
 
     def local_reached(self, plural: str, revision: int) -> None:
-        """Process a bookmark: all local changes up to a revision are known; objects created before it and not seen are gone."""
+        """Process a bookmark: all local changes up to a revision are known.
+
+        Created objects that were not observed until then are gone.
+        """
         for ref, uid in self._expected.reached(plural, revision):
             self._local_gone(ref, uid)
 
@@ -314,8 +320,8 @@ class Follower:
         if local.source_uid == source.uid:
             return self._decide_present(ref, source, local)
         if local.source_uid and ref.plural != "namespaces":
-            # The copy of an earlier object of that name. A namespace is updated instead, because deleting it would
-            # delete objects of its successor.
+            # This is the copy of an earlier object with that name. A namespace is updated instead, because deleting it
+            # would delete objects of its successor.
             return None if ref in self.problems else SyncWrite(Verb.DELETE, ref, local.uid)
         if ref.plural == "pods":
             self.problems[ref] = Problem(ref, "a pod of this name was created here by another client")
@@ -340,7 +346,7 @@ class Follower:
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
         if known in (None, Known.KEEPS):
-            # Created by a run that ended before it could record it.
+            # It was created by a run that ended before it could record that.
             self._note_made(ref, source.uid)
         if ref.plural != "pods":
             return self._update(ref, source)
@@ -372,7 +378,7 @@ class Follower:
             return None
 
     def merged(self, write: SyncWrite, here: Document) -> list[Put]:
-        """Return the replacements for an update, or after a creation, in this order; empty if nothing differs.
+        """Return the replacements for an update or after a creation, in the order of writing; empty if nothing differs.
 
         Args:
             write: an update, or an executed creation.
@@ -392,15 +398,15 @@ class Follower:
             return self._merged_pod(write, kind, document, here)
         wanted = self._translated(ref, document, source)
         if wanted is None:
-            return []  # It is reconciled again when the awaited object exists.
-        # Changes that admission made to a new object are not user changes.
+            return []  # The object is reconciled again when the awaited object exists.
+        # Admission may have changed a new object; these are not user changes.
         before = from_annotation(here, source.uid) if write.verb is Verb.UPDATE else None
         kept = unless_changed_here(kind, here, wanted, before)
         main = noted(kind, merge_object(kind, here, kept), wanted)
         puts = [Put("", main)] if main != here else []
         status = merge_status(here, kept) if kind.has_status else None
         if status is not None:
-            # A node's hashes include its status, so they must not be written before it.
+            # The hashes of a node include its status, so they must not be written before the status.
             puts.insert(0 if kind.kind == "Node" else len(puts), Put("status", status))
         return puts
 
@@ -422,7 +428,7 @@ class Follower:
 
         Args:
             write: a write from `next_writes`.
-            uid, revision: the uid and revision of the created object.
+            uid, revision: the uid and revision of the object, after a creation.
         """
         ref = write.ref
         if ref in self._merging:
@@ -437,7 +443,7 @@ class Follower:
         self._landed(ref)
 
     def found(self, write: SyncWrite, uid: str, revision: int) -> None:
-        """Record that the object of a create already exists; it is reconciled when the local watch reports it.
+        """Record that the object to create already exists; it is reconciled when the local watch reports it.
 
         Args:
             write: a creation from `next_writes`.
@@ -457,7 +463,8 @@ class Follower:
         Args:
             write: a write from `next_writes`.
             message: the reason.
-            retry: whether to reconcile the object immediately, after a conflict; otherwise when it changes in the source.
+            retry: whether to reconcile the object immediately, after a conflict; otherwise it is when it changes in the
+                source.
         """
         if not retry:
             self.note(write.ref, message)

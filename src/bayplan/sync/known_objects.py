@@ -1,4 +1,4 @@
-"""The follower's view of one object: in the source, locally, and its problem."""
+"""What the follower knows about one object: in the source, locally, and why it could not be synced."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class SourceObject(Struct):
     Attributes:
         uid: the uid in the source.
         raw: the newest version, as JSON.
-        version: the hash of the object.
-        initial: whether it existed when the sync began.
+        version: the hash of `raw`.
+        initial: whether the object existed when the sync began.
         scheduled, gated, finished: its state if it is a pod.
     """
 
@@ -35,7 +35,13 @@ class SourceObject(Struct):
 
 
 class LocalObject(Struct, frozen=True):
-    """The relevant properties of a local object: its uid, the uid of its original ("" for none), and the state of a pod."""
+    """The relevant properties of a local object.
+
+    Attributes:
+        uid: the local uid.
+        source_uid: the uid of its original; "" for none.
+        gated, finished: its state if it is a pod.
+    """
 
     uid: str
     source_uid: str
@@ -51,7 +57,7 @@ class Problem(Struct, frozen=True):
 
 
 def source_object(ref: ObjectRef, document: Document, *, initial: bool) -> SourceObject:
-    """Return an object of the source, without its managed fields."""
+    """Return what is known about an object of the source; its managed fields are dropped."""
     metadata = {name: value for name, value in part(document, "metadata").items() if name != "managedFields"}
     uid = metadata["uid"] = text(metadata, "uid") or stand_in_uid(ref)
     raw = _encode({**document, "metadata": metadata})
@@ -60,12 +66,12 @@ def source_object(ref: ObjectRef, document: Document, *, initial: bool) -> Sourc
 
 
 def ref_of(plural: str, document: Document) -> ObjectRef:
-    """Return the name of an object."""
+    """Return the reference to an object."""
     metadata = part(document, "metadata")
     namespace = text(metadata, "namespace") if BY_PLURAL[plural].namespaced else ""
     return ObjectRef(plural, namespace, text(metadata, "name"))
 
 
 def stand_in_uid(ref: ObjectRef) -> str:
-    """Return a substitute for the uid of an object that has none in the source, as in a handwritten manifest."""
+    """Return a substitute for the uid of an object without one, as in a handwritten manifest."""
     return ".".join(each for each in ref if each)

@@ -1,10 +1,10 @@
-"""Recordings of kube-scheduler-simulator: a JSON line for each event, ``{"time": ..., "event": "Add", "resource": {...}}``.
+"""Recordings of kube-scheduler-simulator: one JSON line per event, ``{"time": ..., "event": "Add", "resource": ...}``.
 
-Its recorder watches namespaces, priority classes, storage classes, claims, nodes, volumes and pods, and writes all events. There
-is no header, and the end of the initial state is not marked: initial objects are additions, kind after kind, mixed with
-changes of earlier kinds. So an added object that is older than the recording counts as initial. Times
-are those of the recorder's machine, in its time zone, taken before the event is queued for writing, so they may go back a little. A
-deletion has only the name of the object; a deletion during an interruption of the watch is never written.
+Its recorder watches namespaces, priority classes, storage classes, claims, nodes, volumes and pods, and writes all
+events. There is no header, and the end of the initial state is not marked: initial objects are additions, kind after
+kind, mixed with changes of earlier kinds. So an added object that is older than the recording counts as initial. Times
+are those of the recorder's machine, in its time zone, taken before the event is queued for writing, so they may go back
+slightly. A deletion has only the name of the object; a deletion during an interruption of the watch is never written.
 
 Source: simulator/recorder of that project, and docs of its command ``sched-recorder``.
 """
@@ -39,11 +39,11 @@ _decode = msgspec.json.Decoder(KssLine).decode
 
 
 class KssRecording:
-    """Read a recording of kube-scheduler-simulator.
+    """A recording of kube-scheduler-simulator; a `bayplan.sync.timed_change.Recording`.
 
     Args:
         path: the path of the file.
-        first: its first line.
+        first: the first line of the file.
     """
 
     def __init__(self, path: Path, first: KssLine) -> None:
@@ -65,7 +65,7 @@ class KssRecording:
                 yield TimedChange(offset_ns, change)
 
     def _lines(self) -> Iterator[tuple[FollowedKind, KssLine, str, bool]]:
-        """Yield the events of synced kinds with their positions, and whether each is of an initial object."""
+        """Yield the events of synced kinds: kind, line, place in the file, and whether an initial object is added."""
         only_additions = True
         for number, raw in enumerate(read_lines(self._path), start=1):
             where = f"{self._path}:{number}"

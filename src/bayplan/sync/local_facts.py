@@ -1,4 +1,4 @@
-"""Partial decoding of local objects: only the fields that the follower reads, because the watch returns every write."""
+"""Partial decoding of local objects: only the fields that the follower reads, because the watch reports every write."""
 
 from __future__ import annotations
 

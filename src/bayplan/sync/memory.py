@@ -1,7 +1,7 @@
-"""The sync state: the state of each object of the source, by its uid, across restarts and local deletions.
+"""The sync state: the state of each object of the source, by its uid. It survives restarts and local deletions.
 
-It is stored in the target as ConfigMaps of a separate namespace, so it is as durable as the target. The uid of an object
-determines in which of 256 ConfigMaps its entry is.
+It is stored in the target as ConfigMaps of a separate namespace, so it is as durable as the target. The uid of an
+object determines which of 256 ConfigMaps has its entry.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MEMORY_NAMESPACE = "bayplan-sync"
 """The namespace of the ConfigMaps."""
 
 STATE = "state"
-"""The ConfigMap whose field ``began`` marks that the sync has begun. It is written after all others."""
+"""The ConfigMap whose field ``began`` marks that the sync has begun. It is written after all other ConfigMaps."""
 
 
 class Known(Enum):
@@ -27,7 +27,7 @@ class Known(Enum):
         KEPT: it was created locally in its initial state.
         MADE: it was created locally.
         FREE: it was created locally; it is a claim or a volume that is bound by the target.
-        DELETED: it was created locally, and deleted locally by something other than the source.
+        DELETED: it was created locally, and then deleted locally, not because of the source.
     """
 
     KEEPS = "keeps"
@@ -38,11 +38,11 @@ class Known(Enum):
 
 
 class Memory:
-    """Entries by uid, and the ConfigMaps that must be written.
+    """The states by uid, and the ConfigMaps that must be written.
 
     Attributes:
         began: whether the initial state of the source is known.
-        is_urgent: whether an unsaved entry could not be derived again: a local deletion.
+        is_urgent: whether an unsaved entry could not be derived again, because it is about a local deletion.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Memory:
         return len(self._known)
 
     def get(self, uid: str) -> Known | None:
-        """Return the state of an object; None if it has not been seen."""
+        """Return the state of an object, or None if it is unknown."""
         return self._known.get(uid)
 
     def set(self, uid: str, known: Known) -> None:
@@ -93,7 +93,7 @@ class Memory:
         return bool(self._changed)
 
     def take_changes(self) -> list[Document]:
-        """Return the ConfigMaps that must be written; the one with ``began`` is the last."""
+        """Return the ConfigMaps that must be written. If the one with ``began`` is among them, it is the last."""
         changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 
@@ -135,5 +135,8 @@ class Memory:
 
 
 def bucket_of(uid: str) -> str:
-    """Return the name of the ConfigMap with an entry. Uids may have any form, because recordings may contain arbitrary ones."""
+    """Return the name of the ConfigMap with an entry.
+
+    It is derived from a hash, because recordings may contain any uids.
+    """
     return f"known-{blake2b(uid.encode(), digest_size=1).hexdigest()}"

@@ -11,7 +11,7 @@ FINISHED = ("Succeeded", "Failed")
 
 _POD_FIELDS = ("schedulingGates", "nodeSelector", "affinity", "activeDeadlineSeconds")
 FOLLOWING_POD_FIELDS = (*_POD_FIELDS, "containers", "tolerations")
-"""Fields of a waiting pod's spec that may change."""
+"""Fields of a pending pod's spec that may change."""
 
 OF_THE_BINDING = (
     BIND_COMPLETED,
@@ -20,7 +20,7 @@ OF_THE_BINDING = (
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
 )
-"""Annotations of claims and volumes with which scheduler, controllers and provisioners coordinate binding."""
+"""Annotations with which the scheduler, controllers and provisioners coordinate the binding of claims and volumes."""
 
 _POD_NETWORK = ("podCIDR", "podCIDRs")
 _GATED_FIELDS = ("schedulingGates", "nodeSelector", "affinity")
@@ -39,7 +39,7 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
     merged: Document = {name: value for name, value in wanted.items() if name not in ("metadata", "status")}
     merged["metadata"] = metadata = _metadata(here, wanted)
     if kind.kind in ("PersistentVolumeClaim", "PersistentVolume"):
-        # The local controllers depend on these when they bind, regardless of the source's annotations.
+        # The local controllers use these annotations when they bind, regardless of the source's annotations.
         own = {
             name: each for name, each in part(part(here, "metadata"), "annotations").items() if name in OF_THE_BINDING
         }
@@ -59,10 +59,10 @@ def merge_object(kind: FollowedKind, here: Document, wanted: Document) -> Docume
 
 
 def merge_status(here: Document, wanted: Document) -> Document | None:
-    """Return the local object with the source's status, or None if it has that already.
+    """Return the local object with the source's status, or None if it has that status already.
 
-    A resource claim that is allocated locally is not changed: later allocations are local decisions. A node keeps the fields that
-    its local kubelet has added, because the kubelet would add them again.
+    A resource claim that is allocated locally is not changed: later allocations are local decisions. A node keeps the
+    fields that its local kubelet has added, because the kubelet would add them again.
     """
     if "status" not in wanted:
         return None
@@ -77,7 +77,7 @@ def merge_status(here: Document, wanted: Document) -> Document | None:
 
 
 def _node_status(here: Document, wanted: Document) -> Document:
-    """Return the desired status of a node, completed with local fields that kubelets write."""
+    """Return the desired status of a node, with local values for fields that only kubelets write."""
     status = dict(wanted)
     if not wanted.get("addresses") and "addresses" in here:
         status["addresses"] = here["addresses"]
@@ -99,7 +99,10 @@ def _with_times(condition: Document, here: Document) -> Document:
 
 
 def merge_waiting_pod(here: Document, wanted: Document) -> Document:
-    """Return the local copy of a waiting pod with the source's changes; it may have a node locally."""
+    """Return the local copy of a pod that is pending in the source, with the source's changes.
+
+    The copy may have a node locally.
+    """
     spec = dict(part(here, "spec"))
     _take(spec, part(wanted, "spec"), _POD_FIELDS)
     if "schedulingGates" in spec:
@@ -111,7 +114,7 @@ def merge_waiting_pod(here: Document, wanted: Document) -> Document:
     kept = items(spec, "tolerations")
     spec["tolerations"] = kept + [each for each in items(part(wanted, "spec"), "tolerations") if each not in kept]
     metadata = _metadata(here, wanted)
-    # Local scheduling results are in annotations, which scheduling does not read.
+    # Local scheduling results are stored in annotations, so keep these; scheduling does not read annotations.
     metadata["annotations"] = {**part(part(here, "metadata"), "annotations"), **part(metadata, "annotations")}
     return {**here, "metadata": metadata, "spec": spec}
 

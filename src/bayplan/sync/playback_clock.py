@@ -1,4 +1,4 @@
-"""The playback clock of a replay: speed, pause, seek. The position advances like a clock."""
+"""The playback clock of a replay: a position in the recording that advances, with speed, pause and seek."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bayplan.base.errors import InputError
 
 
 class PlaybackClock:
-    """The position in a recording. Belongs to one event loop.
+    """The position in a recording. Use it on one event loop.
 
     Args:
         now_ns: the function that returns monotonic nanoseconds.
-        speed: the seconds of the recording per second; infinity does not wait.
-        start_ns: the initial position, from the start of the recording.
+        speed: the seconds of the recording per second; with infinity, waiting ends immediately.
+        start_ns: the initial position, in nanoseconds from the start of the recording.
     """
 
     def __init__(self, now_ns: Callable[[], int], *, speed: float = 1.0, start_ns: int = 0) -> None:
@@ -30,7 +30,7 @@ class PlaybackClock:
 
     @property
     def position_ns(self) -> int:
-        """The position, from the start of the recording; with infinite speed, the last position that was set."""
+        """The position (ns) from the start of the recording; with infinite speed, the last position that was set."""
         if self._paused or self._speed == float("inf"):
             return self._base_ns
         return self._base_ns + int((self._now_ns() - self._since_ns) * self._speed)
@@ -42,16 +42,16 @@ class PlaybackClock:
 
     @property
     def paused(self) -> bool:
-        """Whether it is paused."""
+        """Whether the position is paused."""
         return self._paused
 
     def pause(self) -> None:
-        """Pause."""
+        """Stop the position."""
         self._settle()
         self._paused = True
 
     def resume(self) -> None:
-        """Resume."""
+        """Let the position advance again."""
         self._settle()
         self._paused = False
 
@@ -59,7 +59,7 @@ class PlaybackClock:
         """Change the speed.
 
         Raises:
-            InputError: it is not above 0.
+            InputError: the speed is not above 0.
         """
         _check_speed(speed)
         self._settle()
@@ -75,7 +75,7 @@ class PlaybackClock:
         self._changed.set()
 
     async def reach(self, offset_ns: int, seen_ns: int) -> bool:
-        """Wait until a position is reached; return False when the position is set to before the last emitted change.
+        """Wait until a position is reached; return False if the position was set to before the last emitted change.
 
         Args:
             offset_ns: the position to wait for.

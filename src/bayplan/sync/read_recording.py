@@ -1,4 +1,4 @@
-"""Opening of recordings in all supported formats."""
+"""Open recordings of all supported formats."""
 
 from __future__ import annotations
 

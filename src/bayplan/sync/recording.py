@@ -80,7 +80,7 @@ _encode = msgspec.json.encode
 
 
 class HeaderLine(msgspec.Struct, kw_only=True):
-    """The first line."""
+    """The first line of a recording."""
 
     bayplan_recording: int
     bayplan: str = ""
@@ -92,7 +92,10 @@ class HeaderLine(msgspec.Struct, kw_only=True):
 
 
 class _Line(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A further line; one of `listed`, `put` and `delete` is the plural name of a kind."""
+    """A line after the first.
+
+    One of `listed`, `put` and `delete` is the plural name of a kind, the others are empty.
+    """
 
     ns: int
     listed: str = msgspec.field(name="list", default="")
@@ -104,7 +107,7 @@ class _Line(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class RecordingWriter:
-    """Write a recording.
+    """Writes a recording.
 
     Args:
         path: the path of the file, which is replaced; compressed if it ends in ``.gz``.
@@ -140,7 +143,7 @@ class RecordingWriter:
     def write(self, now_ns: int, change: FeedChange) -> None:
         """Write a change with its time, nanoseconds since 1970."""
         if isinstance(change, Reached | PartListed):
-            return  # These contain no new objects: the complete list follows.
+            return  # The complete list of the kind follows these.
         offset_ns = max(now_ns - self._header.started_ns, 0)
         self.changes += 1
         if isinstance(change, Listed):
@@ -165,12 +168,12 @@ class RecordingWriter:
         self._file.write(_encode(line) + b"\n")
 
     def flush(self) -> None:
-        """Flush everything to the file, so it can be read after a crash."""
+        """Flush everything to the file, so that it can be read after a crash."""
         self._file.flush()
         self._plain.flush()
 
     def close(self) -> None:
-        """End the file."""
+        """Finish and close the file."""
         self._file.close()
         self._plain.close()
 
@@ -184,7 +187,7 @@ class RecordingWriter:
 
 
 class BayplanRecording:
-    """Read one of Bayplan's recordings.
+    """One of Bayplan's recordings; a `bayplan.sync.timed_change.Recording`.
 
     Args:
         path: the path of the file.
@@ -200,7 +203,7 @@ class BayplanRecording:
         self.header = RecordingHeader("bayplan", header.started_ns, kinds, header.kubernetes, header.redacted)
 
     def changes(self) -> Iterator[TimedChange]:
-        """See `bayplan.sync.timed_change.Recording`."""
+        """Read all changes, in order; see `bayplan.sync.timed_change.Recording`."""
         decode = msgspec.json.Decoder(_Line).decode
         collected: list[Document] = []
         for number, raw in enumerate(read_lines(self._path), start=1):
@@ -224,7 +227,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     """Yield the complete lines of a file, compressed or not; an incomplete last line is skipped.
 
     Raises:
-        InputError: it cannot be read.
+        InputError: the file cannot be read.
     """
     try:
         with path.open("rb") as file:

@@ -34,10 +34,10 @@ class _Named(msgspec.Struct, gc=False):
 
 
 class _Followed(msgspec.Struct, gc=False):
-    """An object of which only the names are decoded.
+    """A watched object of which only the names are decoded.
 
     Attributes:
-        metadata: the names, uid and resource version only.
+        metadata: name, namespace, uid and resource version only.
         raw: the whole object as JSON; emptied after it was emitted, to save memory.
     """
 
@@ -63,7 +63,7 @@ def _decode(raw: bytes) -> _Followed:
 
 
 class ReflectedFeed:
-    """See `bayplan.sync.feed.Feed`.
+    """A live cluster as a feed; see `bayplan.sync.feed.Feed`.
 
     Args:
         connection: the connection to the cluster.
@@ -71,7 +71,7 @@ class ReflectedFeed:
         kinds: the plural names of the kinds; all synced kinds by default.
         name: the name of the cluster, for messages.
         once: whether to end when everything is listed.
-        read: the decoder of the required fields of an object.
+        read: decodes the required fields of an object.
         parts: whether to emit parts of lists while they arrive.
     """
 
@@ -99,7 +99,7 @@ class ReflectedFeed:
 
     @property
     def problems(self) -> dict[str, str]:
-        """See `Feed`."""
+        """The current problems of the reflectors, by plural name."""
         return {plural: each.problem for plural, each in self._reflectors.items() if each.problem}
 
     async def open(self) -> None:
@@ -182,7 +182,7 @@ class _FollowedCollection:
                 self._take(Changed(self._plural, self._read(raw)))
 
     def listed(self, version: str) -> None:
-        """Process the end of a list: the first one, or a later one whose differences were emitted as changes."""
+        """Process the end of a list: of the first one, or of a later one whose differences were emitted as changes."""
         revision = int(version) if version.isdecimal() else 0
         if self._initial is None:
             self._take(Reached(self._plural, revision))

@@ -1,4 +1,4 @@
-"""Replay of a recording with its timestamps: as a feed to sync, or by applying the recorded workloads."""
+"""Replay of a recording in its recorded timing: as a feed to sync, or by applying the recorded workloads."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _encode = msgspec.json.encode
 class ReplayFeed:
     """A recording of a cluster as a feed; see `bayplan.sync.feed.Feed`.
 
-    Seeking forward emits all changes in between at once. Seeking back emits each kind's objects at the new position as a list,
-    so objects that were created later disappear.
+    Seeking forward emits all changes in between immediately. Seeking back emits each kind's objects at the new position
+    as a list, so objects that were created later disappear.
 
     Args:
         recording: a recording of a cluster, not of applied workloads.
@@ -42,24 +42,24 @@ class ReplayFeed:
 
     @property
     def problems(self) -> dict[str, str]:
-        """See `Feed`."""
+        """No problems; see `Feed`."""
         return {}
 
     async def open(self) -> None:
         """Do nothing: the kinds are in the header."""
 
     async def run(self, take: Take) -> None:
-        """Emit each change when the playback reaches its time, again after a seek back; return at the end of the recording."""
+        """Emit each change at its time, again after seeking back; return at the end of the recording."""
         again = False
         while not await self._run_once(take, again=again):
             again = True
 
     async def _run_once(self, take: Take, *, again: bool) -> bool:
-        """Emit the recording from its start; return False after a seek back, which requires another run.
+        """Emit the recording from its start; return False after seeking back, which requires another run.
 
         Args:
             take: the receiver of the changes.
-            again: whether this is a repeated run: then the state at the position is emitted as lists.
+            again: whether this is a repeated run, which first emits the state at the current position as lists.
         """
         state: dict[str, dict[ObjectRef, Document]] = {kind: {} for kind in self.kinds}
         catching_up, since_turn, seen_ns = again, 0, 0
@@ -102,18 +102,18 @@ def _emit_lists(state: dict[str, dict[ObjectRef, Document]], take: Take) -> None
 
 
 class ApplyReplay:
-    """Apply and delete the workloads of a trace; the target's controllers create the pods.
+    """Applies and deletes the workloads of a trace; the target's controllers create the pods.
 
     Args:
         recording: the recording of workloads.
         playback: the playback position; it can't go back.
         send: the function that sends requests to the target.
-        path_of: the function that returns the path of a collection, by apiVersion, kind and namespace; None for a kind that is
-            not served.
+        path_of: the function that returns the path of a collection, by apiVersion, kind and namespace; None for a kind
+            that is not served.
 
     Attributes:
         applied, deleted: the numbers of objects so far.
-        problems: the objects that could not be applied, and why.
+        problems: messages about the objects that could not be applied or deleted.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class ApplyReplay:
         self._path_of = path_of
 
     async def run(self) -> None:
-        """Apply everything at its time.
+        """Apply and delete each workload at its time.
 
         Raises:
             InputError: the playback position was moved back.

@@ -1,4 +1,4 @@
-"""A running sync of one source to one target: reads feeds, sends requests, saves the sync state."""
+"""A running sync of one source to one target: reads feeds, sends requests, and saves the sync state."""
 
 from __future__ import annotations
 
@@ -29,25 +29,28 @@ AT_ONCE = 32
 """Maximum number of concurrent single writes. The server executes them one by one; concurrency hides the latency."""
 
 SAVE_SECONDS = 0.1
-"""Minimum interval between saves of memory, except for deletions. After a restart, unsaved entries are derived from the copies."""
+"""Minimum interval between saves of memory, except after deletions.
+
+After a restart, unsaved entries are derived from the copies.
+"""
 
 PAUSE_SECONDS = 0.5
-"""Interval of checks for unsaved memory while nothing else happens."""
+"""Interval of checks for unsaved memory while no writes are pending."""
 
 SAVE_SECONDS_EACH = 0.04
-"""Minimum interval per written ConfigMap: an import constantly changes all of memory."""
+"""Minimum interval per written ConfigMap, because an import constantly changes all of memory."""
 
 LAST_SAVE_SECONDS = 5.0
 """Timeout of the last save if the target does not respond."""
 
 STATUS = "status"
-"""The ConfigMap with the source and the progress of the sync, next to those of the memory."""
+"""The ConfigMap with the source and the progress of the sync, in the namespace of the memory."""
 
 DONE, STOPPED = "done", "stopped"
-"""States of a finished session: everything was written, or it was cancelled before."""
+"""States of an ended session: everything was written, or it was cancelled before that."""
 
 MAX_REPORTED_PROBLEMS = 100
-"""Maximum number of problems in the status."""
+"""Maximum number of problems in a status."""
 
 
 class SyncStatus(Struct, frozen=True, kw_only=True):
@@ -59,9 +62,9 @@ class SyncStatus(Struct, frozen=True, kw_only=True):
         created, updated, deleted: the numbers of writes so far.
         waiting: the number of objects that are still to be reconciled or written.
         lag_seconds: the age of the oldest pending change.
-        problems: the reasons why objects could not be written.
+        problems: the objects that could not be written, and why.
         source: the current problems of the source, by kind.
-        left_out: the kinds that are not synced, and why.
+        left_out: the reasons why kinds are not synced, by kind.
     """
 
     ready: bool
@@ -86,7 +89,7 @@ class SyncSession:
         policy: the policy of the sync.
         name: the name of the source, as shown to users of the target.
         kind: the kind of session: import, sync or replay.
-        at_once: the maximum number of concurrent writes, except batches.
+        at_once: the maximum number of concurrent single writes.
     """
 
     def __init__(
@@ -112,7 +115,7 @@ class SyncSession:
         self._woken = asyncio.Event()
         self._takes_batches = False
         self._under_way = 0
-        # Batches allow more pending writes than concurrent single requests, and saves of memory would queue behind them.
+        # Batches allow more pending writes than concurrent single requests, behind which saves of memory would queue.
         self._singles = asyncio.Semaphore(at_once)
         self._saving: asyncio.Task[None] | None = None
         self._remembers = False
@@ -162,7 +165,7 @@ class SyncSession:
                 for task in (here, source):
                     task.cancel()
         finally:
-            # Even if cancelled, so that the next run can use it.
+            # Save even if cancelled, so that the next run can use the memory.
             self._end = self._end or STOPPED
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
@@ -175,7 +178,7 @@ class SyncSession:
         elif isinstance(change, PartListed):
             follower.source_part_listed(change.plural, change.documents)
         elif isinstance(change, Reached):
-            return  # Objects that the source's watch missed completely were never copied.
+            return  # No action: objects that the watch missed were never copied.
         else:
             follower.source_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
@@ -210,7 +213,7 @@ class SyncSession:
             self._woken.clear()
             if follower.is_ready:
                 if not self._remembers:
-                    # Save which objects keep their nodes before creating more.
+                    # Save which objects keep their nodes before creating more objects.
                     await self._save(follower)
                     self._remembers = True
                 elif self._saving is None and self._is_save_due(follower):
@@ -264,7 +267,7 @@ class SyncSession:
         await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
 
     async def _drive_single(self, exchange: Exchange[None]) -> None:
-        """Execute the exchange of one write, when it is its turn."""
+        """Execute the exchange of one write, once fewer than `at_once` others are running."""
         async with self._singles:
             await self._drive(exchange, waits_for_memory=True)
 
@@ -286,7 +289,7 @@ class SyncSession:
         try:
             saved = saved or await self._drive(save_memory(changes))
         finally:
-            # Also on cancellation: the last save writes them then.
+            # Also on cancellation: the last save then writes them.
             if not saved:
                 follower.memory.put_back(changes)
             self._saving = None
@@ -294,12 +297,12 @@ class SyncSession:
         self._next_save = asyncio.get_running_loop().time() + pause
 
     async def _drive(self, exchange: Exchange[T], *, waits_for_memory: bool = False) -> T:
-        """Execute an exchange: send its requests, and wait for its pauses.
+        """Execute an exchange: send its requests, and wait for its pauses; return its result.
 
         Args:
             exchange: the exchange.
-            waits_for_memory: whether to wait for a running save of memory before a retry, so that nothing is lost if this program
-                ends soon after the target is available again.
+            waits_for_memory: whether to wait for a running save of memory before a retry, so that nothing is lost if
+                this program ends soon after the target is available again.
         """
         try:
             step = next(exchange)
@@ -319,12 +322,12 @@ class SyncSession:
 def status_document(name: str, status: SyncStatus, *, kind: str = "sync", end: str = "") -> Document:
     """Return the ConfigMap that describes the session to users of the target.
 
-    Figures are whole seconds and counts, so that it is written only when they change.
+    Its values are counts and whole seconds, so that it is written only when they change.
 
     Args:
-        name, kind: the name and kind of the source; see `SyncSession`.
+        name, kind: the name of the source and the kind of session; see `SyncSession`.
         status: the status of the session.
-        end: the state `DONE` or `STOPPED` once it has ended.
+        end: the state `DONE` or `STOPPED` once the session has ended.
     """
     data: Document = {
         "source": name,

@@ -1,7 +1,7 @@
-"""Traces of SimKube (format 2, MessagePack or JSON): workloads that were applied and deleted, and the run times of their pods.
+"""Traces of SimKube (format 2, MessagePack or JSON): applied and deleted workloads, and the run times of their pods.
 
-A trace has workloads, not pods: the target's controllers create the pods. ``bayplan.io/run-time`` sets their run time on the
-virtual kubelet. If several pods of one owner are known, all get the mean of their run times, because a
+A trace has workloads, not pods: the target's controllers create the pods. ``bayplan.io/run-time`` sets their run time
+on the virtual kubelet. If the run times of several pods of one owner are known, all its pods get their mean, because a
 template has one value.
 """
 
@@ -47,20 +47,20 @@ _Lives = dict[int, list[Document | str]]
 
 
 class SimKubeTrace(msgspec.Struct):
-    """A trace in a JSON file: owners of pods are strings that contain JSON."""
+    """A trace in a JSON file. The owners of pods are strings that contain JSON."""
 
     version: int
     events: list[_Event]
     pod_lifecycles: dict[str, _Lives] = {}
 
     def lives(self) -> dict[tuple[str, str], _Lives]:
-        """Return the timelines of pods by owner: ``apiVersion.kind`` and ``namespace/name``, then by template."""
+        """Return the timelines of pods by owner (``apiVersion.kind``, ``namespace/name``), then by template."""
         decode = msgspec.json.Decoder(tuple[str, str]).decode
         return {decode(owner): lives for owner, lives in self.pod_lifecycles.items()}
 
 
 class _PackedTrace(msgspec.Struct):
-    """The same in a file of MessagePack."""
+    """A trace in a MessagePack file."""
 
     version: int
     events: list[_Event]
@@ -71,14 +71,14 @@ class _PackedTrace(msgspec.Struct):
 
 
 class SimKubeRecording:
-    """Read a trace of SimKube.
+    """A trace of SimKube; a `bayplan.sync.timed_change.Recording`.
 
     Args:
         path: the path of the file, for messages.
         trace: the content of the trace.
 
     Raises:
-        InputError: it has a different version.
+        InputError: the trace has a different version.
     """
 
     def __init__(self, path: Path, trace: SimKubeTrace | _PackedTrace) -> None:
@@ -91,7 +91,7 @@ class SimKubeRecording:
         self.header = RecordingHeader("simkube", started_ns, (), applies=True)
 
     def changes(self) -> Iterator[TimedChange]:
-        """See `bayplan.sync.timed_change.Recording`."""
+        """Yield all applied and deleted workloads, in order of time; see `bayplan.sync.timed_change.Recording`."""
         for event in self._events:
             offset_ns = event.ts * SECOND_NS - self.header.started_ns
             for document in event.applied_objs:
@@ -117,7 +117,7 @@ class SimKubeRecording:
         if seconds is not None:
             applied = _annotated(applied, path, f"{seconds}s")
         elif kind in _END_BY_THEMSELVES:
-            # Not known to have ended: the target's default run time must not apply.
+            # No end is known, so the target's default run time must not apply.
             applied = _annotated(applied, path, FOREVER)
         return applied
 
@@ -159,7 +159,7 @@ def _run_seconds(trace: SimKubeTrace | _PackedTrace, where: str) -> dict[tuple[s
 
 
 def _annotated(document: Document, path: tuple[str, ...], run_time: str) -> Document:
-    """Return a document with the annotation on the object at a path of it."""
+    """Return a document with the run time annotation on the object (a template) at a path in it."""
     if path:
         return {**document, path[0]: _annotated(part(document, path[0]), path[1:], run_time)}
     metadata = part(document, "metadata")

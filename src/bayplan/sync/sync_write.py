@@ -11,7 +11,7 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class Verb(Enum):
-    """The operation: create an object, update it (read it, `Follower.merged`, write it), delete it."""
+    """The operation: create an object; update it (read it, merge with `Follower.merged`, write it); or delete it."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -24,8 +24,8 @@ class SyncWrite(Struct, frozen=True):
     Attributes:
         verb: the operation.
         ref: the object.
-        uid: the uid of the object in the source; for a deletion, of the local object.
-        document: the document to create; otherwise None.
+        uid: the uid of the object in the source; for a deletion, that of the local object.
+        document: the document to create; None for other operations.
         version: the hash of the source's version that the document was translated from.
     """
 

@@ -1,4 +1,4 @@
-"""The content of a recording in any format: changes of a cluster, each with its time."""
+"""The content of recordings in any format: changes of a cluster, each with its time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bayplan.sync.feed import Changed, Listed
 
 
 class Applied(NamedTuple):
-    """An object of any kind that a user applied or deleted: a workload whose controller creates the pods."""
+    """An object that a user applied or deleted, of any kind: a workload whose controller creates the pods."""
 
     document: Document
     deleted: bool = False

@@ -1,14 +1,16 @@
 """Translation of a source's object into the local object: without fields of the source cluster, with local uids.
 
-- uid, resourceVersion, times, managed fields and finalizers are dropped: the controllers that act on them are in the source.
-- Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its selector by
-  that name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so local controllers neither
-  collect, duplicate nor delete pods. Other owners are dropped; but a claim that a pod owns is owned by its copy, because the
-  scheduler checks the owner of a claim.
+- uid, resourceVersion, times, managed fields and finalizers are dropped: the controllers that act on them are in the
+  source.
+- Of its owners, a pod keeps its ReplicaSet, ReplicationController or StatefulSet, because default spreading finds its
+  selector by that name. The reference has the uid of the source, and copies of these workloads have 0 replicas, so
+  local controllers neither collect, duplicate nor delete pods. Other owners are dropped, except that a claim that a pod
+  owns is owned by the copy of the pod, because the scheduler checks the owner of a claim.
 - A pod's service account and the volumes with its token are dropped; its priority is computed from its class again.
-- A persistent volume's claimRef has the local uid of its claim: bound volumes stay bound.
-  A released volume keeps the source's uid of its claim, so it belongs to no later claim of that name.
-- A resource claim keeps the source's allocation only for pods that keep their nodes; all others are left to the local scheduler.
+- A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound.
+  A released volume keeps the source's uid of its claim, so it is not bound to a later claim of that name.
+- A resource claim keeps the source's allocation only for pods that keep their nodes; the local scheduler allocates the
+  others.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ _COPIED_METADATA = ("name", "generateName", "namespace", "labels", "annotations"
 
 
 class Awaited(Exception):
-    """The object cannot be written before another object exists.
+    """Raised if an object cannot be written before another object exists.
 
     Args:
         ref: the other object.
@@ -70,11 +72,11 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
         keeps_node: whether a pod keeps its node.
 
     Raises:
-        Awaited: it refers to an object that does not exist yet.
+        Awaited: the object refers to another object that does not exist locally yet.
     """
     metadata = part(source, "metadata")
     kept: Document = {name: metadata[name] for name in _COPIED_METADATA if metadata.get(name)}
-    # A source that syncs another cluster has its own annotation.
+    # A source that itself syncs another cluster has this annotation, too.
     annotations = {name: each for name, each in part(metadata, "annotations").items() if name != SOURCE_APPLIED}
     kept["annotations"] = {**annotations, SOURCE_UID: text(metadata, "uid")}
     document: Document = {**source, "apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept}
@@ -88,7 +90,7 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
         owners = _spread_owners(source)
         if owners:
             kept["ownerReferences"] = owners
-        # It ends when the original ends in the source.
+        # The copy ends when the original ends in the source.
         run_forever(document)
         if not keeps_node:
             document.pop("status", None)
@@ -102,7 +104,8 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
         status = _claim_status(part(source, "status"), text(metadata, "namespace"), here)
         document.update(status)
         if status:
-            # Controllers release the devices only of claims with this finalizer, which the scheduler sets with the allocation.
+            # Controllers release devices only of claims with this finalizer, which the scheduler sets together with the
+            # allocation.
             kept["finalizers"] = [DELETE_PROTECTION]
     elif (kind.api_version, kind.kind) in SPREAD_OWNERS:
         document["spec"] = workload_spec(part(source, "spec"))
@@ -124,7 +127,7 @@ def workload_spec(spec: Document) -> Document:
 
 
 def _spread_owners(source: Document) -> list[Document]:
-    """Return the reference to the pod's controller whose selector default spreading uses, if any."""
+    """Return a reference to the pod's controller if default spreading uses its selector, else an empty list."""
     for owner in items(part(source, "metadata"), "ownerReferences"):
         if owner.get("controller"):
             version, kind, uid = (text(owner, name) for name in ("apiVersion", "kind", "uid"))
@@ -202,7 +205,7 @@ def _volume_spec(spec: Document, here: LocalObjects) -> Document:
 
 
 def _claim_status(status: Document, namespace: str, here: LocalObjects) -> Document:
-    """Return the field ``status`` of a claim for the users that keep their nodes; empty without such users."""
+    """Return ``{"status": ...}`` of a claim with only the users that keep their nodes, or {} without such users."""
     users: list[Document] = []
     for user in items(status, "reservedFor"):
         uid = text(user, "uid")
@@ -212,13 +215,13 @@ def _claim_status(status: Document, namespace: str, here: LocalObjects) -> Docum
 
 
 class Dependents:
-    """Dependents by the object whose uid they use."""
+    """Objects by the object whose local uid they use."""
 
     def __init__(self) -> None:
         self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
 
     def asking(self, user: ObjectRef, here: LocalObjects) -> LocalObjects:
-        """Return `here` for an object's translation, with every queried uid recorded as a dependency."""
+        """Return an object with the interface of `here` that records every queried uid as a dependency of `user`."""
         return _Asking(self._users, user, here)
 
     def take(self, ref: ObjectRef) -> list[ObjectRef]:
@@ -227,10 +230,10 @@ class Dependents:
 
 
 class _Asking:
-    """See `bayplan.sync.translation.LocalObjects`.
+    """Answers queries of the local objects and records them as dependencies; a `LocalObjects`.
 
     Args:
-        users: the objects for which dependencies are recorded.
+        users: where the dependents of each queried object are recorded.
         user: the translated object.
         here: the local objects.
     """
@@ -241,10 +244,10 @@ class _Asking:
         self._here = here
 
     def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
-        """See `LocalObjects`."""
+        """Record and answer a query; see `LocalObjects.uid_of`."""
         self._users.setdefault(ref, {})[self._user] = None
         return self._here.uid_of(ref, source_uid)
 
     def keeps_node(self, source_uid: str) -> bool:
-        """See `LocalObjects`."""
+        """Answer a query; see `LocalObjects.keeps_node`."""
         return self._here.keeps_node(source_uid)

@@ -1,8 +1,9 @@
 """Decides whether a claim is bound by the source, or by the local scheduler and controllers.
 
-If a volume is created when its first consumer has a node, its place is a scheduling decision, like the node itself. So such
-claims, unless they were bound when the sync began, are bound locally, regardless of the source: otherwise their pods could only go
-where the source's scheduler placed them, depending on which cluster was faster.
+If a volume is created when its first consumer has a node, the location of the volume is a scheduling decision, like the
+node itself. So such claims are bound locally, regardless of the source, unless they were bound when the sync began.
+Otherwise their pods could only go to the nodes that the source's scheduler chose, depending on which cluster was
+faster.
 
 The decision for an object is permanent: it is stored as `Known.FREE`.
 """
@@ -51,7 +52,7 @@ class VolumeDecisions:
 
         Args:
             ref: the reference of a claim or a volume.
-            uid: the uid in the source; the result is False for an unknown object.
+            uid: its uid in the source; the result is False for an unknown object.
         """
         known = self._memory.get(uid)
         if known is not None:
@@ -63,7 +64,7 @@ class VolumeDecisions:
         return self._of_claim(document) if ref.plural == CLAIMS else self._of_volume(document)
 
     def as_decided(self, ref: ObjectRef, uid: str, document: Document) -> Document | None:
-        """Return an object of the source without local decisions; None if it is not copied, or not yet.
+        """Return an object of the source without decisions that are made locally; None if it is not copied, or not yet.
 
         Args:
             ref, uid: the reference and uid of the object.
@@ -82,7 +83,7 @@ class VolumeDecisions:
 
     def _of_claim(self, claim: Document) -> bool:
         if is_bound(claim) and BOUND_BY_CONTROLLER not in part(part(claim, "metadata"), "annotations"):
-            # Its creator requested this volume.
+            # The creator of the claim requested this volume.
             return False
         if not self._policy.follow and not is_bound(claim):
             return True
@@ -108,19 +109,19 @@ def is_bound(claim: Document) -> bool:
 
 
 def _unbound(claim: Document) -> Document:
-    """Return an unbound claim."""
+    """Return a claim as it is before it is bound."""
     return _without(claim, "volumeName")
 
 
 def _bound_by_source(claim: Document) -> Document:
-    """Return a claim that the local controllers ignore."""
+    """Return a claim with the annotation that lets the local controllers ignore it."""
     metadata = part(claim, "metadata")
     annotations = {**part(metadata, "annotations"), BOUND_BY_SOURCE: "yes"}
     return {**claim, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _available(volume: Document) -> Document:
-    """Return an unbound volume; a volume that is reserved for a claim by name stays reserved."""
+    """Return a volume as it is before it is bound. A volume that is reserved for a claim by name stays reserved."""
     claim = part(part(volume, "spec"), "claimRef")
     free = _without(volume, "claimRef")
     if claim and BOUND_BY_CONTROLLER not in part(part(volume, "metadata"), "annotations"):

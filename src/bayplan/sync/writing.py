@@ -18,7 +18,7 @@ from bayplan.sync.sync_write import SyncWrite, Verb
 
 T = TypeVar("T")
 Exchange: TypeAlias = Generator[ApiRequest | float, ApiResponse, T]
-"""Yields requests, which are answered by responses, and seconds to wait; returns the outcome."""
+"""A generator that yields requests, which are answered by responses, and seconds to wait; it returns the outcome."""
 
 _CONFLICT, _NOT_FOUND = 409, 404
 _ERRORS = (500, 503, 504)
@@ -43,7 +43,7 @@ def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def save_memory(documents: list[Document]) -> Exchange[bool]:
-    """Write ConfigMaps of the memory; return whether all were written."""
+    """Write ConfigMaps of the memory; return True if all were written, False at the first refusal."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
         response = yield from send_patiently(ApiRequest("PUT", path, _encode(document)))
@@ -95,7 +95,7 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
     """
     metadata = part(made, "metadata")
     refused = yield from _settle(follower, write, made)
-    # It is created, even if its status was refused.
+    # The object is created, even if its status was refused.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
     if refused is not None and refused.status != _NOT_FOUND:
         follower.note(write.ref, refused.message)
@@ -104,14 +104,14 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
 def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
     refused = yield from _settle(follower, write, None)
     if refused is None or refused.status == _NOT_FOUND:
-        # If it was deleted locally, the watch reports it.
+        # If the object was deleted locally, the watch reports that.
         follower.done(write)
     else:
         follower.failed(write, refused.message, retry=False)
 
 
 def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
-    """Write the differences of an object and its subresources; return the error, or None.
+    """Write the differences of an object and its subresources; return the response that refused one, or None.
 
     Args:
         follower: determines the differences.
@@ -142,7 +142,7 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
                 return response
             here = _decode(response.body)
             if put.subresource == "status" and puts:
-                # It replaced any version, so the object may have been changed since it was read.
+                # A status replaces any version, so the object may have changed since it was read.
                 puts = [each for each in follower.merged(write, here) if each.subresource != "status"]
         if not conflict:
             return None
@@ -150,9 +150,10 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
 
 
 def _at_version(version: str, document: Document) -> Document:
-    """Return a document that replaces a version; with "", any version.
+    """Return a document that replaces only this version of the object, or any version if `version` is "".
 
-    A status replaces any version, because the source's status wins over concurrent writes of the local kubelet.
+    A status replaces any version, because the source's status takes precedence over concurrent writes of the local
+    kubelet.
     """
     metadata = {name: value for name, value in part(document, "metadata").items() if name != "resourceVersion"}
     return {**document, "metadata": {**metadata, "resourceVersion": version} if version else metadata}
@@ -169,12 +170,12 @@ def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def send_patiently(request: ApiRequest, *, most_errors: int | None = None) -> Exchange[ApiResponse]:
-    """Send a request, and retry it while the server is unavailable.
+    """Send a request, and retry it while the server is busy or unavailable; return the response.
 
     Args:
         request: the request.
-        most_errors: the maximum number of server errors, after which the last one is returned; None for no limit. An unavailable or
-            throttling server is always retried.
+        most_errors: the maximum number of server errors, after which the last one is returned; None for no limit. An
+            unavailable or throttling server is always retried.
     """
     pause, errors = _FIRST_PAUSE, 0
     while True:

@@ -1,1 +1,1 @@
-"""Tests of policies and webhooks."""
+"""Tests of admission policies and webhooks."""

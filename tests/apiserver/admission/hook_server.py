@@ -1,4 +1,4 @@
-"""A webhook for tests and recordings: what it answers depends on the path only.
+"""A webhook for tests and recordings, whose answer depends only on the path of the request.
 
 python -m tests.apiserver.admission.hook_server PORT CERTIFICATE KEY
 """
@@ -35,7 +35,7 @@ def _add(path: str, value: object) -> Review:
 
 
 def _told(request: Review) -> Review:
-    """Deny with a text that describes the request."""
+    """Deny the request with a message that describes the request."""
     new, old = request.get("object") or {}, request.get("oldObject") or {}
     parts = [
         *(request["operation"], request["kind"]["kind"], request["kind"]["version"], request["resource"]["resource"]),
@@ -50,7 +50,7 @@ def _told(request: Review) -> Review:
 
 
 def _converted(review: Review) -> Review:
-    """Rename a field between two versions of a custom resource."""
+    """Convert the objects of a ConversionReview by renaming a field of their spec."""
     request = review["request"]
     wanted = request["desiredAPIVersion"]
     objects = []
@@ -65,7 +65,7 @@ def _converted(review: Review) -> Review:
 
 
 def answer(path: str, review: Review) -> tuple[int, object]:
-    """Return status and body for a review sent to a path."""
+    """Return the status and the body of the answer to a review that was sent to `path`."""
     if path == "/convert":
         return 200, _converted(review)
     if path == "/convert-fails":
@@ -132,12 +132,12 @@ def _reply(review: Review, response: Review) -> tuple[int, object]:
 
 
 class HookServer:
-    """A webhook on a thread of its own, on this machine only.
+    """A webhook that serves HTTPS on localhost from a thread.
 
     Attributes:
-        port: that it listens on.
-        bundle: its certificate as a ``caBundle``.
-        asked: paths that were asked for, in order.
+        port: The port that it listens on.
+        bundle: Its certificate, encoded as the ``caBundle`` of a webhook configuration.
+        asked: The paths of the requests so far, in order.
     """
 
     def __init__(self, certificate: Path, key: Path, port: int = 0) -> None:
@@ -159,11 +159,11 @@ class HookServer:
                 self.wfile.write(data)
 
             def log_message(self, format: str, *args: object) -> None:
-                """Log nothing."""
+                """Log no requests."""
 
         class Server(ThreadingHTTPServer):
             def handle_error(self, request: object, client_address: object) -> None:
-                """Log nothing: clients that do not trust the certificate disconnect."""
+                """Log no errors: clients that do not trust the certificate disconnect."""
 
         self.asked = asked
         self._server = Server(("127.0.0.1", port), Handler)
@@ -176,14 +176,14 @@ class HookServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop."""
+        """Stop the server and its thread."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 def make_certificate(folder: Path) -> tuple[Path, Path]:
-    """Make a certificate for this machine and for the service ``hook.default.svc``, with its key."""
+    """Make a certificate for localhost and ``hook.default.svc``; return the paths of certificate and key."""
     certificate, key = folder / "hook.crt", folder / "hook.key"
     names = "subjectAltName=IP:127.0.0.1,DNS:localhost,DNS:hook.default.svc"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate]

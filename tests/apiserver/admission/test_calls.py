@@ -1,4 +1,4 @@
-"""Webhooks of a running server: none is called unless allowed, and other requests are served during a call."""
+"""Webhooks of a running server: only allowed ones are called, and other requests are served during a call."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def test_only_namespaces_with_an_enforce_or_warn_level_are_policed(labels: dict[
 
 def test_a_cached_pod_template_is_rejected_once_its_namespace_enforces_a_level() -> None:
     client = Client()
-    # From the third pod on, the bytes of the spec are known.
+    # The pod template cache contains the spec from the third pod on.
     assert [client.post(PODS, pod(f"p{number}", on_the_host)).status for number in range(4)] == [201] * 4
     label(client, enforce="baseline")
     refused = client.post(PODS, pod("late", on_the_host))
@@ -169,7 +169,7 @@ def test_controllers_emit_failed_create_events_for_rejected_pods() -> None:
     want = 'violates PodSecurity "baseline:latest": host namespaces (hostPID=true)'
     assert refusals
     assert all(message.endswith(want) for message in refusals)
-    # What exists stays, and may change where it matters nothing.
+    # Existing pods stay, and changes that do not affect their security are accepted.
     label(world, enforce=None)
     world.run(600)
     label(world, enforce="baseline")

@@ -1,4 +1,4 @@
-"""Allowed webhook targets: none unless an entry covers it."""
+"""Allowed webhook targets: a target is allowed only if an entry covers it."""
 
 from __future__ import annotations
 

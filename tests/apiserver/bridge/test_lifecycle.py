@@ -1,4 +1,4 @@
-"""Ends of objects: owners and dependents of every kind, namespaces, claims in use; and starts: restarts, resets, others."""
+"""Deletion of owners, dependents, namespaces and claims in use; restarts and resets of a server."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def test_controllers_resume_after_a_restart(tmp_path: Path) -> None:
         world.post(MAPS, owned_map(f"m{number:02}", "owner", uid))
     world.run(20)
     pods = world.names("pods")
-    # The end comes between the owner's deletion and that of its dependents.
+    # The recording ends after the owner has been deleted, but before its dependents are.
     world.delete(f"{MAPS}/owner")
     world.patch(f"{APPS}/deployments/web", {"spec": {"replicas": 5}})
     recorder.close()
@@ -275,7 +275,7 @@ def test_a_restart_preserves_the_old_revision_of_a_partitioned_stateful_set() ->
     again.delete(f"{PODS}/db-0")
     again.run()
     assert [again.get(f"{PODS}/db-{n}").at("spec.containers.0.image") for n in range(2)] == images
-    # Fields that typed templates do not have are restored, too.
+    # Fields that Bayplan's structs of templates lack are restored, too.
     environments = [again.get(f"{PODS}/db-{n}").at("spec.containers.0.env") for n in range(2)]
     assert environments == [[{"name": "GREETING", "value": "hello"}], None]
     assert len(again.names("apps/controllerrevisions")) == 2

@@ -1,4 +1,4 @@
-"""Random requests: whatever clients do, both stores agree, no controller fails, and each workload has its pods in the end."""
+"""Random requests: both stores always agree, no controller fails, and each workload has its pods at the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our controllers' requests for a Deployment of two pods, compared with those recorded from a kube-controller-manager."""
+"""Requests of Bayplan's controllers for a Deployment of two pods equal those recorded from kube-controller-manager."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.apiserver.client import Document
 from tests.shared import shared_path
 
 SESSION = "kube-controller-manager startup and a few pods"
-# Admission adds these to what controllers send.
+# Admission adds these fields to the objects that controllers send.
 ADMITTED = ("priority", "preemptionPolicy", "tolerations", "enableServiceLinks")
 SERVER_OWNED = ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "namespace")
 

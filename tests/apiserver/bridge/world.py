@@ -1,4 +1,4 @@
-"""An API in process with controllers, kubelet, a clock that the test moves, and a scheduler that takes any node."""
+"""An API in process with controllers, a kubelet, a clock that tests set, and a scheduler that binds pods in turn."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ MAX_SLICES = 3_000
 
 
 class World(Client):
-    """A cluster that behaves.
+    """A cluster whose controllers and kubelet run, over an API server in memory.
 
     Attributes:
-        bridge: over the API.
+        bridge: The `Bridge` between the API server's store and the simulated cluster.
     """
 
     def __init__(
@@ -48,16 +48,16 @@ class World(Client):
         self.run()
 
     def add_node(self, name: str, **spec: object) -> None:
-        """Create a node."""
+        """Create a node with room for 110 pods."""
         status = {"capacity": {"cpu": "8", "memory": "16Gi", "pods": "110"}}
         self.post(f"{API}/nodes", {"metadata": {"name": name}, "spec": spec, "status": status})
 
     def run(self, seconds: float = 0, *, schedule: bool = True) -> None:
-        """Let time pass, everything at its own time, and check that both stores agree in the end."""
+        """Advance the clock, do everything due at its exact time, and check that both stores agree at the end."""
         until = self.seconds + seconds
         self._settle(schedule)
         while (wakeup := self.bridge.next_wakeup()) is not None and wakeup <= until * 1e9:
-            # A float of seconds is up to a microsecond early or late.
+            # As a float, the time in seconds is up to a microsecond early or late.
             self.seconds = max(self.seconds, (wakeup // 1000 + 3) / 1e6)
             self._settle(schedule)
         self.seconds = until
@@ -73,7 +73,7 @@ class World(Client):
         raise AssertionError("it does not come to rest")
 
     def schedule(self) -> bool:
-        """Bind the waiting pods to the nodes in turn; return whether there were any."""
+        """Bind the waiting pods to the nodes in turn; return whether any pod was waiting."""
         nodes = [
             node.key
             for node in self.bridge.store.nodes.values()
@@ -81,7 +81,7 @@ class World(Client):
         ]
         bound = False
         for number, pod in enumerate(list(self.bridge.store.pods.values())):
-            # A pod of a DaemonSet is made for one node.
+            # A pod of a DaemonSet may only run on the node that its affinity names.
             wanted = target_node(pod)
             places = nodes if not wanted else [name for name in self.bridge.store.nodes if name == wanted]
             if not pod.spec.node_name and pod.metadata.deletion_timestamp is None and places:
@@ -91,22 +91,22 @@ class World(Client):
         return bound
 
     def names(self, table: str, namespace: str = "default") -> list[str]:
-        """Return the names of what a table holds in a namespace."""
+        """Return the names of the objects of a resource in a namespace."""
         return [item.name for item in self.store.between(table, namespace)]
 
     def documents(self, table: str, namespace: str = "default") -> list[Document]:
-        """Return the rows of a table in a namespace."""
+        """Return the objects of a resource in a namespace, as JSON documents."""
         return [cast("Document", msgspec.json.decode(item.raw)) for item in self.store.between(table, namespace)]
 
     def reported(self, kind: str, namespace: str = "default") -> list[str]:
-        """Return the events about objects of a kind, in the order in which they were written."""
+        """Return reason and message of the events about objects of a kind, in the order of their creation."""
         items = sorted(self.store.between("events", namespace), key=lambda item: item.revision)
         events = [msgspec.json.decode(item.raw) for item in items]
         return [f"{event['reason']}: {event['message']}" for event in events if event["involvedObject"]["kind"] == kind]
 
 
 def template(labels: dict[str, str] | None = None, image: str = "app:1", **metadata: object) -> Document:
-    """Return a pod template with fields that typed objects do not have."""
+    """Return a pod template with fields, such as probes, that Bayplan's structs do not have."""
     container: Document = {
         "name": "c",
         "image": image,
@@ -117,14 +117,14 @@ def template(labels: dict[str, str] | None = None, image: str = "app:1", **metad
 
 
 def workload(kind: str, name: str, spec: Document | None = None, **template_fields: object) -> Document:
-    """Return a workload of the group apps whose pods have the label ``app: x``."""
+    """Return a workload of the group ``apps`` that selects pods with the label ``app: x``."""
     made = template(**template_fields)  # type: ignore[arg-type]
     whole: Document = {"selector": {"matchLabels": {"app": "x"}}, "template": made, **(spec or {})}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": {"name": name}, "spec": whole}
 
 
 def job(name: str, run_time: str = "", spec: Document | None = None) -> Document:
-    """Return a Job whose pods run for a time."""
+    """Return a Job; with `run_time`, such as ``10s``, its pods finish after that time."""
     annotations = {"annotations": {"bayplan.io/run-time": run_time}} if run_time else {}
     made = template(**annotations)  # type: ignore[arg-type]
     cast("Document", made["spec"])["restartPolicy"] = "Never"

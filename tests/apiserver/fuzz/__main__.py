@@ -1,6 +1,6 @@
-"""``python -m tests.apiserver.fuzz``: the run of ``make test-fuzz-api``, ten thousand made-up requests to a server of its own.
+"""``python -m tests.apiserver.fuzz``: the run of ``make test-fuzz-api``, ten thousand generated requests to one server.
 
-Watches among them are left after their first piece. Nothing may hang, end in an exception, or stay behind in memory.
+Watches are closed after their first chunk. No request may hang, raise in the server, or leak memory or open files.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MAX_GROWTH_MB = 64.0
 
 
 class Server:
-    """A server in a process of its own, with the objects that requests are pointed at."""
+    """A server in another process, with the objects that the generated requests refer to."""
 
     def __init__(self, folder: Path) -> None:
         manifest = folder / "objects.json"
@@ -47,7 +47,7 @@ class Server:
             self.url = found[0] if found else ""
 
     def measure(self) -> tuple[float, int]:
-        """Return megabytes of memory, and the number of open files."""
+        """Return the server's resident memory in megabytes and the number of its open files."""
         folder = Path(f"/proc/{self.process.pid}")
         found = re.search(r"VmRSS:\s+(\d+)", (folder / "status").read_text())
         assert found is not None
@@ -55,7 +55,7 @@ class Server:
 
 
 def ask(client: httpx.Client, request: MadeUp) -> tuple[int, str]:
-    """Send a request; return the code, and what is wrong with the answer."""
+    """Send a request; return the status code and the problem with the answer, or the empty string."""
     url = request.path + (f"?{request.query}" if request.query else "")
     try:
         with client.stream(request.method, url, headers=request.headers, content=request.body) as answer:
@@ -69,7 +69,7 @@ def ask(client: httpx.Client, request: MadeUp) -> tuple[int, str]:
 
 
 def main() -> None:
-    """Run, print figures, and fail where something is wrong."""
+    """Send the requests, print statistics, and raise an AssertionError if there was any problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)
@@ -99,7 +99,8 @@ def main() -> None:
             server.process.terminate()
         log = server.log.read_text()
     print(f"answers by code: {dict(sorted(codes.items()))}; slowest {slowest:.2f} s")
-    # Caches with a time limit (history, specs) fill up in the beginning.
+    # Caches with a time limit (history, specs) still fill up in the first half, so only growth in the second half
+    # counts.
     growth = sizes[-1][0] - sizes[len(sizes) // 2][0]
     print(
         f"memory {sizes[0][0]:.0f} MB, after half {sizes[len(sizes) // 2][0]:.0f} MB, in the end {sizes[-1][0]:.0f} MB"

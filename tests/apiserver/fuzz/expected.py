@@ -1,4 +1,4 @@
-"""The answers that a generated request may get, and the objects that such requests are about."""
+"""Check the answers to generated requests, and define the objects that these requests refer to."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from tests.apiserver.client import Client, Document, pod
 from tests.apiserver.fuzz.made_up import SEEDED, MadeUp
 
-# Requests that the real server answers with 500, too (conformance/api).
+# Errors that kube-apiserver, too, answers with the code 500 (conformance/api).
 INTERNAL = re.compile(
     r"resourceVersion should not be set|resourceVersion: Invalid value|unknown field|field not declared in schema|"
     r"failed to create typed patch object|failed to create manager|errors? parsing YAML|error decoding YAML|"
@@ -16,7 +16,7 @@ INTERNAL = re.compile(
 
 
 def problem_with(request: MadeUp, status: int, body: bytes) -> str:
-    """Return the problem with an answer, or nothing."""
+    """Return a description of the problem with an answer, or the empty string."""
     reported = f"{request.method} {request.path}?{request.query} {request.headers} {request.body[:2000]!r}: {status} {body[:500]!r}"
     if not 200 <= status <= 599 or status in (501, 502):
         return f"no code of the API: {reported}"
@@ -26,7 +26,7 @@ def problem_with(request: MadeUp, status: int, body: bytes) -> str:
 
 
 def seeded() -> list[Document]:
-    """Return objects of the kinds that requests are made for most."""
+    """Return objects of the kinds that most generated requests are about."""
     template: Document = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "x"}]}}
     selector: Document = {"matchLabels": {"a": "b"}}
     finite = {**template, "spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
@@ -56,7 +56,7 @@ def seeded() -> list[Document]:
 
 
 def documents_of(client: Client) -> list[Document]:
-    """Return the OpenAPI documents of all versions."""
+    """Return the OpenAPI documents of all groups and versions."""
     index = client.get("/openapi/v3").document["paths"]
     assert isinstance(index, dict)
     return [client.get(f"/openapi/v3/{name}").document for name in index]

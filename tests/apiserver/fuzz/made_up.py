@@ -1,7 +1,8 @@
-"""Requests that Schemathesis generates from our OpenAPI documents: half of them fit the schema, half of them break it.
+"""Requests that Schemathesis generates from Bayplan's OpenAPI documents; half of them violate the schema.
 
-What it makes up names objects that don't exist. So that requests get past the first check, most are pointed at objects that
-do, bodies get a fitting kind now and then, and the parameters that the documents leave out (watches, pages) are added.
+Schemathesis invents names, so its requests would all end with "not found". Therefore most requests are changed to name
+existing objects, some bodies get a fitting kind, and query parameters that the documents omit (watches, pages) are
+added.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _WAYS = 4
 
 
 class MadeUp(NamedTuple):
-    """One request."""
+    """A generated request."""
 
     method: str
     path: str
@@ -61,16 +62,16 @@ class MadeUp(NamedTuple):
 
     @property
     def streams(self) -> bool:
-        """Return whether it might be a watch."""
+        """Return whether the request might be a watch, whose answer does not end."""
         return "watch" in self.query
 
 
 class Source:
-    """Requests for all operations of OpenAPI documents, taken in turn.
+    """Generated requests for all operations of OpenAPI documents, one operation after the other.
 
     Args:
-        documents: OpenAPI, version 3.
-        number: the seed.
+        documents: OpenAPI documents of version 3.
+        number: The seed.
     """
 
     def __init__(self, documents: list[dict[str, Any]], number: int) -> None:
@@ -82,25 +83,26 @@ class Source:
         self._random.shuffle(self._operations)
 
     def requests(self, count: int, *, most_each: int) -> Iterator[MadeUp]:
-        """Yield requests; at most some of each operation at a time.
+        """Yield `count` requests.
 
         Args:
-            count: how many.
-            most_each: how many of one operation before the next one has its turn.
+            count: The number of requests.
+            most_each: The number of generated cases of one operation before the next operation follows.
         """
         modes = (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE)
         made, turn = 0, 0
         while made < count:
             operation = self._operations[turn // 2 % len(self._operations)]
             for case in self._cases(operation, modes[turn % 2], most_each):
-                # Generating a case is the slow part, so it is sent in several ways, to several objects.
+                # Generating a case takes the most time, so each is sent in several variants, which name different
+                # objects.
                 for _ in range(min(_WAYS, count - made)):
                     made += 1
                     yield self._request(case)
             turn += 1
 
     def _cases(self, operation: Any, mode: Any, count: int) -> list[Any]:
-        """Return the requests that Schemathesis generates; none if it finds no way to break the schema."""
+        """Return the cases that Schemathesis generates; none if it finds no way to violate the schema."""
         found: list[Any] = []
 
         @seed(self._random.randrange(2**32))
@@ -122,7 +124,7 @@ class Source:
         return found
 
     def _request(self, case: Any) -> MadeUp:
-        """Return a case as bytes, most often pointed at what exists."""
+        """Turn a case into a request; usually, the names in it are replaced by those of existing objects."""
         chance = self._random
         parameters = {str(name): str(value) for name, value in dict(case.path_parameters or {}).items()}
         if chance.random() < 0.9 and "namespace" in parameters:
@@ -161,5 +163,5 @@ class Source:
         try:
             return json.dumps(body).encode()
         except (TypeError, ValueError):
-            # There is no body, or one that is no JSON.
+            # The case has no body, or one that is not JSON.
             return b""

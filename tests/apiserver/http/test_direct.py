@@ -1,4 +1,4 @@
-"""Writes that are answered directly: the same bytes as uvicorn's way, and which requests take which way."""
+"""Requests that bypass uvicorn: which ones do, and that they get the same bytes as through uvicorn."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ def test_direct_and_uvicorn_responses_are_identical(
 ) -> None:
     with serving([pod("a")]) as server, connect(server) as connection:
         found = []
-        # A spec that is sent a second time is in the cache, which changes the order of fields.
+        # A spec that is sent a second time comes from the cache, in which its fields have another order; hence two
+        # requests through uvicorn.
         for media_type in (content_type + OTHER_WAY, content_type + OTHER_WAY, content_type):
             connection.sendall(request(method, path, body, media_type))
             found.append(answer(connection))

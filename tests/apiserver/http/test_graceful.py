@@ -1,4 +1,4 @@
-"""The end of a server: requests under way get a grace period, and those that take longer are given up without a traceback."""
+"""Stopping a server: requests under way get a grace period; longer ones are cancelled without a traceback."""
 
 from __future__ import annotations
 

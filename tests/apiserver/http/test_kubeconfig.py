@@ -68,7 +68,7 @@ def test_writing_preserves_entries_of_other_clusters_and_the_file_mode(tmp_path:
         },
         "name": "prod",
     }
-    # What YAML 1.1 could take for a time or a number stays the text that kubectl reads.
+    # A token that YAML 1.1 would read as a time must stay a string for kubectl.
     assert found["users"][0]["user"] == {"token": "2024-01-01T00:00:00Z"}
     assert found["users"][1]["user"] == {"token": "12:30:45", "username": "007"}
     assert found["preferences"] == {"colors": True}
@@ -159,7 +159,7 @@ def test_a_target_that_is_not_a_regular_file_is_refused_and_unchanged(kind: str,
         os.mkfifo(path)
     else:
         try:
-            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # Another /dev/zero.
+            os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))  # Another device with the behaviour of /dev/zero.
         except PermissionError:
             path = Path("/dev/zero")
     before = path.lstat()

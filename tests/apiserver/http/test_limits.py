@@ -101,7 +101,7 @@ def test_endless_trailers_do_not_block_the_server_and_many_small_chunks_are_acce
                     opened.sendall(b"X: %b\r\n" % (b"x" * 10_000))
             everything(opened)
         assert ask(f"{server.url}/readyz")[0] == 200
-        # A body in a great many chunks is no attack.
+        # A body of very many chunks is accepted.
         with connect(server) as opened:
             body = b'{"metadata":{"name":"chunks"},"data":{"a":"%b"}}' % (b"x" * 20_000)
             opened.sendall(head + b"Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n")
@@ -208,7 +208,7 @@ def test_new_connections_replace_the_oldest_idle_ones() -> None:
     with serving(limits=HttpLimits(connections=20)) as server:
         held = [connect(server) for _ in range(60)]
         assert ask(f"{server.url}/readyz") == (200, b"ok")
-        # The oldest were closed.
+        # The oldest connections were closed.
         assert everything(held[0]) == b""
         for each in held:
             each.close()

@@ -1,4 +1,4 @@
-"""Clients that are slow, vanish, send too much, or nothing: others are not affected, and no state is left behind."""
+"""Clients that are slow, disconnect, or send too much or nothing do not affect others, and leave no state behind."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_vanished_watchers_leave_no_listeners(server: ApiServer) -> None:
     for number in range(40):
         watcher = watching_pods(server, f"&labelSelector=a%3D{number}" if number % 2 else "")
         if number % 3:
-            # Gone without a word.
+            # Closes with a reset instead of the TCP handshake.
             watcher.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         watcher.close()
     call(server, "POST", MAPS, {"metadata": {"name": "after", "labels": {"a": "1"}}})
@@ -112,7 +112,7 @@ def test_huge_bodies_are_refused_before_they_are_read(chunked: bool, server: Api
     with connect(server) as opened:
         opened.sendall(b"POST %s HTTP/1.1\r\nHost: localhost\r\n%s\r\n\r\n" % (MAPS.encode(), how))
         piece = b"x" * (1 << 20)
-        # The server may close the connection while we send.
+        # The server may close the connection while the client still sends.
         with contextlib.suppress(OSError):
             for _ in range(8):
                 opened.sendall(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)

@@ -22,7 +22,7 @@ from bayplan.base.errors import InputError
 from tests.apiserver.client import pod
 from tests.apiserver.serving import PATIENCE, ask, serving, wait_until
 
-# The client and urllib leave sockets to the collector.
+# The client and urllib leave it to the garbage collector to close their sockets.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 
@@ -100,7 +100,7 @@ def test_a_watch_ends_cleanly_when_the_server_stops() -> None:
         url = f"{server.url}/api/v1/pods?watch=1&timeoutSeconds=600"
         answer = urllib.request.urlopen(url, timeout=PATIENCE)
         threading.Timer(0.2, server.stop).start()
-        # An unclean end of a chunked answer would raise IncompleteRead.
+        # If the chunked answer ended without its last chunk, this would raise IncompleteRead.
         assert answer.read() == b""
         answer.close()
 

@@ -62,7 +62,7 @@ def test_every_write_route_refuses_other_origins(origin: str) -> None:
 
 @pytest.mark.parametrize("content_type", sorted(FORM_TYPES))
 def test_every_write_route_refuses_form_content_types(content_type: str) -> None:
-    # 404 and 405: nothing is read for an object that is not there, or a verb that is refused.
+    # 404 and 405: the server reads no body if the object does not exist or the method is not allowed.
     found = _answers({"content-type": content_type})
     assert {route: status for route, status in found.items() if status not in (415, 404, 405)} == {}
     assert [status for (method, _), status in found.items() if method == "POST" and status == 415]

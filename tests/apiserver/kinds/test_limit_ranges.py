@@ -29,7 +29,7 @@ def test_limit_ranges_set_default_requests_and_limits() -> None:
     client = limited({"type": "Container", "default": {"cpu": "1"}, "defaultRequest": {"cpu": "500m", "memory": "1Gi"}})
     init: Document = {"name": "i", "image": "x"}
     for name in ("one", "two"):
-        # The second one has the same spec, which is known by then.
+        # The second pod has the same spec, so its defaults come from the cache.
         document = asking({"cpu": "200m"}, None, initContainers=[init])
         document["metadata"] = {"name": name}
         answer = client.post(PODS, document)

@@ -1,4 +1,4 @@
-"""Specs of pods are cached when they are sent a second time; pods that all differ take no memory."""
+"""Specs of pods are cached only when they are sent a second time; pods with different specs use no cache memory."""
 
 from __future__ import annotations
 

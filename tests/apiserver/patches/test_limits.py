@@ -1,4 +1,4 @@
-"""Patches that copy themselves, have too many operations, or lists of tens of thousands of items."""
+"""Patches that copy values exponentially, have too many operations, or contain lists of tens of thousands of items."""
 
 from __future__ import annotations
 

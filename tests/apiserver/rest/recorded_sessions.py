@@ -1,6 +1,6 @@
-"""Recorded sessions of real clients as scenarios that `bayplan.conformance.api` can replay.
+"""Convert recorded sessions of real clients into scenarios that `bayplan.conformance.api` can replay.
 
-What a client sends holds uids and versions that the server gave it. Where a recorded answer has one for the first time it is
+A client sends uids and versions that the server assigned. Where a recorded answer first has such a value, the value is
 captured under a name, and later requests use our server's value of that name.
 """
 

@@ -1,4 +1,4 @@
-"""Bad requests: recorded ones, broken at random, are always answered, never with an exception of ours."""
+"""Bad requests: recorded requests, damaged at random, always get an answer and never raise an internal exception."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_randomly_corrupted_requests_are_answered(seed: int) -> None:
         assert 200 <= answer.status <= 599
 
     async def run() -> None:
-        # All at once, as some wait: for an event, or for a version that never comes.
+        # Concurrently, because some requests wait for an event or for a version that never comes.
         await asyncio.gather(*(ask(request_of(chance.choice(corpus), chance)) for _ in range(300)))
 
     asyncio.run(run())

@@ -1,4 +1,4 @@
-"""Media types of bodies: which are accepted, and in linear time."""
+"""Media types of bodies: which are accepted, and that reading them takes linear time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_media_type_parameters_are_ignored(content_type: str) -> None:
     [
         pytest.param("text/plain", id="another type"),
         pytest.param("application/json;a", id="a parameter without a value"),
-        # A pattern that backtracks takes an hour for it.
+        # A regular expression that backtracks would take an hour.
         pytest.param("application/json;a=b" + " " * 500_000 + "x", id="half a million blanks"),
         pytest.param("application/json" + ";a=b " * 100_000 + '"', id="many parameters"),
     ],

@@ -1,4 +1,4 @@
-"""Pods of one template: the fast path stores and returns the same bytes as the normal path, and is used when it should be."""
+"""Pods of one template: the fast path stores and returns the bytes of the normal path, and is used when possible."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_specs_of_templates_are_cached_unless_large() -> None:
     server = Server(cached=True)
     for number in range(5):
         assert server.send(post(pod(f"p{number}"))).status == 201
-    # The first two make the template, and the third is the first that is cut for it.
+    # The first two pods create the template. The third one is the first whose spec is cached.
     assert server.api._pod_templates.known_specs == 2
     large = with_spec(containers=[{"name": "c", "image": "i", "args": ["x" * 20_000]}])
     for number in range(5):

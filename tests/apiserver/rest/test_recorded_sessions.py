@@ -1,4 +1,4 @@
-"""Recorded sessions of kubectl and a kube-scheduler, sent to our API again, are answered as the real server answered them."""
+"""Recorded sessions of kubectl and kube-scheduler, sent to Bayplan's API, get the answers that the real server gave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Logs are the life of a pod; what needs a running container is refused with the reason."""
+"""Logs show the life of a pod; requests that need a running container are refused with the reason."""
 
 from __future__ import annotations
 

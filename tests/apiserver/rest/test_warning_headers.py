@@ -1,4 +1,4 @@
-"""Warnings: each once, without control characters, truncated when they are too long together."""
+"""Warnings: each is sent once, without control characters, and truncated if all of them are too long."""
 
 from __future__ import annotations
 

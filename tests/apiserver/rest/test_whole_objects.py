@@ -1,4 +1,4 @@
-"""Objects made whole: the same as a create and an update of the status, in one write."""
+"""Writes of whole objects equal a create and an update of the status, in one write."""
 
 from __future__ import annotations
 

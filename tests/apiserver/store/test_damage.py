@@ -75,7 +75,7 @@ def test_flipped_bits_never_change_the_documents_read(seed: int, tmp_path: Path)
             assert contents(copy) == want
         except InputError:
             detected += 1
-    # The rest hit bytes of pages that hold nothing.
+    # The other bits are in pages that hold no data.
     assert detected > FLIPS // 4 * 0.6
 
 
@@ -104,7 +104,7 @@ def test_flipped_bits_in_the_write_ahead_log_are_detected_or_harmless(seed: int,
     for _ in range(FLIPS // 8):
         shutil.copy(source, copy)
         (tmp_path / "copy-wal").write_bytes(log)
-        # Not the last transaction: a power failure could have left that unfinished.
+        # The last transaction is excluded: a power failure could have left it incomplete, so damage to it is no error.
         flip(tmp_path / "copy-wal", draw.randrange(len(log) * 6))
         try:
             assert contents(copy) == intact
@@ -315,7 +315,7 @@ def test_a_file_size_limit_loses_no_acknowledged_write_and_is_reported(tmp_path:
 def test_a_full_disk_loses_no_acknowledged_write_and_is_reported(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir(0o700)
-    # Users of hosted runners become root without a password; -n never asks for one.
+    # On hosted runners the user becomes root without a password. -n never asks for one.
     as_root = ["sudo", "-n"] if os.geteuid() and os.environ.get("CI") else []
     options = f"size=512k,mode=700,uid={os.geteuid()}"
     mount = [*as_root, "mount", "-t", "tmpfs", "-o", options, "tmpfs", str(disk)]
@@ -327,7 +327,7 @@ def test_a_full_disk_loses_no_acknowledged_write_and_is_reported(tmp_path: Path)
         assert "no space left on the disk" in message
         shutil.copytree(disk, tmp_path / "copy")
         assert len(contents(tmp_path / "copy" / "store")[1]) >= acknowledged > 0
-        # Not even a new store fits.
+        # The disk has not even enough room for a new store.
         with pytest.raises(InputError, match="no space left on the disk"):
             contents(disk / "another")
     finally:

@@ -1,4 +1,4 @@
-"""Durability: acknowledged writes survive a restart, also when the process was killed."""
+"""Durability: acknowledged writes survive a restart, even after the process was killed."""
 
 from __future__ import annotations
 

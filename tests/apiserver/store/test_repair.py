@@ -1,4 +1,4 @@
-"""`bayplan store check` names what is damaged and where; `repair` writes a new file with everything else."""
+"""`bayplan store check` reports what is damaged and where; `repair` writes a new file with all undamaged data."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_objects_below_a_damaged_page_are_recovered(tmp_path: Path) -> None:
     path = tmp_path / "store"
     filled(path).close()
     want = names(path)
-    # The type of the first page of the table: nothing refers to the others any more.
+    # Destroys the type of the table's root page, the only page that refers to its other pages.
     with sqlite3.connect(path) as connection:
         root = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'documents'").fetchone()[0]
     connection.close()

@@ -1,4 +1,4 @@
-"""Checks of single values: good ones and bad ones, with upstream's words."""
+"""Checks of single values: valid and invalid ones, with upstream's messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rules in CEL of custom resources: when they run, what refusals say, what they may cost."""
+"""The CEL rules of custom resources: when they run, the messages of refusals, and the limit of their cost."""
 
 from __future__ import annotations
 

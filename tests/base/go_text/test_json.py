@@ -1,4 +1,4 @@
-"""JSON as Go writes it."""
+"""JSON as Go's encoder writes it."""
 
 import pytest
 

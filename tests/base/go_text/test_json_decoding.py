@@ -1,4 +1,4 @@
-"""JSON in responses: the first value counts, and errors read as Go reports them."""
+"""JSON in responses: only the first value is read, and errors have the text of Go's."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PLAIN = st.recursive(
 
 @given(PLAIN, st.sampled_from(["", " tail", "\n{}"]))
 def test_generated_values_are_decoded_despite_trailing_text(value: Any, tail: str) -> None:
-    # A number must end before what follows; all else ends by itself.
+    # After a number, a separator is needed; all other values end by themselves.
     assert decode_first((json.dumps(value) + tail).encode()) == value
 
 

@@ -1,4 +1,4 @@
-"""Columns and a rule, and kinds of classes that are not declared, to test the statements of docs/compiled.md."""
+"""Columns, a rule, and undeclared kinds of classes, which test the statements of docs/compiled.md."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FACTOR = FACTOR
 
 
 class Pair(NamedTuple):
-    """Two numbers."""
+    """A pair of numbers."""
 
     x: int
     y: int = 2
@@ -50,7 +50,7 @@ class Box(Generic[T]):
 
 
 class Columns:
-    """The cluster."""
+    """The columns of a cluster."""
 
     LIMIT: ClassVar[int] = 5
 
@@ -61,15 +61,15 @@ class Columns:
 
     @property
     def doubled(self) -> int:
-        """Twice the size."""
+        """Return twice the number of rows."""
         return self.size * 2
 
     def share(self, row: int, parts: int = 3) -> int:
-        """Return a part of what is free."""
+        """Return a fraction of the free amount of a row."""
         return go.quotient(self.free[row], parts) * _FACTOR
 
     def rows(self) -> Iterator[int]:
-        """Yield all rows."""
+        """Yield the indices of all rows."""
         yield from range(self.size)
 
     def __reduce__(self) -> tuple[type[Columns], tuple[int]]:
@@ -77,11 +77,11 @@ class Columns:
 
 
 class Rule:
-    """The verdict of one plugin on one node."""
+    """A rule that checks one node at a time; this one passes every node."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
 
     def filter(self, row: int) -> int:
-        """Return 0 if the pod fits."""
+        """Return 0 if the pod fits the node in this row, else a positive number."""
         return 0

@@ -1,4 +1,4 @@
-"""A rule that is compiled in two variants, and uses a class of another module."""
+"""A rule that is compiled in two variants and uses a class of another module."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ else:
 
 
 class Fit(Rule):
-    """A node must have room."""
+    """The rule that a node needs enough free CPU."""
 
     def __init__(self, columns: Columns, cpu: int) -> None:
         super().__init__(columns)
         self.cpu = cpu
 
     def filter(self, row: int) -> int:
-        """Return 1 if room lacks."""
+        """Return 1 if the node lacks free CPU, else what the base class returns."""
         columns = self.columns
         left = go.sub(columns.free[row], self.cpu)
         return 1 if left < 0 else Rule.filter(self, row)
 
 
 def failing(rules: list[Rule], size: int) -> int:
-    """Return how many pairs of rule and row fail."""
+    """Return the number of pairs of a rule and a row for which the rule fails."""
     total = 0
     for rule in rules:
         for row in range(size):
@@ -39,13 +39,13 @@ def failing(rules: list[Rule], size: int) -> int:
 
 
 def released(values: memoryview) -> int:
-    """Return the sum, without the GIL."""
+    """Return the sum of the values, computed without the GIL."""
     with cython.nogil:
         return added(values)
 
 
 def added(values: memoryview) -> int:
-    """Return the sum."""
+    """Return the sum of the values."""
     total = 0
     for row in range(values.shape[0]):
         total += values[row]

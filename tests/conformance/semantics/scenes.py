@@ -1,4 +1,4 @@
-"""Small clusters and pods as documents, and rows of a table of rules: a case, and what must stand in its answer."""
+"""Small clusters and pods as documents, and rows of the table of rules: a case and the expected parts of its answer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ API_VERSION = "kubescheduler.config.k8s.io/v1"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rule of `conformance/SEMANTICS.md`, shown on one case.
+    """One rule of `conformance/SEMANTICS.md` with a case that shows it.
 
     Attributes:
-        rule: its number. sentence: what of it is shown.
-        want: what stands at some places of the answer's cycles, e.g. ``0.message``; list members by number.
+        rule: The number of the rule.
+        sentence: The part of the rule that the case shows.
+        want: The expected values at paths in the answer's list of cycles, such as ``0.message``; numbers index lists.
     """
 
     rule: int
@@ -31,7 +32,7 @@ class Row:
 
     @property
     def case(self) -> JsonObject:
-        """Return the case."""
+        """Return the row as a case of the conformance format."""
         case: JsonObject = {
             "id": f"rule{self.rule}/{self.sentence}",
             "objects": list[Json](self.objects),
@@ -57,7 +58,7 @@ def node(
     images: Sequence[tuple[str, int]] = (),
     bare: bool = False,
 ) -> JsonObject:
-    """Return a node with 4 CPUs, 16 GiB and 10 pods, and more or other amounts; `bare`: without any label."""
+    """Return a node with 4 CPUs, 16 GiB and 10 pods unless `offers` changes them; if `bare`, without labels."""
     amounts: JsonObject = {"cpu": "4", "memory": "16Gi", "pods": "10", **(offers or {})}
     own: JsonObject = {} if bare else {HOSTNAME: name, **(labels or {})}
     status: JsonObject = {"allocatable": amounts, "capacity": dict(amounts)}
@@ -112,7 +113,7 @@ def pod(
 
 
 def cpu(amount: str) -> dict[str, str]:
-    """Return a request of CPU."""
+    """Return requests with this amount of CPU."""
     return {"cpu": amount}
 
 
@@ -124,7 +125,7 @@ def claim_volume(name: str) -> list[Json]:
 def volume_claim(
     name: str, *, bound: str = "", by: str = "yes", mode: str = "ReadWriteOnce", of: str = "local"
 ) -> JsonObject:
-    """Return a claim, bound to a volume where `bound` names one; `by` is the controller's annotation."""
+    """Return a claim; if `bound` is given, it is bound to that volume, and `by` is the annotation of the controller."""
     metadata: JsonObject = {"name": name, "namespace": "default"}
     storage: JsonObject = {"requests": {"storage": "1Gi"}}
     spec: JsonObject = {"accessModes": [mode], "storageClassName": of, "resources": storage}
@@ -136,7 +137,7 @@ def volume_claim(
 
 
 def volume(name: str, *, on: str = "", mode: str = "ReadWriteOnce", size: str = "1Gi", **source: Json) -> JsonObject:
-    """Return a persistent volume of the class local, on one node where `on` names it."""
+    """Return a persistent volume of the class ``local``; if `on` is given, only that node can use it."""
     spec: JsonObject = {
         "capacity": {"storage": size},
         "accessModes": [mode],
@@ -156,7 +157,7 @@ def volume(name: str, *, on: str = "", mode: str = "ReadWriteOnce", size: str = 
 
 
 def storage_class(name: str = "local", *, delayed: bool = True) -> JsonObject:
-    """Return a class whose volumes are there already."""
+    """Return a storage class without a provisioner, so that only existing volumes can be bound."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -167,7 +168,7 @@ def storage_class(name: str = "local", *, delayed: bool = True) -> JsonObject:
 
 
 def budget(name: str, selector: JsonObject, *, allowed: int = 0) -> JsonObject:
-    """Return a disruption budget."""
+    """Return a PodDisruptionBudget that allows `allowed` disruptions."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -183,7 +184,7 @@ def device_class(name: str = "gpu") -> JsonObject:
 
 
 def devices(on: str, *names: str, attributes: JsonObject | None = None, count: int = 1) -> JsonObject:
-    """Return a slice with the devices of a node; `count` is the number of slices that its pool declares."""
+    """Return a ResourceSlice with devices of a node; `count` is the number of slices that its pool declares."""
     written: list[Json] = [{"name": name, "attributes": attributes or {}} for name in names]
     pool: JsonObject = {"name": on, "generation": 1, "resourceSliceCount": count}
     spec: JsonObject = {"driver": "d.example", "pool": pool, "nodeName": on, "devices": written}
@@ -196,7 +197,7 @@ def devices(on: str, *names: str, attributes: JsonObject | None = None, count: i
 
 
 def device_claim(name: str, *, selector: str = "", mode: str = "ExactCount", count: int = 1) -> JsonObject:
-    """Return a claim for devices of the class gpu."""
+    """Return a resource claim for devices of the class ``gpu``."""
     request: JsonObject = {"deviceClassName": "gpu", "allocationMode": mode}
     if mode == "ExactCount":
         request["count"] = count
@@ -208,27 +209,27 @@ def device_claim(name: str, *, selector: str = "", mode: str = "ExactCount", cou
 
 
 def using(claim: str) -> list[Json]:
-    """Return the claims of a pod that uses one."""
+    """Return the ``resourceClaims`` of a pod that uses one claim."""
     return [{"name": "c", "resourceClaimName": claim}]
 
 
 def anti_affinity(key: str, app: str, **more: Json) -> JsonObject:
-    """Return the affinity of a pod that keeps away from others."""
+    """Return the affinity of a pod that must not run in one topology domain with pods of `app`."""
     return {"podAntiAffinity": {REQUIRED: [pod_term(key, app, **more)]}}
 
 
 def pod_affinity(key: str, app: str, **more: Json) -> JsonObject:
-    """Return the affinity of a pod that goes to others."""
+    """Return the affinity of a pod that must run in one topology domain with a pod of `app`."""
     return {"podAffinity": {REQUIRED: [pod_term(key, app, **more)]}}
 
 
 def pod_term(key: str, app: str, **more: Json) -> JsonObject:
-    """Return a term of inter-pod affinity."""
+    """Return a term of inter-pod affinity for pods of `app`."""
     return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": app}}, **more}
 
 
 def node_affinity(*requirements: JsonObject, fields: Sequence[JsonObject] = ()) -> JsonObject:
-    """Return an affinity that requires labels, or fields, of the node."""
+    """Return a node affinity that requires labels or fields of the node."""
     term: JsonObject = {}
     if requirements:
         term["matchExpressions"] = list[Json](requirements)
@@ -238,7 +239,7 @@ def node_affinity(*requirements: JsonObject, fields: Sequence[JsonObject] = ()) 
 
 
 def in_(key: str, *values: str) -> JsonObject:
-    """Return a requirement In."""
+    """Return a requirement with the operator In."""
     return {"key": key, "operator": "In", "values": list[Json](values)}
 
 
@@ -247,13 +248,13 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def disabled(point: str, *names: str) -> JsonObject:
-    """Return a profile without some plugins at a point."""
+    """Return a profile in which some plugins are disabled at an extension point."""
     off: list[Json] = [{"name": name} for name in names]
     return {"schedulerName": "default-scheduler", "plugins": {point: {"disabled": off}}}
 
 
 def only(*names: str) -> JsonObject:
-    """Return a profile with a few plugins, wherever they belong."""
+    """Return a profile with only these plugins, at all their extension points."""
     on: list[Json] = [{"name": name} for name in names]
     return {
         "schedulerName": "default-scheduler",
@@ -262,6 +263,6 @@ def only(*names: str) -> JsonObject:
 
 
 def with_args(plugin: str, **args: Json) -> JsonObject:
-    """Return a profile with arguments for one plugin."""
+    """Return a profile with the arguments `args` for one plugin."""
     given: JsonObject = {"apiVersion": API_VERSION, "kind": f"{plugin}Args", **args}
     return {"schedulerName": "default-scheduler", "pluginConfig": [{"name": plugin, "args": given}]}

@@ -1,4 +1,4 @@
-"""Reading of traces in tests: the bundled samples, and files with given text."""
+"""Read traces in tests: the bundled samples, and files with given text."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def load(*paths: str | Path) -> Trace:
 
 
 def sample(name: str, text: str, folder: Path) -> Trace:
-    """Return a bundled sample through a Trace file with more fields."""
+    """Load a bundled sample through a Trace file to which `text` adds fields."""
     path = folder / "trace.yaml"
     path.write_text(f"{HEAD}files: ['{SAMPLES}/{name}']\n{text}", encoding="utf-8")
     return load(path)
 
 
 def times(pods: list[TimedPod]) -> dict[str, tuple[float, float | None, float | None]]:
-    """Return arrival, run time and deletion of pods by name, in seconds."""
+    """Return arrival time, run time and deletion time in seconds, by the pod's name."""
 
     def seconds(value: int | None) -> float | None:
         return None if value is None else value / SECOND
@@ -52,5 +52,5 @@ def offers(trace: Trace) -> dict[str, dict[str, Quantity]]:
 
 
 def quantities(amounts: Mapping[str, QuantityLike]) -> dict[str, Quantity]:
-    """Return amounts that compare as numbers: 64 is 64000m."""
+    """Return the amounts as quantities, which compare by value: 64 equals 64000m."""
     return {key: parse_quantity(text) for key, text in amounts.items()}

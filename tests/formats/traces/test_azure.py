@@ -1,4 +1,4 @@
-"""Azure's packing trace: a database, shares of one kind of machine, times in days."""
+"""Azure's packing trace: a database, requests as shares of one machine type, times in days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trace files: what they name, what they keep, and what is refused; the same through every way in."""
+"""Trace files: the files they refer to, their fields, refused ones; the result is the same however they are read."""
 
 from __future__ import annotations
 

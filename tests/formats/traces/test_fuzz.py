@@ -1,4 +1,4 @@
-"""Any damaged file of a trace is read, or raises InputError, and nothing else."""
+"""Reading any damaged file of a trace succeeds or raises InputError, never another exception."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The selection of a trace: its window, its sample, its limit; always what a plain sort and filter would keep."""
+"""The selection of a trace's tasks: by window, sample and limit; always that of a plain sort and filter."""
 
 from __future__ import annotations
 

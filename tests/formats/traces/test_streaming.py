@@ -1,4 +1,4 @@
-"""Files as streams: packed, cut off, with bad rows, of any order; and memory that does not grow with the file."""
+"""Files as streams: compressed, truncated, with bad rows, in any order; memory does not grow with the file."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_gzip_streams_are_decompressed_and_truncated_ones_are_refused(tmp_path: 
     rows = "".join(ROW.replace("j_1", f"j_{number * 7919}") for number in range(5000))
     packed = gzip.compress(rows.encode())
     assert len(load(batch_task(packed, tmp_path, ".gz")).pods) == 5000
-    # Streams may follow one another, as parallel packers write them.
+    # Several compressed streams may follow each other, as parallel compressors write them.
     assert len(load(batch_task(packed + gzip.compress(b"M2" + ROW[2:].encode()), tmp_path, ".gz")).pods) == 5001
     with pytest.raises(InputError, match="expected complete compressed data"):
         load(batch_task(packed[: len(packed) // 2], tmp_path, ".gz"))
@@ -208,7 +208,7 @@ def test_peak_memory_is_independent_of_the_file_size(kind: str, tmp_path: Path) 
 
 
 def test_rows_outside_the_selection_are_parsed_only_up_to_their_arrival(tmp_path: Path) -> None:
-    # The amounts of the last row are not read, or it would be refused.
+    # The amounts in the last row must not be read, or the row would be refused.
     late = ROW.replace(",5,9,100,", ",50,90,many,")
     path = batch_task(ROW + late, tmp_path)
     document = tmp_path / "trace.yaml"

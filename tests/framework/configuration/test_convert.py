@@ -202,7 +202,7 @@ def test_top_level_settings_are_converted_to_plugin_arguments_and_profiles() -> 
             "args": {"scoringStrategy": {"type": "MostAllocated", "resources": BOTH}},
         },
     ]
-    # The former PostFilter is today's PreScore; today's PostFilter is the extension point of preemption.
+    # The former PostFilter is now called PreScore; today's PostFilter is the extension point of preemption.
     assert profile["plugins"]["postFilter"] == {"disabled": [{"name": "DefaultPreemption"}]}
     assert {path for path, _ in found.notes} >= {
         "$.healthzBindAddress",
@@ -333,7 +333,7 @@ def test_a_document_of_another_kind_or_version_is_refused(text: str, want: str) 
     assert want in str(raised.value)
 
 
-# Real files whose version is a variable of a script, or that have no kind at all.
+# Real files whose version is a shell variable, or that have no kind at all.
 NOT_CONVERTIBLE = 4
 
 
@@ -347,10 +347,10 @@ def test_most_real_configurations_of_older_releases_load_after_conversion() -> N
             refused.append(path.name)
             continue
         examined = examine_configuration(found.document)
-        # Plugins of others don't exist here; anything else would be a fault of the conversion, or of the file.
+        # Third-party plugins do not exist here. Any other error is a fault of the conversion or of the file.
         if examined.stage is not None and "does not exist" not in (examined.error or ""):
             unread.append(path.name)
     assert len(files) == 52
     assert len(refused) == NOT_CONVERTIBLE
-    # One design document shows a field that no release had, another an extender with a weight of 0.
+    # One design document has a field that no release had, another has an extender with the weight 0.
     assert len(unread) <= 2

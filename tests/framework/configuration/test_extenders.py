@@ -1,4 +1,4 @@
-"""Extenders in working order, what they make NodeResourcesFit ignore, and their certificates."""
+"""Extenders in the order of their calls, the resources that NodeResourcesFit ignores for them, and certificates."""
 
 import pytest
 
@@ -72,6 +72,6 @@ def test_the_host_checks_certificates_of_extenders() -> None:
     text = HEADER + "extenders: [{enableHTTPS: true}, {enableHTTPS: true, tlsConfig: {certFile: c, keyData: YWJj}}]\n"
     found = examine_configuration(text, check_tls=refuse)
     assert found.error == "couldn't build extenders: no such file"
-    # Without a root certificate HTTPS goes unverified, as upstream has it.
+    # Without a root certificate, upstream does not verify the server's certificate.
     assert seen == [ExtenderTLSConfig(insecure=True, cert_file="c", key_data=b"abc")]
     assert examine_configuration(text).error is None

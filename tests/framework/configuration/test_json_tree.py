@@ -1,4 +1,4 @@
-"""JSON without loss, and Go's error messages for invalid JSON."""
+"""JSON without loss of information, and Go's error messages for invalid JSON."""
 
 import json
 

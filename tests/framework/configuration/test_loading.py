@@ -1,4 +1,4 @@
-"""Loading in the way the rest of the program does: errors with their place, parsed data, writing back."""
+"""Loading as the rest of the program does it: errors with their places, parsed data, and writing it back."""
 
 import gzip
 import json
@@ -130,7 +130,7 @@ def test_the_default_configuration_matches_configz_of_a_running_scheduler() -> N
     """Compare with /configz of a kube-scheduler without a configuration file."""
     served = json.loads(shared_path("reference", "kube-scheduler-configz.json").read_text())["componentconfig"]
     document = default_configuration().effective_document()
-    # The flags of the recording: no leader election, a path of its own.
+    # The recorded scheduler ran with other flags: no leader election, and another path of its kubeconfig.
     served["leaderElection"]["leaderElect"] = True
     served["clientConnection"]["kubeconfig"] = ""
     assert document == served

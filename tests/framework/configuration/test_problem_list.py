@@ -1,4 +1,4 @@
-"""All problems of a configuration at once: across the stages, with the places of the written text and suggestions."""
+"""All problems of a configuration at once: from all stages, with places in the text and suggestions."""
 
 from __future__ import annotations
 

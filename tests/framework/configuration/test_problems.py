@@ -176,7 +176,7 @@ def test_every_recorded_refusal_has_a_valid_position() -> None:
         lines = case["yaml"].splitlines()
         for problem in problems:
             place = problem.place
-            # Texts that are no document have no places.
+            # If the text is not a YAML document, problems have no place.
             assert place.line == 0 or place.column <= len(lines[place.line - 1]), case["id"]
             assert place.line or not lines or examination.stage == "decode", case["id"]
     assert refused > 100

@@ -1,4 +1,4 @@
-"""Assembled profiles: running order, weights, custom plugins, and upstream's errors when it builds a framework."""
+"""Assembled profiles: running order, weights, custom plugins, and upstream's errors for invalid ones."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""Reads the golden files of this folder."""
+"""Read the golden files in this folder."""
 
 import gzip
 import json
@@ -9,6 +9,6 @@ HERE = Path(__file__).parent
 
 
 def read_golden(name: str) -> list[dict[str, Any]]:
-    """Return the lines of a golden file."""
+    """Return the records of a golden file, one per line."""
     with gzip.open(HERE / f"{name}.jsonl.gz", "rt") as lines:
         return [json.loads(line) for line in lines]

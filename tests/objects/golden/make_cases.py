@@ -1,8 +1,9 @@
-"""Make the questions of the golden files: random quantities, pods, selectors and tolerations, from one seed.
+"""Generate the cases of the golden files: random quantities, pods, selectors and tolerations, from one seed.
 
     python -m tests.objects.golden.make_cases GENERATOR
 
-runs the compiled program of `generator/` on the questions and writes question and answer to the files beside this one.
+runs GENERATOR, the compiled program in `generator/`, on the cases, and writes cases and results to the files in this
+folder.
 """
 
 import gzip
@@ -52,7 +53,7 @@ OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]
 
 
 class Maker:
-    """Makes random questions; the same seed makes the same ones."""
+    """A generator of random cases; the same seed gives the same cases."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -158,7 +159,8 @@ class Maker:
         if level is not None:
             spec["resources"] = level
         if self.chance(0.3):
-            # Upstream adds overhead to a pod-level request in place, each time it is asked: not a question with one answer.
+            # Upstream adds the overhead to a pod-level request in place, again at each call, so there is no single
+            # correct result.
             taken = level.get("requests", {}) if level is not None else {}
             assert isinstance(taken, dict)
             spec["overhead"] = {name: item for name, item in self.amounts(RESOURCES[:4]).items() if name not in taken}
@@ -263,7 +265,7 @@ class Maker:
 
 
 def main() -> None:
-    """Ask the generator and write the golden files."""
+    """Run the generator and write the golden files."""
     generator = sys.argv[1]
     maker = Maker(20260731)
     files: dict[str, list[Json]] = {
@@ -289,7 +291,7 @@ def main() -> None:
 
 
 def write(name: str, lines: Iterable[object]) -> None:
-    """Write a golden file; the same content gives the same bytes."""
+    """Write a golden file; the same lines give the same bytes."""
     text = "".join(json.dumps(line, sort_keys=True, separators=(",", ":")) + "\n" for line in lines)
     (HERE / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
 

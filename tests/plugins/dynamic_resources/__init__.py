@@ -1,1 +1,1 @@
-"""Tests of the plugin DynamicResources and its parts."""
+"""Tests of the plugin DynamicResources."""

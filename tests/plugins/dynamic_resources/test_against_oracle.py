@@ -1,4 +1,4 @@
-"""The allocator agrees with enumerating every choice: in random small clusters, and in all of the smallest."""
+"""The allocator agrees with an enumeration of all choices, in random small clusters and in all of the smallest ones."""
 
 from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
@@ -95,7 +95,7 @@ def check(claims: Sequence[NaiveClaim], naive: Sequence[NaiveDevice], units: int
 def test_allocator_matches_the_first_choice_of_enumeration(
     claims: list[NaiveClaim], kinds: list[tuple[int, int, bool]]
 ) -> None:
-    # All devices of a claim with a constraint can be an error, which is not a choice.
+    # Such claims are excluded, because they can end in an error, which the enumeration does not know.
     assume(not any(item.match and wish.count is None for item in claims for wishes in item.requests for wish in wishes))
     check(claims, [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)])
 
@@ -122,7 +122,7 @@ def test_allocator_matches_enumeration_with_taints_and_counters(
     claims: list[NaiveClaim], kinds: list[tuple[int, int, bool, bool, int]], units: int | None
 ) -> None:
     naive = [NaiveDevice(f"d{number}", *kind) for number, kind in enumerate(kinds)]
-    # Devices in use were allocated once, so that the counter can't be overdrawn.
+    # Devices in use must have been allocated within the capacity of the counter.
     assume(units is None or sum(item.units for item in naive if item.used) <= units)
     check(claims, naive, units)
 

@@ -86,7 +86,7 @@ class History:
     def change(self) -> None:
         """Change something."""
         catalog, name = self.world.state.catalog, self.random.choice(NODES)
-        # Changes of slices or classes cause a complete new search, so they are rare here.
+        # Changes of slices or classes repeat the whole search, so they must be rare to test the cache.
         choice = self.random.choices(range(8), (12, 3, 3, 1, 1, 1, 1, 1))[0]
         if choice == 0:
             self.change_claim()

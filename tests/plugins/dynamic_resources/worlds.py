@@ -1,4 +1,4 @@
-"""Small clusters with devices, and the results of a pod's cycle in them."""
+"""Small clusters with devices, and the results of scheduling cycles in them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Document = dict[str, Any]
 
 
 def made(kind: str, name: str, spec: Mapping[str, object], namespace: str = "", **more: object) -> KubernetesObject:
-    """Return an object of resource.k8s.io/v1."""
+    """Return an object of the group resource.k8s.io/v1."""
     metadata: Document = {"name": name, "uid": f"uid-{name}"}
     if namespace:
         metadata["namespace"] = namespace
@@ -32,13 +32,13 @@ def made(kind: str, name: str, spec: Mapping[str, object], namespace: str = "", 
 
 
 def device_class(name: str = "gpu", expression: str = "", **spec: object) -> KubernetesObject:
-    """Return a device class, with a selector where an expression is given."""
+    """Return a device class, with a selector if an expression is given."""
     selectors = [{"cel": {"expression": expression}}] if expression else []
     return made("DeviceClass", name, {"selectors": selectors, **spec})
 
 
 def device(name: str, index: int | None = None, **more: object) -> Document:
-    """Return a device; `index` is its attribute of that name."""
+    """Return a device; `index` is the value of its attribute ``index``."""
     attributes = {} if index is None else {"index": {"int": index}}
     return {"name": name, "attributes": {**attributes, **more.pop("attributes", {})}, **more}  # type: ignore[dict-item]
 
@@ -53,7 +53,7 @@ def device_slice(
     generation: int = 1,
     **spec: object,
 ) -> KubernetesObject:
-    """Return a slice of a node's pool (of `spec`'s nodes, where `node` is empty)."""
+    """Return a ResourceSlice of a node's pool; without `node`, `spec` says which nodes can use it."""
     where: Document = {"nodeName": node} if node else {}
     return made(
         "ResourceSlice",
@@ -69,7 +69,7 @@ def device_slice(
 
 
 def request(name: str = "r", count: int = 1, expression: str = "", **exactly: object) -> Document:
-    """Return an exact request for devices of the class gpu."""
+    """Return a request for an exact count of devices of the class ``gpu``."""
     selectors = [{"cel": {"expression": expression}}] if expression else []
     exact = {
         "deviceClassName": "gpu",
@@ -84,13 +84,13 @@ def request(name: str = "r", count: int = 1, expression: str = "", **exactly: ob
 
 
 def claim(name: str, *requests: Document, constraints: Sequence[Document] = (), **more: object) -> KubernetesObject:
-    """Return a claim in the namespace default."""
+    """Return a claim in the namespace ``default``."""
     devices = {"requests": list(requests), "constraints": list(constraints)}
     return made("ResourceClaim", name, {"devices": devices}, "default", **more)
 
 
 def allocation(*devices: tuple[str, str], node: str = "", **result: object) -> Document:
-    """Return an allocation of devices (pool, name), for a node where one is given."""
+    """Return an allocation of devices, pairs of pool and name, which is restricted to `node` if one is given."""
     results = [{"request": "r", "driver": DRIVER, "pool": pool, "device": name, **result} for pool, name in devices]
     found: Document = {"devices": {"results": results}}
     if node:
@@ -100,13 +100,13 @@ def allocation(*devices: tuple[str, str], node: str = "", **result: object) -> D
 
 
 def claiming(*claims: str, name: str = "p", **more: object) -> Pod:
-    """Return a pod that uses claims by name."""
+    """Return a pod that uses the claims with these names."""
     entries = [{"name": f"x{number}", "resourceClaimName": claim} for number, claim in enumerate(claims)]
     return make_pod(name, resourceClaims=entries, **more)  # type: ignore[arg-type]
 
 
 class World:
-    """A cluster of nodes with what else there is, and the plugin."""
+    """A cluster of nodes and other objects, and the plugin DynamicResources."""
 
     def __init__(self, nodes: Sequence[str], objects: Sequence[KubernetesObject], **gates: bool) -> None:
         self.state: ClusterState = make_state([make_node(name, labels={"name": name}) for name in nodes])
@@ -120,13 +120,13 @@ class World:
         self.state.catalog.put(item.key, item)
 
     def start(self, pod: Pod) -> PreFilterResult | Status:
-        """Run PreFilter for a pod."""
+        """Run PreFilter for a pod and return its result."""
         self.cycle_state = CycleState()
         self.spec = self.plugin.compile(pod, self.state)
         return self.plugin.pre_filter(self.spec, self.state, self.cycle_state)
 
     def filter(self, pod: Pod) -> dict[str, tuple[str, str]]:
-        """Run PreFilter and Filter; return the nodes that are rejected, with code and text."""
+        """Run PreFilter and Filter; return the code and the message of each rejected node."""
         answer = self.start(pod)
         assert isinstance(answer, PreFilterResult), answer
         verdicts = self.plugin.filter(self.spec, answer.params, Rows(self.state)).tolist()
@@ -140,12 +140,12 @@ class World:
         }
 
     def scores(self) -> list[int]:
-        """Return the raw scores of all nodes, after `filter`."""
+        """Return the raw scores of all nodes; requires a previous call of `filter`."""
         params = self.plugin.observe(self.spec, self.state)
         return [int(score) for score in self.plugin.score(self.spec, params, Rows(self.state))]
 
     def reserve(self, pod: Pod, node: str = "n1") -> list[str]:
-        """Filter, then reserve a node; return the devices that were taken, as request=pool/device."""
+        """Run Filter and Reserve on a node; return the allocated devices in the form ``request=pool/device``."""
         rejected = self.filter(pod)
         assert node not in rejected, rejected
         status = self.plugin.reserve(self.cycle_state, pod, node)

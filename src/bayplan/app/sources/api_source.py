@@ -1,6 +1,6 @@
 """A Kubernetes API as a source: a live cluster that is only read, or a Bayplan server with its configuration and clock.
 
-One GET of each kind's collection, in pages; nothing is watched and nothing is written. Secrets and ConfigMaps are never read.
+Each kind is listed once, in pages; nothing is watched and nothing is written. Secrets and ConfigMaps are never read.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ LISTED_KINDS: dict[type[KubernetesObject], str] = {
     LimitRange: _NONE,
     ResourceQuota: _NONE,
 }
-"""The kinds that are listed, and the assumption of answers if one cannot be: nodes and pods must be readable."""
+"""The kinds to list, and the assumption of answers if one cannot be listed; "" for kinds that must be readable."""
 
 
 _Answer = TypeVar("_Answer")
@@ -127,7 +127,7 @@ class _ServerClock(msgspec.Struct):
 
 
 class UrlAccess(ClusterAccess):
-    """A server given by its URL, with a token from the environment, if set."""
+    """A server given by its URL; the token is read from the environment, if set."""
 
     def __init__(self, url: str) -> None:
         super().__init__(None, None)
@@ -138,7 +138,7 @@ class UrlAccess(ClusterAccess):
         """Do nothing: there is no kubeconfig."""
 
     async def authorization(self) -> str | None:
-        """Return the token of the environment."""
+        """Return the value of the Authorization header, with the token in the environment, or None."""
         token = os.environ.get(TOKEN_VARIABLE, "")
         return f"Bearer {token}" if token else None
 
@@ -147,7 +147,7 @@ def open_cluster(options: SourceOptions) -> ClusterSource:
     """Read a live cluster.
 
     Raises:
-        InputError: it cannot be reached, or does not allow listing nodes and pods.
+        InputError: the cluster cannot be reached, or does not allow listing nodes and pods.
     """
     setup = read_setup_of(options)
     return asyncio.run(_open_cluster(options, setup))
@@ -230,7 +230,7 @@ class ApiReader:
     """Reads all objects of a cluster once.
 
     Args:
-        connection: the connection to its API.
+        connection: the connection to the cluster's API.
         name: the name of the cluster, for messages.
 
     Attributes:
@@ -251,7 +251,7 @@ class ApiReader:
         Raises:
             InputError: nodes or pods cannot be listed.
         """
-        # The required ones come first, so that a denial costs one request.
+        # The required kinds come first, so that a denial costs one request.
         needed = [await self._read_kind(kind_of(struct)) for struct, effect in LISTED_KINDS.items() if not effect]
         others = [kind_of(struct) for struct, effect in LISTED_KINDS.items() if effect]
         lists = [*needed, *await asyncio.gather(*(self._read_kind(kind) for kind in others))]
@@ -309,7 +309,7 @@ class ApiReader:
         self.unread.append(UnreadKind(kind=kind.kind, reason=response.message, effect=effect))
 
     async def ask(self, path: str, kind: type[_Answer]) -> _Answer:
-        """Return the description of a Bayplan server.
+        """Return the response to a GET of a Bayplan server's own API, decoded as `kind`.
 
         Raises:
             InputError: nothing responds, or the server is not Bayplan.

@@ -45,9 +45,10 @@ def configuration_assumption(
 
 
 def scheduler_flags(objects: Iterable[KubernetesObject]) -> tuple[str, dict[str, str]]:
-    """Return the pod of kube-scheduler, and its command-line flags; "" if there is none.
+    """Return the key of kube-scheduler's pod and its command-line flags by name; ("", {}) if no pod runs it.
 
-    Self-managed control planes (kubeadm, kind, kOps) run it as a static pod in kube-system; managed ones do not show it.
+    Self-managed control planes (kubeadm, kind, kOps) run it as a static pod in kube-system; managed ones do not show
+    it.
     """
     for item in objects:
         if not isinstance(item, Pod) or item.metadata.namespace != "kube-system":
@@ -74,7 +75,7 @@ def _flags(words: Sequence[str]) -> dict[str, str]:
 def sampling_assumption(
     configuration: SchedulerConfiguration, objects: Iterable[KubernetesObject]
 ) -> Assumption | None:
-    """Return the assumption that all nodes are examined, or None if the scheduler examines them all, too."""
+    """Return the assumption that all nodes are examined, or None if the cluster's scheduler examines all nodes, too."""
     nodes = sum(isinstance(item, Node) for item in objects)
     percentage = configuration.percentage_of_nodes_to_score
     # Below 100 nodes, all are examined, regardless of the percentage (minFeasibleNodesToFind).
@@ -87,7 +88,7 @@ def sampling_assumption(
 def scheduler_name_assumption(
     configuration: SchedulerConfiguration, objects: Iterable[KubernetesObject]
 ) -> Assumption | None:
-    """Return the assumption about pods of schedulers that are not configured, or None if there are no such pods."""
+    """Return the assumption about pending pods that name other schedulers, or None if there are no such pods."""
     known = {profile.scheduler_name for profile in configuration.profiles}
     names: dict[str, int] = {}
     for item in objects:

@@ -1,4 +1,4 @@
-"""The current state of a cluster, with all assumptions of an answer about it; see `bayplan.app.sources.opening.open_source`."""
+"""The current state of a cluster, with all assumptions of answers about it; see `bayplan.app.sources.opening`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bayplan.objects.pod import Pod
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 
 DEFAULT_APPLIED_NS = 60 * SECOND_NS
-"""Virtual time for new manifests: StatefulSets create their pods one after the other."""
+"""Virtual time in which new manifests are applied: StatefulSets create their pods one after the other."""
 
 
 class SourceKind(StrEnum):
@@ -94,7 +94,8 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name as given by the user: paths, a URL, a context.
         kind: see `SourceKind`.
-        objects: all typed objects: first those that others refer to, then pods with a node, then waiting pods. No Secrets.
+        objects: all typed objects: first those of other kinds than Pod, then pods with a node, then pending pods. No
+            Secrets.
         scheduler: the scheduler that decides. The source owns its connections, and `close` closes them.
         now_ns: the time of the cluster, nanoseconds since 1970; 0 if it is unknown.
         assumptions: the assumptions of answers, the most important first.
@@ -119,7 +120,7 @@ class ClusterSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def in_order(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
-    """Return objects sorted: first those that others refer to, then pods with a node, then waiting pods."""
+    """Return objects sorted: first those of other kinds than Pod, then pods with a node, then pending pods."""
     return sorted(objects, key=_rank)
 
 

@@ -1,4 +1,4 @@
-"""Files as a source: dumps stay unchanged; manifests that were never in a cluster are applied to a virtual one first."""
+"""Files as a source: dumps stay unchanged; manifests that were in no cluster yet are first applied to a virtual one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def open_files(options: SourceOptions, *, stdin: BinaryIO | None = None, inputs:
 def read_setup_of(
     options: SourceOptions, *, feature_gates: str = "", text: str = "", where: str = ""
 ) -> SchedulerSetup:
-    """Return the scheduler of the options, or else that of the source.
+    """Return the scheduler setup of the user's options, with the source's settings for options that are not set.
 
     Args:
         options: the options of the user.
@@ -92,7 +92,7 @@ def read_setup_of(
 def with_source_gates(
     options: SourceOptions, setup: SchedulerSetup, objects: Sequence[KubernetesObject]
 ) -> tuple[SchedulerSetup, list[Assumption]]:
-    """Return the scheduler with the feature gates of the cluster's scheduler, if a pod shows them."""
+    """Return the setup, with the feature gates of the cluster's scheduler if its pod shows them, and assumptions."""
     pod, flags = scheduler_flags(objects)
     gates = flags.get("feature-gates", "")
     if not gates or options.feature_gates or options.config is not None:
@@ -143,7 +143,7 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
 
 
 def new_objects(objects: Sequence[KubernetesObject]) -> list[KubernetesObject]:
-    """Return the new workloads and pods of a dump: their pods must be created, or admitted."""
+    """Return the objects that a dump's cluster does not have yet: workloads without pods, and pods to admit."""
     owners = {
         (owner.kind, item.metadata.namespace, owner.name)
         for item in objects
@@ -227,7 +227,7 @@ def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) ->
 
 
 def _applied_text(spent_ns: int) -> str:
-    """Return the assumption about objects that do not come from a cluster, the same for all questions."""
+    """Return the assumption about objects that do not come from a cluster, worded alike for all questions."""
     spent = format_duration(spent_ns)
     return f"these objects were in no cluster yet: they are applied, and scheduled for {spent} of virtual time"
 

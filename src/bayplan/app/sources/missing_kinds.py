@@ -1,4 +1,4 @@
-"""Kinds that a dump lacks altogether although its objects refer to them: answers state what they know nothing of."""
+"""Kinds of which a dump has no object although its pods and claims refer to them; reported as assumptions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _EFFECTS = {
 
 
 def missing_kinds(objects: Sequence[KubernetesObject]) -> list[UnreadKind]:
-    """Return the kinds of which a dump has no object, and to which its pods and claims refer."""
+    """Return the kinds that a dump's pods and claims refer to, but of which it has no object."""
     there = {type(item) for item in objects}
     names = {row.kind for row in KINDS if row.struct in there}
     wanted = _referred_to(objects)
@@ -43,7 +43,7 @@ def missing_kinds(objects: Sequence[KubernetesObject]) -> list[UnreadKind]:
 
 
 def missing_assumptions(missing: Iterable[UnreadKind]) -> list[Assumption]:
-    """Return the assumptions about such kinds, one for each effect."""
+    """Return the assumptions about missing kinds, one for each effect."""
     by_effect: dict[str, list[str]] = {}
     for each in missing:
         by_effect.setdefault(each.effect, []).append(f"{each.kind}{'es' if each.kind.endswith('s') else 's'}")

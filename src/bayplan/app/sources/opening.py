@@ -56,7 +56,7 @@ def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> Clu
         InputError: the source cannot be read, or does not allow listing nodes and pods.
     """
     kind = source_kind(options)
-    # Each module imports a lot that the others do not need.
+    # Each module imports packages that the other sources do not need.
     if kind is SourceKind.CLUSTER:
         from bayplan.app.sources.api_source import open_cluster
 

@@ -53,7 +53,7 @@ def result_source(result: ResultDirectory, setup: SchedulerSetup, options: Sourc
     """Return a result as a source, with the scheduler that was read from the options.
 
     Raises:
-        MissingPlugins: its run had custom plugins that the scheduler lacks, or other weights: another scheduler would answer.
+        MissingPlugins: the run had custom plugins that this scheduler lacks or enables with other weights.
     """
     missing = _missing_plugins(result, setup)
     if missing:
@@ -87,13 +87,13 @@ def _missing_plugins(result: ResultDirectory, setup: SchedulerSetup) -> list[str
     """Return the custom plugins of a result's run that a scheduler does not enable with the same weights."""
     profiles = setup.configuration.profiles
     enabled = {each for profile in profiles for each in setup.registry.custom_plugins(profile.plugins)}
-    # One without a recorded weight is compared by its name.
+    # A plugin without a recorded weight is compared by its name.
     enabled |= {each.partition("=")[0] for each in enabled}
     return [each for each in result.facts.custom_plugins or () if each not in enabled]
 
 
 def objects_at(result: ResultDirectory, time_ns: int) -> list[KubernetesObject]:
-    """Return the objects of a result with its pods at a given time; all other objects are those at the end."""
+    """Return the objects of a result with its pods at a given time; objects of other kinds are those at the end."""
     pods = (_pod(then) for life in result.pods if (then := _at(life, time_ns)) is not None)
     return in_order([*result.nodes.values(), *result.objects, *(pod for pod in pods if pod is not None)])
 
@@ -108,7 +108,7 @@ def _at(life: PodTimeline, time_ns: int) -> PodTimeline | None:
 
 
 def _pod(life: PodTimeline) -> Pod | None:
-    """Return a pod at the end, or None if it was deleted, or is not recorded."""
+    """Return the pod at the end, or None if it was deleted or is not recorded."""
     pod = life.pod
     if pod is None or life.fate in _GONE:
         return None
@@ -125,7 +125,7 @@ def _pod(life: PodTimeline) -> Pod | None:
 
 
 def _owner(workload: str) -> OwnerReference:
-    """Return the workload of a pod as its owner: objects in between are not recorded."""
+    """Return a reference to the pod's workload as its owner; ReplicaSets in between are not recorded."""
     kind, _, key = workload.partition(" ")
     versions = [version for version in _WORKLOAD_VERSIONS if find_kind(version, kind) is not None]
     name = key.rpartition("/")[2]
