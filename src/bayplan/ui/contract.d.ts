@@ -1,12 +1,12 @@
 // The types of our HTTP API, generated from the structs of bayplan.http_api by scripts/make_page_types.py: don't edit.
 declare namespace Api {
-  /** A plugin's weighted points for the chosen node minus those for the runner-up; negative if it preferred the runner-up. */
+  /** The weighted score by a plugin of the chosen node, minus that of the node it is compared with, usually the runner-up. */
   interface Advantage {
     plugin: string;
     points: number;
   }
 
-  /** The outcomes of the documents in a text; replaced ones count as created. */
+  /** The outcomes of the documents in a text. Replaced objects count as created. */
   interface Applied {
     items: AppliedItem[];
     created: number;
@@ -41,7 +41,7 @@ declare namespace Api {
     replace?: boolean;
   }
 
-  /** One cycle of the pod. */
+  /** One attempt to schedule the pod. */
   interface Attempt {
     number: number;
     attempt: number;
@@ -77,7 +77,7 @@ declare namespace Api {
     extenders: ExtenderReport[];
   }
 
-  /** Cycles by pod. */
+  /** Statistics of scheduling attempts. */
   interface AttemptFacts {
     pods: number;
     total: number;
@@ -120,7 +120,7 @@ declare namespace Api {
     difference: string;
   }
 
-  /** The response: outcomes in the order of the entries, and their counts. */
+  /** The response to a batch: outcomes in the order of the entries, and the number of entries by outcome. */
   interface Batch {
     items: Outcome[];
     created: number;
@@ -140,7 +140,7 @@ declare namespace Api {
     lost_by: string;
   }
 
-  /** Number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`. */
+  /** How many further copies of a workload, or of a mix, fit; see `bayplan.answers.capacity.CapacityAnswer`. */
   interface Capacity {
     sentence: string;
     copies: number;
@@ -156,7 +156,7 @@ declare namespace Api {
     assumptions: string[];
   }
 
-  /** A group of the heat map. */
+  /** A group of nodes in the heat map. */
   interface CellGroup {
     name: string;
     nodes: string[];
@@ -174,7 +174,7 @@ declare namespace Api {
     groups: CellGroup[];
   }
 
-  /** A frame of the stream about the heat map. */
+  /** Changes of the heat map, in a frame of the stream. */
   interface CellsChanged {
     version: number;
     layout: number;
@@ -186,7 +186,7 @@ declare namespace Api {
     flags: number[];
   }
 
-  /** New settings of the clock; absent fields keep their values. */
+  /** New settings of the clock. Absent fields are unchanged. */
   interface ClockChange {
     paused?: boolean | null;
     speed?: number | null;
@@ -210,7 +210,7 @@ declare namespace Api {
     decisions: DecisionSummary[];
   }
 
-  /** Numbers of pods and nodes by status. */
+  /** The number of pods and nodes, by status. */
   interface ClusterTotals {
     pods: number;
     placed: number;
@@ -254,14 +254,14 @@ declare namespace Api {
     rows: MatrixColumns;
   }
 
-  /** A figure of both runs. */
+  /** A number, as measured in both runs. */
   interface ComparedFigure {
     name: string;
     a: number;
     b: number;
   }
 
-  /** The last attempt of a pod in a run. */
+  /** The last attempt of a pod in one run. */
   interface ComparedMatrix {
     name: string;
     matrix: RowMatrix | ColumnMatrix | NoMatrix;
@@ -276,7 +276,7 @@ declare namespace Api {
     decisive_plugin: DecisivePlugin | null;
   }
 
-  /** One of two runs. */
+  /** One of two compared runs. */
   interface ComparedRun {
     name: string;
     kind: string;
@@ -288,7 +288,7 @@ declare namespace Api {
     id?: string;
   }
 
-  /** Two runs side by side. */
+  /** The differences between two runs. */
   interface Comparison {
     total: number;
     total_is_exact: boolean;
@@ -302,7 +302,7 @@ declare namespace Api {
     items: ComparedPod[];
   }
 
-  /** Number of pods that both runs have, and number that differ, by kind of difference. */
+  /** The number of pods in either run, and the number of pods that differ, by kind of difference. */
   interface ComparisonCounts {
     pods: number;
     moved: number;
@@ -349,7 +349,7 @@ declare namespace Api {
     limit: number;
   }
 
-  /** Number of decisions, their recent rate per second, and the 99th percentile of their duration. */
+  /** The number of decisions, their recent rate per second, and the 99th percentile of their duration. */
   interface DecisionRate {
     total: number;
     per_second: number;
@@ -380,7 +380,7 @@ declare namespace Api {
     text: string;
   }
 
-  /** New decisions in a frame of the stream. */
+  /** New decisions, in a frame of the stream. */
   interface DecisionsChanged {
     version: number;
     oldest: number;
@@ -395,13 +395,13 @@ declare namespace Api {
     b: string | number | null;
   }
 
-  /** The configuration that is used if none is given, also as YAML. */
+  /** The default configuration, as a document and as YAML. */
   interface DefaultConfiguration {
     text: string;
     effective: Record<string, unknown>;
   }
 
-  /** Number of decisions in equal parts of a span. */
+  /** The number of decisions in equal parts of a span. */
   interface Density {
     from: number;
     to: number;
@@ -423,7 +423,7 @@ declare namespace Api {
     nodes: number[];
   }
 
-  /** Number of pods evicted from a node, and those that were not evicted. */
+  /** The number of pods evicted from a node, and the pods that could not be evicted. */
   interface Drained {
     evicted: number;
     refused: EvictionRefused[];
@@ -463,7 +463,7 @@ declare namespace Api {
     controller: string;
   }
 
-  /** A pod that was not evicted, and why. */
+  /** A pod that could not be evicted, and why. */
   interface EvictionRefused {
     pod: string;
     message: string;
@@ -495,7 +495,7 @@ declare namespace Api {
     message_now: string;
   }
 
-  /** Everything except events, as a List of Kubernetes documents, with the scheduler's configuration as text. */
+  /** All objects except events, as a List of Kubernetes documents, with the scheduler's configuration as text. */
   interface Exported {
     apiVersion: string;
     kind: string;
@@ -525,7 +525,7 @@ declare namespace Api {
     prioritize_error: string;
   }
 
-  /** A value, and the number of matching items with it. */
+  /** A value of a field, and the number of matching items that have it. */
   interface Facet {
     value: string;
     count: number;
@@ -547,14 +547,14 @@ declare namespace Api {
     items: ForkStatus[];
   }
 
-  /** The progress of a fork. */
+  /** The progress of a fork: its virtual time, and the number of decisions and of waiting pods. */
   interface ForkProgress {
     now: string;
     decisions: number;
     waiting: number;
   }
 
-  /** The change to try. */
+  /** The change to try in a fork. */
   interface ForkRequest {
     from?: string;
     config?: string | null;
@@ -616,7 +616,7 @@ declare namespace Api {
     total: number;
   }
 
-  /** The input: the files, and the ignored parts. */
+  /** The loaded input, and its ignored parts. */
   interface InputFacts {
     files: number;
     objects: Record<string, number>;
@@ -626,14 +626,14 @@ declare namespace Api {
     failures: Record<string, string>;
   }
 
-  /** The result of a plugin after the choice of the node. */
+  /** The result of a plugin that runs after a node has been chosen. */
   interface LateAnswer {
     plugin: string;
     status: string;
     message: string;
   }
 
-  /** The rows as one list per column, with an entry for each node. */
+  /** The rows as one list per column, each with an entry for each node. */
   interface MatrixColumns {
     node: string[];
     total: (number | null)[];
@@ -647,14 +647,14 @@ declare namespace Api {
     weighted: ((number | null)[])[];
   }
 
-  /** Number of nodes that fit, failed, or were not evaluated. */
+  /** The number of nodes that fit, failed, or were not evaluated. */
   interface MatrixCounts {
     fit: number;
     failed: number;
     not_looked_at: number;
   }
 
-  /** Plugin results at points other than Filter and Score; those after the choice of the node only if they are recorded. */
+  /** Plugin results at extension points other than Filter and Score. Points from Reserve on are present only if recorded. */
   interface MatrixPoints {
     pre_filter: PreFilterAnswer[];
     pre_score: PreScoreAnswer[];
@@ -694,19 +694,19 @@ declare namespace Api {
     reasons: string[];
   }
 
-  /** A figure of the cluster, before and after; requests as shares of allocatable amounts. See also `analysis.fragmentation`. */
+  /** A measurement of the cluster before and after: counts, and requested or fragmented amounts as fractions of 1. */
   interface Measure {
     name: string;
     before: number;
     after: number;
   }
 
-  /** Number of pods moved to the active queue. */
+  /** The number of pods moved to the active queue. */
   interface Moved {
     moved: number;
   }
 
-  /** An attempt without a full record; `why` gives the reason. The number is -1 if the pod has no attempts. */
+  /** An attempt without a full record; `why` gives the reason. `number` is -1 if the pod has no attempts. */
   interface NoMatrix {
     form: "none";
     number: number;
@@ -735,7 +735,7 @@ declare namespace Api {
     message: string;
   }
 
-  /** Number of nodes and zones at the end, and number of nodes added and removed. */
+  /** The number of nodes and zones at the end, and the number of nodes that were ever added or removed. */
   interface NodeCounts {
     total: number;
     zones: number;
@@ -743,7 +743,7 @@ declare namespace Api {
     removed: number;
   }
 
-  /** One node in one attempt, through all plugins. */
+  /** The results of all plugins for one node in one attempt. */
   interface NodeDetail {
     node: string;
     fate: string;
@@ -754,13 +754,13 @@ declare namespace Api {
     requested: Record<string, number>;
   }
 
-  /** The zones and pools of the matching nodes, the largest first. */
+  /** The zones and pools of the matching nodes, those with the most nodes first. */
   interface NodeFacets {
     zone: Facet[];
     pool: Facet[];
   }
 
-  /** Pods on one node in each part of a span: running at its end, placed during it, and removed during it. */
+  /** The pods on one node in each part of a span: running at its end, placed during it, and removed during it. */
   interface NodeLane {
     node: string;
     running: number[];
@@ -768,7 +768,7 @@ declare namespace Api {
     left: number[];
   }
 
-  /** Pods on nodes over time, the nodes with the most changes first. */
+  /** The pods on nodes over time, the nodes with the most changes first. */
   interface NodeLanes {
     total: number;
     total_is_exact: boolean;
@@ -845,7 +845,7 @@ declare namespace Api {
     scores: PluginScore[];
   }
 
-  /** Number of nodes that the same plugin rejected with the same message. */
+  /** Nodes that the same plugin rejected with the same message. `nodes` is their number. */
   interface NodesRejected {
     text: string;
     plugin: string;
@@ -893,7 +893,7 @@ declare namespace Api {
     examples: string[];
   }
 
-  /** A pod and its node, "" if it waits. */
+  /** A pod and its node; "" if the pod waits. */
   interface Placement {
     pod: string;
     node: string;
@@ -906,7 +906,7 @@ declare namespace Api {
     instance: string;
   }
 
-  /** An exception of a plugin and how often it was raised, with the newest time and traceback. */
+  /** An exception of a plugin: its newest time and traceback, and how often it was raised. */
   interface PluginIncident {
     at: string;
     point: string;
@@ -964,7 +964,7 @@ declare namespace Api {
     attempts?: number;
   }
 
-  /** The last attempts of a pod in two runs. */
+  /** The last attempts of a pod in two runs, and the plugin that decided differently. */
   interface PodComparison {
     pod: string;
     a_node: string;
@@ -974,7 +974,7 @@ declare namespace Api {
     b: ComparedMatrix;
   }
 
-  /** Number of pods, and their fates at the end. */
+  /** The number of pods, in all and by their state at the end. */
   interface PodCounts {
     total: number;
     imported: number;
@@ -1000,7 +1000,7 @@ declare namespace Api {
     reason: string;
   }
 
-  /** The values of the matching pods, the most frequent first. */
+  /** The values of each field among the matching pods, the most frequent first. */
   interface PodFacets {
     status: Facet[];
     reason: Facet[];
@@ -1075,7 +1075,7 @@ declare namespace Api {
     scheduler_name: string;
   }
 
-  /** The number of pods excluding finished ones, and the number with each status. */
+  /** The number of unfinished pods, and the number of pods by status. */
   interface PodTotals {
     pods: number;
     placed: number;
@@ -1085,13 +1085,13 @@ declare namespace Api {
     finished: number;
   }
 
-  /** A frame of the stream: the version of the pods changed. */
+  /** A frame of the stream: the pods changed. */
   interface PodsChanged {
     version: number;
     counts: PodTotals;
   }
 
-  /** Number of waiting pods that a node rejected with the same message in their last attempts. */
+  /** Waiting pods that a node rejected with the same message in their last attempts. */
   interface PodsRejected {
     text: string;
     pods: number;
@@ -1105,7 +1105,7 @@ declare namespace Api {
     from: string;
   }
 
-  /** The result of a PreFilter plugin; `nodes` is the number of nodes it allows, null for all. */
+  /** The result of a PreFilter plugin. `nodes` is the number of nodes that it allows; null if it allows all. */
   interface PreFilterAnswer {
     plugin: string;
     status: string;
@@ -1119,7 +1119,7 @@ declare namespace Api {
     status: string;
   }
 
-  /** Nodes on which a pod would not fit even without all pods of lower priority; only some are named if there are many. */
+  /** Nodes on which a pod would not fit even without all pods of lower priority. */
   interface PreemptionRefusal {
     plugin: string;
     code: string;
@@ -1128,7 +1128,7 @@ declare namespace Api {
     count: number;
   }
 
-  /** The course of a search for pods to preempt. */
+  /** The result of one search for pods to preempt. */
   interface PreemptionReport {
     attempt: number;
     chosen: string;
@@ -1149,7 +1149,7 @@ declare namespace Api {
     next_retry_at?: string | null;
   }
 
-  /** Number of pods in each tier. */
+  /** The number of pods in each tier. */
   interface QueueCounts {
     active: number;
     backoff: number;
@@ -1171,7 +1171,7 @@ declare namespace Api {
     histogram: WaitHistogram;
   }
 
-  /** A pod in the queue. */
+  /** A pod in the scheduling queue. */
   interface QueueRow {
     namespace: string;
     name: string;
@@ -1186,7 +1186,7 @@ declare namespace Api {
     wakes_on: string[];
   }
 
-  /** Number of pods in each tier, and the time when the next backoff ends; null if no pod is in backoff, or if unknown. */
+  /** The number of pods in each tier, and the time when the next backoff ends; null if no pod is in backoff, or if unknown. */
   interface QueueStatus {
     active: number;
     backoff: number;
@@ -1202,14 +1202,14 @@ declare namespace Api {
     mainly: number;
   }
 
-  /** A reference to an object by its names. */
+  /** A reference to an object by kind, name and namespace. */
   interface Reference {
     kind: string;
     name: string;
     namespace?: string;
   }
 
-  /** Why a request was rejected; texts that don't apply are empty. */
+  /** Why a request was rejected. Texts that don't apply are empty. */
   interface Refused {
     what: string;
     where: string;
@@ -1234,7 +1234,7 @@ declare namespace Api {
     nodes: string[];
   }
 
-  /** The fragmentation of one resource; amounts in units of the state. */
+  /** The fragmentation of one resource; amounts are in units of the state. */
   interface ResourceFragmentation {
     resource: string;
     idle: number;
@@ -1330,7 +1330,7 @@ declare namespace Api {
     input: InputFacts;
   }
 
-  /** The names of the profiles, and the plugins that failed. */
+  /** The scheduler names of the profiles, and the failures of plugins. */
   interface SchedulerStatus {
     profiles: string[];
     plugins_failed: FailedPlugin[];
@@ -1357,25 +1357,25 @@ declare namespace Api {
     items: SnapshotRow[];
   }
 
-  /** The name of a snapshot. */
+  /** The name for a new snapshot. */
   interface SnapshotName {
     name: string;
   }
 
-  /** A snapshot of the cluster; `revision` is the resource version at that time. */
+  /** A snapshot of the cluster. `revision` is the resource version at which it was taken. */
   interface SnapshotRow {
     name: string;
     taken_at: string;
     revision: number;
   }
 
-  /** A filter that is the only one to reject some nodes: without it, the pod would fit there. */
+  /** A filter that alone rejects some nodes: without it, the pod would fit on them. `nodes` is their number. */
   interface SoleFilter {
     plugin: string;
     nodes: number;
   }
 
-  /** Number of objects written to this cluster, and of those still to be written. */
+  /** The number of objects written to this cluster, and of those that wait to be written. */
   interface SourceCounts {
     created: number;
     updated: number;
@@ -1383,7 +1383,7 @@ declare namespace Api {
     waiting: number;
   }
 
-  /** A source cluster that this one follows, in short. */
+  /** A source cluster of this cluster, in short. */
   interface SourceFacts {
     name: string;
     kind: string;
@@ -1392,7 +1392,7 @@ declare namespace Api {
     sentence: string;
   }
 
-  /** The source clusters that are synced to this cluster; at most one. */
+  /** The source clusters of this cluster; at most one. */
   interface SourceList {
     total: number;
     total_is_exact: boolean;
@@ -1401,7 +1401,7 @@ declare namespace Api {
     items: SourceRow[];
   }
 
-  /** A source cluster that this one follows. */
+  /** A source cluster of this cluster. */
   interface SourceRow {
     name: string;
     kind: string;
@@ -1416,7 +1416,7 @@ declare namespace Api {
     left_out: string[];
   }
 
-  /** The kind of step. */
+  /** Whether to step by one decision or to the next event. */
   interface Step {
     by?: "decision" | "event";
   }
@@ -1451,14 +1451,14 @@ declare namespace Api {
     assumptions: string[];
   }
 
-  /** The utilisation of the cluster at one time. */
+  /** The utilisation of the cluster at one time, as fractions of 1. */
   interface UsagePoint {
     at: string;
     cpu: number;
     memory: number;
   }
 
-  /** The utilisation of one resource in the cluster (zone "") or in a zone. */
+  /** The utilisation of one resource, in the whole cluster (zone "") or in a zone. */
   interface UsageRow {
     resource: string;
     zone: string;
@@ -1470,7 +1470,7 @@ declare namespace Api {
     largest_gap: number;
   }
 
-  /** One resource, in the whole cluster or in one zone. Amounts are those of the state: milli-CPU, bytes, pieces. */
+  /** One resource, in the whole cluster or in one zone. Amounts are in units of the state: milli-CPU, bytes, counts. */
   interface UtilisationFacts {
     resource: string;
     zone: string | null;
@@ -1484,7 +1484,7 @@ declare namespace Api {
     peak_ns: number;
   }
 
-  /** The errors of a configuration, or its effect. */
+  /** The errors of a configuration, or what applying it would change. */
   interface Validation {
     stage: string | null;
     problems: ConfigurationProblem[];
@@ -1494,7 +1494,7 @@ declare namespace Api {
     will: string;
   }
 
-  /** A pod to preempt; `started_ns` is since the start of the run, None if it has not started. */
+  /** A pod to preempt. `started_ns` is the time since the start of the run; None if the pod has not started. */
   interface Victim {
     pod: string;
     priority: number;
@@ -1511,7 +1511,7 @@ declare namespace Api {
     new_node: string;
   }
 
-  /** Waiting times of some pods, in nanoseconds of virtual time; all 0 if there are none. */
+  /** Statistics of waiting times, in nanoseconds of virtual time; all 0 if there are no pods. */
   interface WaitFacts {
     pods: number;
     median_ns: number;
@@ -1519,13 +1519,13 @@ declare namespace Api {
     max_ns: number;
   }
 
-  /** Number of pods by waiting time: up to each bound in seconds, and in the last place beyond all bounds. */
+  /** The number of pods by waiting time: up to each bound in seconds; the last number is for pods beyond all bounds. */
   interface WaitHistogram {
     seconds: number[];
     pods: number[];
   }
 
-  /** A reason for which pods fit nowhere. */
+  /** A reason why pods fit nowhere. */
   interface WaitingReason {
     plugin: string;
     alone: number;
@@ -1534,7 +1534,7 @@ declare namespace Api {
     examples: string[];
   }
 
-  /** Why pods wait, the reasons with the most pods that nothing else blocks first. */
+  /** Why pods wait, sorted by the number of pods that have no other reason. */
   interface WaitingReasons {
     total: number;
     total_is_exact: boolean;
@@ -1556,7 +1556,7 @@ declare namespace Api {
     hint: string;
   }
 
-  /** The stored what-ifs, the oldest first. */
+  /** The stored what-if answers, the oldest first. */
   interface WhatIfList {
     total: number;
     total_is_exact: boolean;
@@ -1604,7 +1604,7 @@ declare namespace Api {
     sentence: string;
   }
 
-  /** Number of further copies of one workload that fit. */
+  /** How many further copies of one workload fit. */
   interface WorkloadCapacity {
     workload: string;
     copies: number;
