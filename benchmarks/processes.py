@@ -35,7 +35,7 @@ def run_process(command: Sequence[str]) -> ProcessRun:
     """Run a command until it ends, and return its measurements.
 
     Raises:
-        subprocess.CalledProcessError: the command failed; its stderr is ours.
+        subprocess.CalledProcessError: the command failed; its standard error goes to that of this process.
     """
     start, cpu_s = time.perf_counter(), _cpu_of_children()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

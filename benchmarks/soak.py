@@ -93,7 +93,7 @@ class Watcher(threading.Thread):
 
 
 def pod(name: str, number: int) -> dict[str, object]:
-    """Return a pod."""
+    """Return a pod with a number as its label, and small requests."""
     container = {"name": "main", "image": "app:1", "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}}}
     return {
         "apiVersion": "v1",

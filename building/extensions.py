@@ -1,4 +1,4 @@
-"""The build: translates and compiles modules that are out of date, in two processes, and writes the manifest."""
+"""Translate and compile the modules that are out of date, in several processes, and write the manifest of the build."""
 
 from __future__ import annotations
 

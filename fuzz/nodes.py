@@ -1,4 +1,4 @@
-"""Random nodes."""
+"""Generate the random nodes of a case: labels, taints, capacity, images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fuzz.selectors import NODE_LABELS, taints
 
 
 def random_nodes(draws: Draws) -> list[JsonObject]:
-    """Return the nodes of a case, mostly few."""
+    """Return the nodes of a case, usually two to six."""
     count = draws.one((0, 1, 2, 3, 3, 4, 5, 6, 8, 12)) if draws.chance(0.3) else draws.randint(2, 6)
     return [_node(draws, f"n{number}") for number in range(1, count + 1)]
 

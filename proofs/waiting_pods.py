@@ -36,7 +36,7 @@ class WaitingPod:
 
 
 def waiting_pods(seed: int) -> Iterator[WaitingPod]:
-    """Yield such clusters without end; the same seed gives the same clusters."""
+    """Yield random clusters, each with a pod that fits no node, without end; the same seed gives the same ones."""
     number = 0
     while True:
         case = random_case(seed, number)

@@ -1,4 +1,4 @@
-"""Run `bayplan schedule` in a process of its own for tests."""
+"""Run `bayplan schedule` in a separate process for tests."""
 
 from __future__ import annotations
 

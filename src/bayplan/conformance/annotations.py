@@ -134,7 +134,7 @@ class _Run(E2eRun):
             self.advance(self.now + SECOND_NS)
 
     def _run_pods(self) -> bool:
-        """Do the work of kwok for all pods; return whether any pod needed it."""
+        """Do what kwok does: start bound pods, and remove terminating ones; return whether there were any."""
         worked = False
         for pod in self._list("/api/v1/pods"):
             metadata, spec, status = (cast("JsonObject", pod[part]) for part in ("metadata", "spec", "status"))

@@ -74,7 +74,7 @@ class Difference:
 
     @property
     def sort(self) -> str:
-        """The sort of difference.
+        """The kind of the difference.
 
         ``lax`` (only Bayplan accepts), ``strict`` (only Bayplan refuses), ``status``, ``message``, ``object``,
         ``text``, ``warning`` or ``content-type``.

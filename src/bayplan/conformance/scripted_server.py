@@ -1,4 +1,4 @@
-"""An HTTP server on loopback with scripted responses, which stands for the extenders of recorded cases and of tests."""
+"""An HTTP server on loopback with scripted responses, which replaces the extenders of recorded cases and of tests."""
 
 from __future__ import annotations
 

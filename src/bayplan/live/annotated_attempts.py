@@ -96,7 +96,7 @@ class AnnotatedKeyframe:
         return self.codes, self.raw
 
     def verdict(self, number: int, status: Status) -> int:
-        """Return the number that stands for a status of a filter; an unknown status gets a new number."""
+        """Return the number assigned to a status of a filter; an unknown status gets a new number."""
         known = self._verdicts.get((number, status))
         if known is None:
             known = self._verdicts[number, status] = len(self._verdicts) + 1
