@@ -1,4 +1,4 @@
-"""A cluster for tests of manifests: would these objects be scheduled in it, and if not, why?
+"""A cluster for tests of manifests: it says whether objects would be scheduled in it, and if not, why.
 
 A separate simulation answers each question: it applies the objects of the cluster, then those in question, and runs
 until nothing changes any more. So controllers create the pods of workloads, quotas and priority classes apply, and pods
