@@ -76,7 +76,7 @@ def without(case: JsonObject, paths: list[Path]) -> JsonObject:
     for path in sorted(paths, key=_order, reverse=True):
         inner: Json = smaller
         for step in path[:-1]:
-            inner = inner[step]  # The path is one of this case, so every step exists.
+            inner = inner[step]  # type: ignore[index]  # The path is one of this case, so every step exists.
         del inner[path[-1]]  # type: ignore[union-attr, arg-type]
     return smaller
 
