@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from bayplan.base.errors import InputError
 from bayplan.formats.trace import Trace
 from bayplan.formats.traces.shapes import JOB
 from tests.formats.traces.reading import SAMPLES, load, offers, quantities, requests, times
@@ -187,3 +190,9 @@ def test_philly_jobs_and_machines_are_loaded() -> None:
     assert offers(trace)["m32"] == quantities({"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "2", **PODS})
     assert trace.nodes[0].metadata.labels["trace.bayplan.io/gpu-memory"] == "24GB"
     assert left_out(trace) == {"jobs without an attempt, which have no GPUs": "1 left out"}
+
+
+def test_a_philly_job_with_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cluster_job_log").write_text('["\\ud800"]')
+    with pytest.raises(InputError, match="surrogates not allowed"):
+        load(tmp_path / "cluster_job_log", SAMPLES / "philly" / "cluster_machine_list")

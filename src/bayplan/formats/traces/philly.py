@@ -101,7 +101,7 @@ class Reader(TraceReader):
     def _job(self, where: str, item: object) -> None:
         try:
             job = msgspec.convert(item, LoggedJob)
-        except msgspec.ValidationError as problem:
+        except (msgspec.ValidationError, UnicodeEncodeError) as problem:  # The latter: half of a surrogate pair.
             raise RowError("job", where=where, wanted="jobid, submitted_time, attempts", got=str(problem)) from None
         if not job.jobid.isprintable():
             # Half of a surrogate pair, for example, can't be written to a file.
