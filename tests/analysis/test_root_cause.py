@@ -203,7 +203,7 @@ def test_explain_unblock_and_waiting_reasons_give_the_same_root_cause(
     assert unblocked.verdict.startswith(f"default/x is pending: {want}; best: ")
     # Reasons that are shared by several pods do not say how much this pod lacks on the nearest node.
     parts = [part for part in want.split("; ") if not part.startswith("nearest is")]
-    assert {each.sentence for each in reasons} == {"; ".join(parts)}
+    assert {each.summary for each in reasons} == {"; ".join(parts)}
 
 
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def test_an_out_of_range_score_is_reported_with_plugin_node_and_value() -> None:
     assert cluster.explain("runs").verdict == f"default/runs is on a; scheduling it again now fails: {wrong}"
     assert cluster.explain("waits").verdict == f"default/waits is pending: {wrong}"
     assert cluster.unblock("waits").verdict.startswith(f"default/waits is pending: {wrong}; best: ")
-    assert [each.sentence for each in cluster.waiting_reasons()] == [wrong]
+    assert [each.summary for each in cluster.waiting_reasons()] == [wrong]
 
 
 def test_a_non_integer_score_raises_plugin_error_with_plugin_node_and_value() -> None:

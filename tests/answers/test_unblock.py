@@ -378,7 +378,7 @@ def test_the_risk_of_a_smaller_request_depends_on_its_resources(requests: dict[s
 def test_a_required_affinity_to_a_missing_pod_is_reported_as_the_cause() -> None:
     found = asked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
     assert found.cause is not None
-    assert found.cause.sentence == ("it requires a pod with app=store on its node, and no node has one")
+    assert found.cause.summary == ("it requires a pod with app=store on its node, and no node has one")
 
 
 def test_a_volume_on_an_unreachable_node_is_reported_as_the_cause() -> None:
@@ -387,7 +387,7 @@ def test_a_volume_on_an_unreachable_node_is_reported_as_the_cause() -> None:
     dead = node("c", "eu-1c").taint("node.kubernetes.io/unreachable")
     found = asked(*THREE[:2], dead, claim, volume, make_pod("x").claim("data"))
     assert found.cause is not None
-    assert found.cause.sentence == "its volume data is on c, which is unreachable"
+    assert found.cause.summary == "its volume data is on c, which is unreachable"
 
 
 def test_evicting_pods_of_the_same_workload_is_not_suggested_if_another_change_helps() -> None:

@@ -16,14 +16,14 @@ def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
     fits = make_pod("fits").obj()
     cluster = Cluster([*nodes, *large, *both, foreign, fits], record_level=RecordLevel.OFF)
     rows = cluster.waiting_reasons()
-    assert [(row.plugin, row.alone, row.pods) for row in rows] == [
+    assert [(row.plugin, row.sole_pods, row.pods) for row in rows] == [
         ("NodeResourcesFit", 2, 2),
         ("no scheduler", 1, 1),
         ("NodeAffinity", 0, 3),
         ("NodeResourcesFit", 0, 3),
     ]
-    assert rows[0].sentence == "it requests 8 cpu, the largest node offers 4"
-    assert rows[2].sentence == "no node has the label disk=ssd (nodeSelector)"
+    assert rows[0].summary == "it requests 8 cpu, the largest node offers 4"
+    assert rows[2].summary == "no node has the label disk=ssd (nodeSelector)"
     assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]
 
 
@@ -35,7 +35,7 @@ def test_each_reason_counts_only_the_nodes_it_rejects() -> None:
     cluster.add(make_pod("p").req(cpu="3", memory="2Gi").obj())
     (row,) = cluster.waiting_reasons()
     assert row.plugin == "several filters"
-    assert row.sentence == (
+    assert row.summary == (
         "none of the 2 nodes that it may use has room: Insufficient cpu (2), Insufficient memory (1); "
         "the other one is excluded: taint gpu:NoSchedule"
     )
@@ -43,7 +43,7 @@ def test_each_reason_counts_only_the_nodes_it_rejects() -> None:
 
 def test_a_cluster_without_nodes_is_the_reason() -> None:
     (row,) = Cluster([make_pod("p").obj()], record_level=RecordLevel.OFF).waiting_reasons()
-    assert row.sentence == "the cluster has no nodes"
+    assert row.summary == "the cluster has no nodes"
     sentence = waiting_sentence([row], waiting=1, gated=0, pods=2, nodes=0)
     assert sentence == "There are no nodes, so none of 2 pods can be placed"
 
@@ -58,13 +58,13 @@ def test_a_cluster_without_nodes_is_the_reason() -> None:
 )
 def test_waiting_sentence_starts_with_the_first_reason_other_than_gates(counts: tuple[int, int], want: str) -> None:
     rows = [
-        WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[]),
-        WaitingReason(plugin="NodeResourcesFit", alone=2, pods=2, sentence="no room", examples=[]),
+        WaitingReason(plugin="SchedulingGates", sole_pods=3, pods=3, summary="a gate", examples=[]),
+        WaitingReason(plugin="NodeResourcesFit", sole_pods=2, pods=2, summary="no room", examples=[]),
     ]
     waiting, gated = counts
     assert waiting_sentence(rows, waiting=waiting, gated=gated, pods=9, nodes=3) == want
 
 
 def test_waiting_sentence_is_empty_if_only_gates_block_pods() -> None:
-    gate = WaitingReason(plugin="SchedulingGates", alone=3, pods=3, sentence="a gate", examples=[])
+    gate = WaitingReason(plugin="SchedulingGates", sole_pods=3, pods=3, summary="a gate", examples=[])
     assert waiting_sentence([gate], waiting=0, gated=3, pods=9, nodes=3) == ""

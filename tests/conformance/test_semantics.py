@@ -39,7 +39,7 @@ BY_THEMSELVES = frozenset({12, 18, 26, 27, 39, 41})
 """Rules that no answer to one case can show: tested below."""
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=f"rule {row.rule}: {row.sentence}") for row in ROWS])
+@pytest.mark.parametrize("row", [pytest.param(row, id=f"rule {row.rule}: {row.summary}") for row in ROWS])
 def test_cycles_follow_the_rule(row: Row) -> None:
     answer = answer_cycle_case(row.case)
     assert answer["error"] is None

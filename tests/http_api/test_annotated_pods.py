@@ -67,7 +67,7 @@ def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -
     async def test(lab: Lab) -> None:
         await schedule_outside(lab, "web", unplaced())
         told = await lab.get("/pods/default/web")
-        assert told["sentence"] == (
+        assert told["summary"] == (
             "default/web is pending: none of the 3 nodes that it may use has room: Insufficient cpu (3); "
             "the other one is excluded: rack b is reserved"
         )
@@ -81,7 +81,7 @@ def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -
         refused = await lab.get("/unblock", workload="pod/default/web", want=422)
         assert refused["error"]["got"] == "'debuggable-scheduler'"
         (row,) = (await lab.get("/pods", q="web"))["items"]
-        assert told["sentence"] == f"default/web is pending: {row['why']}"
+        assert told["summary"] == f"default/web is pending: {row['why']}"
 
     run(test, *NODES, OUTSIDE)
 
@@ -100,7 +100,7 @@ def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> N
             (NAMES[1], 510, [60, 90], [60, 450]),
             (NAMES[0], 260, [60, 40], [60, 200]),
         ]
-        assert matrix["counts"] == {"fit": 2, "failed": 2, "not_looked_at": 0}
+        assert matrix["counts"] == {"fit": 2, "failed": 2, "not_evaluated": 0}
         assert matrix["skipped"] == ["TaintToleration", "VolumeZone"]
         points = matrix["points"]
         assert [each["plugin"] for each in points["reserve"] + points["bind"]] == ["VolumeBinding", "DefaultBinder"]
@@ -113,7 +113,7 @@ def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> N
             None,
         )
         told = await lab.get("/pods/default/web")
-        assert told["sentence"] == (
+        assert told["summary"] == (
             f"default/web is on {NAMES[1]}: 2 of 4 nodes fit, and it is the best of them with a total of 510"
         )
 
@@ -169,7 +169,7 @@ def test_the_matrix_endpoint_reports_unreadable_annotations() -> None:
         while not lab.server.reader.is_idle:
             await lab.settle()
         matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
-        assert not matrix["kept"]
+        assert not matrix["recorded"]
         assert matrix["why"].startswith(f"its result annotations can't be read: annotation {FILTER_RESULT}: expected")
 
     run(test, *NODES, OUTSIDE)

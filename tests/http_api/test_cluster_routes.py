@@ -81,8 +81,8 @@ def test_the_overview_counts_pods_nodes_reasons_and_decisions() -> None:
             "nodes_full": counts["nodes_full"],
             "nodes_empty": counts["nodes_empty"],
         }
-        assert answer["sentence"].startswith("2 of 14 pods are pending; the first reason: ")
-        assert answer["sentence"].endswith("; 1 more is held back by gates")
+        assert answer["summary"].startswith("2 of 14 pods are pending; the first reason: ")
+        assert answer["summary"].endswith("; 1 more is held back by gates")
         status = lab.server.engine.status()
         assert answer["decisions"]["total"] == status.decisions == len(lab.server.decisions)
         reasons = {each["text"]: each["pods"] for each in answer["reasons"]}
@@ -165,7 +165,7 @@ def test_a_node_lists_its_pods_and_rejections() -> None:
             want[status.message] = want.get(status.message, 0) + 1
         assert rejected == want
         assert {each["example"] for each in found["rejected"]} <= {"default/bigger", "default/picky"}
-        assert found["sentence"].startswith("n1 ")
+        assert found["summary"].startswith("n1 ")
         assert (await lab.get("/nodes/nowhere", want=404))["error"]["got"] == "'nowhere'"
 
     run(test, *NODES)
@@ -312,13 +312,13 @@ def test_unknown_paths_methods_and_parameters_are_refused() -> None:
 
 def test_an_empty_cluster_has_valid_responses() -> None:
     async def test(lab: Lab) -> None:
-        assert (await lab.get("/overview"))["sentence"] == "The cluster is empty: there are no nodes and no pods"
+        assert (await lab.get("/overview"))["summary"] == "The cluster is empty: there are no nodes and no pods"
         assert (await lab.get("/nodes", facets=1))["total"] == 0
         assert (await lab.get("/nodes/cells"))["groups"] == []
         assert (await lab.get("/pods", facets=1))["total"] == 0
         assert (await lab.get("/decisions"))["items"] == []
         assert (await lab.get("/decisions/density"))["lanes"]["scheduled"] == [0] * 200
-        assert (await lab.get("/queue"))["sentence"] == "No pod waits"
+        assert (await lab.get("/queue"))["summary"] == "No pod waits"
         assert (await lab.get("/"))["instance"] == lab.server.instance
 
     run(test)

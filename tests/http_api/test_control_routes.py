@@ -59,14 +59,14 @@ def test_configuration_validation_reports_problems_with_lines() -> None:
         assert (good["problems"], good["stage"]) == ([], None)
         assert "default-scheduler score: PodTopologySpread off" in good["difference"]
         assert any("MostAllocated" in line for line in good["difference"])
-        assert good["will"] == "1 pending pod will be retried"
+        assert good["effect"] == "1 pending pod will be retried"
         bad = await lab.send("POST", "/config/validate", MISSPELT)
         assert bad["effective"] is None
         assert [(each["line"], each["hint"]) for each in bad["problems"]] == [(8, "'PodTopologySpread'")]
         field = await lab.send("POST", "/config/validate", MOST_ALLOCATED.replace("profiles:", "profles:", 1))
         assert [each["hint"] for each in field["problems"]] == ["'profiles'"]
         same = await lab.send("POST", "/config/validate", (await lab.get("/config/default"))["text"])
-        assert (same["difference"], same["will"]) == ([], "nothing would change")
+        assert (same["difference"], same["effect"]) == ([], "nothing would change")
         assert (await lab.send("POST", "/config/validate", "{"))["problems"]
 
     run(test, node("n1"), pod("huge", cpu="90"))
@@ -195,8 +195,8 @@ def test_the_sync_source_is_reported() -> None:
         assert (item["name"], item["state"], item["lag_seconds"]) == ("https://far.example", "following", 4)
         assert item["counts"] == {"created": 7, "updated": 2, "deleted": 1, "waiting": 3}
         assert (item["message"], item["left_out"]) == ("nodes: no answer", ["jobs: would make pods"])
-        assert item["sentence"] == "Syncs with https://far.example, 4 s behind"
-        facts = ("name", "kind", "state", "lag_seconds", "sentence")
+        assert item["summary"] == "Syncs with https://far.example, 4 s behind"
+        facts = ("name", "kind", "state", "lag_seconds", "summary")
         assert (await lab.get("/overview"))["source"] == {key: item[key] for key in facts}
 
     run(test)

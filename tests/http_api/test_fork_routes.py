@@ -40,7 +40,7 @@ def test_a_fork_applies_changes_without_affecting_the_cluster() -> None:
             ("default/huge", ""),
             ("default/new", ""),
         ]
-        assert difference["sentence"].startswith("2 of 4 pods differ: 2 placed only by one more node")
+        assert difference["summary"].startswith("2 of 4 pods differ: 2 placed only by one more node")
         less = await begin_fork(
             lab, delete=[{"kind": "Node", "name": "n0"}, {"kind": "Pod", "namespace": "default", "name": "a"}]
         )
@@ -72,7 +72,7 @@ def test_comparison_with_a_reconfigured_fork_names_the_decisive_plugins() -> Non
             if each["decisive_plugin"]
         )
         same = await lab.get("/compare", a=packed["id"], b=packed["id"])
-        assert same["sentence"] == "packed and packed place all 6 pods alike"
+        assert same["summary"] == "packed and packed place all 6 pods alike"
 
     run(test, *NODES)
 
@@ -141,15 +141,15 @@ def test_a_fork_can_be_queried_like_the_server() -> None:
         cells = await lab.get("/nodes/cells", run=run_id, by="none")
         assert len(cells["groups"][0]["nodes"]) == 5
         page = await lab.get("/pods/default/huge", run=run_id)
-        assert page["sentence"].startswith("default/huge is on big")
+        assert page["summary"].startswith("default/huge is on big")
         assert page["manifest"]["spec"]["nodeName"] == "big"
         matrix = await lab.get("/pods/default/huge/attempts/latest/matrix", run=run_id)
         assert matrix["winner"] == "big"
         explained = await lab.get("/pods/default/huge/explanation", run=run_id)
-        assert explained["verdict"] == page["sentence"]
+        assert explained["verdict"] == page["summary"]
         assert [item["name"] for item in (await lab.get("/decisions", run=run_id))["items"]] == ["huge"]
         assert (await lab.get("/pods", want=404, run="nobody"))["error"]["what"] == "fork"
-        assert (await lab.get("/pods/default/a", run=run_id))["sentence"].endswith(
+        assert (await lab.get("/pods/default/a", run=run_id))["summary"].endswith(
             "; it had this node when it was loaded"
         )
 

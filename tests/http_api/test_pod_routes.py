@@ -55,20 +55,20 @@ def test_a_missing_matrix_is_explained() -> None:
     async def test(lab: Lab) -> None:
         async def why(name: str) -> str:
             found = await lab.get(f"/pods/default/{name}/attempts/latest/matrix")
-            assert found["kept"] is False
+            assert found["recorded"] is False
             return str(found["why"])
 
         assert await why("imported") == "the pod had its node when it was loaded"
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
-        assert (await lab.get("/pods/default/alien"))["sentence"] == f"default/alien is pending: {unattended}"
+        assert (await lab.get("/pods/default/alien"))["summary"] == f"default/alien is pending: {unattended}"
         # Lists, facets and the overview give the same reason.
         (row,) = (await lab.get("/pods", reason=unattended))["items"]
         assert (row["name"], row["why"]) == ("alien", unattended)
         facets = (await lab.get("/pods", facets=1))["facets"]["reason"]
         assert {"value": unattended, "count": 1} in facets
         overview = await lab.get("/overview")
-        assert overview["sentence"] == f"1 of 3 pods is pending because {unattended}; 1 more is held back by gates"
+        assert overview["summary"] == f"1 of 3 pods is pending because {unattended}; 1 more is held back by gates"
         assert unattended in [each["text"] for each in overview["reasons"]]
 
     run(test, node("n1"), pod("imported", nodeName="n1"), gated, alien)
@@ -188,7 +188,7 @@ def test_pod_page_and_explanation_share_one_verdict() -> None:
             source = await lab.service.observation.source_of(key)
             lives = source.lives_of(key)
             verdict = pod_verdict(source, lives[-1], attempts_of(source, lives[-1], lives))
-            assert answer["sentence"] == explained["verdict"] == verdict == f"{key} {answer['short']}"
+            assert answer["summary"] == explained["verdict"] == verdict == f"{key} {answer['short']}"
             assert len(answer["attempts"]) == len(lab.server.decisions.numbers_of(key))
             assert answer["manifest"]["metadata"]["name"] == name
             assert f"name: {name}" in answer["manifest_text"]
@@ -199,7 +199,7 @@ def test_pod_page_and_explanation_share_one_verdict() -> None:
         assert sum(each["nodes"] for each in huge["rejections"]) == len(NODES)
         gated = await lab.get("/pods/default/gated")
         assert (gated["status"], gated["queue"]["tier"]) == ("gated", "gated")
-        assert "waiting for scheduling gates" in gated["sentence"]
+        assert "waiting for scheduling gates" in gated["summary"]
 
     run(test, *NODES)
 
@@ -212,12 +212,12 @@ def test_all_endpoints_report_the_same_root_cause() -> None:
         await lab.settle()
         cause = (await lab.get("/unblock", workload="pod/default/db"))["cause"]
         assert cause["headline"] == "its volume data is in d; no node is there"
-        assert (await lab.get("/pods/default/db"))["sentence"] == f"default/db is pending: {cause['headline']}"
-        assert [each["sentence"] for each in (await lab.get("/waiting"))["items"]] == [cause["sentence"]]
+        assert (await lab.get("/pods/default/db"))["summary"] == f"default/db is pending: {cause['headline']}"
+        assert [each["summary"] for each in (await lab.get("/waiting"))["items"]] == [cause["summary"]]
         (row,) = (await lab.get("/pods", q="db"))["items"]
         assert row["why"] == cause["headline"]
         overview = await lab.get("/overview")
-        assert overview["sentence"] == f"1 of 1 pod is pending: {cause['sentence']}"
+        assert overview["summary"] == f"1 of 1 pod is pending: {cause['sentence']}"
 
     run(test, *NODES[:7])
 
@@ -281,8 +281,8 @@ def test_a_deleted_pod_can_still_be_queried() -> None:
         await lab.settle()
         page = await lab.get("/pods/default/brief")
         assert (page["deleted"], page["status"], page["manifest"]) == (True, "deleted", None)
-        assert page["sentence"].startswith("default/brief was on ")
-        assert (await lab.get("/pods/default/brief/attempts/latest/matrix"))["kept"]
+        assert page["summary"].startswith("default/brief was on ")
+        assert (await lab.get("/pods/default/brief/attempts/latest/matrix"))["recorded"]
         assert (await lab.get("/pods", q="brief"))["total"] == 0
 
     run(test, *NODES)
@@ -308,7 +308,7 @@ def test_summary_records_have_no_matrix_and_state_the_reason() -> None:
         await lab.create(pod("p"))
         await lab.settle()
         matrix = await lab.get("/pods/default/p/attempts/latest/matrix")
-        assert (matrix["kept"], matrix["rows"]) == (False, [])
+        assert (matrix["recorded"], matrix["rows"]) == (False, [])
         assert matrix["why"] == "only summaries are recorded at this record level"
         assert (await lab.get("/pods/default/p"))["rejections"] == []
         assert (await lab.get("/pods/default/p/explanation"))["notes"]

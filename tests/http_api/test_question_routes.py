@@ -74,7 +74,7 @@ def test_capacity_reports_copies_and_the_limiting_resource() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.get("/capacity", workload="pod/default/there", seeds=3)
         assert found["copies"] == 2
-        assert found["sentence"] == "2 more copies of pod/default/there fit; what runs out first: cpu (on 2 nodes)."
+        assert found["summary"] == "2 more copies of pod/default/there fit; what runs out first: cpu (on 2 nodes)."
         assert set(found["seeds"].values()) == {2}
         few = await lab.get("/capacity", workload="pod/default/there", limit=1)
         assert (few["copies"], few["reached_limit"]) == (1, True)
@@ -215,12 +215,12 @@ def test_node_explanation_contains_the_smallest_change_per_rejecting_plugin() ->
 def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
     async def test(lab: Lab) -> None:
         found = await lab.get("/waiting")
-        assert [(each["plugin"], each["alone"], each["pods"]) for each in found["items"]] == [
+        assert [(each["plugin"], each["sole_pods"], each["pods"]) for each in found["items"]] == [
             ("NodeResourcesFit", 3, 3)
         ]
-        assert (found["judged"], found["waiting"]) == (3, 3)
+        assert (found["evaluated"], found["waiting"]) == (3, 3)
         want = "3 of 3 pods are pending; all for the same reason: it requests 40 cpu, the only node, n, offers 4"
-        assert found["sentence"] == want
+        assert found["summary"] == want
 
     run(test, node("n"), *(pod(f"huge-{number}", cpu="40") for number in range(3)))
 
@@ -261,6 +261,6 @@ def test_a_limited_number_of_pending_pod_groups_is_judged(monkeypatch: pytest.Mo
 
     async def test(lab: Lab) -> None:
         found = await lab.get("/waiting")
-        assert (found["judged"], found["waiting"]) == (2, 3)
+        assert (found["evaluated"], found["waiting"]) == (2, 3)
 
     run(test, node("n"), pod("a", cpu="50"), pod("b", cpu="40"), pod("c", cpu="40"))

@@ -31,7 +31,7 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
         await stream.tick()
         first = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert set(first) == {"nodes:cpu", "pods", "clock"}
-        assert (first["nodes:cpu"]["whole"], first["nodes:cpu"]["names"]) == (True, ["n1", "n2"])
+        assert (first["nodes:cpu"]["complete"], first["nodes:cpu"]["names"]) == (True, ["n1", "n2"])
         assert first["pods"]["counts"]["placed"] == 0
         await stream.tick()
         assert [frame["topic"] for frame in _bodies(client)] == []
@@ -39,7 +39,7 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
         await lab.settle()
         await stream.tick()
         changed = {frame["topic"]: frame["data"] for frame in _bodies(client)}
-        assert (changed["nodes:cpu"]["whole"], changed["nodes:cpu"]["names"]) == (False, ["n2"])
+        assert (changed["nodes:cpu"]["complete"], changed["nodes:cpu"]["names"]) == (False, ["n2"])
         assert changed["nodes:cpu"]["cells"] == [50]
         # The counts in a frame equal those of the overview, because the page's heading uses both.
         counts = (await lab.get("/overview"))["counts"]
@@ -60,12 +60,12 @@ def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
             await lab.create(pod(f"p{number}", cpu="1", nodeName=f"n{number % 2 + 1}"))
             await lab.settle()
             await stream.tick()
-            assert [frame["data"]["whole"] for frame in _bodies(quick)] == [False]
+            assert [frame["data"]["complete"] for frame in _bodies(quick)] == [False]
         # The slow reader still has its first frame; later ones are dropped, since they could not be understood alone.
-        assert [frame["data"]["whole"] for frame in _bodies(slow)] == [True]
+        assert [frame["data"]["complete"] for frame in _bodies(slow)] == [True]
         await stream.tick()
         whole = _bodies(slow)
-        assert [frame["data"]["whole"] for frame in whole] == [True]
+        assert [frame["data"]["complete"] for frame in whole] == [True]
         assert whole[0]["data"]["cells"] == [50, 25]
 
     run(test, node("n1"), node("n2"))
@@ -84,9 +84,9 @@ def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
         frames = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert [item["name"] for item in frames["decisions"]["items"]] == ["a", "huge"]
         page = await lab.get("/pods/default/a")
-        assert (frames["pod:default/a"]["sentence"], frames["pod:default/a"]["status"]) == (page["sentence"], "placed")
+        assert (frames["pod:default/a"]["summary"], frames["pod:default/a"]["status"]) == (page["summary"], "placed")
         assert frames["queue"]["counts"] == (await lab.get("/queue"))["counts"]
-        assert frames["overview"]["sentence"] == (await lab.get("/overview"))["sentence"]
+        assert frames["overview"]["summary"] == (await lab.get("/overview"))["summary"]
         await stream.tick()
         assert "decisions" not in {frame["topic"] for frame in _bodies(client)}
 

@@ -53,12 +53,12 @@ def overview(cluster: FakeCluster) -> Overview:
     newest = len(cluster.decisions)
     return Overview(
         version=str(cluster.version),
-        sentence=f"{len(waiting):,} of {len(cluster.pods):,} pods wait; {reasons[0][1]:,} for CPU: no node has 4 free CPUs"
+        summary=f"{len(waiting):,} of {len(cluster.pods):,} pods wait; {reasons[0][1]:,} for CPU: no node has 4 free CPUs"
         if waiting
         else f"All {len(cluster.pods):,} pods are placed",
         counts=cluster.counts(),
         decisions=DecisionRate(total=newest, per_second=512.0, p99_ms=3.1),
-        reasons=[ReasonRow(text=text, pods=pods, mainly=pods) for text, pods in reasons],
+        reasons=[ReasonRow(text=text, pods=pods, main_pods=pods) for text, pods in reasons],
         queue=QueueStatus(**to_fields(queue_counts(cluster)), next_retry_at=stamp()),
         utilisation=usage,
         utilisation_history=[
@@ -137,7 +137,7 @@ def node_page(cluster: FakeCluster, name: str) -> NodePage | None:
         **to_fields(cluster.node_facts(node)),
         version=cluster.version,
         conditions=[NodeCondition(type="Ready", status="True", reason="KubeletReady", message="")],
-        sentence=f"{name} has {free:g} of {node.cpu // 1000} CPUs free; {len(node.pods)} pods run there",
+        summary=f"{name} has {free:g} of {node.cpu // 1000} CPUs free; {len(node.pods)} pods run there",
         labels={"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": node.zone, "pool": node.pool},
         pods=pods,
         pods_total=len(pods),
@@ -214,7 +214,7 @@ def pod_page(cluster: FakeCluster, namespace: str, name: str) -> PodPage | None:
     message = newest.message if newest is not None else ""
     note = message or f"Successfully assigned to {row.node}"
     return PodPage(
-        sentence=sentence,
+        summary=sentence,
         short=sentence.removeprefix(f"{name} "),
         message=message if waits else "",
         status=pod.status,
@@ -347,7 +347,7 @@ def queue(cluster: FakeCluster, query: Mapping[str, str]) -> QueueList:
     return QueueList(
         version=cluster.version,
         counts=counts,
-        sentence=f"{counts.backoff} in backoff; {counts.unschedulable} unschedulable; {counts.gated} gated",
+        summary=f"{counts.backoff} in backoff; {counts.unschedulable} unschedulable; {counts.gated} gated",
         next_retry_at=stamp(),
         items=items,
         total=len(chosen),

@@ -66,7 +66,7 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> ColumnMatrix | No
     return ColumnMatrix(
         number=number,
         attempt=cluster.pods[number].attempts,
-        sentence=f"{namespace}/{name} waits" if waits else f"{namespace}/{name} runs on {rows[0].node}",
+        summary=f"{namespace}/{name} waits" if waits else f"{namespace}/{name} runs on {rows[0].node}",
         max_score=100,
         total=len(rows),
         total_is_exact=True,
@@ -74,7 +74,7 @@ def matrix(cluster: FakeCluster, namespace: str, name: str) -> ColumnMatrix | No
         limit=10_000,
         record_level="full",
         nodes=len(rows),
-        counts=MatrixCounts(fit=fit, failed=len(rows) - fit, not_looked_at=0),
+        counts=MatrixCounts(fit=fit, failed=len(rows) - fit, not_evaluated=0),
         scorers=[MatrixScorer(name=scorer, weight=weight, scale=None) for scorer, weight in SCORERS],
         pre_filters=[],
         filters=list(FILTERS),

@@ -26,7 +26,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
     moved = [Placement(f"shop/{cluster.pods[number].name}", nodes[1]) for number in cluster.nodes[0].pods[:2]]
     cause = RootCause(
         plugin="NodeResourcesFit",
-        sentence="it requests 64 cpu, the largest node offers 16",
+        summary="it requests 64 cpu, the largest node offers 16",
         everywhere=["NodeResourcesFit"],
         sole=[],
         usable=0,
@@ -55,7 +55,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
         for rank, (kind, text, risk) in enumerate(texts, start=1)
     ]
     return Unblocking(
-        verdict=f"{key} is pending: {cause.sentence}; best: {suggestions[0].text}",
+        verdict=f"{key} is pending: {cause.summary}; best: {suggestions[0].text}",
         pods=[key],
         waiting=[key],
         fits=False,
@@ -84,7 +84,7 @@ def capacity(cluster: FakeCluster, target: str) -> Capacity:
     ]
     copies = 12 * len(groups)
     return Capacity(
-        sentence=f"{copies} more copies of {target} fit; what runs out first: cpu (on 2 nodes).",
+        summary=f"{copies} more copies of {target} fit; what runs out first: cpu (on 2 nodes).",
         copies=copies,
         mixes=copies,
         reached_limit=False,
@@ -105,15 +105,15 @@ def waiting(cluster: FakeCluster) -> WaitingReasons:
     items = [
         WaitingReason(
             plugin="NodeResourcesFit",
-            alone=len(pods),
+            sole_pods=len(pods),
             pods=len(pods),
-            sentence="none of the nodes that it may use has room",
+            summary="none of the nodes that it may use has room",
             examples=pods[:3],
         )
     ]
     return WaitingReasons(
         items=items if pods else [],
-        sentence=f"{len(pods):,} of {len(cluster.pods):,} pods wait; all for the same reason: {items[0].sentence}"
+        summary=f"{len(pods):,} of {len(cluster.pods):,} pods wait; all for the same reason: {items[0].summary}"
         if pods
         else "",
         total=len(items),
@@ -152,7 +152,7 @@ def what_if(cluster: FakeCluster, request: Plain) -> WhatIfReport:
         changes=changes,
         configuration=None,
         reschedule=[],
-        sentence=f"{', '.join(changes)}: {effect}",
+        summary=f"{', '.join(changes)}: {effect}",
         effect=effect,
         pods=len(cluster.pods),
         counts={"moved": len(rows) - 1, "waits": 1, "placed": 0, "gone": 0, "new": 0},

@@ -276,7 +276,7 @@ class FakeService:
                 layout=cluster.layout,
                 metric=topic.partition(":")[2],
                 known=True,
-                whole=False,
+                complete=False,
                 names=[node.name for node in nodes],
                 cells=[node.cell for node in nodes],
                 flags=[node.flags for node in nodes],
@@ -292,7 +292,7 @@ class FakeService:
                 version=cluster.version,
                 busy=False,
                 counts=queue_counts(cluster),
-                sentence="some wait",
+                summary="some wait",
                 next_retry_at=stamp(),
             )
         if topic.startswith("pod:"):

@@ -91,7 +91,7 @@ def test_an_external_pending_pod_shows_its_reason_and_attempts(server: Running, 
     expect(visitor.test("pod-table")).to_contain_text("Insufficient")
     visitor.test("pod-table").locator("a.name", has_text=name).click()
     visitor.still()
-    assert visitor.verdict == server.get(f"/pods/default/{name}")["sentence"]
+    assert visitor.verdict == server.get(f"/pods/default/{name}")["summary"]
     assert "none of 4 nodes has room" in visitor.verdict
     expect(visitor.page.locator(".mrow.failed")).to_have_count(4)
     rows = {row.get_attribute("data-node") for row in visitor.page.locator(".mrow.failed").all()}

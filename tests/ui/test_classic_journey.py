@@ -77,7 +77,7 @@ def test_a_pending_pod_shows_the_1_16_message(server: Running, visit: Visit) -> 
     visitor = visit(server.url)
     visitor.go(WAITING)
     reported = server.get(WAITING.removeprefix("/ui"))
-    assert visitor.verdict == reported["sentence"]
+    assert visitor.verdict == reported["summary"]
     message = "0/18 nodes are available: 1 node(s) were unschedulable, 17 Insufficient cpu, 17 Insufficient memory."
     expect(visitor.page.locator("body")).to_contain_text(message)
     expect(visitor.page.locator(".mrow.failed").first).to_contain_text("GeneralPredicates")

@@ -72,7 +72,7 @@ def test_a_workload_links_to_its_capacity(server: Running, visit: Visit) -> None
     visitor.test("capacity").click()
     visitor.still()
     answer = server.get("/capacity?workload=deployment/default/front")
-    expect(visitor.page.locator("h1")).to_have_text(str(answer["sentence"]))
+    expect(visitor.page.locator("h1")).to_have_text(str(answer["summary"]))
     expect(visitor.test("capacity-groups")).to_contain_text("a")
     visitor.test("preempt").check()
     visitor.still()

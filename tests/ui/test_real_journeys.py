@@ -54,14 +54,14 @@ def server(tmp_path: Path) -> Iterator[Running]:
 def test_pending_and_placed_pods_are_explained(server: Running, visit: Visit) -> None:
     visitor = visit(server.url)
     visitor.go("/")
-    assert visitor.verdict == server.get("/waiting")["sentence"]
+    assert visitor.verdict == server.get("/waiting")["summary"]
     assert visitor.test("node-card").count() == 10
     visitor.shoot("real-overview-10")
     visitor.page.get_by_role("link", name="Insufficient cpu", exact=True).click()
     visitor.still()
     visitor.test("pod-table").locator("a.name", has_text="too-big").click()
     visitor.still()
-    assert visitor.verdict == server.get("/pods/default/too-big")["sentence"]
+    assert visitor.verdict == server.get("/pods/default/too-big")["summary"]
     expect(visitor.page.locator(".mrow:not([hidden])")).to_have_count(10)
     expect(visitor.page.locator(".mrow.failed .gap").first).to_contain_text("lacks")
     visitor.shoot("real-pod-waiting-10")

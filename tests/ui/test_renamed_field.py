@@ -20,7 +20,7 @@ CHECKERS = ROOT / "build" / "page-lint" / "node_modules"
 RENAMES = {
     "pods.py": ("    why: str\n", "    why_so: str\n"),
     "nodes.py": ("    most_pods: int\n", "    pod_capacity: int\n"),
-    "cluster.py": ("    sentence: str\n", "    summary_text: str\n"),
+    "cluster.py": ("    summary: str\n", "    summary_text: str\n"),
 }
 """By file of the contract: the line of a field, and the same line with another name."""
 
@@ -94,5 +94,5 @@ def test_the_typescript_compiler_rejects_the_page_with_regenerated_types(renamed
         text=True,
     )
     assert done.returncode != 0
-    for name in ("why", "most_pods", "sentence"):
+    for name in ("why", "most_pods", "summary"):
         assert f"Property '{name}' does not exist on type" in done.stdout, name

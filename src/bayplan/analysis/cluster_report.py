@@ -113,7 +113,7 @@ def _reason(scheduler: Scheduler, pod: Pod, number: int, *, judges: bool) -> str
     state = scheduler.state
     nodes = {node.metadata.name: node for node in state.nodes.nodes if node is not None}
     requests = accounted_requests(pod, state.request_gates).requests
-    return root_cause(matrix, pod, nodes, requests, SchedulerSurroundings(scheduler, pod)).sentence
+    return root_cause(matrix, pod, nodes, requests, SchedulerSurroundings(scheduler, pod)).summary
 
 
 def _resources(scheduler: Scheduler) -> list[ResourceUse]:

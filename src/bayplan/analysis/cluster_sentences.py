@@ -14,11 +14,11 @@ class CommonCause(NamedTuple):
     """The root cause of most waiting pods.
 
     Attributes:
-        sentence: the cause.
+        summary: the cause.
         pods: the number of pods with this cause.
     """
 
-    sentence: str
+    summary: str
     pods: int
 
 
@@ -60,17 +60,17 @@ def cluster_sentence(
 def cause_text(cause: CommonCause, waiting: int) -> str:
     """Return the root cause of most waiting pods, as the continuation of a sentence that starts with their number."""
     if waiting == 1:
-        return f": {cause.sentence}"
+        return f": {cause.summary}"
     if cause.pods == 1:
-        return f"; the first reason: {cause.sentence}"
+        return f"; the first reason: {cause.summary}"
     share = "all" if cause.pods >= waiting else f"{cause.pods:,}"
-    return f"; {share} for the same reason: {cause.sentence}"
+    return f"; {share} for the same reason: {cause.summary}"
 
 
 def _why(waiting: int, reasons: Sequence[ReasonCount]) -> str:
     if not reasons:
         return ", not tried yet"
-    text, count = reasons[0].text, reasons[0].mainly
+    text, count = reasons[0].text, reasons[0].main_pods
     text = f"for lack of {text.removeprefix(INSUFFICIENT)}" if text.startswith(INSUFFICIENT) else f"because {text}"
     mainly = "mainly " if reasons[0].pods > count or len(reasons) > 1 else ""
     if waiting == 1:

@@ -64,12 +64,12 @@ class ReasonCount(NamedTuple):
     Attributes:
         text: the reason in upstream's words.
         pods: the number of pods with this reason.
-        mainly: the number of pods whose main reason this is, i.e. that of the most nodes. Each pod has one main reason.
+        main_pods: the number of pods whose main reason this is, i.e. that of the most nodes. Each pod has one main reason.
     """
 
     text: str
     pods: int
-    mainly: int
+    main_pods: int
 
 
 def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[ReasonCount]:
@@ -79,12 +79,12 @@ def pods_by_reason(messages: Iterable[tuple[str, int]]) -> list[ReasonCount]:
         messages: the messages of pods, with the number of pods that have each message.
     """
     pods: dict[str, int] = {}
-    mainly: dict[str, int] = {}
+    main_pods: dict[str, int] = {}
     for message, count in messages:
         reasons = reasons_of(message)
         for reason in reasons:
             pods[reason.text] = pods.get(reason.text, 0) + count
         for reason in reasons[:1]:
-            mainly[reason.text] = mainly.get(reason.text, 0) + count
-    found = [ReasonCount(text, count, mainly.get(text, 0)) for text, count in pods.items()]
-    return sorted(found, key=lambda each: (-each.mainly, -each.pods, each.text))
+            main_pods[reason.text] = main_pods.get(reason.text, 0) + count
+    found = [ReasonCount(text, count, main_pods.get(text, 0)) for text, count in pods.items()]
+    return sorted(found, key=lambda each: (-each.main_pods, -each.pods, each.text))

@@ -26,7 +26,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         plugin: the filter that rejects every node and is the hardest to resolve; "" if no filter rejects every node.
-        sentence: the cause, in words that are equal for all pods that wait for it.
+        summary: the cause, in words that are equal for all pods that wait for it.
         headline: the sentence, with the shortage of the nearest node if resources are short.
         everywhere: the filters that reject every node, the hardest to resolve first.
         sole: the filters that alone reject some nodes, those with the most nodes first.
@@ -35,7 +35,7 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     plugin: str
-    sentence: str
+    summary: str
     headline: str = ""
     everywhere: list[str]
     sole: list[SoleFilter]
@@ -74,7 +74,7 @@ def root_cause(
     sole = sorted(matrix.sole.items(), key=lambda each: -each[1])
     return RootCause(
         plugin=everywhere[0] if everywhere else "",
-        sentence="; ".join(part for part in (clause.text, clause.others, also) if part),
+        summary="; ".join(part for part in (clause.text, clause.others, also) if part),
         headline="; ".join(part for part in (clause.text, clause.nearest, clause.others, also) if part),
         everywhere=list(everywhere),
         sole=[SoleFilter(plugin, count) for plugin, count in sole],

@@ -66,6 +66,6 @@ def judge(trial: Trial, pod: Pod) -> Judgement:
     if decision is not None and decision.record.outcome is Outcome.ERROR:
         # An error ends the attempt, whatever the filters found.
         message = error_text(trial, pod, decision.record.message)
-        cause = replace(cause, plugin="", sentence=message, headline=message, everywhere=[], sole=[])
+        cause = replace(cause, plugin="", summary=message, headline=message, everywhere=[], sole=[])
     fits = not whole and decision is not None and bool(decision.record.node)
     return Judgement(pod, decision, matrix, cause, fits)

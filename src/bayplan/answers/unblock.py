@@ -131,7 +131,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
     limits = search.limits
-    if ADDED_AFFINITY in judged.cause.sentence:
+    if ADDED_AFFINITY in judged.cause.summary:
         limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
         first = f"{format_count(others, 'other pending pod')}, which may be scheduled first"

@@ -23,16 +23,16 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         plugin: the filter that rejects every node; ``several filters`` if no single filter does; ``no scheduler`` if no
             profile has the pods' scheduler name.
-        alone: the number of pods that only this reason blocks.
+        sole_pods: the number of pods that only this reason blocks.
         pods: the number of pods that this reason blocks, alone or together with others.
-        sentence: the root cause, in words.
+        summary: the root cause, in words.
         examples: the keys of these pods.
     """
 
     plugin: str
-    alone: int
+    sole_pods: int
     pods: int
-    sentence: str
+    summary: str
     examples: list[str]
 
 
@@ -58,14 +58,14 @@ def waiting_reasons(trial: Trial, pods: Sequence[Pod]) -> Rows[WaitingReason]:
     rows = [
         WaitingReason(
             plugin=plugin,
-            alone=sum(len(members) for members, alone in entries if alone),
+            sole_pods=sum(len(members) for members, alone in entries if alone),
             pods=sum(len(members) for members, _ in entries),
-            sentence=sentence,
+            summary=sentence,
             examples=[pod.key for members, _ in entries for pod in members],
         )
         for (plugin, sentence), entries in found.items()
     ]
-    return Rows(sorted(rows, key=lambda row: (-row.alone, -row.pods, row.plugin)), WaitingReason)
+    return Rows(sorted(rows, key=lambda row: (-row.sole_pods, -row.pods, row.plugin)), WaitingReason)
 
 
 def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: int, pods: int, nodes: int) -> str:
@@ -78,7 +78,7 @@ def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: i
     first = next((each for each in reasons if each.plugin != GATES), None)
     if first is None:
         return ""
-    cause = CommonCause(first.sentence, first.pods)
+    cause = CommonCause(first.summary, first.pods)
     return cluster_sentence(pods=pods, waiting=waiting, gated=gated, nodes=nodes, reasons=(), cause=cause)
 
 
@@ -91,5 +91,5 @@ def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
         return []
     cause = judged.cause
     if not cause.everywhere:
-        return [(SEVERAL, True, cause.sentence)]
-    return [(plugin, len(cause.everywhere) == 1, cause.sentence) for plugin in cause.everywhere]
+        return [(SEVERAL, True, cause.summary)]
+    return [(plugin, len(cause.everywhere) == 1, cause.summary) for plugin in cause.everywhere]

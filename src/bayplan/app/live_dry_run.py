@@ -93,7 +93,7 @@ class LiveDryRun:
                 finally:
                     await feed.close()
                 dry_run.turn(self._clock.now_ns(), at_once=True)
-        self._print_line(dry_run.agreement.sentence())
+        self._print_line(dry_run.agreement.summary())
         return dry_run.agreement
 
     async def _watch(self, dry_run: DryRun) -> None:
@@ -104,7 +104,7 @@ class LiveDryRun:
             found = dry_run.agreement.placed + dry_run.agreement.refused
             if found != printed and time.monotonic() - printed_at > PROGRESS_SECONDS:
                 printed, printed_at = found, time.monotonic()
-                self._print_line(dry_run.agreement.sentence())
+                self._print_line(dry_run.agreement.summary())
 
     def _make(self) -> Scheduler:
         settings = self.settings

@@ -74,7 +74,7 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
     """Return the reasons as lines of text. A reason that several filters report is shown once."""
     reasons: dict[str, list[WaitingReason]] = {}
     for row in rows:
-        reasons.setdefault(row.sentence, []).append(row)
+        reasons.setdefault(row.summary, []).append(row)
     pods, pending = format_count(len(cluster.scheduler.pods), "pod"), cluster.pending
     if not pending:
         return [f"None of {pods} is pending.", *assumed(cluster.assumptions)]

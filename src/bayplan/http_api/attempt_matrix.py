@@ -113,7 +113,7 @@ def _matrix(
         offset=query.offset,
         limit=query.limit,
         attempt=chosen.attempt,
-        sentence=decision_text(decision.record, margin.points),
+        summary=decision_text(decision.record, margin.points),
         skipped=skipped,
         max_score=max_score,
         points=points,

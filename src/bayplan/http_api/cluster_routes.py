@@ -187,7 +187,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
         page = NodePage(
             **facts,
             version=columns.version,
-            sentence=_node_sentence(columns, row, sum(each.pods for each in rejected)),
+            summary=_node_sentence(columns, row, sum(each.pods for each in rejected)),
             labels=dict(item.metadata.labels),
             conditions=[
                 NodeCondition(type=each.type, status=each.status, reason=each.reason, message=each.message)

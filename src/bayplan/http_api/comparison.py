@@ -120,7 +120,7 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     used = [len({node for node in side.nodes.values() if node}) for side in (a, b)]
     placed = [sum(bool(node) for node in side.nodes.values()) for side in (a, b)]
     return Comparison(
-        sentence=comparison_sentence(
+        summary=comparison_sentence(
             a=a.facts.name,
             b=b.facts.name,
             pods=pods,

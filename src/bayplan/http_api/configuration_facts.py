@@ -86,7 +86,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
     problems = _problems(settings, found, text)
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is None:
-        return Validation(stage=found.stage, problems=problems, effective=None, difference=[], will="")
+        return Validation(stage=found.stage, problems=problems, effective=None, difference=[], effect="")
     difference = [*differences(settings.configuration, configuration)]
     tried = f"{waiting:,} pending {'pod' if waiting == 1 else 'pods'} will be retried"
     return Validation(
@@ -95,7 +95,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
         effective=_effective(configuration),
         extension_points=extension_points(settings, configuration),
         difference=difference,
-        will=tried if difference else "nothing would change",
+        effect=tried if difference else "nothing would change",
     )
 
 

@@ -195,7 +195,7 @@ class MatrixLayout:
         return MatrixCounts(
             fit=int(self.decision.feasible.sum()),
             failed=int(self._fails.sum()),
-            not_looked_at=int(self._nearness.unseen.sum()),
+            not_evaluated=int(self._nearness.unseen.sum()),
         )
 
     def statuses(self) -> list[MatrixStatus]:

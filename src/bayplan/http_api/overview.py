@@ -99,12 +99,12 @@ def overview_document(
     ]
     return Overview(
         version=f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
-        sentence=_sentence(counts, ungated, cause),
+        summary=_sentence(counts, ungated, cause),
         counts=counts,
         decisions=DecisionRate(
             total=status.decisions, per_second=round(status.decisions_per_second, 1), p99_ms=round(status.p99_ms, 3)
         ),
-        reasons=[ReasonRow(text=each.text, pods=each.pods, mainly=each.mainly) for each in reasons[:MAX_REASONS]],
+        reasons=[ReasonRow(text=each.text, pods=each.pods, main_pods=each.main_pods) for each in reasons[:MAX_REASONS]],
         queue=QueueStatus(**tiers, next_retry_at=None if queue is None else next_retry_at(queue)),
         utilisation=usage,
         utilisation_history=history.document(),

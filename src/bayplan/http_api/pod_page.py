@@ -105,7 +105,7 @@ class PodPage:
         waiting = None if queue is None else queue.by_key.get(self.key)
         text = "" if manifest is None else yaml.safe_dump(manifest, sort_keys=False, allow_unicode=True)
         return PodPageAnswer(
-            sentence=verdict,
+            summary=verdict,
             short=verdict.removeprefix(f"{life.key} "),
             message=waiting_message_of(life),
             status="deleted" if manifest is None else _status(life),
@@ -126,7 +126,7 @@ class PodPage:
             version=f"{version}.{len(self.attempts)}",
             exists=True,
             deleted=not version,
-            sentence=verdict,
+            summary=verdict,
             short=verdict.removeprefix(f"{self.life.key} "),
             status=_status(self.life),
             node=self.life.node,

@@ -104,7 +104,7 @@ async def capacity(observation: Observation, request: Request, query: Query) -> 
         more = range(cluster.seed, cluster.seed + seeds) if seeds > 1 else ()
         found = find_capacity(cluster, mix, preempts=preempts, limit=limit, seeds=more)
         document = Capacity(
-            sentence=capacity_text(found)[0],
+            summary=capacity_text(found)[0],
             copies=found.copies,
             mixes=found.mixes,
             reached_limit=found.reached_limit,
@@ -135,14 +135,14 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
         document = WaitingReasons(
             **whole(items),
             items=items,
-            sentence=waiting_sentence(
+            summary=waiting_sentence(
                 items,
                 waiting=len(pods) - gated,
                 gated=gated,
                 pods=len(pods) + len(state.pods),
                 nodes=len(state.nodes),
             ),
-            judged=len(judged),
+            evaluated=len(judged),
             waiting=len(pods),
             assumptions=inquiry.assumptions,
         )
@@ -211,7 +211,7 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
 
     report = await observation.questions.ask(request, answer)
     if wanted.keep:
-        request_of_fork = ForkRequest(name=wanted.name or report.sentence[:80])
+        request_of_fork = ForkRequest(name=wanted.name or report.summary[:80])
         fork = begin(observation, request_of_fork, changed, configuration)
         report = replace(report, id=uuid.uuid4().hex[:8], fork=fork.id)
         observation.what_ifs[report.id] = report
@@ -253,7 +253,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
         changes=[*wanted.changes, *([format_count(len(wanted.objects), "object")] if wanted.objects else [])],
         configuration=wanted.config,
         reschedule=wanted.reschedule,
-        sentence=sentence,
+        summary=sentence,
         effect=sentence.removeprefix(f"{', '.join(found.changes)}: "),
         pods=found.pods,
         counts=found.counts,
@@ -268,7 +268,7 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
 async def what_ifs(observation: Observation, request: Request, query: Query) -> Response:
     """List the stored what-if answers."""
     items = [
-        WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, sentence=each.sentence)
+        WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, summary=each.summary)
         for each in observation.what_ifs.values()
     ]
     return json_answer(request, WhatIfList(**whole(items), items=items))

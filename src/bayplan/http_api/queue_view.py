@@ -194,7 +194,7 @@ def queue_document(queue: QueueCopy, tier: str, offset: int, limit: int, now_ns:
     page = pods[offset : offset + limit]
     return QueueList(
         version=queue.version,
-        sentence=sentence_of(queue, now_ns),
+        summary=sentence_of(queue, now_ns),
         counts=queue.counts,
         next_retry_at=next_retry_at(queue),
         items=[queue_row(queue, pod, offset + place) for place, pod in enumerate(page)],

@@ -45,7 +45,7 @@ class FollowedSource(msgspec.Struct):
     kind: str = ""
     state: str = ""
     lag_seconds: float = 0.0
-    sentence: str = ""
+    summary: str = ""
 
 
 class FollowedSources(msgspec.Struct):

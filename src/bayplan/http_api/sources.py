@@ -27,7 +27,7 @@ def sources_of(backend: Backend) -> list[SourceRow]:
             kind=kind,
             address=name,
             state=state,
-            sentence=source_sentence(name=name, kind=kind, state=state, lag_seconds=lag_seconds),
+            summary=source_sentence(name=name, kind=kind, state=state, lag_seconds=lag_seconds),
             position=None,
             lag_seconds=lag_seconds,
             policies={},
@@ -45,7 +45,7 @@ def source_facts(source: SourceRow) -> SourceFacts:
         kind=source.kind,
         state=source.state,
         lag_seconds=source.lag_seconds,
-        sentence=source.sentence,
+        summary=source.summary,
     )
 
 

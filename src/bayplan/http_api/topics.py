@@ -109,7 +109,7 @@ async def _queue(observation: Observation) -> QueueChanged:
         version=queue.version,
         busy=False,
         counts=queue.counts,
-        sentence=_settled_sentence(queue, now_ns),
+        summary=_settled_sentence(queue, now_ns),
         next_retry_at=next_retry_at(queue),
     )
 
@@ -183,7 +183,7 @@ class _Cells:
             layout=nodes.names_version,
             metric=self._metric,
             known=self._metric in metrics_of(nodes),
-            whole=whole,
+            complete=whole,
             names=[nodes.names[row] for row in rows],
             cells=cells[rows].tolist(),
             flags=nodes.flags[rows].tolist(),

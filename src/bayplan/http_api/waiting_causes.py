@@ -119,7 +119,7 @@ def _cause_of(source: PodSource, lives: Sequence[PodTimeline]) -> WaitingCause:
     if cause is None or life.pod is None:
         return WaitingCause(waiting_reason(source, life, attempts), "", is_shared=False)
     has_claims = any(claim_name_of(life.pod.metadata.name, volume) for volume in life.pod.spec.volumes)
-    return WaitingCause(cause.headline, cause.sentence, is_shared=not has_claims)
+    return WaitingCause(cause.headline, cause.summary, is_shared=not has_claims)
 
 
 def common_cause(causes: Mapping[int, WaitingCause], waiting: int) -> CommonCause | None:

@@ -99,7 +99,7 @@ class Agreement(Struct):
             )
             self.differences[what] += 1
 
-    def sentence(self) -> str:
+    def summary(self) -> str:
         """Return the counts as one line."""
         text = f"{self.placed_alike:,} of {self.placed:,} placed pods went to one of our best nodes"
         if self.refused:

@@ -142,7 +142,7 @@ declare namespace Api {
 
   /** How many further copies of a workload, or of a mix, fit; see `bayplan.answers.capacity.CapacityAnswer`. */
   interface Capacity {
-    sentence: string;
+    summary: string;
     copies: number;
     mixes: number;
     reached_limit: boolean;
@@ -180,7 +180,7 @@ declare namespace Api {
     layout: number;
     metric: string;
     known: boolean;
-    whole: boolean;
+    complete: boolean;
     names: string[];
     cells: number[];
     flags: number[];
@@ -229,7 +229,7 @@ declare namespace Api {
   interface ColumnMatrix {
     form: "columns";
     number: number;
-    kept: true;
+    recorded: true;
     record_level: string;
     nodes: number;
     counts: MatrixCounts;
@@ -246,7 +246,7 @@ declare namespace Api {
     offset: number;
     limit: number;
     attempt: number;
-    sentence: string;
+    summary: string;
     skipped: string[];
     max_score: number;
     points: MatrixPoints;
@@ -294,7 +294,7 @@ declare namespace Api {
     total_is_exact: boolean;
     offset: number;
     limit: number;
-    sentence: string;
+    summary: string;
     a: ComparedRun;
     b: ComparedRun;
     counts: ComparisonCounts;
@@ -651,7 +651,7 @@ declare namespace Api {
   interface MatrixCounts {
     fit: number;
     failed: number;
-    not_looked_at: number;
+    not_evaluated: number;
   }
 
   /** Plugin results at extension points other than Filter and Score. Points from Reserve on are present only if recorded. */
@@ -710,7 +710,7 @@ declare namespace Api {
   interface NoMatrix {
     form: "none";
     number: number;
-    kept: false;
+    recorded: false;
     why: string;
     record_level: string;
     rows: MatrixRow[];
@@ -806,7 +806,7 @@ declare namespace Api {
     taints: string[];
     created_at: string;
     version: number;
-    sentence: string;
+    summary: string;
     labels: Record<string, string>;
     conditions: NodeCondition[];
     pods: PodRow[];
@@ -870,7 +870,7 @@ declare namespace Api {
   /** A summary of the cluster and its problems. */
   interface Overview {
     version: string;
-    sentence: string;
+    summary: string;
     counts: ClusterTotals;
     decisions: DecisionRate;
     reasons: ReasonRow[];
@@ -957,7 +957,7 @@ declare namespace Api {
     version: string;
     exists: boolean;
     deleted: boolean;
-    sentence?: string;
+    summary?: string;
     short?: string;
     status?: string;
     node?: string;
@@ -1045,7 +1045,7 @@ declare namespace Api {
 
   /** The details of one pod. */
   interface PodPage {
-    sentence: string;
+    summary: string;
     short: string;
     message: string;
     status: string;
@@ -1145,7 +1145,7 @@ declare namespace Api {
     version: number;
     busy: boolean;
     counts: QueueCounts;
-    sentence?: string;
+    summary?: string;
     next_retry_at?: string | null;
   }
 
@@ -1164,7 +1164,7 @@ declare namespace Api {
     offset: number;
     limit: number;
     version: number;
-    sentence: string;
+    summary: string;
     counts: QueueCounts;
     next_retry_at: string | null;
     items: QueueRow[];
@@ -1199,7 +1199,7 @@ declare namespace Api {
   interface ReasonRow {
     text: string;
     pods: number;
-    mainly: number;
+    main_pods: number;
   }
 
   /** A reference to an object by kind, name and namespace. */
@@ -1264,7 +1264,7 @@ declare namespace Api {
   /** Why a pod fits on no node. */
   interface RootCause {
     plugin: string;
-    sentence: string;
+    summary: string;
     headline: string;
     everywhere: string[];
     sole: SoleFilter[];
@@ -1276,7 +1276,7 @@ declare namespace Api {
   interface RowMatrix {
     form: "rows";
     number: number;
-    kept: true;
+    recorded: true;
     record_level: string;
     nodes: number;
     counts: MatrixCounts;
@@ -1293,7 +1293,7 @@ declare namespace Api {
     offset: number;
     limit: number;
     attempt: number;
-    sentence: string;
+    summary: string;
     skipped: string[];
     max_score: number;
     points: MatrixPoints;
@@ -1389,7 +1389,7 @@ declare namespace Api {
     kind: string;
     state: string;
     lag_seconds: number;
-    sentence: string;
+    summary: string;
   }
 
   /** The source clusters of this cluster; at most one. */
@@ -1407,7 +1407,7 @@ declare namespace Api {
     kind: string;
     state: string;
     lag_seconds: number;
-    sentence: string;
+    summary: string;
     address: string;
     position: string | null;
     policies: Record<string, string>;
@@ -1491,7 +1491,7 @@ declare namespace Api {
     effective: Record<string, unknown> | null;
     extension_points?: Record<string, Record<string, PointPlugin[]>>;
     difference: string[];
-    will: string;
+    effect: string;
   }
 
   /** A pod to preempt. `started_ns` is the time since the start of the run; None if the pod has not started. */
@@ -1528,9 +1528,9 @@ declare namespace Api {
   /** A reason why pods fit nowhere. */
   interface WaitingReason {
     plugin: string;
-    alone: number;
+    sole_pods: number;
     pods: number;
-    sentence: string;
+    summary: string;
     examples: string[];
   }
 
@@ -1541,8 +1541,8 @@ declare namespace Api {
     offset: number;
     limit: number;
     items: WaitingReason[];
-    sentence: string;
-    judged: number;
+    summary: string;
+    evaluated: number;
     waiting: number;
     assumptions: string[];
   }
@@ -1574,7 +1574,7 @@ declare namespace Api {
     changes: string[];
     configuration: string | null;
     reschedule: string[];
-    sentence: string;
+    summary: string;
     effect: string;
     pods: number;
     counts: Record<string, number>;
@@ -1601,7 +1601,7 @@ declare namespace Api {
     name: string;
     at: string;
     changes: string[];
-    sentence: string;
+    summary: string;
   }
 
   /** How many further copies of one workload fit. */

@@ -18,12 +18,12 @@ class Row:
 
     Attributes:
         rule: The number of the rule.
-        sentence: The part of the rule that the case shows.
+        summary: The part of the rule that the case shows.
         want: The expected values at paths in the answer's list of cycles, such as ``0.message``; numbers index lists.
     """
 
     rule: int
-    sentence: str
+    summary: str
     objects: Sequence[JsonObject]
     pods: Sequence[JsonObject]
     want: Mapping[str, Json]
@@ -34,7 +34,7 @@ class Row:
     def case(self) -> JsonObject:
         """Return the row as a case of the conformance format."""
         case: JsonObject = {
-            "id": f"rule{self.rule}/{self.sentence}",
+            "id": f"rule{self.rule}/{self.summary}",
             "objects": list[Json](self.objects),
             "pods": list[Json](self.pods),
         }

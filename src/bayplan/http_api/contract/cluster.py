@@ -49,12 +49,12 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
 
     Attributes:
         pods: the number of pods that nodes reject for this reason, among others.
-        mainly: the number of these pods for which no other reason rejects more nodes.
+        main_pods: the number of these pods for which no other reason rejects more nodes.
     """
 
     text: str
     pods: int
-    mainly: int
+    main_pods: int
 
 
 class QueueStatus(QueueCounts, frozen=True, kw_only=True):
@@ -98,14 +98,14 @@ class SourceFacts(Answer, frozen=True, kw_only=True):
     Attributes:
         kind: the command that reads the source: import, sync or replay.
         state: listing, following, done or stopped.
-        sentence: the state in words.
+        summary: the state in words.
     """
 
     name: str
     kind: str
     state: str
     lag_seconds: float
-    sentence: str
+    summary: str
 
 
 class SourceCounts(Answer, frozen=True, kw_only=True):
@@ -145,7 +145,7 @@ class Overview(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with pods, nodes and decisions.
-        sentence: the summary in one sentence.
+        summary: the summary in one sentence.
         utilisation: the utilisation by resource and zone.
         utilisation_history: the utilisation in the last five minutes, the oldest first.
         latest: the newest decisions, the newest first.
@@ -153,7 +153,7 @@ class Overview(Answer, frozen=True, kw_only=True):
     """
 
     version: str
-    sentence: str
+    summary: str
     counts: ClusterTotals
     decisions: DecisionRate
     reasons: list[ReasonRow]

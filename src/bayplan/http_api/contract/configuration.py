@@ -58,7 +58,7 @@ class Validation(Answer, frozen=True, kw_only=True):
         stage: the check that failed; null if the configuration is valid.
         effective, extension_points: a valid configuration with defaults applied, and its plugins.
         difference: the differences from the configuration in use, one per line.
-        will: the consequence of applying the configuration, in words.
+        effect: the consequence of applying the configuration, in words.
     """
 
     stage: str | None
@@ -66,7 +66,7 @@ class Validation(Answer, frozen=True, kw_only=True):
     effective: EffectiveConfiguration | None
     extension_points: ExtensionPoints | msgspec.UnsetType = msgspec.UNSET
     difference: list[str]
-    will: str
+    effect: str
 
 
 class PluginIncident(Answer, frozen=True, kw_only=True):

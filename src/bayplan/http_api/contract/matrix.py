@@ -8,8 +8,8 @@ import msgspec
 
 from bayplan.http_api.contract.answer import Answer
 
-Kept = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
-NotKept = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
+Recorded = Annotated[bool, msgspec.Meta(extra_json_schema={"const": True})]
+NotRecorded = Annotated[bool, msgspec.Meta(extra_json_schema={"const": False})]
 
 
 class MatrixCounts(Answer, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class MatrixCounts(Answer, frozen=True, kw_only=True):
 
     fit: int
     failed: int
-    not_looked_at: int
+    not_evaluated: int
 
 
 class MatrixScorer(Answer, frozen=True, kw_only=True):
@@ -142,14 +142,14 @@ class MatrixFacts(Answer, frozen=True, kw_only=True):
         margin: the total of the winner minus that of the runner-up; null without a runner-up.
         pre_filters, filters: the names of plugins, in the order of the rows' lists.
         total, offset, limit: the number of matching rows, and the offset and limit of the page.
-        sentence: the decision in one sentence.
+        summary: the decision in one sentence.
         skipped: the plugins that returned Skip.
         max_score: the largest normalised score.
         annotated: present, and true, only if another scheduler decided.
     """
 
     number: int
-    kept: Kept = True
+    recorded: Recorded = True
     record_level: str
     nodes: int
     counts: MatrixCounts
@@ -166,7 +166,7 @@ class MatrixFacts(Answer, frozen=True, kw_only=True):
     offset: int
     limit: int
     attempt: int
-    sentence: str
+    summary: str
     skipped: list[str]
     max_score: int
     points: MatrixPoints
@@ -192,7 +192,7 @@ class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
     """An attempt without a full record; `why` gives the reason. `number` is -1 if the pod has no attempts."""
 
     number: int
-    kept: NotKept = False
+    recorded: NotRecorded = False
     why: str
     record_level: str
     rows: list[MatrixRow]

@@ -102,7 +102,7 @@ class NodePage(NodeFacts, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the nodes.
-        sentence: a summary of the node, with its free capacity.
+        summary: a summary of the node, with its free capacity.
         pods: a page of the pods on the node.
         pods_total: the number of pods on the node.
         rejected: why the node rejected waiting pods.
@@ -111,7 +111,7 @@ class NodePage(NodeFacts, frozen=True, kw_only=True):
     """
 
     version: int
-    sentence: str
+    summary: str
     labels: dict[str, str]
     conditions: list[NodeCondition]
     pods: list[PodRow]
@@ -163,7 +163,7 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
     Attributes:
         version, layout, metric: as in `Cells`.
         known: whether some node offers the resource.
-        whole: whether the frame contains all nodes or only the changed ones.
+        complete: whether the frame contains all nodes or only the changed ones.
         names, cells, flags: the names, cells and flags of these nodes, as in `CellGroup`.
     """
 
@@ -171,7 +171,7 @@ class CellsChanged(Answer, frozen=True, kw_only=True):
     layout: int
     metric: str
     known: bool
-    whole: bool
+    complete: bool
     names: list[str]
     cells: list[int]
     flags: list[int]

@@ -113,7 +113,7 @@ class PodPage(Answer, frozen=True, kw_only=True):
     """The details of one pod.
 
     Attributes:
-        sentence: its node, or why it waits.
+        summary: its node, or why it waits.
         short: the same sentence without the pod's name.
         message: the scheduler's message about a waiting pod, in upstream's words.
         status: as in `PodRow`, or ``deleted``.
@@ -127,7 +127,7 @@ class PodPage(Answer, frozen=True, kw_only=True):
         manifest_text: the object as YAML.
     """
 
-    sentence: str
+    summary: str
     short: str
     message: str
     status: str
@@ -166,14 +166,14 @@ class PodChanged(Answer, frozen=True, kw_only=True):
         version: changes with the pod.
         exists: whether the pod is known.
         deleted: whether the pod has been deleted.
-        sentence, short, status, node: as in `PodPage`.
-        attempts: the number of attempts. Present only if the pod exists, like `sentence`, `short`, `status` and `node`.
+        summary, short, status, node: as in `PodPage`.
+        attempts: the number of attempts. Present only if the pod exists, like `summary`, `short`, `status` and `node`.
     """
 
     version: str
     exists: bool
     deleted: bool
-    sentence: str | msgspec.UnsetType = msgspec.UNSET
+    summary: str | msgspec.UnsetType = msgspec.UNSET
     short: str | msgspec.UnsetType = msgspec.UNSET
     status: str | msgspec.UnsetType = msgspec.UNSET
     node: str | msgspec.UnsetType = msgspec.UNSET
@@ -185,11 +185,11 @@ class QueueChanged(Answer, frozen=True, kw_only=True):
 
     Attributes:
         version: the version of the queue; 0 if the engine was too busy to answer.
-        busy: whether the engine was too busy to answer; `sentence` and `next_retry_at` are then absent.
+        busy: whether the engine was too busy to answer; `summary` and `next_retry_at` are then absent.
     """
 
     version: int
     busy: bool
     counts: QueueCounts
-    sentence: str | msgspec.UnsetType = msgspec.UNSET
+    summary: str | msgspec.UnsetType = msgspec.UNSET
     next_retry_at: Instant | msgspec.UnsetType | None = msgspec.UNSET

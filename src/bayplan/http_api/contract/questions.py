@@ -13,14 +13,14 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
     """Why pods wait, sorted by the number of pods that have no other reason.
 
     Attributes:
-        sentence: the number of waiting pods, and the first reason; "" if none of the evaluated pods waits.
-        judged, waiting: the number of pods that were evaluated, and the number of waiting pods.
+        summary: the number of waiting pods, and the first reason; "" if none of the evaluated pods waits.
+        evaluated, waiting: the number of pods that were evaluated, and the number of waiting pods.
         assumptions: the assumptions behind the answer, in sentences.
     """
 
     items: list[WaitingReason]
-    sentence: str
-    judged: int
+    summary: str
+    evaluated: int
     waiting: int
     assumptions: list[str]
 
@@ -29,14 +29,14 @@ class Capacity(Answer, frozen=True, kw_only=True):
     """How many further copies of a workload, or of a mix, fit; see `bayplan.answers.capacity.CapacityAnswer`.
 
     Attributes:
-        sentence: the answer in one sentence.
+        summary: the answer in one sentence.
         copies, mixes, reached_limit, stopped_by, message, runs_out: as in `CapacityAnswer`.
         workloads, groups, victims: see the types of their rows.
         seeds: the number of copies by seed, if several seeds were requested.
         assumptions: the assumptions behind the answer, in sentences.
     """
 
-    sentence: str
+    summary: str
     copies: int
     mixes: int
     reached_limit: bool
@@ -59,7 +59,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
         name: a label for users.
         at: the time of the answer, by the server's clock.
         changes, configuration, reschedule: as requested.
-        sentence: the answer in one sentence.
+        summary: the answer in one sentence.
         effect: the same sentence without the changes.
         pods: the number of pods that exist before or after the changes.
         counts: the number of pods by kind of difference.
@@ -76,7 +76,7 @@ class WhatIfReport(Answer, frozen=True, kw_only=True):
     changes: list[str]
     configuration: str | None
     reschedule: list[str]
-    sentence: str
+    summary: str
     effect: str
     pods: int
     counts: dict[str, int]
@@ -94,7 +94,7 @@ class WhatIfSummary(Answer, frozen=True, kw_only=True):
     name: str
     at: Instant
     changes: list[str]
-    sentence: str
+    summary: str
 
 
 class WhatIfList(ListAnswer, frozen=True, kw_only=True):

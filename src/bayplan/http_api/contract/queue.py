@@ -57,12 +57,12 @@ class QueueList(ListAnswer, frozen=True, kw_only=True):
 
     Attributes:
         version: changes with the queue.
-        sentence: a summary of the queue.
+        summary: a summary of the queue.
         next_retry_at: when the next backoff ends; null if no pod is in backoff.
     """
 
     version: int
-    sentence: str
+    summary: str
     counts: QueueCounts
     next_retry_at: Instant | None
     items: list[QueueRow]

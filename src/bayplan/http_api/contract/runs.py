@@ -117,7 +117,7 @@ class ComparedPod(Answer, frozen=True, kw_only=True):
 class Comparison(ListAnswer, frozen=True, kw_only=True):
     """The differences between two runs."""
 
-    sentence: str
+    summary: str
     a: ComparedRun
     b: ComparedRun
     counts: ComparisonCounts

@@ -46,7 +46,7 @@ export function capacityPart(root, { target, preempt }, signal, answered) {
 /** @param {Api.Capacity} answer @param {boolean} headed whether to show the sentence here */
 function parts(answer, headed) {
   return [
-    headed ? h("p", { class: "strong", "data-test": "capacity-sentence" }, answer.sentence) : null,
+    headed ? h("p", { class: "strong", "data-test": "capacity-sentence" }, answer.summary) : null,
     answer.workloads.length > 1 ? mixPanel(answer.workloads) : null,
     answer.message
       ? h("p", { class: "wrap" }, h("span", { class: "faint" }, "What stops the next copy: "), answer.message)

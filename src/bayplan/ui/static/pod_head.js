@@ -38,7 +38,7 @@ export function podHead(data, of) {
     h(
       "div",
       { class: "head" },
-      h("h1", { class: `verdict${data.sentence.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.sentence),
+      h("h1", { class: `verdict${data.summary.length > LONG ? " long" : ""}`, "data-test": "verdict" }, data.summary),
       waits
         ? h("a", { class: "button", href: to("nodes", { fit: `${of.namespace}/${of.name}` }) }, "Show on nodes")
         : null,

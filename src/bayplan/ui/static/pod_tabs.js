@@ -262,8 +262,8 @@ export function pointsPart(data) {
   const visibleLines = lines.filter(([, , words]) => words);
   if (data.skipped.length)
     visibleLines.push(["", `${counted(data.skipped.length, "plugin")} with nothing to check for this pod`, "", data.skipped.join("\n")]);
-  if (data.counts.not_looked_at)
-    visibleLines.push(["", `${counted(data.counts.not_looked_at, "node")} not evaluated: enough nodes fit`, ""]);
+  if (data.counts.not_evaluated)
+    visibleLines.push(["", `${counted(data.counts.not_evaluated, "node")} not evaluated: enough nodes fit`, ""]);
   return pointLines(visibleLines);
 }
 

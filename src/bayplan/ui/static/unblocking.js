@@ -60,7 +60,7 @@ export function offerTargets(root, why, query, targetOf, signal) {
 function suggestionList(answer, headed) {
   const { suggestions } = answer;
   return [
-    answer.cause && headed ? h("p", { class: "strong", "data-test": "cause" }, sentence(answer.cause.sentence)) : null,
+    answer.cause && headed ? h("p", { class: "strong", "data-test": "cause" }, sentence(answer.cause.summary)) : null,
     answer.fits && headed ? h("p", { class: "calm" }, sentence(answer.verdict)) : null,
     suggestions.length
       ? h(

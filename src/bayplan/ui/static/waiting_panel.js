@@ -63,21 +63,21 @@ export class WaitingPanel {
   }
 
   /** The first cause, for the headline; "" if the number of pending pods has changed since the request for causes. */
-  get sentence() {
-    return this.causes && this.about === this.askedAbout ? this.causes.sentence : "";
+  get summary() {
+    return this.causes && this.about === this.askedAbout ? this.causes.summary : "";
   }
 
   drawAll() {
     const { data, causes } = this;
     if (!data) return;
     const rows = causes?.items.slice(0, MAX_CAUSES) ?? [];
-    const reasons = data.reasons.toSorted((a, b) => b.pods - a.pods || b.mainly - a.mainly).slice(0, MAX_REASONS);
+    const reasons = data.reasons.toSorted((a, b) => b.pods - a.pods || b.main_pods - a.main_pods).slice(0, MAX_REASONS);
     draw(
       this.element,
       h("h2", null, "Why pods are pending"),
       rows.length ? causeTable(rows) : null,
-      causes && causes.judged < causes.waiting
-        ? h("p", { class: "faint small" }, `${count(causes.judged)} of ${count(causes.waiting)} pending pods were analysed.`)
+      causes && causes.evaluated < causes.waiting
+        ? h("p", { class: "faint small" }, `${count(causes.evaluated)} of ${count(causes.waiting)} pending pods were analysed.`)
         : null,
       reasons.length
         ? h("div", { class: "tags" }, reasons.map(reasonTag))
@@ -102,16 +102,16 @@ function causeTable(rows) {
       rows.map((row) =>
         h(
           "tr",
-          { key: `${row.plugin} ${row.sentence}` },
+          { key: `${row.plugin} ${row.summary}` },
           h(
             "td",
             { class: "wrap" },
-            row.sentence,
+            row.summary,
             h("span", { class: "faint small" }, ` · ${row.plugin} · `),
             podLink(podOf(row.examples[0]), { letters: 40 }),
           ),
           h("td", { class: "right figure" }, count(row.pods)),
-          h("td", { class: "right figure" }, count(row.alone)),
+          h("td", { class: "right figure" }, count(row.sole_pods)),
         ),
       ),
     ),

@@ -44,7 +44,7 @@ export function open({ place, root, signal }) {
         "evict pods of lower priority",
       ),
     );
-    if (target) capacityPart(body, { target, preempt }, signal, (answer) => headline(answer.sentence));
+    if (target) capacityPart(body, { target, preempt }, signal, (answer) => headline(answer.summary));
     else {
       delete body.dataset.filled;
       const why = "Enter a pod (pod/shop/db-0), a workload (deployment/shop/web) or a mix (shop/web=3,shop/db=1).";

@@ -83,7 +83,7 @@ class CompareView {
       h(
         "div",
         { class: "head" },
-        h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
+        h("h1", { class: "verdict", "data-test": "verdict" }, data.summary),
         copyMenu({ json: `/bayplan/v1/compare${location.search}` }),
       ),
     );
@@ -137,7 +137,7 @@ function following(data) {
 
 /** @param {Api.SourceFacts} source of this server, or of an older one without a sentence */
 function sourceWords(source) {
-  return source.sentence || `Syncs with ${source.name}`;
+  return source.summary || `Syncs with ${source.name}`;
 }
 
 /** @param {Api.ForkStatus[]} forks @param {string} a @param {string} b */

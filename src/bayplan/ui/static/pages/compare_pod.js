@@ -227,5 +227,5 @@ function toolBar(pair, view, quiet, typed) {
 
 /** @param {Api.PodComparison["a"]["matrix"]} matrix */
 function sentenceOf(matrix) {
-  return matrix.form === "none" ? null : matrix.sentence;
+  return matrix.form === "none" ? null : matrix.summary;
 }

@@ -199,7 +199,7 @@ class ConfigView {
             lines.map((line) => h("li", { key: line }, line)),
           )
         : h("p", { class: "calm" }, "No difference."),
-      this.checked.will ? h("p", { class: "faint" }, this.checked.will) : null,
+      this.checked.effect ? h("p", { class: "faint" }, this.checked.effect) : null,
     );
   }
 
@@ -216,7 +216,7 @@ class ConfigView {
               lines.length > 8 ? h("li", null, `and ${count(lines.length - 8)} more`) : null,
             )
           : "No effective change.",
-        this.checked?.will ? h("p", null, this.checked.will) : "",
+        this.checked?.effect ? h("p", null, this.checked.effect) : "",
       ],
       yes: "Apply",
     });

@@ -90,7 +90,7 @@ function parts(node, again) {
     h(
       "div",
       { class: "head" },
-      h("h1", { class: "verdict", "data-test": "verdict" }, node.sentence),
+      h("h1", { class: "verdict", "data-test": "verdict" }, node.summary),
       h(
         "button",
         {

@@ -37,7 +37,7 @@ export function open({ root, signal }) {
   const read = async () => {
     const data = newest ?? (await get("/overview", {}, signal));
     waiting.show(data);
-    return { data, headline: waiting.sentence || data.sentence };
+    return { data, headline: waiting.summary || data.summary };
   };
   const render = (/** @type {{ data: Api.Overview, headline: string }} */ { data, headline }) => {
     newest = data;
@@ -113,7 +113,7 @@ function parts(data, headline, cluster, waiting) {
       ? h(
           "p",
           { key: "source", class: "faint" },
-          h("a", { href: to("sources") }, data.source.sentence),
+          h("a", { href: to("sources") }, data.source.summary),
         )
       : null,
     ...data.scheduler.plugins_failed.map((failed) =>

@@ -132,7 +132,7 @@ class PodView {
     try {
       this.data = await get("/pods/{namespace}/{name}", { ...this.pod, run: this.query.get("run") }, this.signal);
       if (this.signal.aborted) return;
-      announceToScreenReader(this.data.sentence);
+      announceToScreenReader(this.data.summary);
       this.drawHead();
       this.drawTabs();
       const newest = this.data.attempts.at(-1)?.attempt ?? null;
@@ -142,7 +142,7 @@ class PodView {
         if (this.custom.size) void this.fetchPlugins();
       } else if (this.matrixData?.form === "none") this.drawContent();
       this.newestAttempt = newest;
-      stamp("verdict painted", this.data.sentence);
+      stamp("verdict painted", this.data.summary);
     } catch (problem) {
       if (this.signal.aborted) return;
       draw(

@@ -126,7 +126,7 @@ class QueueView {
       h(
         "div",
         { class: "head" },
-        h("h1", { class: "verdict", "data-test": "verdict" }, data.sentence),
+        h("h1", { class: "verdict", "data-test": "verdict" }, data.summary),
         h(
           "button",
           {

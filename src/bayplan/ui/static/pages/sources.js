@@ -35,7 +35,7 @@ export function open({ root: sheet, signal }) {
 
 /** @param {HTMLElement} root @param {Api.SourceRow[]} items */
 function show(root, items) {
-  const words = items.length ? items.map((item) => item.sentence).join("; ") : "No sources";
+  const words = items.length ? items.map((item) => item.summary).join("; ") : "No sources";
   draw(
     root,
     h(

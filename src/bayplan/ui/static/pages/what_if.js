@@ -294,7 +294,7 @@ function keptList(items) {
             "tr",
             { key: item.id, class: "linked", onclick: () => go(address) },
             h("td", { class: "wrap" }, h("a", { href: address }, item.name || item.changes.map(changeWords).join(", "))),
-            h("td", { class: "wrap minor" }, item.sentence),
+            h("td", { class: "wrap minor" }, item.summary),
             h("td", { class: "figure faint" }, time(item.at)),
           );
         }),
