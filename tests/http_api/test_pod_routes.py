@@ -217,7 +217,7 @@ def test_all_endpoints_report_the_same_root_cause() -> None:
         (row,) = (await lab.get("/pods", q="db"))["items"]
         assert row["why"] == cause["headline"]
         overview = await lab.get("/overview")
-        assert overview["summary"] == f"1 of 1 pod is pending: {cause['sentence']}"
+        assert overview["summary"] == f"1 of 1 pod is pending: {cause['summary']}"
 
     run(test, *NODES[:7])
 

@@ -120,7 +120,7 @@ def waiting(cluster: FakeCluster) -> WaitingReasons:
         total_is_exact=True,
         offset=0,
         limit=1,
-        judged=len(pods),
+        evaluated=len(pods),
         waiting=len(pods),
         assumptions=ASSUMED,
     )

@@ -194,7 +194,7 @@ class FakeService:
                 problems=problems,
                 effective=None if problems else {},
                 difference=[] if problems else ["NodeResourcesFit: strategy LeastAllocated -> MostAllocated"],
-                will="" if problems else "3 pending pods will be retried",
+                effect="" if problems else "3 pending pods will be retried",
                 extension_points=msgspec.UNSET if problems else config().extension_points,
             ),
         )
