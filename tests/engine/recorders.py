@@ -207,7 +207,7 @@ def allow(scheduler: Scheduler, key: str, plugin: str, now_ns: int) -> list[Acti
     waiting = scheduler.waiting_pods.get(key)
     if waiting is not None:
         waiting.allow(plugin)
-    return scheduler.bindings.settle(now_ns)
+    return scheduler.bindings.process_decided(now_ns)
 
 
 def small_node(name: str) -> Node:

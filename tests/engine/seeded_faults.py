@@ -106,10 +106,17 @@ FAULTS = (
     ),
     Fault("the pod's own nomination is overlooked", ChangedRows, "take", ", nominated.own_row)", ",)", alike),
     Fault("rules that read other rows are overlooked", ChangedRows, "take", "part.rule.reads_others or", "", others),
-    Fault("changed nodes are overlooked", ChangedRows, "take", "(stamp, filtered.combined)", "(stamp, 0)", values),
-    Fault("changed budgets are overlooked", ChangedRows, "take", "(stamp, filtered", "(0, filtered", budgets),
+    Fault("changed nodes are overlooked", ChangedRows, "take", "(version, filtered.combined)", "(version, 0)", values),
+    Fault("changed budgets are overlooked", ChangedRows, "take", "(version, filtered", "(0, filtered", budgets),
     Fault("overrides stay", FirstFailures, "_evaluate", "self.overrides.pop(row, None)", "pass", values),
-    Fault("shut rows stay", FirstFailures, "_evaluate", "self.shut.pop(row, None)", "pass", values),
+    Fault(
+        "rows closed by nominations stay",
+        FirstFailures,
+        "_evaluate",
+        "self.closed_by_nominations.pop(row, None)",
+        "pass",
+        values,
+    ),
     Fault(
         "the count of the earlier value stays", FirstFailures, "_evaluate", "self._count(before, -1)", "pass", values
     ),
@@ -143,7 +150,7 @@ FAULTS = (
         plans,
     ),
     Fault(
-        "failing rows are counted twice", FilterResult, "ask_changed", "self.failing -= 1", "self.failing -= 2", plans
+        "failing rows are counted twice", FilterResult, "run_changed", "self.failing -= 1", "self.failing -= 2", plans
     ),
     Fault("the last row is not combined", FilteredRows, "refresh", "range(count)", "range(count - 1)", plans),
     Fault("feasible rows are miscounted", FilteredRows, "_combine", "1 if passes else -1", "1", plans),

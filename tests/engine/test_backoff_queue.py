@@ -101,7 +101,7 @@ def test_rejected_pods_leave_backoff_before_pods_with_errors() -> None:
 def test_a_priority_change_reorders_the_backoff_queue() -> None:
     a, b = failed("a", rejections=1), failed("b", rejections=1, at=1)
     queue = filled(QueueOptions(), a, b)
-    b.take(pod("b", priority=9))
+    b.replace_version(pod("b", priority=9))
     queue.reorder(b)
     assert [each.key for each in queue] == ["default/b", "default/a"]
 

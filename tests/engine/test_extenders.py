@@ -81,8 +81,8 @@ def test_a_record_contains_the_results_of_each_extender() -> None:
     ]
     first, second = decision.extenders
     assert (first.asked, first.scores, second.asked) == ((0, 1, 2, 3), None, ())
-    assert decision.was_asked(len(decision.filters) - 2, 0)
-    assert not decision.was_asked(len(decision.filters) - 1, 0)
+    assert decision.ran_on(len(decision.filters) - 2, 0)
+    assert not decision.ran_on(len(decision.filters) - 1, 0)
 
 
 def test_any_event_wakes_a_pod_rejected_by_an_extender() -> None:

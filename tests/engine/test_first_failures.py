@@ -80,7 +80,7 @@ def reported(failures: FirstFailures) -> dict[str, object]:
         "examined": failures.examined.tolist(),
         "counts": dict(failures.counts),
         "overrides": dict(failures.overrides),
-        "shut": set(failures.shut),
+        "shut": set(failures.closed_by_nominations),
     }
 
 
@@ -90,7 +90,7 @@ def test_refreshed_first_failures_equal_a_new_computation(seed: int) -> None:
     scheduler = scheduler_of(
         [node(f"n{number:02}", random.choice(("2", "4"))).zone(random.choice("abc")) for number in range(NODES)]
     )
-    pods, shut = asking_pods(), 0
+    pods, closed = asking_pods(), 0
     for pod in pods:
         scheduler.pods[pod.key] = pod
     for step in range(120):
@@ -103,9 +103,9 @@ def test_refreshed_first_failures_equal_a_new_computation(seed: int) -> None:
         fresh.refresh(nominated)
         assert reported(got) == reported(fresh)
         check_against_filters(plan, got, {row: nominated.pods_at(row) for row in nominated.rows.tolist()})
-        shut += len(got.shut)
+        closed += len(got.closed_by_nominations)
         scheduler.state.check_invariants()
-    assert shut > 5
+    assert closed > 5
 
 
 def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[PodInfo]]) -> None:
@@ -117,7 +117,7 @@ def check_against_filters(plan: Plan, got: FirstFailures, pods: dict[int, list[P
             want[row] = failure
     assert got.values.tolist() == want.tolist()
     assert got.overrides == {row: int(want[row]) for row in np.flatnonzero(want != own).tolist()}
-    assert set(got.shut) == {row for row in got.overrides if plan.filtered.feasible[row]}
+    assert set(got.closed_by_nominations) == {row for row in got.overrides if plan.filtered.feasible[row]}
     assert got.counts == Counter(want[want != PASSES].tolist())
     assert got.feasible.tolist() == ((want == PASSES) & plan.examined()).tolist()
 

@@ -27,7 +27,7 @@ def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
     plan = scheduler.plans.plan_for(scheduler.profiles[pod.spec.scheduler_name], pod)
     result = schedule_pod(plan, pod, CycleState(), scheduler.nominated_pods, first_by_name)
     names = scheduler.state.nodes.names
-    if result.tried_alone:
+    if result.chose_nominated_node_alone:
         return [names[result.row] or ""]
     rows = set(np.flatnonzero(plan.filtered.feasible).tolist())
     return sorted(names[row] or "" for row in rows - set(result.nominated_failures))

@@ -58,8 +58,14 @@ def registrations(answers: dict[str, bool]) -> list[Registration]:
         )
 
     own_label = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_LABEL)
-    gates_gone = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-    return [hint("P"), hint("Q"), (own_label, "P", None), (gates_gone, "SchedulingGates", None), (NODE_ADD, "G", None)]
+    gates_eliminated = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    return [
+        hint("P"),
+        hint("Q"),
+        (own_label, "P", None),
+        (gates_eliminated, "SchedulingGates", None),
+        (NODE_ADD, "G", None),
+    ]
 
 
 class QueueMachine(RuleBasedStateMachine):

@@ -28,9 +28,9 @@ def test_the_active_queue_sorts_by_priority_then_age() -> None:
 def test_a_queued_pod_drops_its_plan_when_its_version_changes() -> None:
     first, second = pod("a"), pod("a", version="2")
     queued = QueuedPod(first, "default/a", "uid-a", 1, 0, plan="compiled")
-    queued.take(first)
+    queued.replace_version(first)
     assert (queued.pod, queued.plan) == (first, "compiled")
-    queued.take(second)
+    queued.replace_version(second)
     assert (queued.pod, queued.plan) == (second, None)
 
 

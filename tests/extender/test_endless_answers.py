@@ -15,7 +15,7 @@ from bayplan.base.bounded_body import BodyTooLarge, BoundedBody
 from bayplan.base.durations import SECOND_NS
 from bayplan.client.cluster_access import ClusterAccess
 from bayplan.client.connection import MAX_LINE_BYTES, ApiConnection, ConnectionLost
-from bayplan.extender.conversation import MIN_ANSWER_LIMIT_BYTES, Conversation
+from bayplan.extender.client import MIN_ANSWER_LIMIT_BYTES, ExtenderClient
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender import ExtenderFailure
 from bayplan.http_api.refusal import Refusal
@@ -74,11 +74,11 @@ def endless() -> Iterator[str]:
 
 
 def ask(url: str, verb: str) -> object:
-    conversation = Conversation(Extender(url_prefix=url, http_timeout_ns=30 * SECOND_NS))
+    client = ExtenderClient(Extender(url_prefix=url, http_timeout_ns=30 * SECOND_NS))
     try:
-        return conversation.send(verb, {"Pod": {}})
+        return client.send(verb, {"Pod": {}})
     finally:
-        conversation.close()
+        client.close()
 
 
 @pytest.mark.parametrize("verb", ["filter", "bomb"], ids=["plain", "compressed"])

@@ -13,7 +13,7 @@ import pytest
 
 from bayplan.app.extender_service import ExtenderOptions, ServedExtender, make_extender
 from bayplan.base.errors import InputError
-from bayplan.extender.server import Asked, extender_application
+from bayplan.extender.server import OnRequest, extender_application
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_node, make_pod
@@ -153,9 +153,9 @@ def test_a_plugin_that_neither_filters_nor_scores_is_refused() -> None:
         make_extender(ExtenderOptions(plugins=["DefaultBinder"]))
 
 
-def ask(extender: ServedExtender, path: str, content: str, *, asked: Asked | None = None) -> httpx.Response:
+def ask(extender: ServedExtender, path: str, content: str, *, on_request: OnRequest | None = None) -> httpx.Response:
     async def asking() -> httpx.Response:
-        transport = httpx.ASGITransport(extender_application(extender, asked=asked))
+        transport = httpx.ASGITransport(extender_application(extender, on_request=on_request))
         async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
             return await client.post(path, content=content)
 
@@ -211,7 +211,7 @@ def test_http_requests_get_the_expected_status_and_body(
 @pytest.mark.parametrize("path", ["/filter", "/preempt"])
 def test_failed_requests_are_reported_too(path: str, file: Path) -> None:
     reported: list[tuple[str, object]] = []
-    ask(served(file, "Picky"), path, "{}", asked=lambda verb, arguments, answer: reported.append((verb, answer)))
+    ask(served(file, "Picky"), path, "{}", on_request=lambda verb, arguments, answer: reported.append((verb, answer)))
     assert reported == [(path.removeprefix("/"), {"Error": "Pod: expected a pod, got none"})]
 
 

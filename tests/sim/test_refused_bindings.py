@@ -9,7 +9,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.store import ChangeEvent, ObjectStore
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.sim.binding_refusal import binding_refusal, update_refusal
+from bayplan.sim.binding_problem import binding_problem, update_problem
 from bayplan.testing import make_pod
 from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
 
@@ -46,17 +46,17 @@ def test_binding_refusal_explains_why_a_pod_cannot_be_bound(change: str, want: s
             made = replace(made, status=replace(made.status, phase="Succeeded"))
     if change != "gone":
         store.add(made, 0)
-    assert binding_refusal(store, "default/p") == want
+    assert binding_problem(store, "default/p") == want
 
 
 def test_an_update_of_a_missing_object_is_refused() -> None:
     store = ObjectStore(RandomStreams(0).stream("uids"))
     volume = PersistentVolume(metadata=ObjectMeta(name="pv"))
     claim = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="default"))
-    assert update_refusal(store, volume) == 'persistentvolumes "pv" not found'
-    assert update_refusal(store, claim) == 'persistentvolumeclaims "c" not found'
+    assert update_problem(store, volume) == 'persistentvolumes "pv" not found'
+    assert update_problem(store, claim) == 'persistentvolumeclaims "c" not found'
     store.add(volume, 0)
-    assert update_refusal(store, volume) == ""
+    assert update_problem(store, volume) == ""
 
 
 def test_a_pod_with_a_refused_binding_is_retried_after_backoff(monkeypatch: pytest.MonkeyPatch) -> None:

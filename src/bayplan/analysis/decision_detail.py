@@ -159,7 +159,7 @@ def node_detail(
     verdicts = []
     if decision.pre_filter is None and (decision.allowed[row]):
         for number, plugin in enumerate(decision.filters):
-            if not decision.was_asked(number, row):
+            if not decision.ran_on(number, row):
                 continue
             verdict = int(decision.codes[number, row])
             status = decision.statuses[number, verdict] if verdict else None

@@ -64,12 +64,12 @@ class FilterMatrix:
         code = int(decision.codes[number, row]) if number < len(decision.filters) else 0
         return decision.statuses[number, code] if code else decision.absent
 
-    def was_asked(self, plugin: str, row: int) -> bool:
+    def ran_on(self, plugin: str, row: int) -> bool:
         """Return whether a filter ran on a node. Extenders are called only for nodes that pass all plugins."""
         number = self.filters.index(plugin) - len(self.whole)
         if self.decision is None or not 0 <= number < len(self.decision.filters):
             return True
-        return self.decision.was_asked(number, row)
+        return self.decision.ran_on(number, row)
 
     @property
     def everywhere(self) -> tuple[str, ...]:

@@ -148,7 +148,7 @@ def node_verdicts(judged: Judgement, trial: Trial, node: str) -> list[PluginVerd
     row = matrix.nodes.index(node) if node in matrix.nodes else -1
     found: list[PluginVerdict] = []
     for plugin in matrix.filters:
-        if not matrix.was_asked(plugin, row):
+        if not matrix.ran_on(plugin, row):
             continue
         status = matrix.status(plugin, row)
         if status is None:

@@ -106,7 +106,7 @@ class ClusterAutoscaler:
         self, consolidation: Consolidation, cluster: QuestionCluster, now_ns: int, *, grows: bool
     ) -> list[tuple[int, Operation]]:
         """Continue the current command, or begin the next one if no node is starting."""
-        found = consolidation.go_on(cluster, now_ns)
+        found = consolidation.continue_command(cluster, now_ns)
         command = None
         if not grows and not self._starting:
             command = consolidation.plan(cluster, now_ns, self._sizes())

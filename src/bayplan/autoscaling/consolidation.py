@@ -89,7 +89,7 @@ class Consolidation:
         self._events = events
         self._pods = pods
         self._nodes = nodes
-        self._going: dict[str, str] = {}
+        self._in_progress: dict[str, str] = {}
         self.next_ns: int | None = None
 
     # --- which nodes --------------------------------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Consolidation:
             now_ns: the current time.
             sizes: the number of nodes of each group, by name.
         """
-        if self._going:
+        if self._in_progress:
             return None
         candidates = self._candidates(cluster, now_ns)
         empty = self._allowed([each for each in candidates if not each.moving], sizes, "Empty")
@@ -128,7 +128,7 @@ class Consolidation:
                 continue
             pods = on_nodes.get(name, [])
             moving = [pod for pod in pods if comes_back(pod)]
-            if any(_may_not_go(pod) for pod in pods) or any(budgets.refusal(pod) for pod in moving):
+            if any(_blocks_disruption(pod) for pod in pods) or any(budgets.refusal(pod) for pod in moving):
                 continue
             ready_ns = last_ns.get(name, now_ns) + self._rules.consolidate_after_ns
             if ready_ns > now_ns:
@@ -238,7 +238,7 @@ class Consolidation:
         for each in command.candidates:
             spec = each.node.spec
             found.append((now_ns, Apply(replace(each.node, spec=replace(spec, taints=(*spec.taints, TAINT))))))
-            self._going[each.name] = replacement
+            self._in_progress[each.name] = replacement
             reason = (
                 f"replaced by {replacement}" if replacement else "its pods fit elsewhere" if each.moving else "empty"
             )
@@ -253,7 +253,7 @@ class Consolidation:
             self._events.append(event)
         return found
 
-    def go_on(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
+    def continue_command(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
         """Continue the command: evict pods, as disruption budgets allow, and delete nodes without pods.
 
         Nodes with a replacement must wait until it is ready.
@@ -261,9 +261,9 @@ class Consolidation:
         found: list[tuple[int, Operation]] = []
         on_nodes = pods_by_node(cluster)
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        for name, replacement in list(self._going.items()):
+        for name, replacement in list(self._in_progress.items()):
             if cluster.get(Node, name) is None:
-                del self._going[name]
+                del self._in_progress[name]
             elif replacement and cluster.get(Node, replacement) is None:
                 continue
             elif left := [pod for pod in on_nodes.get(name, []) if comes_back(pod)]:
@@ -275,7 +275,7 @@ class Consolidation:
     @property
     def is_busy(self) -> bool:
         """Return whether a command is unfinished."""
-        return bool(self._going)
+        return bool(self._in_progress)
 
 
 def disruption_cost(pod: Pod) -> float:
@@ -286,7 +286,7 @@ def disruption_cost(pod: Pod) -> float:
     return min(max(cost, -MAX_COST), MAX_COST)
 
 
-def _may_not_go(pod: Pod) -> bool:
+def _blocks_disruption(pod: Pod) -> bool:
     return pod.metadata.annotations.get(DO_NOT_DISRUPT) == "true" and pod.metadata.deletion_timestamp is None
 
 

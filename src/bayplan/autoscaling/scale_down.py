@@ -72,7 +72,7 @@ class ScaleDown:
             starting: whether nodes are starting.
         """
         self.next_ns = None
-        found = self._go_on_draining(cluster, now_ns)
+        found = self._continue_draining(cluster, now_ns)
         if found or self._draining:
             return found
         moves = self._unneeded_now(cluster, sizes)
@@ -206,7 +206,7 @@ class ScaleDown:
             self.next_ns = now_ns + self._configuration.scan_interval_ns
         return found
 
-    def _go_on_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
+    def _continue_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
         """Evict the remaining pods of draining nodes.
 
         Remove nodes without pods, and give up draining after some time.

@@ -77,7 +77,7 @@ class Regexp:
         try:
             self._program = re2.compile(_encoded(pattern), options)
         except re2.error as problem:
-            raise _refusal(pattern, problem) from None
+            raise _error(pattern, problem) from None
         finally:
             # The Python package of RE2 has its own cache of 128 programs.
             re2.purge()
@@ -255,7 +255,7 @@ _CODES = {
 }
 
 
-def _refusal(pattern: str, problem: Exception) -> RegexpError:
+def _error(pattern: str, problem: Exception) -> RegexpError:
     """Convert an error of RE2 to Go's."""
     (message,) = problem.args
     message = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)

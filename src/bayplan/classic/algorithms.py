@@ -257,10 +257,10 @@ class AlgorithmTable:
 
     def _chosen(self, predicates: frozenset[str], priorities: frozenset[str]) -> Algorithms:
         names = predicates | frozenset(self.mandatory)
-        asked = [name for name in PREDICATE_ORDER if name in names]
+        ordered = [name for name in PREDICATE_ORDER if name in names]
         others = sorted(names - frozenset(PREDICATE_ORDER))
         return Algorithms(
-            tuple(self.predicates[name] for name in (*asked, *others)),
+            tuple(self.predicates[name] for name in (*ordered, *others)),
             tuple(self.priorities[name] for name in sorted(priorities)),
         )
 

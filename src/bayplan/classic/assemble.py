@@ -156,14 +156,14 @@ def classic_profile(
         kind = type(item.kind.__name__, (item.kind,), {"name": name, "__module__": item.kind.__module__})
         classes[name] = cast("type[Plugin[Any]]", kind)
         given[name] = replace(arguments, argument=item.argument)
-    asked = [name for name, item in by_name[0].items() if item.name in PREDICATE_ORDER]
+    predicates = [name for name, item in by_name[0].items() if item.name in PREDICATE_ORDER]
     others = [name for name, item in by_name[0].items() if item.name not in PREDICATE_ORDER]
     priorities = [(name, item.weight) for name, item in by_name[1].items()]
-    binding = [name for name in asked if issubclass(classes[name], CheckVolumeBinding)]
+    binding = [name for name in predicates if issubclass(classes[name], CheckVolumeBinding)]
     points: dict[str, list[tuple[str, int]]] = {
         "queue_sort": [(PrioritySort.name, 0)],
-        "pre_filter": _of_type(asked, classes, PreFilterPlugin),
-        "filter": [(name, 0) for name in asked],
+        "pre_filter": _of_type(predicates, classes, PreFilterPlugin),
+        "filter": [(name, 0) for name in predicates],
         "pre_score": _of_type([name for name, _ in priorities], classes, PreScorePlugin),
         "score": priorities,
         # Volumes are assumed when the pod is assumed, and written before it is bound.
@@ -173,7 +173,7 @@ def classic_profile(
         "bind": [],
         "post_bind": [],
     }
-    never_asked: dict[str, list[tuple[str, int]]] = {
+    unused_points: dict[str, list[tuple[str, int]]] = {
         "pre_filter": _of_type(others, classes, PreFilterPlugin),
         "filter": [(name, 0) for name in others],
     }
@@ -186,7 +186,7 @@ def classic_profile(
     made_by = replace_registry(registry, plugins=classes, in_tree=in_tree)
     return (
         Profile(handle.scheduler_name, points, arguments=given, registry=made_by, handle=handle),
-        Profile(handle.scheduler_name, never_asked, arguments=given, registry=made_by, handle=handle),
+        Profile(handle.scheduler_name, unused_points, arguments=given, registry=made_by, handle=handle),
     )
 
 

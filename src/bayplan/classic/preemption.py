@@ -95,11 +95,11 @@ def with_extenders(found: Preemption, pod: Pod, extenders: Sequence[Extender], s
         if not extender.supports_preemption or not extender.is_interested(pod):
             continue
         names = state.nodes.names
-        asked = {
+        victims_by_node = {
             names[row] or "": ExtenderVictims(tuple(info.pod for info in victims.pods), victims.num_pdb_violations)
             for row, victims in candidates.items()
         }
-        answer = extender.process_preemption(pod, asked, lambda name: pods_on(name, state))
+        answer = extender.process_preemption(pod, victims_by_node, lambda name: pods_on(name, state))
         if isinstance(answer, ExtenderFailure):
             if extender.ignorable:
                 continue
@@ -198,9 +198,9 @@ def pick_one_node_for_preemption(candidates: dict[int, Victims]) -> tuple[int, .
         return free
     rows = list(candidates)
     for criterion in (_violations, _highest_priority, _sum_of_priorities, _count, _earliest_start):
-        worth = {row: criterion(candidates[row]) for row in rows}
-        least = min(worth.values())
-        rows = [row for row in rows if worth[row] == least]
+        values = {row: criterion(candidates[row]) for row in rows}
+        least = min(values.values())
+        rows = [row for row in rows if values[row] == least]
         if len(rows) == 1:
             break
     return tuple(rows)

@@ -93,7 +93,7 @@ class ClassicQueue(SchedulingQueue):
         super().__init__(hints, pre_enqueue, pod_lister, sort_key=sort_key, options=options)
         self.move_request_cycle = -1
         self.pod_backoff = PodBackoffMap()
-        self._active_q = GoHeap(_goes_first)
+        self._active_q = GoHeap(_precedes)
         self._backoff_q = GoHeap(self._backs_off_shorter)
         self._unschedulable_q: dict[str, QueuedPod] = {}
         self._popped: dict[str, QueuedPod] = {}
@@ -133,10 +133,10 @@ class ClassicQueue(SchedulingQueue):
                 self.nominator.update(old, new)
                 if heap is self._backoff_q:
                     heap.delete(queued.key)
-                    queued.take(new)
+                    queued.replace_version(new)
                     self._to_active(queued, now_ns, LABEL_UPDATE)
                 else:
-                    queued.take(new)
+                    queued.replace_version(new)
                     self._active_q.add(queued)
                 return
         queued = self._unschedulable_q.get(key)
@@ -147,7 +147,7 @@ class ClassicQueue(SchedulingQueue):
         # Upstream always has an old version.
         before = queued.pod if old is None else old
         self.nominator.update(before, new)
-        queued.take(new)
+        queued.replace_version(new)
         if is_pod_updated(before, new):
             self.pod_backoff.clear(key)
             del self._unschedulable_q[key]
@@ -196,7 +196,7 @@ class ClassicQueue(SchedulingQueue):
         known = self._pod_lister(queued.key)
         if known is None or known.spec.node_name:
             return Requeue(False)
-        queued.take(known)
+        queued.replace_version(known)
         queued.unschedulable_plugins = unschedulable_plugins
         problem = self.add_unschedulable_if_not_present(queued, now_ns)
         if nominated_node_name is not None:
@@ -433,7 +433,7 @@ class ClassicQueue(SchedulingQueue):
             assert all(queued.tier == tier for queued in pods)
 
 
-def _goes_first(left: QueuedPod, right: QueuedPod) -> bool:
+def _precedes(left: QueuedPod, right: QueuedPod) -> bool:
     """Return whether one pod comes before another: by priority, higher first, then by age."""
     if left.priority != right.priority:
         return left.priority > right.priority

@@ -72,9 +72,9 @@ def _without_overhead(pod: Pod, name: str) -> int:
     return total
 
 
-def scored_request(asked: Quantities, name: str) -> int:
+def scored_request(requested: Quantities, name: str) -> int:
     """Return the amount of a resource with which scores count a container. An explicit 0 is a request."""
-    return amount(asked, name) if name in asked else MISSING.get(name, 0)
+    return amount(requested, name) if name in requested else MISSING.get(name, 0)
 
 
 def amount(quantities: Quantities, name: str) -> int:
@@ -92,9 +92,9 @@ def _most(
         quantities = read(container)
         for name in quantities:
             if name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name):
-                asked = amount(quantities, name)
-                if asked > total.get(name, 0):
-                    total[name] = asked
+                requested = amount(quantities, name)
+                if requested > total.get(name, 0):
+                    total[name] = requested
     return total
 
 

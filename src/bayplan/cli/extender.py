@@ -70,7 +70,7 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     from bayplan.apiserver.http.limits import ConnectionTable, HttpLimits
     from bayplan.apiserver.http.protocol import limited_protocol
 
-    application = extender_application(served, asked=None if quiet else _print_request)
+    application = extender_application(served, on_request=None if quiet else _print_request)
     protocol = limited_protocol(ConnectionTable(HttpLimits()))
     server = GracefulServer(uvicorn.Config(application, log_level="warning", proxy_headers=False, http=protocol))
     try:

@@ -141,11 +141,14 @@ def _record_filters(answer: JsonObject, plan: Plan, result: ScheduleResult) -> N
     }
     answer["preFilterSkipped"] = list[Json](sorted(pre.skipped))
     if result.nominated_node and pre.status is None:
-        answer["nominated"] = {"node": result.nominated_node, "feasible": result.row >= 0 and result.tried_alone}
+        answer["nominated"] = {
+            "node": result.nominated_node,
+            "feasible": result.row >= 0 and result.chose_nominated_node_alone,
+        }
     if pre.status is not None:
         return
     answer["filterAll"] = _every_filter(plan)
-    if result.tried_alone:
+    if result.chose_nominated_node_alone:
         answer["feasible"] = [result.nominated_node]
         return
     failures = plan.filtered.first_failures()

@@ -45,7 +45,7 @@ class ClusterView:
         self._cluster = cluster
         self._spec = policy.spec
         self._disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        self._gone: set[str] = set()
+        self._evicted_keys: set[str] = set()
         self.nodes = [node for node in cluster.all(Node) if is_ready(node) and self._is_selected(node)]
         self.pods: dict[str, list[Pod]] = {node.metadata.name: [] for node in self.nodes}
         self.waiting = [pod for pod in cluster.all(Pod) if not pod.spec.node_name]
@@ -80,7 +80,7 @@ class ClusterView:
 
     def remaining(self, node_name: str) -> list[Pod]:
         """Return the pods of a node, without those that are evicted in this run."""
-        return [pod for pod in self.pods[node_name] if pod.key not in self._gone]
+        return [pod for pod in self.pods[node_name] if pod.key not in self._evicted_keys]
 
     def age_ns(self, pod: Pod) -> int:
         """Return the age of a pod in nanoseconds."""
@@ -107,7 +107,7 @@ class ClusterView:
     def is_evictable(self, pod: Pod, evictor: EvictorArgs) -> bool:
         """Return whether the evictor allows a pod to be evicted."""
         owner = pod.metadata.controller()
-        if pod.key in self._gone or MIRROR in pod.metadata.annotations or (owner and owner.kind == "DaemonSet"):
+        if pod.key in self._evicted_keys or MIRROR in pod.metadata.annotations or (owner and owner.kind == "DaemonSet"):
             return False
         if EVICT_ANNOTATION in pod.metadata.annotations:
             return True
@@ -136,11 +136,11 @@ class ClusterView:
 
     def evict(self, pod: Pod, plugin: str) -> bool:
         """Evict a pod, unless a limit or a disruption budget forbids it; return whether it is evicted."""
-        spec, gone = self._spec, [each for each, _ in self.evicted]
-        on_node = sum(each.spec.node_name == pod.spec.node_name for each in gone)
-        in_namespace = sum(each.metadata.namespace == pod.metadata.namespace for each in gone)
+        spec, evicted = self._spec, [each for each, _ in self.evicted]
+        on_node = sum(each.spec.node_name == pod.spec.node_name for each in evicted)
+        in_namespace = sum(each.metadata.namespace == pod.metadata.namespace for each in evicted)
         for limit, count in (
-            (spec.max_no_of_pods_to_evict_total, len(gone)),
+            (spec.max_no_of_pods_to_evict_total, len(evicted)),
             (spec.max_no_of_pods_to_evict_per_node, on_node if pod.spec.node_name else 0),
             (spec.max_no_of_pods_to_evict_per_namespace, in_namespace),
         ):
@@ -149,7 +149,7 @@ class ClusterView:
         if not self._disruptions.take(pod):
             return False
         self.evicted.append((pod, plugin))
-        self._gone.add(pod.key)
+        self._evicted_keys.add(pod.key)
         return True
 
 

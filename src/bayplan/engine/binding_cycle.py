@@ -70,7 +70,7 @@ class BindingCycle:
         if status is not SUCCESS and not status.ok and status.code is not _WAIT:
             # No other pod was scheduled since this one was assumed, so releasing its node can't help any.
             self._unreserve_and_forget(binding)
-            return self._given_back(binding.queued, status, now_ns, rejected=status.code.rejects)
+            return self._requeue(binding.queued, status, now_ns, rejected=status.code.rejects)
         self._activate_pods(binding.cycle_state, now_ns)
         if status is not SUCCESS and status.code is _WAIT:
             return CycleReport(binding.queued.pod, _SCHEDULED, binding.node_name, "", self._expect(binding))
@@ -175,8 +175,8 @@ class BindingCycle:
         self._unreserve_and_forget(binding)
         if not status.code.rejects:
             queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns)
-            return self._given_back(binding.queued, status, now_ns)
-        report = self._given_back(binding.queued, status, now_ns, rejected=waited)
+            return self._requeue(binding.queued, status, now_ns)
+        report = self._requeue(binding.queued, status, now_ns, rejected=waited)
         queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns, lambda other: uid_of(other) != uid)
         return report
 
@@ -185,7 +185,7 @@ class BindingCycle:
             reserver.unreserve(binding.cycle_state, binding.queued.pod, binding.node_name)
         self._scheduler.forget(binding.queued.key)
 
-    def _given_back(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
+    def _requeue(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
         """Record the failed attempt, and requeue the pod.
 
         If `rejected`, the pod waits for an event that the rejecting plugin registered; else it is retried after a
@@ -208,16 +208,16 @@ class BindingCycle:
 
     # Waiting at Permit.
 
-    def settle(self, now_ns: int) -> list[Action]:
+    def process_decided(self, now_ns: int) -> list[Action]:
         """Bind the waiting pods that every plugin allowed, and requeue those that were rejected."""
         scheduler = self._scheduler
         actions: list[Action] = []
         while (waiting := scheduler.waiting_pods.take_decided()) is not None:
             binding = self.waiting.pop(waiting.key)
-            if waiting.refusal is None:
+            if waiting.rejection is None:
                 actions += self._bind(binding, now_ns).actions
                 continue
-            status = waiting.refusal
+            status = waiting.rejection
             if not status.reasons:
                 status = unschedulable("pod was rejected while waiting on permit")
             scheduler.records.report(waiting.key, "Permit", status.plugin, status)

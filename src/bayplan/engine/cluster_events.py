@@ -17,7 +17,7 @@ from bayplan.framework.status import Code, Status
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.state.pod_info import takes_the_same
+from bayplan.state.pod_info import counts_the_same
 
 if TYPE_CHECKING:
     from bayplan.engine.scheduler import Scheduler
@@ -77,7 +77,7 @@ class ClusterEvents:
         if known is not None and key in scheduler.assumed:
             del scheduler.assumed[key]
             if known.row == row:
-                state.renew_pod(known, pod)
+                state.replace_pod_version(known, pod)
                 scheduler.queue.move_all(ASSIGNED_POD_ADD, None, pod, now_ns)
                 return scheduler.bindings.succeeded(key, pod, now_ns)
         if known is not None:
@@ -90,8 +90,8 @@ class ClusterEvents:
     def _update_assigned_pod(self, old: Pod, new: Pod, key: str, now_ns: int) -> None:
         state = self._scheduler.state
         if key in state.pods:
-            if takes_the_same(old, new):
-                state.renew_pod(state.pods[key], new)
+            if counts_the_same(old, new):
+                state.replace_pod_version(state.pods[key], new)
             else:
                 state.update_pod(new)
         self._move_all(old, new, now_ns)
@@ -116,7 +116,7 @@ class ClusterEvents:
             scheduler.bindings.pending.pop(key, None)
             if key in scheduler.state.pods:
                 scheduler.state.remove_pod(key)
-            return self.assigned_pod_left(pod, now_ns)
+            return self.assigned_pod_removed(pod, now_ns)
         if pod.spec.scheduler_name not in scheduler.profiles:
             return []
         scheduler.queue.delete(pod)
@@ -135,10 +135,10 @@ class ClusterEvents:
         if waiting is None:
             scheduler.forget(key)
         left = structs.replace(pod, spec=structs.replace(pod.spec, node_name=name or ""))
-        self.assigned_pod_left(left, now_ns)
+        self.assigned_pod_removed(left, now_ns)
         return list(scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("removed",)), now_ns))
 
-    def assigned_pod_left(self, pod: Pod, now_ns: int) -> list[Action]:
+    def assigned_pod_removed(self, pod: Pod, now_ns: int) -> list[Action]:
         """Wake the pods that may fit now that a pod left its node."""
         self._scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_ns)
         return []

@@ -6,11 +6,11 @@ from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.plan cimport Plan
 
 cdef class ScheduleResult:
-    cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, refused_row
+    cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
     cdef public Sample sample
-    cdef public object ties, total, nominated_node, refusal, sample_span, failure, diagnosis
+    cdef public object ties, total, nominated_node, rejection, sample_span, failure, diagnosis
     cdef public object first_failures, nominated_failures, table, extended
-    cdef public bint scored, tried_alone, check_all
+    cdef public bint scored, chose_nominated_node_alone, check_all
 
 @cython.locals(result=ScheduleResult)
 cpdef ScheduleResult schedule_pod(
@@ -27,7 +27,7 @@ cpdef object find_nodes_that_fit_pod(
     nodes=Py_ssize_t, failed=bint, scoring=bint, wanted=Py_ssize_t, evaluated=Py_ssize_t, passes=uint8_t[::1], sample=Sample,
     filtered=FilteredRows,
 )
-cdef void _take_sample(
+cdef void _search_sample(
     Plan plan, object feasible, ScheduleResult result, NodeSampling sampling, Py_ssize_t count
 ) except *
 

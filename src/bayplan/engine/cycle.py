@@ -36,9 +36,9 @@ class ScheduleResult:
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         scored: whether nodes were scored; False if at most one node is feasible.
         nominated_node: the pod's nominated node, which is evaluated first, or "".
-        tried_alone: whether the nominated node was chosen without evaluating any other node.
+        chose_nominated_node_alone: whether the nominated node was chosen without evaluating any other node.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
-        refused_row, refusal: the row of the pod's nominated node if filters rejected it, with its first failure; else
+        rejected_row, rejection: the row of the pod's nominated node if filters rejected it, with its first failure; else
             -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
@@ -58,9 +58,9 @@ class ScheduleResult:
         self.evaluated_nodes = 0
         self.scored = False
         self.nominated_node = ""
-        self.tried_alone = False
-        self.refused_row = -1
-        self.refusal = PASSES
+        self.chose_nominated_node_alone = False
+        self.rejected_row = -1
+        self.rejection = PASSES
         self.sample: Sample | None = None
         self.sample_span = (0, 0)
         self.failure: Status | None = None
@@ -149,12 +149,12 @@ def find_nodes_that_fit_pod(
     if nominated is not NO_NOMINATED_PODS and nominated:
         failures = first_failures(plan, nominated, nominations)
         _count_nominated_pods(plan, failures, result)
-        if failures.shut:
+        if failures.closed_by_nominations:
             feasible = failures.feasible
-            result.feasible_nodes -= len(failures.shut)
+            result.feasible_nodes -= len(failures.closed_by_nominations)
     result.evaluated_nodes = count
     if sampling is not None:
-        _take_sample(plan, feasible, result, sampling, count)
+        _search_sample(plan, feasible, result, sampling, count)
     elif plan.failure is not None:
         result.failure = _first_error(plan, result)
     return feasible
@@ -195,7 +195,7 @@ def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = Non
     return plan.filter_error(int(failures[rows[0]])) if rows else None
 
 
-def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
+def _search_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling, count: int) -> None:
     """End the search once it has found enough feasible nodes: store the sample in `result`, and advance `sampling`."""
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
@@ -216,15 +216,15 @@ def _take_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: 
             passes = feasible.view(np.uint8)
         sample = sampling.search(order, passes, wanted)
         evaluated = sample.visited
-        visited = sampling.visited(order, evaluated) if failed or result.refused_row >= 0 else NO_ROWS
+        visited = sampling.visited(order, evaluated) if failed or result.rejected_row >= 0 else NO_ROWS
         result.failure = _first_error(plan, result, visited) if failed else None
         if sample.count < result.feasible_nodes:
             result.sample, result.sample_span = sample, (sampling.next_start, evaluated)
             result.feasible_nodes, result.evaluated_nodes = sample.count, evaluated
         # The nominated node counts as evaluated, even if the search did not visit it again.
-        if result.refused_row >= 0 and result.refused_row not in visited:
+        if result.rejected_row >= 0 and result.rejected_row not in visited:
             result.evaluated_nodes += 1
-    elif result.refused_row >= 0 and not plan.examined()[result.refused_row]:
+    elif result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
         result.evaluated_nodes += 1
     sampling.advance(result.evaluated_nodes, nodes)
 
@@ -241,12 +241,12 @@ def evaluate_nominated_node(plan: Plan, pod: Pod, nominated: NominatedPods, resu
         failure = plan.filtered.first_failure_at(row)
     if failure != PASSES:
         if not failure & ERROR_BIT:
-            result.refused_row, result.refusal = row, failure
+            result.rejected_row, result.rejection = row, failure
         return False
     result.row = row
     result.ties = [row]
     result.feasible_nodes = result.evaluated_nodes = 1
-    result.tried_alone = True
+    result.chose_nominated_node_alone = True
     return True
 
 
@@ -265,7 +265,7 @@ def nominated_node_passes_extenders(
         return True
     # If an extender fails here, it is called again with the other nodes, and only a failure of that call counts.
     extended.bare = False
-    result.row, result.ties, result.tried_alone = -1, [], False
+    result.row, result.ties, result.chose_nominated_node_alone = -1, [], False
     return False
 
 
@@ -297,7 +297,7 @@ def pass_extenders(
         # Nodes that filters rejected are already counted.
         rejected += row < 0 or row in passed or not examined[row]
     result.feasible_nodes, result.evaluated_nodes = len(left), len(left) + rejected
-    extended.left, extended.refused_some = left, len(left) != len(rows)
+    extended.left, extended.rejected_some = left, len(left) != len(rows)
     if passed == set(left.tolist()):
         return feasible
     if sample is not None:
@@ -371,12 +371,12 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
     examined = failures.examined
     rejecting: dict[str, None] = {}
     outside: dict[int, Status] = {}
-    refusing = plan.filtered.results[result.refusal >> 16].name if result.refused_row >= 0 else ""
-    if refusing and plan.pre.node_names is not None:
-        rejecting[refusing] = None
-        if not examined[result.refused_row]:
+    rejecting_plugin = plan.filtered.results[result.rejection >> 16].name if result.rejected_row >= 0 else ""
+    if rejecting_plugin and plan.pre.node_names is not None:
+        rejecting[rejecting_plugin] = None
+        if not examined[result.rejected_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the other nodes, so its status counts.
-            outside[result.refused_row] = plan.status_of(result.refusal)
+            outside[result.rejected_row] = plan.status_of(result.rejection)
     if plan.pre.node_names is not None:
         rejecting.update(dict.fromkeys(sorted(plan.pre.narrowed_by)))
     unknown: tuple[Status, ...] = ()
@@ -392,7 +392,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         counts = dict(zip(values.tolist(), numbers.tolist(), strict=True))
     for number in sorted({value >> 16 for value in counts}):
         rejecting[plan.filtered.results[number].name] = None
-    if result.extended is not None and result.extended.refused_some:
+    if result.extended is not None and result.extended.rejected_some:
         rejecting[EXTENDER] = None
     return Diagnosis(
         num_all_nodes=len(plan.state.nodes),
@@ -402,21 +402,21 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         filters=tuple(part.name for part in plan.filtered.results),
         explain=plan.status_of,
         counts=counts,
-        absent_status=absent_status(plan, refusing),
+        absent_status=absent_status(plan, rejecting_plugin),
         overrides=outside,
         unknown=unknown,
         unschedulable_plugins=tuple(rejecting),
     )
 
 
-def absent_status(plan: Plan, refusing: str = "") -> Status | None:
+def absent_status(plan: Plan, rejecting_plugin: str = "") -> Status | None:
     """Return the status of the nodes that PreFilter excluded, or None if it excluded none.
 
     The status also names the filter that rejected the pod's nominated node, if any, as upstream does.
     """
     if plan.pre.node_names is None:
         return None
-    names = {*plan.pre.narrowed_by, refusing} - {""}
+    names = {*plan.pre.narrowed_by, rejecting_plugin} - {""}
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(names))}]")
 
 

@@ -193,7 +193,7 @@ class Decision:
     def _repr_html_(self) -> str:
         return decision_html(self)
 
-    def was_asked(self, number: int, row: int) -> bool:
+    def ran_on(self, number: int, row: int) -> bool:
         """Return whether filter `number` ran on a node: plugins run on all nodes, extenders on those that remain."""
         first = len(self.filters) - len(self.extenders)
         return number < first or row in self.extenders[number - first].asked
@@ -245,11 +245,11 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     keyframe = frame.keyframe
     codes, raw = keyframe.values_until(frame.changes)
     overrides = {row: (number, verdict) for row, number, verdict in frame.overrides}
-    names, kept, place = _rows_with_nodes(keyframe.names)
+    names, rows_with_nodes, place = _rows_with_nodes(keyframe.names)
     allowed = keyframe.examined
     if allowed is None:
         allowed = np.zeros(len(keyframe.names), dtype=np.bool_)
-        allowed[kept] = True
+        allowed[rows_with_nodes] = True
     examined = allowed
     if frame.only >= 0:
         examined = np.arange(len(allowed)) == frame.only
@@ -277,13 +277,13 @@ def rebuild(record: Record, frame: Frame) -> Decision:
         filters=keyframe.filter_names,
         scorers=tuple(name for name, _ in scorers),
         weights=weights,
-        allowed=allowed[kept],
-        examined=examined[kept],
-        codes=codes[:, kept],
-        raw=raw[:, kept],
-        normalized=normalized[:, kept],
-        feasible=feasible[kept],
-        total=total[kept],
+        allowed=allowed[rows_with_nodes],
+        examined=examined[rows_with_nodes],
+        codes=codes[:, rows_with_nodes],
+        raw=raw[:, rows_with_nodes],
+        normalized=normalized[:, rows_with_nodes],
+        feasible=feasible[rows_with_nodes],
+        total=total[rows_with_nodes],
         ties=tuple(keyframe.names[row] or "" for row in ties),
         pre_filter=frame.pre_filter,
         absent=keyframe.absent,
@@ -306,10 +306,10 @@ def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], In
 
     Results are cached, because many decisions share the same nodes.
     """
-    kept = [row for row, name in enumerate(names) if name is not None]
-    place = {row: number for number, row in enumerate(kept)}
-    rows = slice(None) if len(kept) == len(names) else np.array(kept, dtype=np.intp)
-    return tuple(names[row] or "" for row in kept), rows, place
+    rows_with_nodes = [row for row, name in enumerate(names) if name is not None]
+    place = {row: number for number, row in enumerate(rows_with_nodes)}
+    rows = slice(None) if len(rows_with_nodes) == len(names) else np.array(rows_with_nodes, dtype=np.intp)
+    return tuple(names[row] or "" for row in rows_with_nodes), rows, place
 
 
 def with_extenders(decision: Decision, extenders: Sequence[ExtenderResult], floor: int) -> Decision:

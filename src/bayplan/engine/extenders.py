@@ -69,14 +69,14 @@ class ExtendedCycle:
 
     Attributes:
         statuses: the statuses of rejected nodes, by node name.
-        refused_some: whether they returned a different number of nodes than they were called with.
+        rejected_some: whether they returned a different number of nodes than they were called with.
         bare: whether an extender returned node objects instead of names; then scoring ignores the pods on nodes.
         left: the rows (intp) that remain, in the extenders' order.
     """
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
         self.statuses: dict[str, Status] = {}
-        self.refused_some = False
+        self.rejected_some = False
         self.bare = False
         self.left: Index = np.zeros(0, dtype=np.intp)
         self._results = [ExtenderResult(extender.name, extender.weight, extender.scale) for extender in extenders]
@@ -138,22 +138,24 @@ def _reject_unknown_nodes(found: Filtered, extender: Extender, row_of: Mapping[s
 
 def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderResult, row_of: Mapping[str, int]) -> Index:
     """Record why an extender rejected nodes; return the remaining rows, in the extender's order."""
-    statuses = {name: _refusal(Code.UNSCHEDULABLE, text, result.name) for name, text in found.failed.items()}
+    statuses = {name: _rejection(Code.UNSCHEDULABLE, text, result.name) for name, text in found.failed.items()}
     for name, text in found.unresolvable.items():
-        statuses[name] = _refusal(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text, result.name)
+        statuses[name] = _rejection(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text, result.name)
     cycle.statuses.update(statuses)
     cycle.bare |= found.bare
     left = [row_of[name] for name in found.nodes]
-    gone = set(result.asked).difference(left)
+    rejected = set(result.asked).difference(left)
     names = {row_of[name]: name for name in statuses if name in row_of}
     result.refused = tuple(
-        (row, statuses[names[row]] if row in names else LEFT_OUT.by(result.name)) for row in result.asked if row in gone
+        (row, statuses[names[row]] if row in names else LEFT_OUT.by(result.name))
+        for row in result.asked
+        if row in rejected
     )
     result.unknown = tuple((name, status) for name, status in statuses.items() if name not in row_of)
     return np.array(left, dtype=np.intp)
 
 
-def _refusal(code: Code, text: str, name: str) -> Status:
+def _rejection(code: Code, text: str, name: str) -> Status:
     return Status(code, (text,), name)
 
 
@@ -175,7 +177,7 @@ def add_extender_scores(
     nodes = state.nodes
     places = {nodes.names[row] or "": place for place, row in enumerate(rows.tolist())}
     asked = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
-    worths = totals.copy()
+    combined = totals.copy()
     for number, extender in enumerate(extenders):
         if not extender.is_prioritizer or not extender.is_interested(pod):
             continue
@@ -190,11 +192,11 @@ def add_extender_scores(
         with np.errstate(over="ignore"):
             # A node that is listed twice gets both scores; sums wrap around, as in Go.
             np.add.at(scores, index, np.array([score for _, score in known], dtype=np.int64))
-            worths += scores * wrap_int64(extender.weight * extender.scale)
+            combined += scores * wrap_int64(extender.weight * extender.scale)
         given = np.unique(index)
         result.scores = tuple(zip(rows[given].tolist(), scores[given].tolist(), strict=True))
-    best = worths.max()
-    return int(best), np.sort(rows[worths == best])
+    best = combined.max()
+    return int(best), np.sort(rows[combined == best])
 
 
 def bind_by_extenders(extenders: Sequence[Extender], pod: Pod, node_name: str) -> tuple[str, Status]:

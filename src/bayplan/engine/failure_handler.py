@@ -94,8 +94,8 @@ class FailureHandler:
                 continue
             note = f"Preempted by pod {uid_of(preemptor)} on node {node_name}"
             if scheduler.waiting_pods.get(key) is not None:
-                refusal = error("waiting on permit for pod: preempted")
-                actions += scheduler.reject_waiting_pod(key, refusal, now_ns)
+                rejection = error("waiting on permit for pod: preempted")
+                actions += scheduler.reject_waiting_pod(key, rejection, now_ns)
                 note += " (in kube-scheduler memory)."
             else:
                 actions.append(Evict(victim, preemptor, node_name))

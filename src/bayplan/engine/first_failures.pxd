@@ -14,7 +14,7 @@ cdef class FirstFailures:
     cdef ChangedRows _changed_rows
     cdef Trial _trial
     cdef public object values, feasible, examined
-    cdef public dict counts, overrides, shut
+    cdef public dict counts, overrides, closed_by_nominations
     cdef int64_t[::1] _values
     cdef uint8_t[::1] _feasible, _examined
     cdef public Py_ssize_t evaluated_rows, full_passes

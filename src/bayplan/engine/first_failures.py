@@ -34,7 +34,7 @@ class FirstFailures:
         examined: bool[capacity], the rows that filters run on.
         counts: number of rows per value, excluding `PASSES`.
         overrides: by row, the values that nominated pods change.
-        shut: the rows in `overrides` that would be feasible without nominated pods; the values are unused.
+        closed_by_nominations: the rows in `overrides` that would be feasible without nominated pods; the values are unused.
         evaluated_rows: the number of rows evaluated one by one.
         full_passes: number of times that all rows were evaluated.
     """
@@ -48,7 +48,7 @@ class FirstFailures:
         self.examined: Bools = self.feasible
         self.counts: dict[int, int] = {}
         self.overrides: dict[int, int] = {}
-        self.shut: dict[int, None] = {}
+        self.closed_by_nominations: dict[int, None] = {}
         self._values: Any = self.values
         self._feasible: Any = self.feasible.view(np.uint8)
         self._examined: Any = self._feasible
@@ -83,7 +83,7 @@ class FirstFailures:
         self.examined = plan.examined().copy()
         self.values = plan.filtered.first_failures()
         self.values[~self.examined] = PASSES
-        self.counts, self.overrides, self.shut = {}, {}, {}
+        self.counts, self.overrides, self.closed_by_nominations = {}, {}, {}
         self._values, self._feasible = self.values, self.feasible.view(np.uint8)
         self._examined = self.examined.view(np.uint8)
         values = self._values
@@ -114,9 +114,9 @@ class FirstFailures:
         else:
             self.overrides.pop(row, None)
         if value != own and own == _PASSES:
-            self.shut[row] = None
+            self.closed_by_nominations[row] = None
         else:
-            self.shut.pop(row, None)
+            self.closed_by_nominations.pop(row, None)
         before = int(self._values[row])
         if value != before:
             self._values[row] = value

@@ -123,7 +123,7 @@ class Keyframe:
         self.rows = array("q")
         self.values = array("q")
 
-    def take(self, plan: Plan, outputs: Sequence[PluginOutput], *, scored: bool) -> None:
+    def copy_results(self, plan: Plan, outputs: Sequence[PluginOutput], *, scored: bool) -> None:
         """Copy the results of a plan's plugins, filters first.
 
         Keeps no reference to the plan, so the plan can be freed.

@@ -24,5 +24,5 @@ cdef class NominatedPodLister:
 
     cpdef void prepare(self, PodInfo info) except *
     @cython.locals(state=ClusterState, infos=dict)
-    cdef void _follow(self) except *
+    cdef void _apply_changes(self) except *
     cdef PodInfo _info(self, object pod, object key, PodInfo known)

@@ -14,7 +14,7 @@ from bayplan.engine.queued_pod import uid_of
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.pod_info import PodInfo, takes_the_same
+from bayplan.state.pod_info import PodInfo, counts_the_same
 from bayplan.state.row_log import RowLog
 
 
@@ -80,7 +80,7 @@ class NominatedPodLister:
         """Return the nominated pods that count when a pod is filtered: other pods of at least its priority."""
         if not self._nominator.node_by_uid and not self._infos:
             return NO_NOMINATED_PODS
-        self._follow()
+        self._apply_changes()
         uid = uid_of(pod)
         node_name = self._nominator.node_by_uid.get(uid)
         own_row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
@@ -90,7 +90,7 @@ class NominatedPodLister:
         """Provide the record of a pod that may be nominated next, so that its requests are not computed again."""
         self._prepared = info
 
-    def _follow(self) -> None:
+    def _apply_changes(self) -> None:
         """Apply the changes of the nominator since the last call."""
         state = self._state
         changed = self._nominator.take_changed_nodes()
@@ -116,7 +116,7 @@ class NominatedPodLister:
         """Return the record of a pod; reuse `known` or the prepared record if it counts the same in all columns."""
         if known is None and self._prepared is not None and self._prepared.key == key:
             known = self._prepared
-        if known is None or not takes_the_same(known.pod, pod):
+        if known is None or not counts_the_same(known.pod, pod):
             return self._state.pod_info(pod)
-        known.renew(pod)
+        known.replace_version(pod)
         return known

@@ -118,8 +118,8 @@ class PlanCache:
                     self._probation.popitem(last=False)
                 return plan
         self._plans[signature] = plan
-        room = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
-        while len(self._plans) > room:
+        max_plans = max(self._budget_bytes // (BYTES_PER_ROW * max(self._state.nodes.capacity, 1)), 8)
+        while len(self._plans) > max_plans:
             self._plans.popitem(last=False)
         return plan
 

@@ -12,7 +12,7 @@ cdef class PreFilterOutcome:
     cdef public dict params
     cdef public set skipped
 
-cdef bint _take(PreFilterOutcome outcome, object plugin, object answer) except -1
+cdef bint _merge(PreFilterOutcome outcome, object plugin, object answer) except -1
 
 cdef class PreparedPlugins:
     cdef object _state, _catalog, _reads_method

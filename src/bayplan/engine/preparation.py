@@ -183,7 +183,7 @@ class PreFilters(PreparedPlugins):
             if answer is None or (number >= known and self._reads[number]):
                 answer = self._answers[number] = plugin.pre_filter(spec, self._state, cycle_state)
             run_count = number + 1
-            if not _take(outcome, plugin, answer):
+            if not _merge(outcome, plugin, answer):
                 break
         # If a plugin raises, all run again the next time.
         self._outcome, self._run_count = outcome, run_count
@@ -196,7 +196,7 @@ def _record_of(plugin: str, answer: PreFilterResult | Status | None) -> PreFilte
     return PreFilterRecord(plugin, Code.SUCCESS, "", None if answer is None else answer.node_names)
 
 
-def _take(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
+def _merge(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
     """Merge one result into the outcome; return whether the next plugin runs."""
     if isinstance(answer, Status):
         if answer.code is _SKIP:

@@ -114,7 +114,7 @@ class SchedulingQueue(QueueTiers):
             return
         queued = self._records.get(key_of(old))
         if queued is not None and queued.tier & (ACTIVE | WAITS_FOR_BACKOFF):
-            queued.take(new)
+            queued.replace_version(new)
             if queued.tier & ACTIVE:
                 self._active.reorder(queued, self._sort_key(queued))
             else:
@@ -125,7 +125,7 @@ class SchedulingQueue(QueueTiers):
         if queued is None:
             self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
             return
-        queued.take(new)
+        queued.replace_version(new)
         self.nominator.update(old, new)
         for event in pod_update_events(old, new, self.options.request_gates):
             strategy = self._hints.match(event).strategy(queued, old, new)
@@ -213,7 +213,7 @@ class SchedulingQueue(QueueTiers):
         if uid_of(known) != queued.uid:
             self._in_flight.done(queued.uid)
             return Requeue(False)
-        queued.take(known)
+        queued.replace_version(known)
         self.nominator.add(queued.pod, nominated_node_name)
         return Requeue(True, self.add_unschedulable_if_not_present(queued, now_ns))
 

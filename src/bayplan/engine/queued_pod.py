@@ -95,7 +95,7 @@ class QueuedPod(Struct, eq=False, gc=False):
         """Return the data that determines which hints an event runs for the pod."""
         return self.pod.spec.scheduler_name, self.unschedulable_plugins, self.pending_plugins
 
-    def take(self, pod: Pod) -> None:
+    def replace_version(self, pod: Pod) -> None:
         """Replace the pod by another version."""
         if pod is not self.pod:
             self.pod = pod

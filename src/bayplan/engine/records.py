@@ -111,9 +111,9 @@ class Records:
             if scored:
                 scales = tuple(plan.totals.scales)
         failures = sorted(result.nominated_failures.items())
-        if result.refused_row >= 0 and not plan.examined()[result.refused_row]:
+        if result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
-            failures.append((result.refused_row, result.refusal))
+            failures.append((result.rejected_row, result.rejection))
         overrides = tuple([(row, failure >> 16, failure & 0xFFFF) for row, failure in failures])
         own_ties = not scored or result.table is not None or result.extended is not None
         return Frame(
@@ -124,7 +124,7 @@ class Records:
             overrides,
             tuple(map(int, result.ties)) if own_ties else None,
             None,
-            result.row if result.tried_alone else -1,
+            result.row if result.chose_nominated_node_alone else -1,
             None if result.sample is None else result.sample_span,
             None if result.extended is None else result.extended.results,
             _preemption(result),
@@ -171,7 +171,7 @@ class Records:
     ) -> FrameHistory:
         moving = frozenset[int]() if before is None else before.moving
         keyframe = Keyframe(plan.state, names, self._order, moving)
-        keyframe.take(plan, outputs, scored=scored)
+        keyframe.copy_results(plan, outputs, scored=scored)
         return FrameHistory(plan, keyframe, outputs, 0 if before is None else before.misses)
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:

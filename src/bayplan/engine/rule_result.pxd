@@ -23,16 +23,16 @@ cdef class RuleResult:
     cdef int64_t _loaded
     cdef object __weakref__
 
-    @cython.locals(rule=Rule, whole=bint)
+    @cython.locals(rule=Rule, all_rows=bint)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     @cython.locals(columns=Columns, grown=bint)
     cdef bint bind(self) except -1
     @cython.locals(count=Py_ssize_t, place=Py_ssize_t, rows=Py_ssize_t[::1])
-    cdef void _ask_missed(self) except *
+    cdef void _run_missed(self) except *
     cpdef void allocate(self) except *
-    cpdef void ask_all(self) except *
-    cpdef void ask_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef void ask_rows(self, list rows) except *
+    cpdef void run_all(self) except *
+    cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
+    cpdef void run_rows(self, list rows) except *
 
 cdef class FilterResult(RuleResult):
     cdef public FilterRule filter_rule
@@ -41,14 +41,14 @@ cdef class FilterResult(RuleResult):
     cdef public bint has_errors
 
     cpdef void allocate(self) except *
-    cpdef void ask_all(self) except *
+    cpdef void run_all(self) except *
     @cython.locals(codes=uint16_t[::1], failing=Py_ssize_t, has_errors=bint, row=Py_ssize_t, code=cython.int)
     cdef void _count(self) except *
     @cython.locals(
         codes=uint16_t[::1], rule=FilterRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t, code=cython.int, before=cython.int,
     )
-    cpdef void ask_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef void ask_rows(self, list rows) except *
+    cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
+    cpdef void run_rows(self, list rows) except *
 
 cdef class ScoreResult(RuleResult):
     cdef public ScoreRule score_rule
@@ -58,10 +58,10 @@ cdef class ScoreResult(RuleResult):
     @cython.locals(rule=ScoreRule)
     cpdef void refresh(self, object params, uint8_t[::1] feasible) except *
     cpdef void allocate(self) except *
-    cpdef void ask_all(self) except *
+    cpdef void run_all(self) except *
     @cython.locals(raw=int64_t[::1], rule=ScoreRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t)
-    cpdef void ask_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef void ask_rows(self, list rows) except *
+    cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
+    cpdef void run_rows(self, list rows) except *
     cpdef bint is_uniform(self) except -1
     @cython.locals(raw=int64_t[::1], alive=uint8_t[::1], seen=bint, level=int64_t, row=Py_ssize_t)
     cdef bint _has_one_value(self) except -1

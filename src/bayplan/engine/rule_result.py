@@ -74,24 +74,24 @@ class RuleResult:
         """
         rule = self.rule
         # A rule that raised has left some rows out of date.
-        whole = not self.incremental or self._interrupted
+        all_rows = not self.incremental or self._interrupted
         self._interrupted = True
         if params is not self.params:
-            whole = whole or params is None or params != self.params
+            all_rows = all_rows or params is None or params != self.params
             self.params = rule.params = params
         elif params is None:
-            whole = True
+            all_rows = True
             rule.params = None
         if self.bind():
-            whole = True
+            all_rows = True
         if rule.refresh():
-            whole = True
-        if whole:
-            self.ask_all()
+            all_rows = True
+        if all_rows:
+            self.run_all()
             self.epoch += 1
             self._changes.skip()
         elif not self._changes.is_current():
-            self._ask_missed()
+            self._run_missed()
         self._interrupted = False
 
     def bind(self) -> bool:
@@ -106,31 +106,31 @@ class RuleResult:
             self.rule.bind()
         return grown
 
-    def _ask_missed(self) -> None:
+    def _run_missed(self) -> None:
         """Run the rule on the rows that changed since the last time."""
         count = self._changes.take(self.columns.count)
         if count < 0:
-            self.ask_all()
+            self.run_all()
             self.epoch += 1
             return
         self.evaluated_rows += count
-        if self.rule.asks_arrays:
-            self.ask_rows(list(dict.fromkeys([int(row) for row in self._changes.rows[:count]])))
+        if self.rule.evaluates_arrays:
+            self.run_rows(list(dict.fromkeys([int(row) for row in self._changes.rows[:count]])))
         else:
-            self.ask_changed(self._changes.rows, count)
+            self.run_changed(self._changes.rows, count)
 
     # Hooks: filter results and score results implement them.
 
     def allocate(self) -> None:
         """Allocate `values` for the capacity; the rule then runs on every row."""
 
-    def ask_all(self) -> None:
+    def run_all(self) -> None:
         """Run the rule on every row."""
 
-    def ask_changed(self, rows: Any, count: int) -> None:
+    def run_changed(self, rows: Any, count: int) -> None:
         """Run the rule on the first `count` elements of `rows` (intp)."""
 
-    def ask_rows(self, rows: list[int]) -> None:
+    def run_rows(self, rows: list[int]) -> None:
         """Run the rule on `rows` (without repetitions) in one call."""
 
 
@@ -154,7 +154,7 @@ class FilterResult(RuleResult):
         self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
         self.codes = self.values
 
-    def ask_all(self) -> None:
+    def run_all(self) -> None:
         """Run the rule on every row."""
         self.filter_rule.filter_all(self.codes)
         self._count()
@@ -169,7 +169,7 @@ class FilterResult(RuleResult):
                     has_errors = True
         self.failing, self.has_errors = failing, has_errors
 
-    def ask_changed(self, rows: Any, count: int) -> None:
+    def run_changed(self, rows: Any, count: int) -> None:
         """Run the rule on the first `count` elements of `rows` (intp), one by one."""
         codes, rule, loaded = self.codes, self.filter_rule, 0
         for place in range(count):
@@ -187,7 +187,7 @@ class FilterResult(RuleResult):
                 if code >= ERROR_BIT:
                     self.has_errors = True
 
-    def ask_rows(self, rows: list[int]) -> None:
+    def run_rows(self, rows: list[int]) -> None:
         """Run the rule on `rows` (without repetitions) in one call."""
         self.filter_rule.filter_rows(rows, self.codes)
         self._count()
@@ -218,15 +218,15 @@ class ScoreResult(RuleResult):
             return
         self.bind()
         rule.prepare(feasible)
-        self.ask_all()
+        self.run_all()
         self.epoch += 1
 
-    def ask_all(self) -> None:
+    def run_all(self) -> None:
         """Run the rule on every row."""
         self.score_rule.score_all(self.raw)
         self._uniform_known = False
 
-    def ask_changed(self, rows: Any, count: int) -> None:
+    def run_changed(self, rows: Any, count: int) -> None:
         """Run the rule on the first `count` elements of `rows` (intp), one by one."""
         raw, rule, loaded = self.raw, self.score_rule, 0
         for place in range(count):
@@ -237,7 +237,7 @@ class ScoreResult(RuleResult):
             raw[row] = rule.score(row)
         self._uniform_known = False
 
-    def ask_rows(self, rows: list[int]) -> None:
+    def run_rows(self, rows: list[int]) -> None:
         """Run the rule on `rows` (without repetitions) in one call."""
         self.score_rule.score_rows(rows, self.raw)
         self._uniform_known = False

@@ -40,7 +40,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
 
 # Looked up once: looking up a member of an enumeration takes as long as creating a record.
-_SCHEDULED, _OUT_OF_ROOM, _FAILED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR
+_SCHEDULED, _REJECTED, _FAILED = Outcome.SCHEDULED, Outcome.UNSCHEDULABLE, Outcome.ERROR
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 
 
@@ -111,7 +111,7 @@ class Scheduler:
         """
         actions = self._events.handle(old, new, now_ns)
         if self.waiting_pods.decided:
-            actions += self.bindings.settle(now_ns)
+            actions += self.bindings.process_decided(now_ns)
         return actions
 
     def next_wakeup_ns(self, now_ns: int) -> int | None:
@@ -129,7 +129,7 @@ class Scheduler:
             waited = format_duration(waiting.timeouts[plugin])
             text = f"rejected due to timeout after waiting {waited} at plugin {plugin}"
             actions += self.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, (text,), plugin), now_ns)
-        return actions + self.bindings.settle(now_ns)
+        return actions + self.bindings.process_decided(now_ns)
 
     # The scheduling cycle.
 
@@ -145,7 +145,7 @@ class Scheduler:
                 raise
             report = self.fail_by_plugin(queued, problem, now_ns)
         if self.waiting_pods.decided:
-            actions = (*report.actions, *self.bindings.settle(now_ns))
+            actions = (*report.actions, *self.bindings.process_decided(now_ns))
             report = structs.replace(report, actions=actions)
         return report
 
@@ -228,7 +228,7 @@ class Scheduler:
             if profile.post_filter:
                 found, answer = self.run_post_filter_plugins(profile, queued.pod, result.diagnosis, cycle_state)
             failure = replace(failure, reasons=(result.diagnosis.message(),))
-        outcome = _OUT_OF_ROOM if failure.code.rejects else _FAILED
+        outcome = _REJECTED if failure.code.rejects else _FAILED
         nominated = (found.nominated_node_name or "") if found is not None else ""
         victims = tuple(found.victims) if found is not None else ()
         message = failure.message
@@ -287,8 +287,8 @@ class Scheduler:
         """Reject a waiting pod: it releases its node and returns to the queue."""
         waiting = self.waiting_pods.get(key)
         if waiting is not None:
-            waiting.refuse(status)
-        return self.bindings.settle(now_ns)
+            waiting.reject_with(status)
+        return self.bindings.process_decided(now_ns)
 
     def binding_failed(
         self, key: str, message: str, now_ns: int, *, plugin: str = "DefaultBinder", point: str = "Bind"
@@ -310,7 +310,7 @@ class Scheduler:
             return []
         self.records.report(key, point, plugin, error(message))
         status = rejected_or_error(error(message), plugin, point) if plugin else error(message)
-        return [*self.bindings.failed(binding, status, now_ns).actions, *self.bindings.settle(now_ns)]
+        return [*self.bindings.failed(binding, status, now_ns).actions, *self.bindings.process_decided(now_ns)]
 
     # Records.
 

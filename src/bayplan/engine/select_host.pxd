@@ -48,7 +48,7 @@ cdef class BestBlocks:
     @cython.locals(blocks=Py_ssize_t, block=Py_ssize_t)
     cpdef void begin(self, int64_t[::1] total, Py_ssize_t rows) except *
     @cython.locals(block=Py_ssize_t)
-    cpdef void note(self, Py_ssize_t row, int64_t before, int64_t after) except *
+    cpdef void update(self, Py_ssize_t row, int64_t before, int64_t after) except *
     @cython.locals(block=Py_ssize_t, highest=int64_t, ties=Py_ssize_t)
     cpdef tuple best(self)
     @cython.locals(

@@ -226,7 +226,7 @@ class BestBlocks:
         for block in range(blocks):
             self._stale[block] = 1
 
-    def note(self, row: int, before: int, after: int) -> None:
+    def update(self, row: int, before: int, after: int) -> None:
         """Update the block of a row whose total changed."""
         block = row // BLOCK
         if self._stale[block]:

@@ -235,7 +235,7 @@ class Totals:
         before = self._total[row]
         if after != before:
             self._total[row] = after
-            self.blocks.note(row, before, after)
+            self.blocks.update(row, before, after)
 
     def normalized(self, number: int) -> Ints:
         """Return int64[capacity], the normalised scores of one scorer."""

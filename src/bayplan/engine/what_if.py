@@ -38,7 +38,7 @@ class Trial:
 
     def _choose_filters(self, parts: list[FilterResult]) -> bool:
         """Choose the filters to run; return whether one of them may read single pods, not just logged columns."""
-        looks_at_pods = False
+        reads_pods = False
         for number in range(len(parts)):
             part = parts[number]
             if part.failing or not part.static:
@@ -46,8 +46,8 @@ class Trial:
                 self._parts.append(part)
             if not part.static:
                 self._moving.append(part)
-                looks_at_pods = looks_at_pods or part.rule.looks_at_pods or not part.incremental
-        return looks_at_pods
+                reads_pods = reads_pods or part.rule.reads_pods or not part.incremental
+        return reads_pods
 
     def first_failure(self, row: int) -> int:
         """Return the first filter that fails on a row now, as ``number << 16 | verdict``; or `PASSES`."""
@@ -103,32 +103,32 @@ class ChangedRows:
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
         self._changes = LogReader([nominations, plan.state.usage_log])
-        self._stamp: Hashable = None
+        self._version: Hashable = None
         self._own_row = -1
 
     def forget(self) -> None:
         """Make the next `take` return None: all rows may have changed."""
-        self._stamp = None
+        self._version = None
 
-    def take(self, nominated: NominatedPods, stamp: Hashable = None) -> list[int] | None:
+    def take(self, nominated: NominatedPods, version: Hashable = None) -> list[int] | None:
         """Return the rows that may have changed since the last call, each once, or None if all may have.
 
         Args:
             nominated: the nominated pods that count now.
-            stamp: anything else that the results depend on.
+            version: anything else that the results depend on.
         """
         filtered = self._plan.filtered
         # `combined` changes when a rule ran on all rows, the rules changed, or nodes changed.
-        now = (stamp, filtered.combined)
-        whole = now != self._stamp
+        now = (version, filtered.combined)
+        all_rows = now != self._version
         for part in filtered.rules.results:
             # Pods on other rows can change such a rule's result for this row, and no log names the rows.
             if part.rule.reads_others or not part.incremental:
-                whole = True
+                all_rows = True
         own_row = self._own_row
-        self._stamp, self._own_row = now, nominated.own_row
+        self._version, self._own_row = now, nominated.own_row
         count = self._changes.take(len(filtered.flags))
-        if whole or count < 0:
+        if all_rows or count < 0:
             return None
         changed = self._changes.rows
         rows: dict[int, None] = {}

@@ -11,7 +11,7 @@ from bayplan.framework.configuration.document import Extender as ExtenderConfigu
 from bayplan.framework.extender import Extender
 
 if TYPE_CHECKING:
-    from bayplan.extender.conversation import Conversation
+    from bayplan.extender.client import ExtenderClient
 
 
 class ExtenderConnections:
@@ -26,16 +26,16 @@ class ExtenderConnections:
     """
 
     def __init__(self, configurations: Sequence[ExtenderConfiguration], *, kind: type[Extender] = Extender) -> None:
-        self._conversations = [_conversation(configuration) for configuration in configurations]
+        self._clients = [_client(configuration) for configuration in configurations]
         self.extenders = tuple(
-            kind(configuration, conversation.send)
-            for configuration, conversation in zip(configurations, self._conversations, strict=True)
+            kind(configuration, client.send)
+            for configuration, client in zip(configurations, self._clients, strict=True)
         )
 
     def close(self) -> None:
         """Close all connections; calling an extender opens a new one."""
-        for conversation in self._conversations:
-            conversation.close()
+        for client in self._clients:
+            client.close()
 
     def __enter__(self) -> Self:
         return self
@@ -46,9 +46,9 @@ class ExtenderConnections:
         self.close()
 
 
-def _conversation(configuration: ExtenderConfiguration) -> Conversation:
+def _client(configuration: ExtenderConfiguration) -> ExtenderClient:
     # HTTP takes long to import, and few configurations have extenders.
     with named_extras():
-        from bayplan.extender.conversation import Conversation
+        from bayplan.extender.client import ExtenderClient
 
-    return Conversation(configuration)
+    return ExtenderClient(configuration)

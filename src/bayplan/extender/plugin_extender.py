@@ -63,15 +63,15 @@ class PluginExtender:
         if isinstance(statuses, Status):
             return answer | {"Error": statuses.message}
         passing = [name for name, status in statuses.items() if status is None]
-        refused = {name: status for name, status in statuses.items() if status is not None}
-        final = {name for name, status in refused.items() if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
-        answer["FailedNodes"] = {name: status.message for name, status in refused.items() if name not in final}
-        answer["FailedAndUnresolvableNodes"] = {name: refused[name].message for name in refused if name in final}
+        rejected = {name: status for name, status in statuses.items() if status is not None}
+        final = {name for name, status in rejected.items() if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE}
+        answer["FailedNodes"] = {name: status.message for name, status in rejected.items() if name not in final}
+        answer["FailedAndUnresolvableNodes"] = {name: rejected[name].message for name in rejected if name in final}
         if by_name:
             answer["NodeNames"] = passing
         else:
-            kept = frozenset(passing)
-            answer["Nodes"] = {"metadata": {}, "items": [item for name, item in items or () if name in kept]}
+            passing_names = frozenset(passing)
+            answer["Nodes"] = {"metadata": {}, "items": [item for name, item in items or () if name in passing_names]}
         return answer
 
     def prioritize(self, arguments: Json) -> list[Answer]:
@@ -187,10 +187,10 @@ class PluginExtender:
         listed = _field(_field(arguments, "Nodes"), "items")
         if listed is not None and not isinstance(listed, list):
             raise InputError("Nodes.items", wanted="a list of nodes", got=type(listed).__name__)
-        items: list[tuple[str, Json]] = [(self._take_over(item), item) for item in listed or ()]
+        items: list[tuple[str, Json]] = [(self._store_node(item), item) for item in listed or ()]
         return [name for name, _ in items], items
 
-    def _take_over(self, item: Json) -> str:
+    def _store_node(self, item: Json) -> str:
         """Store a node in the state as it was sent; return its name."""
         node = default_object(convert(item, Node, what="Node"))
         state, name = self._scheduler.state, node.metadata.name

@@ -26,14 +26,14 @@ MAX_REQUEST_BYTES = 256 << 20
 
 Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 
-Asked: TypeAlias = Callable[[str, Mapping[str, object], object], None]
+OnRequest: TypeAlias = Callable[[str, Mapping[str, object], object], None]
 """Called for each request with the verb, the arguments and the response.
 
 After a failure, `Error` in it has the reason.
 """
 
 
-def extender_application(extender: PluginExtender, *, asked: Asked | None = None) -> Starlette:
+def extender_application(extender: PluginExtender, *, on_request: OnRequest | None = None) -> Starlette:
     """Return the application: POST /filter, /prioritize and /preempt, GET /healthz.
 
     If filtering fails, the response contains the error, so that the pod's event shows it; other verbs fail with a
@@ -41,7 +41,7 @@ def extender_application(extender: PluginExtender, *, asked: Asked | None = None
 
     Args:
         extender: the extender.
-        asked: called for every request.
+        on_request: called for every request.
     """
 
     verbs: Mapping[str, Answering] = {
@@ -49,11 +49,13 @@ def extender_application(extender: PluginExtender, *, asked: Asked | None = None
         PRIORITIZE: extender.prioritize,
         PREEMPT: extender.preempt,
     }
-    routes = [Route(f"/{verb}", _endpoint(verb, answer, asked), methods=["POST"]) for verb, answer in verbs.items()]
+    routes = [
+        Route(f"/{verb}", _endpoint(verb, answer, on_request), methods=["POST"]) for verb, answer in verbs.items()
+    ]
     return Starlette(routes=[*routes, Route("/healthz", _health)])
 
 
-def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(verb: str, answer: Answering, on_request: OnRequest | None) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         if origin := foreign_origin(request.headers):
             return PlainTextResponse(f"requests from web pages of other origins are refused, got {origin}", 403)
@@ -72,13 +74,13 @@ def _endpoint(verb: str, answer: Answering, asked: Asked | None) -> Callable[[Re
             found = answer(arguments)
         except (BayplanError, ScoringError) as problem:
             failure = {"Error": str(problem)}
-            if asked is not None:
-                asked(verb, arguments, failure)
+            if on_request is not None:
+                on_request(verb, arguments, failure)
             if verb == FILTER:
                 return _json(failure)
             return PlainTextResponse(failure["Error"], 500 if isinstance(problem, ScoringError) else 400)
-        if asked is not None:
-            asked(verb, arguments, found)
+        if on_request is not None:
+            on_request(verb, arguments, found)
         return _json(found)
 
     return endpoint

@@ -18,9 +18,9 @@ class ArrayFilterRule(FilterRule):
 
     def __init__(self, plugin: FilterPlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)
-        self.asks_arrays = True
+        self.evaluates_arrays = True
         # A plugin in plain Python may read anything.
-        self.looks_at_pods = True
+        self.reads_pods = True
         self.reads_others = type(plugin).params_after_changes is not FilterPlugin.params_after_changes
         self._plugin, self._spec, self._state = plugin, spec, state
 
@@ -52,7 +52,7 @@ class ArrayScoreRule(ScoreRule):
 
     def __init__(self, plugin: ScorePlugin[Any], spec: Any, state: ClusterState) -> None:
         super().__init__(state.columns)
-        self.asks_arrays = True
+        self.evaluates_arrays = True
         self._plugin, self._spec, self._state = plugin, spec, state
         self.normalizes = isinstance(plugin, NormalizePlugin)
 

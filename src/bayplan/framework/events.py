@@ -337,7 +337,7 @@ def _pod_changes(old: Pod | None, new: Pod | None, gang_scheduling: bool, gates:
         assert old is not None
         if old.spec.node_name:
             return [ObjectChange(ASSIGNED_POD_DELETE, old, None)]
-        return [_room_freed(old)] if old.status.nominated_node_name else []
+        return [_resources_freed(old)] if old.status.nominated_node_name else []
     if old is None:
         if new.spec.node_name:
             return [ObjectChange(ASSIGNED_POD_ADD, None, new)]
@@ -346,7 +346,7 @@ def _pod_changes(old: Pod | None, new: Pod | None, gang_scheduling: bool, gates:
         return [ObjectChange(ASSIGNED_POD_ADD, None, new)]
     changes = [ObjectChange(event, old, new) for event in pod_update_events(old, new, gates)]
     if not old.spec.node_name and nominated_node_changed(old, new):
-        changes.append(_room_freed(old))
+        changes.append(_resources_freed(old))
     return changes
 
 
@@ -356,7 +356,7 @@ def nominated_node_changed(old: Pod, new: Pod) -> bool:
     return bool(name) and name != new.status.nominated_node_name
 
 
-def _room_freed(pod: Pod) -> ObjectChange:
+def _resources_freed(pod: Pod) -> ObjectChange:
     # Only pods of at most this priority can have been rejected because of the nominated pod.
     return ObjectChange(ASSIGNED_POD_DELETE, pod, None, pod.spec.priority or 0)
 

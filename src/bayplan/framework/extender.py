@@ -1,6 +1,6 @@
 """HTTP extenders as the engine uses them: requests, the meaning of responses, and the handling of failures.
 
-The host passes the transport in as a callable (`Send`); `bayplan.extender.conversation` implements HTTP. Texts and
+The host passes the transport in as a callable (`Send`); `bayplan.extender.client` implements HTTP. Texts and
 rules are those of upstream's HTTPExtender. Source:
 https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
 """
@@ -113,14 +113,14 @@ class Extender:
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
-        return any(self._managed & asked_resources(container) for container in containers)
+        return any(self._managed & requested_resources(container) for container in containers)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered | ExtenderFailure:
         """Return the nodes that can run the pod, according to the extender. Without a filter verb, all can."""
         names = tuple(node.metadata.name for node in nodes)
         if not self.is_filter:
             return Filtered(names, {}, {}, bare=False)
-        answer = self._ask(self._configuration.filter_verb, self._nodes_arguments(pod, nodes), filter_answer)
+        answer = self._call(self._configuration.filter_verb, self._nodes_arguments(pod, nodes), filter_answer)
         if isinstance(answer, ExtenderFailure):
             return answer
         if answer.error:
@@ -139,7 +139,7 @@ class Extender:
 
     def prioritize(self, pod: Pod, nodes: Sequence[Node]) -> Sequence[tuple[str, int]] | ExtenderFailure:
         """Return (node name, score) pairs in the extender's order. The extender must have a prioritize verb."""
-        return self._ask(self._configuration.prioritize_verb, self._nodes_arguments(pod, nodes), host_priorities)
+        return self._call(self._configuration.prioritize_verb, self._nodes_arguments(pod, nodes), host_priorities)
 
     def process_preemption(
         self, pod: Pod, victims: Mapping[str, Victims], pods_on: Callable[[str], Sequence[Pod] | None]
@@ -165,7 +165,7 @@ class Extender:
                 name: {"Pods": found.pods, "NumPDBViolations": found.num_pdb_violations}
                 for name, found in sorted(victims.items())
             }
-        answer = self._ask(self._configuration.preempt_verb, arguments, meta_victims)
+        answer = self._call(self._configuration.preempt_verb, arguments, meta_victims)
         if isinstance(answer, ExtenderFailure):
             return answer
         left: dict[str, Victims] = {}
@@ -200,7 +200,7 @@ class Extender:
             "PodUID": metadata.uid,
             "Node": node_name,
         }
-        text = self._ask(self._configuration.bind_verb, arguments, bind_error)
+        text = self._call(self._configuration.bind_verb, arguments, bind_error)
         if isinstance(text, ExtenderFailure):
             return text
         return ExtenderFailure(text) if text else None
@@ -210,7 +210,7 @@ class Extender:
             return {"Pod": pod, "Nodes": None, "NodeNames": [node.metadata.name for node in nodes]}
         return {"Pod": pod, "Nodes": {"metadata": {}, "items": list(nodes)}, "NodeNames": None}
 
-    def _ask(
+    def _call(
         self, verb: str, arguments: Mapping[str, object], read: Callable[[object], Answer]
     ) -> Answer | ExtenderFailure:
         value = self._send(verb, arguments)
@@ -227,7 +227,7 @@ def unknown_node(extender: str, name: str) -> str:
     return f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
 
 
-def asked_resources(container: Container) -> frozenset[str]:
+def requested_resources(container: Container) -> frozenset[str]:
     """Return the names of the resources in a container's requests and limits."""
     resources = container.resources
     return frozenset((*resources.requests, *resources.limits))

@@ -6,7 +6,7 @@ from bayplan.state.columns cimport Columns
 cdef class Rule:
     cdef public Columns columns
     cdef public object params
-    cdef public bint asks_arrays, looks_at_pods, reads_others
+    cdef public bint evaluates_arrays, reads_pods, reads_others
     cdef object __weakref__
 
     cpdef void bind(self) except *

@@ -37,16 +37,16 @@ class Rule:
     Attributes:
         params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables the plugin's
             PreFilter or PreScore.
-        looks_at_pods: whether the rule reads single pods on nodes, not just columns and counters.
+        reads_pods: whether the rule reads single pods on nodes, not just columns and counters.
         reads_others: whether the result for a row may depend on pods of other rows.
-        asks_arrays: whether the rule evaluates many rows in one call at little more than the cost of one row.
+        evaluates_arrays: whether the rule evaluates many rows in one call at little more than the cost of one row.
     """
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
         self.params: Params | None = ()
-        self.asks_arrays = False
-        self.looks_at_pods = False
+        self.evaluates_arrays = False
+        self.reads_pods = False
         self.reads_others = False
 
     def bind(self) -> None:

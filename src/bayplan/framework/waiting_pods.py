@@ -25,7 +25,7 @@ class WaitingPod:
         deadlines: the deadline of each plugin that has not allowed the pod yet, in nanoseconds on the scheduler's
             clock.
         timeouts: the maximum time that each plugin lets the pod wait, in nanoseconds.
-        refusal: the status with which the pod was rejected; None if it was not.
+        rejection: the status with which the pod was rejected; None if it was not.
         decided: the list to which the pod's key is appended when the wait is over.
     """
 
@@ -34,7 +34,7 @@ class WaitingPod:
     node_name: str
     deadlines: dict[str, int]
     timeouts: dict[str, int]
-    refusal: Status | None = None
+    rejection: Status | None = None
     decided: list[str] = field(default_factory=list)
 
     @property
@@ -45,7 +45,7 @@ class WaitingPod:
     @property
     def is_decided(self) -> bool:
         """Return whether the wait is over: all plugins have allowed the pod, or one rejected it."""
-        return self.refusal is not None or not self.deadlines
+        return self.rejection is not None or not self.deadlines
 
     @property
     def deadline_ns(self) -> int:
@@ -54,17 +54,17 @@ class WaitingPod:
 
     def allow(self, plugin: str) -> None:
         """Allow the pod on behalf of one plugin."""
-        if self.refusal is None and self.deadlines.pop(plugin, None) is not None and not self.deadlines:
+        if self.rejection is None and self.deadlines.pop(plugin, None) is not None and not self.deadlines:
             self.decided.append(self.key)
 
     def reject(self, plugin: str, message: str) -> None:
         """Reject the pod on behalf of one plugin; the pod returns to the queue as unschedulable."""
-        self.refuse(Status(Code.UNSCHEDULABLE, (message,), plugin))
+        self.reject_with(Status(Code.UNSCHEDULABLE, (message,), plugin))
 
-    def refuse(self, status: Status) -> None:
+    def reject_with(self, status: Status) -> None:
         """Reject the pod with a status, unless its wait is already over."""
         if not self.is_decided:
-            self.refusal = status
+            self.rejection = status
             self.decided.append(self.key)
 
 

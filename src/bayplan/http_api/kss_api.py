@@ -22,7 +22,7 @@ from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.store.item import ADDED, Item, Write
 from bayplan.apiserver.store.store import Compacted, Store
 from bayplan.base.errors import BayplanError, InputError
-from bayplan.extender.conversation import Conversation
+from bayplan.extender.client import ExtenderClient
 from bayplan.framework.extender import ExtenderFailure
 from bayplan.http_api.bodies import read_body
 from bayplan.http_api.configuration_facts import check
@@ -258,11 +258,11 @@ class KssApi:
             return _message(400, "Bad Request")
 
         def ask() -> object:
-            conversation = Conversation(extenders[int(number)])
+            client = ExtenderClient(extenders[int(number)])
             try:
-                return conversation.send(path, arguments)
+                return client.send(path, arguments)
             finally:
-                conversation.close()
+                client.close()
 
         answer = await self._observation.off_loop(ask)
         if isinstance(answer, ExtenderFailure):

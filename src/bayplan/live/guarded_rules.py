@@ -25,9 +25,9 @@ class GuardedFilterRule(FilterRule):
 
     def __init__(self, rule: FilterRule, runner: PluginRunner, plugin: str) -> None:
         super().__init__(rule.columns)
-        self.asks_arrays = True
+        self.evaluates_arrays = True
         # Plugins in plain Python may read anything.
-        self.looks_at_pods = True
+        self.reads_pods = True
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
@@ -72,7 +72,7 @@ class GuardedScoreRule(ScoreRule):
 
     def __init__(self, rule: ScoreRule, runner: PluginRunner, plugin: str) -> None:
         super().__init__(rule.columns)
-        self.asks_arrays = True
+        self.evaluates_arrays = True
         self.normalizes, self.reads_feasible = rule.normalizes, rule.reads_feasible
         self._rule, self._runner, self._plugin = rule, runner, plugin
 

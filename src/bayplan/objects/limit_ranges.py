@@ -164,6 +164,6 @@ def _too_wide(limit: Limit, requests: Amounts, limits: Amounts) -> Iterator[str]
         elif most is None or not most.sign():
             yield f"{text}, but no limit is specified or limit is 0"
         else:
-            asked, allowed = _values(request, most)
-            if allowed / asked * 1000 > bound.milli_value():
-                yield f"{text}, but provided ratio is {allowed / asked:f}"
+            requested, allowed = _values(request, most)
+            if allowed / requested * 1000 > bound.milli_value():
+                yield f"{text}, but provided ratio is {allowed / requested:f}"

@@ -98,7 +98,7 @@ def _pod_resources(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
     for name, amount in requests.items():
         if name in _COMPUTE or name.startswith(_HUGE_PAGES):
             found[name] = found[_REQUESTS + name] = amount
-        elif is_extended(name):
+        elif _is_extended_for_quota(name):
             found[_REQUESTS + name] = amount
     for name, amount in limits.items():
         if name in _COMPUTE:
@@ -106,7 +106,7 @@ def _pod_resources(requests: Amounts, limits: Amounts) -> dict[str, Quantity]:
     return found
 
 
-def is_extended(name: str) -> bool:
+def _is_extended_for_quota(name: str) -> bool:
     """Return whether a resource name has a domain other than Kubernetes' own."""
     return "/" in name and _NATIVE not in name and not name.startswith(_REQUESTS)
 
@@ -114,7 +114,7 @@ def is_extended(name: str) -> bool:
 def _covers_pods(resource: str) -> bool:
     if resource in _OF_PODS or resource.startswith((_HUGE_PAGES, _REQUESTS + _HUGE_PAGES)):
         return True
-    return resource.startswith(_REQUESTS) and is_extended(resource.removeprefix(_REQUESTS))
+    return resource.startswith(_REQUESTS) and _is_extended_for_quota(resource.removeprefix(_REQUESTS))
 
 
 def claim_usage(storage: Quantity | None, storage_class: str, attributes_class: str) -> Usage:

@@ -22,7 +22,7 @@ from bayplan.framework.status import SUCCESS, Status, unresolvable
 from bayplan.objects.pod import Pod
 
 WAITING = "waiting for the preemption for this pod to be finished"
-HELD_BACK = unresolvable(WAITING)
+GATED = unresolvable(WAITING)
 DEFAULT_ARGS = DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_candidate_nodes_absolute=100)
 
 
@@ -72,7 +72,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Gate a pod whose victims have been chosen, until the last of them is terminating."""
-        return HELD_BACK if self._last_victims and self.is_running_preemption(pod) else SUCCESS
+        return GATED if self._last_victims and self.is_running_preemption(pod) else SUCCESS
 
     def is_running_preemption(self, pod: Pod) -> bool:
         """Return whether evictions for this pod are still in progress."""

@@ -11,10 +11,10 @@ cdef class ImageScore(ScoreRule):
     cdef tuple _images
     cdef object _nodes
     cdef int64_t _most
-    cdef list _worths, _holders
+    cdef list _scores, _holders
     cdef bint _moved
 
-    @cython.locals(share=double, worth=int64_t)
+    @cython.locals(share=double, score=int64_t)
     cpdef void bind(self) except *
     cpdef bint refresh(self) except -1
     @cython.locals(total=int64_t, number=Py_ssize_t)

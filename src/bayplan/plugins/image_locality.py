@@ -65,24 +65,24 @@ class ImageScore(ScoreRule):
         self._images = spec.images
         self._nodes = cluster.nodes
         self._most = spec.max_threshold_bytes
-        self._worths: list[int] = []
+        self._scores: list[int] = []
         self._holders: list[Bools] = []
         self._moved = True
 
     def bind(self) -> None:
         """Look up the nodes that have each image, and its weighted size: the size times the share of these nodes."""
-        before, total = self._worths, len(self._nodes)
-        self._worths, self._holders = [], []
+        before, total = self._scores, len(self._nodes)
+        self._scores, self._holders = [], []
         for name, count in self._images:
             image = self._nodes.images.get(name)
             if image is None:
                 continue
             share = go.divide(float(image.num_nodes), float(total))
-            worth = go.mul(count, go.to_int64(float(image.size_bytes) * share))
-            if worth:
-                self._worths.append(worth)
+            score = go.mul(count, go.to_int64(float(image.size_bytes) * share))
+            if score:
+                self._scores.append(score)
                 self._holders.append(image.column(self.columns.capacity))
-        self._moved = self._moved or before != self._worths
+        self._moved = self._moved or before != self._scores
 
     def refresh(self) -> bool:
         """Return whether the weighted size of an image has changed."""
@@ -92,9 +92,9 @@ class ImageScore(ScoreRule):
     def score(self, row: int) -> int:
         """Return the score for the sum of the weighted sizes of the pod's images on the node."""
         total = 0
-        for number in range(len(self._worths)):
+        for number in range(len(self._scores)):
             if self._holders[number][row]:
-                total = go.add(total, self._worths[number])
+                total = go.add(total, self._scores[number])
         if total < MIN_THRESHOLD_BYTES:
             total = MIN_THRESHOLD_BYTES
         elif total > self._most:

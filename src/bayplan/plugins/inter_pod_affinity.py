@@ -60,8 +60,8 @@ class TermTables:
         all_required: by topology key, the pods that match all required affinity terms.
         anti: for each required anti-affinity term, its topology key and the matching pods.
         preferred: weight, topology key and matching pods of each preferred term.
-        required_of_others: topology key and owners of each required anti-affinity term in `owned`.
-        weighed: weight, topology key and pods of all scored terms; None if it must be rebuilt.
+        existing_anti: topology key and owners of each required anti-affinity term in `owned`.
+        weighted: weight, topology key and pods of all scored terms; None if it must be rebuilt.
         matches_itself: whether the pod itself satisfies its required affinity.
         version: changes when any of these lists changes.
     """
@@ -78,8 +78,8 @@ class TermTables:
         self.all_required: list[tuple[str, DomainTable]] = []
         self.anti: list[tuple[str, DomainTable]] = []
         self.preferred: list[tuple[int, str, DomainTable]] = []
-        self.required_of_others: list[tuple[str, DomainTable]] = []
-        self.weighed: list[tuple[int, str, DomainTable]] | None = None
+        self.existing_anti: list[tuple[str, DomainTable]] = []
+        self.weighted: list[tuple[int, str, DomainTable]] | None = None
         self.matches_itself = False
         self.version += 1
 
@@ -150,7 +150,7 @@ class InterPodAffinity(
             return unresolvable(f"parsing pod: {spec.terms.error}")
         tables = self.tables(spec, cluster)
         required = spec.terms.required_affinity or spec.terms.required_anti_affinity
-        if not required and not any(table.some() for _, table in tables.required_of_others):
+        if not required and not any(table.some() for _, table in tables.existing_anti):
             return SKIP
         return PROCEED
 
@@ -165,18 +165,18 @@ class InterPodAffinity(
         has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
         if self._ignores_existing and not has_own:
             return SKIP
-        for _, _, table in self.weighed(spec, cluster):
+        for _, _, table in self.weighted(spec, cluster):
             # A sum of 0 does not mean that nothing matches: weights can cancel each other out.
             if table.counter.total and table.some():
                 return ()
         return SKIP
 
-    def weighed(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
+    def weighted(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
         """Return weight, topology key and pods of each scored term."""
         tables = self.tables(spec, cluster)
-        if tables.weighed is None:
-            tables.weighed = [*tables.preferred, *self._owned_weights(tables)]
-        return tables.weighed
+        if tables.weighted is None:
+            tables.weighted = [*tables.preferred, *self._owned_weights(tables)]
+        return tables.weighted
 
     def _owned_weights(self, tables: TermTables) -> Iterable[tuple[int, str, DomainTable]]:
         if self._hard_weight > 0:
@@ -189,7 +189,7 @@ class InterPodAffinity(
 
     def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule that sums the weights of the scored terms."""
-        return WeighedTerms(self, spec, cluster)
+        return WeightedTerms(self, spec, cluster)
 
     # Tables.
 
@@ -209,8 +209,8 @@ class InterPodAffinity(
                     table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
                     tables.owned.setdefault(term.kind, []).append((term, table))
                     if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                        tables.required_of_others.append((term.topology_key, table))
-            tables.owned_seen, tables.weighed = len(terms), None
+                        tables.existing_anti.append((term.topology_key, table))
+            tables.owned_seen, tables.weighted = len(terms), None
             tables.version += 1
         return tables
 
@@ -300,7 +300,7 @@ class RequiredTerms(FilterRule):
         self._matches_itself = self._first_of_group = False
         # The sum of the tables' versions, which change when a domain of several nodes gets its first matching pod or
         # loses its last.
-        self._stamp = -1
+        self._tables_version = -1
 
     def refresh(self) -> bool:
         """Update the tables; return whether a domain of several nodes got its first matching pod or lost its last."""
@@ -310,22 +310,22 @@ class RequiredTerms(FilterRule):
             self._version = tables.version
             self._affinity = [table for _, table in tables.all_required]
             self._anti = [table for _, table in tables.anti]
-            self._existing = [table for _, table in tables.required_of_others]
+            self._existing = [table for _, table in tables.existing_anti]
             self._tables = [*self._affinity, *self._anti, *self._existing]
             self._matches_itself = tables.matches_itself
             moved = True
-        stamp, first = 0, self._matches_itself
+        tables_version, first = 0, self._matches_itself
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.refresh()
             if not table.distinct:
-                stamp += table.positive_version
+                tables_version += table.positive_version
         for number in range(len(self._affinity)):
             table = self._affinity[number]
             first = first and table.positive == 0
-        if stamp != self._stamp or first != self._first_of_group:
+        if tables_version != self._tables_version or first != self._first_of_group:
             moved = True
-        self._stamp, self._first_of_group = stamp, first
+        self._tables_version, self._first_of_group = tables_version, first
         return moved
 
     def filter(self, row: int) -> int:
@@ -351,7 +351,7 @@ class RequiredTerms(FilterRule):
         return 0
 
 
-class WeighedTerms(ScaledScoreRule):
+class WeightedTerms(ScaledScoreRule):
     """Scores the sum of weights in the domains of a node; the smallest sum becomes 0, the largest 100."""
 
     def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
@@ -361,26 +361,26 @@ class WeighedTerms(ScaledScoreRule):
         self._seen: object = None
         self._tables: list[DomainTable] = []
         self._weights: list[int] = []
-        self._stamp = -1
+        self._tables_version = -1
 
     def refresh(self) -> bool:
         """Update the tables; return whether a domain of several nodes gained or lost matching pods."""
-        weighed = self._plugin.weighed(self._spec, self._cluster)
+        weighted = self._plugin.weighted(self._spec, self._cluster)
         moved = False
-        if weighed is not self._seen:
-            self._seen = weighed
-            self._tables = [table for _, _, table in weighed]
-            self._weights = [weight for weight, _, _ in weighed]
+        if weighted is not self._seen:
+            self._seen = weighted
+            self._tables = [table for _, _, table in weighted]
+            self._weights = [weight for weight, _, _ in weighted]
             moved = True
-        stamp = 0
+        tables_version = 0
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.refresh()
             if not table.distinct:
-                stamp += table.version
-        if stamp != self._stamp:
+                tables_version += table.version
+        if tables_version != self._tables_version:
             moved = True
-        self._stamp = stamp
+        self._tables_version = tables_version
         return moved
 
     def score(self, row: int) -> int:

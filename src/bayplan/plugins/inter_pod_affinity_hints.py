@@ -22,7 +22,7 @@ def is_schedulable_after_pod_change(pod: Pod, before: Pod | None, after: Pod | N
     """Queue the pod if a change adds a pod that its affinity requires, or removes one that anti-affinity rejects."""
     if before is not None and after is not None and pod.metadata.uid == after.metadata.uid:
         return True
-    if any(other is not None and _is_nowhere(other) for other in (before, after)):
+    if any(other is not None and _has_no_match(other) for other in (before, after)):
         return False
     terms = pod_terms(pod)
     if terms.error:
@@ -63,7 +63,7 @@ def is_schedulable_after_node_change(pod: Pod, before: Node | None, after: Node)
     return False
 
 
-def _is_nowhere(pod: Pod) -> bool:
+def _has_no_match(pod: Pod) -> bool:
     """Return whether a pod is neither on a node nor nominated to one, so that it can't affect other pods."""
     return not pod.spec.node_name and not pod.status.nominated_node_name
 

@@ -103,11 +103,11 @@ class NodeAffinity(
         required = self.added_required = added.required_during_scheduling_ignored_during_execution
         if required is not None:
             self._added_selector = compile_node_selector(required)
-            _refuse("required", self._added_selector.error)
+            _raise_for("required", self._added_selector.error)
         preferred = added.preferred_during_scheduling_ignored_during_execution
         if preferred:
             self._added_preferred = compile_preferred_terms(preferred)
-            _refuse("preferred", self._added_preferred.error)
+            _raise_for("preferred", self._added_preferred.error)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeAffinitySpec:
         """Compile the node selector and the affinity terms."""
@@ -254,6 +254,6 @@ def _node_names(selector: NodeSelector) -> frozenset[str] | None:
     return names
 
 
-def _refuse(kind: str, problem: str) -> None:
+def _raise_for(kind: str, problem: str) -> None:
     if problem:
         raise ConfigurationError(f"parsing addedAffinity.{kind}DuringSchedulingIgnoredDuringExecution: {problem}")

@@ -10,7 +10,7 @@ cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE, CHUNK
 cdef int64_t UNRESOLVABLE_BIT, TOO_MANY_PODS
 cdef int MAX_FLAGS
 
-cdef class Room(FilterRule):
+cdef class FreeResourcesRule(FilterRule):
     cdef dict _numbered
     cdef Py_ssize_t _count
     cdef Py_ssize_t[::1] _numbers

@@ -211,7 +211,7 @@ class NodeResourcesFit(
 
     def filter_rule(self, spec: NodeResourcesFitSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule that compares the pod's requests with the free resources of nodes."""
-        return Room(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
+        return FreeResourcesRule(spec, self._shortages.setdefault(spec.key[0], {}), cluster)
 
     def reasons(self, spec: NodeResourcesFitSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return ``Too many pods``, and ``Insufficient ...`` for each resource that is short."""
@@ -251,7 +251,7 @@ class NodeResourcesFit(
         return events
 
 
-class Room(FilterRule):
+class FreeResourcesRule(FilterRule):
     """Compares requests with free resources: a verdict has one bit per request that does not fit, see `lack`.
 
     Args:

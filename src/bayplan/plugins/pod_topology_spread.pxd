@@ -30,17 +30,17 @@ cdef class SoftSpread(ScaledScoreRule):
     cdef list _tables
     cdef SpreadGroups _groups
     cdef int64_t[::1] _raw, _final
-    cdef uint8_t[::1] _met, _seen
-    cdef bint _left_out
+    cdef uint8_t[::1] _has_feasible, _seen
+    cdef bint _some_not_scored
     cdef double[::1] _weights, _skews
 
     @cython.locals(number=Py_ssize_t, table=ConstraintTable, size=Py_ssize_t, domains=Py_ssize_t, group=Py_ssize_t)
     cpdef void prepare(self, uint8_t[::1] feasible) except *
     @cython.locals(
-        groups=SpreadGroups, met=uint8_t[::1], of_row=Py_ssize_t[::1], scored=uint8_t[::1], group=Py_ssize_t, row=Py_ssize_t,
-        size=Py_ssize_t,
+        groups=SpreadGroups, has_feasible=uint8_t[::1], of_row=Py_ssize_t[::1], scored=uint8_t[::1], group=Py_ssize_t,
+        row=Py_ssize_t, size=Py_ssize_t,
     )
-    cdef Py_ssize_t _meet(self, uint8_t[::1] feasible) except -1
+    cdef Py_ssize_t _find_feasible_groups(self, uint8_t[::1] feasible) except -1
     @cython.locals(
         groups=SpreadGroups, width=Py_ssize_t, last=Py_ssize_t, flags=uint8_t[::1], count=Py_ssize_t, group=Py_ssize_t,
         code=Py_ssize_t,
@@ -57,7 +57,7 @@ cdef class SoftSpread(ScaledScoreRule):
     cpdef void score_all(self, int64_t[::1] raw) except *
     @cython.locals(groups=SpreadGroups, smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, group=Py_ssize_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
-    @cython.locals(smallest=int64_t, largest=int64_t, left_out=bytes)
+    @cython.locals(smallest=int64_t, largest=int64_t, not_scored=bytes)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(
         groups=SpreadGroups, final=int64_t[::1], of_row=Py_ssize_t[::1], group=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t,

@@ -335,11 +335,11 @@ class SoftSpread(ScaledScoreRule):
         # By group: the raw score, the normalised score, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
         self._final: Any = self._raw
-        self._met: Any = np.zeros(0, dtype=np.uint8)
+        self._has_feasible: Any = np.zeros(0, dtype=np.uint8)
         # Scratch space by domain: whether it has a feasible node.
         self._seen: Any = np.zeros(0, dtype=np.uint8)
         # Whether some feasible nodes are not scored.
-        self._left_out = False
+        self._some_not_scored = False
         # For each constraint, its weight, and the amount that its maxSkew adds.
         self._weights: Any = np.zeros(0, dtype=np.float64)
         self._skews: Any = np.zeros(0, dtype=np.float64)
@@ -356,7 +356,7 @@ class SoftSpread(ScaledScoreRule):
             table.sums.refresh()
         self._groups = tables.groups
         self._groups.refresh(self.columns.capacity, self.columns.count)
-        size = self._meet(feasible)
+        size = self._find_feasible_groups(feasible)
         for number in range(len(self._tables)):
             table = self._tables[number]
             domains = size if self._groups.by_node[number] else self._count_domains(number, table)
@@ -364,25 +364,25 @@ class SoftSpread(ScaledScoreRule):
         for group in range(self._groups.count):
             self._raw[group] = self._weigh(group)
 
-    def _meet(self, feasible: Flags) -> int:
+    def _find_feasible_groups(self, feasible: Flags) -> int:
         """Record which groups have feasible nodes; return the number of feasible nodes that are scored."""
         groups = self._groups
         if len(self._raw) != len(groups.scored):
             self._raw, self._final = np.zeros((2, len(groups.scored)), dtype=np.int64)
-            self._met = np.zeros(len(groups.scored), dtype=np.uint8)
-        met, of_row, scored = self._met, groups.of_row, groups.scored
+            self._has_feasible = np.zeros(len(groups.scored), dtype=np.uint8)
+        has_feasible, of_row, scored = self._has_feasible, groups.of_row, groups.scored
         for group in range(groups.count):
-            met[group] = 0
+            has_feasible[group] = 0
         size = 0
         for row in range(self.columns.count):
             if feasible[row]:
-                met[of_row[row]] = 1
+                has_feasible[of_row[row]] = 1
                 size += 1
-        self._left_out = False
+        self._some_not_scored = False
         for group in range(groups.count):
-            if met[group] and not scored[group]:
-                self._left_out = True
-        if self._left_out:
+            if has_feasible[group] and not scored[group]:
+                self._some_not_scored = True
+        if self._some_not_scored:
             size = 0
             for row in range(self.columns.count):
                 if feasible[row] and scored[of_row[row]]:
@@ -401,7 +401,7 @@ class SoftSpread(ScaledScoreRule):
         for code in range(last + 1):
             flags[code] = 0
         for group in range(groups.count):
-            if self._met[group] and groups.scored[group]:
+            if self._has_feasible[group] and groups.scored[group]:
                 code = groups.parts[group * width + number]
                 if code < 0:
                     code = last
@@ -453,12 +453,12 @@ class SoftSpread(ScaledScoreRule):
         """
         groups, smallest, largest, seen = self._groups, 0, 0, False
         for group in range(groups.count):
-            if self._met[group] and groups.scored[group]:
+            if self._has_feasible[group] and groups.scored[group]:
                 score = self._raw[group]
                 smallest = score if not seen or score < smallest else smallest
                 largest = score if not seen or score > largest else largest
                 seen = True
-        return (int(smallest), max(int(largest), 0), self._not_scored() if self._left_out else b"")
+        return (int(smallest), max(int(largest), 0), self._not_scored() if self._some_not_scored else b"")
 
     def _not_scored(self) -> bytes:
         groups = self._groups
@@ -466,8 +466,8 @@ class SoftSpread(ScaledScoreRule):
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
-        smallest, largest, left_out = scale[0], scale[1], scale[2]
-        if left_out and left_out[row]:
+        smallest, largest, not_scored = scale[0], scale[1], scale[2]
+        if not_scored and not_scored[row]:
             return 0
         if largest == 0:
             return MAX_NODE_SCORE

@@ -24,11 +24,11 @@ class SchedulingGates(PreEnqueuePlugin[None]):
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register the removal of a pod's last gate."""
-        gates_gone = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return ((gates_gone, is_schedulable_after_gates_are_gone),)
+        gates_eliminated = ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return ((gates_eliminated, is_schedulable_after_gates_eliminated),)
 
 
 @hint(Pod, new=True)
-def is_schedulable_after_gates_are_gone(pod: Pod, before: Pod | None, after: Pod) -> bool:
+def is_schedulable_after_gates_eliminated(pod: Pod, before: Pod | None, after: Pod) -> bool:
     """Queue the pod if it is the pod whose gates were removed."""
     return after.metadata.uid == pod.metadata.uid

@@ -46,14 +46,14 @@ cdef class SpreadGroups:
     cdef object __weakref__
 
     @cython.locals(
-        whole=bint, node_log=RowLog, start=Py_ssize_t, position=Py_ssize_t, number=Py_ssize_t, before=Py_ssize_t,
+        regroup_all=bint, node_log=RowLog, start=Py_ssize_t, position=Py_ssize_t, number=Py_ssize_t, before=Py_ssize_t,
         table=ConstraintTable,
     )
     cpdef void refresh(self, Py_ssize_t capacity, Py_ssize_t rows) except *
     @cython.locals(row=Py_ssize_t)
     cdef void _regroup_all(self, Py_ssize_t capacity, Py_ssize_t rows) except *
     @cython.locals(table=ConstraintTable, counter=Counter, position=Py_ssize_t)
-    cdef void _follow(self, Py_ssize_t number) except *
+    cdef void _regroup_changed(self, Py_ssize_t number) except *
     @cython.locals(key=tuple, number=Py_ssize_t)
     cdef void _regroup(self, Py_ssize_t row) except *
     @cython.locals(table=ConstraintTable, code=Py_ssize_t)

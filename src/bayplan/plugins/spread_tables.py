@@ -191,24 +191,24 @@ class SpreadGroups:
 
     def refresh(self, capacity: int, rows: int) -> None:
         """Assign changed rows to groups again: rows whose node or pods changed. The tables' sums must be up to date."""
-        whole = capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS
+        regroup_all = capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS
         node_log, start = self.node_log, self._node_position
         if start < node_log.start or node_log.end - start >= rows:
-            whole = True
+            regroup_all = True
         for number in range(len(self.tables)):
             table = self.tables[number]
             if self.by_node[number]:
                 before = self._positions[number]
                 if before < table.counter.start or table.counter.end - before >= rows:
-                    whole = True
-        if whole:
+                    regroup_all = True
+        if regroup_all:
             self._regroup_all(capacity, rows)
         else:
             for position in range(start, node_log.end):
                 self._regroup(node_log.at(position))
             for number in range(len(self.tables)):
                 if self.by_node[number]:
-                    self._follow(number)
+                    self._regroup_changed(number)
         self._node_position = node_log.end
         for number in range(len(self.tables)):
             table = self.tables[number]
@@ -222,7 +222,7 @@ class SpreadGroups:
         for row in range(rows):
             self._regroup(row)
 
-    def _follow(self, number: int) -> None:
+    def _regroup_changed(self, number: int) -> None:
         """Regroup the rows on which pods that a constraint counts were added or removed."""
         table = self.tables[number]
         counter = table.counter

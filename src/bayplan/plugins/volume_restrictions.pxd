@@ -10,6 +10,6 @@ cdef class FreeVolumes(FilterRule):
     cpdef bint refresh(self) except -1
     cpdef void after_changes(self, object params) except *
     cpdef void after_undo(self, object params) except *
-    cdef void _look_at(self, object params) except *
+    cdef void _look_up(self, object params) except *
     @cython.locals(rows=dict)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -85,7 +85,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
                 exclusive[volume.claim] = None
         if not exclusive:
             return PROCEED if has_disks else SKIP
-        self.use.follow()
+        self.use.refresh()
         conflicts = sum(f"{spec.namespace}/{name}" in self.use.claim_users for name in exclusive)
         if not has_disks and not conflicts:
             return SKIP
@@ -100,7 +100,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         assert isinstance(conflicts, int)
         assert isinstance(before, int)
         assert isinstance(names, tuple)
-        self.use.follow()
+        self.use.refresh()
         return conflicts + self._users_of(names) - before, before, names
 
     def _users_of(self, names: Iterable[str]) -> int:
@@ -142,7 +142,7 @@ class FreeVolumes(FilterRule):
 
     def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.looks_at_pods = True
+        self.reads_pods = True
         # One user of an exclusive claim excludes all nodes.
         self.reads_others = spec.has_named_claims
         self._plugin, self._spec, self._cluster = plugin, spec, cluster
@@ -153,18 +153,18 @@ class FreeVolumes(FilterRule):
 
     def refresh(self) -> bool:
         """Look up the nodes that use the pod's disks; whether a claim is in use follows from the params."""
-        self._look_at(self.params)
+        self._look_up(self.params)
         return False
 
     def after_changes(self, params: Params | None) -> None:
         """Count the conflicts over claims again, after pods were moved."""
-        self._look_at(self._plugin.params_after_changes(self._spec, params, self._cluster))
+        self._look_up(self._plugin.params_after_changes(self._spec, params, self._cluster))
 
     def after_undo(self, params: Params | None) -> None:
         """Restore the conflicts that PreFilter counted."""
-        self._look_at(params)
+        self._look_up(params)
 
-    def _look_at(self, params: Params | None) -> None:
+    def _look_up(self, params: Params | None) -> None:
         self._verdict = 0
         if params is None:
             self._verdict = STATE_MISSING
@@ -173,7 +173,7 @@ class FreeVolumes(FilterRule):
             assert isinstance(conflicts, int)
             self._verdict = CLAIM_IN_USE if conflicts > 0 else 0
         if self._disks:
-            self._use.follow()
+            self._use.refresh()
             self._disk_rows = [rows for disk in self._disks for rows in self._use.rows_with(disk)]
 
     def filter(self, row: int) -> int:

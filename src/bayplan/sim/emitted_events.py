@@ -15,7 +15,7 @@ class EmittedEvents:
         # Every pod that gets a node has exactly one of these, so they are stored compactly, outside the dictionary.
         self._scheduled: list[tuple[int, str, str]] = []
 
-    def take(self, emitted: Emit, now_ns: int) -> None:
+    def record(self, emitted: Emit, now_ns: int) -> None:
         """Record an event, or count it if it is known."""
         pod = key_of(emitted.pod)
         if emitted.reason == "Scheduled":

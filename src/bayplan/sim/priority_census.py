@@ -13,7 +13,7 @@ class PriorityCensus:
     def __init__(self) -> None:
         self._counts: dict[int, int] = {}
 
-    def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
+    def record(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Process a change in the cluster, given the object before and after it."""
         # Inlined, because it runs for every change of a pod: the pod is on a node and has not finished.
         before = after = None

@@ -23,7 +23,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.status import Code, Status
 from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.agents import Agents
-from bayplan.sim.binding_refusal import binding_refusal, update_refusal
+from bayplan.sim.binding_problem import binding_problem, update_problem
 from bayplan.sim.emitted_events import EmittedEvents
 from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
@@ -151,7 +151,7 @@ class Simulator:
             if (
                 until_ns is None
                 and time_ns > self._last_operation_ns + PERPETUAL_HORIZON_NS
-                and self._goes_on_for_ever()
+                and self._stop_if_perpetual()
             ):
                 break
             self._instant(time_ns)
@@ -196,7 +196,7 @@ class Simulator:
         before, now_ns = self.scheduler, self.now_ns
         for waiting in list(before.waiting_pods):
             status = Status(Code.UNSCHEDULABLE, ("the scheduler's configuration changed",))
-            self._carry_out(before.reject_waiting_pod(waiting.key, status, now_ns), now_ns)
+            self._execute(before.reject_waiting_pod(waiting.key, status, now_ns), now_ns)
         scheduler.records = before.records
         self.scheduler = scheduler
         self._connect_queue()
@@ -204,7 +204,7 @@ class Simulator:
         self._changes += 1
         for pod in list(self.cluster.store.pods.values()):
             if not pod.spec.node_name:
-                self._carry_out(scheduler.handle(None, pod, now_ns), now_ns)
+                self._execute(scheduler.handle(None, pod, now_ns), now_ns)
         self._instant(now_ns)
 
     def result(self, given: InputSummary | None = None) -> SimulationResult:
@@ -275,7 +275,7 @@ class Simulator:
         self._all_tried_at = changes
         return False
 
-    def _goes_on_for_ever(self) -> bool:
+    def _stop_if_perpetual(self) -> bool:
         """End the run if a workload never finishes; return whether it did."""
         workloads = perpetual_workloads(self.cluster.store)
         if not workloads:
@@ -316,7 +316,7 @@ class Simulator:
                 self._take(cluster.advance(now_ns), now_ns)
             if self._timer_ns is not None and self._timer_ns <= now_ns:
                 self._timer_ns = None
-                self._carry_out(scheduler.tick(now_ns), now_ns)
+                self._execute(scheduler.tick(now_ns), now_ns)
             self._empty_queue(now_ns)
             wakeup_ns = cluster.next_wakeup()
             if (wakeup_ns is None or wakeup_ns > now_ns) and not self._let_agents_act(now_ns):
@@ -381,8 +381,8 @@ class Simulator:
         scheduler, counters = self.scheduler, self.counters
         for change in changes:
             old, new = change.old, change.new
-            self._timelines.take(old, new, now_ns)
-            self._census.take(old, new)
+            self._timelines.record(old, new, now_ns)
+            self._census.record(old, new)
             if change.kind not in WATCHED_KINDS:
                 continue
             counters.events += 1
@@ -392,7 +392,7 @@ class Simulator:
             if self._check:
                 self._check_invariants()
             if actions:
-                self._carry_out(actions, now_ns)
+                self._execute(actions, now_ns)
 
     def _check_invariants(self) -> None:
         self.scheduler.state.check_invariants()
@@ -406,7 +406,7 @@ class Simulator:
         budget = _MAX_ROUNDS + _MAX_ATTEMPTS * len(self.cluster.store.pods)
         while (report := schedule_one(now_ns)) is not None:
             self._note(report)
-            self._carry_out(report.actions, now_ns)
+            self._execute(report.actions, now_ns)
             if self._progress is not None:
                 self._report_progress(self._progress)
             budget -= 1
@@ -443,7 +443,7 @@ class Simulator:
         if waiting is not None and report.outcome is Outcome.SCHEDULED:
             queue.wait_for_permit(waiting.queued, waiting.node_name)
 
-    def _carry_out(self, actions: Iterable[Action], now_ns: int) -> None:
+    def _execute(self, actions: Iterable[Action], now_ns: int) -> None:
         cluster = self.cluster
         refused = ""
         for action in actions:
@@ -455,10 +455,10 @@ class Simulator:
                 refusal = self._write_for_binding(action, key, now_ns)
                 if refusal:
                     refused = key
-                    self._carry_out(refusal, now_ns)
+                    self._execute(refusal, now_ns)
                 continue
             if isinstance(action, Emit):
-                self._events.take(action, now_ns)
+                self._events.record(action, now_ns)
                 continue
             if isinstance(action, SetCondition):
                 timeline = self._timelines.of_pod(key)
@@ -481,11 +481,11 @@ class Simulator:
             changes = cluster.bind(key, action.node_name, now_ns)
             if not changes:
                 plugin = "" if action.extender else "DefaultBinder"
-                refusal = binding_refusal(cluster.store, key) or "the cluster refused it"
+                refusal = binding_problem(cluster.store, key) or "the cluster refused it"
                 return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin)
         else:
             changes = cluster.write_volume(action.item, action.node_name, now_ns)
-            if not changes and (refusal := update_refusal(cluster.store, action.item)):
+            if not changes and (refusal := update_problem(cluster.store, action.item)):
                 plugin = "DynamicResources" if isinstance(action.item, ResourceClaim) else "VolumeBinding"
                 return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin, point="PreBind")
         self._take(changes, now_ns)

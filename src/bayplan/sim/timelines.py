@@ -33,7 +33,7 @@ class Timelines:
         """Return the timeline of an existing pod."""
         return self._live_pods.get(key)
 
-    def take(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
+    def record(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
         """Process a change in the cluster, given the object before and after it."""
         if isinstance(new, Pod):
             self._pod(new, now_ns)

@@ -97,7 +97,7 @@ class ClusterState:
         placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
         usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
-        pod_log: the rows on which a pod got another start time, with unchanged resources (`renew_pod`).
+        pod_log: the rows on which a pod got another start time, with unchanged resources (`replace_pod_version`).
         request_gates: the feature gates that affect how requests are summed.
     """
 
@@ -201,7 +201,7 @@ class ClusterState:
         found = self._classes.get(key)
         if found is None:
             found = self._classes[key] = PodClass(len(self._classes), metadata.namespace, metadata.labels, terminating)
-            self.counters.meet(found)
+            self.counters.register_class(found)
         return found
 
     def matching_counter(self, key: Hashable, matches: Matches) -> Counter:
@@ -268,11 +268,11 @@ class ClusterState:
         self.place(info, row)
         return info
 
-    def renew_pod(self, info: PodInfo, pod: Pod) -> None:
+    def replace_pod_version(self, info: PodInfo, pod: Pod) -> None:
         """Replace a pod by a newer version with the same resources."""
         if info.pod.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
-        info.renew(pod)
+        info.replace_version(pod)
 
     def _take_off(self, info: PodInfo, ports: list[HostPort] | None) -> list[HostPort]:
         """Remove a pod from its row; free these `ports`, or all of the pod's if None. Return the freed ports."""

@@ -118,7 +118,7 @@ class Counters:
                         counter.total += count
         return counter
 
-    def meet(self, pod_class: PodClass) -> None:
+    def register_class(self, pod_class: PodClass) -> None:
         """Add a new pod class to every counter that matches it."""
         pod_class.counters += [
             item for item in self._matching.values() if item.matches is not None and item.matches(pod_class)

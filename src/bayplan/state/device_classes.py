@@ -45,14 +45,14 @@ def _by_resource(catalog: ObjectCatalog) -> dict[str, DeviceClass]:
         claimed = device_class.spec.extended_resource_name
         if claimed is not None:
             holder = classes.get(claimed)
-            if holder is not None and not _goes_before(device_class, holder):
+            if holder is not None and not _precedes(device_class, holder):
                 continue
             classes[claimed] = device_class
         classes[DEVICE_CLASS_PREFIX + device_class.metadata.name] = device_class
     return classes
 
 
-def _goes_before(new: DeviceClass, holder: DeviceClass) -> bool:
+def _precedes(new: DeviceClass, holder: DeviceClass) -> bool:
     new_time, held_time = _created_ns(new), _created_ns(holder)
     if new_time != held_time:
         return new_time > held_time

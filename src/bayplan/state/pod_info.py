@@ -132,7 +132,7 @@ class PodInfo:
             self._start_ns = JUST_STARTED_NS if text is None else parse_time_ns(text)
         return self._start_ns
 
-    def renew(self, pod: Pod) -> None:
+    def replace_version(self, pod: Pod) -> None:
         """Replace the pod by a newer version with the same resources."""
         self.pod = pod
         self._start_ns = _UNKNOWN
@@ -141,7 +141,7 @@ class PodInfo:
         return f"PodInfo({self.key!r}, row={self.row})"
 
 
-def takes_the_same(old: Pod, new: Pod) -> bool:
+def counts_the_same(old: Pod, new: Pod) -> bool:
     """Return whether two versions of a pod count the same in all columns and counters."""
     if old.spec is not new.spec and old.spec != new.spec:
         return False

@@ -37,12 +37,12 @@ class VolumeUse:
         # By kind and name of a disk, the rows that use it, with the number of volumes there that have this name.
         self._disk_rows: dict[tuple[str, str], dict[int, int]] = {}
 
-    def follow(self) -> Collection[int]:
+    def refresh(self) -> Collection[int]:
         """Update all data; return the rows that may have changed."""
         rows = moved_rows(self._state, self._position)
         self._position = self._state.usage_log.end
         for row in rows:
-            self._look_at(row)
+            self._update_row(row)
         return rows
 
     def rows_with(self, volume: Volume) -> Iterator[dict[int, int]]:
@@ -55,7 +55,7 @@ class VolumeUse:
             if rows:
                 yield rows
 
-    def _look_at(self, row: int) -> None:
+    def _update_row(self, row: int) -> None:
         infos = pods_with_volumes(self._state, row)
         before, same = self.pods_on.pop(row, []), 0
         while same < min(len(before), len(infos)) and before[same] is infos[same]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.classic.plugins.attached_volumes import VOLUME_KINDS, UnnamedClaim, names_of
-from bayplan.classic.plugins.max_volume_count import VolumeRoom
+from bayplan.classic.plugins.max_volume_count import AttachedDisks
 from bayplan.classic.plugins.priority import MAX_PRIORITY
 from bayplan.classic.plugins.resource_allocation import AllocationSpec, Balance, BalancedResourceAllocation
 from bayplan.framework.plugin import Handle, Reads
@@ -30,7 +30,9 @@ class BalancedVolumes(BalancedResourceAllocation):
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        self._room = VolumeRoom(handle.cluster, attach_volume_limit=self._arguments.gates.attach_volume_limit)
+        self._attached_disks = AttachedDisks(
+            handle.cluster, attach_volume_limit=self._arguments.gates.attach_volume_limit
+        )
 
     def compile(self, pod: Pod, cluster: ClusterState) -> AllocationAndVolumes:
         """Return the requests and the volumes of the pod."""
@@ -42,7 +44,7 @@ class BalancedVolumes(BalancedResourceAllocation):
             return Balance(spec.key, cluster)
         return BalanceWithVolumes(spec, self, cluster)
 
-    def room_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
+    def volumes_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
         """Return the number of disks to attach, and how many more the node can attach; None if disks don't count."""
         found = None
         for predicate, kind in VOLUME_KINDS.items():
@@ -51,7 +53,7 @@ class BalancedVolumes(BalancedResourceAllocation):
             try:
                 wanted = frozenset(names_of(kind, volumes, cluster.catalog))
                 if wanted:
-                    attached, missing, limit = self._room.on_row(kind, wanted, row)
+                    attached, missing, limit = self._attached_disks.on_row(kind, wanted, row)
                     found = (missing, limit - attached)
             except UnnamedClaim:
                 # The predicate has already ended the cycle with an error.
@@ -71,10 +73,10 @@ class BalanceWithVolumes(Balance):
     def score(self, row: int) -> int:
         """Return the score of a node; disks count if it can attach any."""
         node = self._cluster.nodes.nodes[row]
-        room = self._plugin.room_on(self._volumes, row, self._cluster) if node is not None else None
-        if room is None:
+        volumes = self._plugin.volumes_on(self._volumes, row, self._cluster) if node is not None else None
+        if volumes is None:
             return super().score(row)
-        attached, allocatable = room
+        attached, allocatable = volumes
         parts = (self.fraction(0, row), self.fraction(1, row), float(attached) / float(allocatable))
         return 0 if max(parts) >= 1 else int((1 - _variance(parts)) * float(MAX_PRIORITY))
 

@@ -14,7 +14,7 @@ from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.plugins.pod_claims import PodVolumes
 from bayplan.plugins.volume_binding.plugin import STATE_KEY, VolumeBinding
 from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT, VOLUME_MISSING
-from bayplan.plugins.volume_binding.solve import VolumeNeeds, sort_claims
+from bayplan.plugins.volume_binding.solve import VolumeNeeds, classify_claims
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 
@@ -40,7 +40,7 @@ class CheckVolumeBinding(VolumeBinding):
             if volume.claim is not None and self._claims.get(key) is None:
                 text = f'error getting PVC "{key}": could not find v1.PersistentVolumeClaim "{key}"'
                 return PreFilterResult((text,))
-        claims = sort_claims(spec, cluster.catalog, self._claims, self._volumes)
+        claims = classify_claims(spec, cluster.catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return PreFilterResult((claims.message,))
         needs = self.needs(claims)

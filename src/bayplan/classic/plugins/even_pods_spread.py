@@ -279,8 +279,8 @@ def _change(spec: EvenSpec, constraint: Constraint, changes: PodChanges) -> tupl
         selects = _Selects(spec.namespace, constraint.selector)
         return sum(selects(info.pod_class) for info in infos)
 
-    gone, back = number(list(changes.removed.values())), number(changes.added)
-    return back - gone, bool(gone or back)
+    removed, added = number(list(changes.removed.values())), number(changes.added)
+    return added - removed, bool(removed or added)
 
 
 class EvenPodsSpreadPriority(PreScorePlugin[EvenSpec], RowPriority[EvenSpec], FailingPriority[EvenSpec]):

@@ -3,7 +3,7 @@ cimport cython
 from bayplan.framework.rule cimport FilterRule
 
 cdef class General(FilterRule):
-    cdef FilterRule _room
+    cdef FilterRule _resources_rule
     cdef list _rules, _flags
 
     @cython.locals(rule=FilterRule)

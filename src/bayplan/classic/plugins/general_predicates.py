@@ -88,13 +88,13 @@ class General(FilterRule):
 
     Args:
         spec: the spec of the pod.
-        room: the rule about resources.
+        resources_rule: the rule about resources.
         cluster: the state.
     """
 
-    def __init__(self, spec: GeneralSpec, room: FilterRule, cluster: ClusterState) -> None:
+    def __init__(self, spec: GeneralSpec, resources_rule: FilterRule, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self._room = room
+        self._resources_rule = resources_rule
         self._rules: list[FilterRule] = []
         self._flags: list[int] = []
         if spec.host_name.key:
@@ -109,13 +109,13 @@ class General(FilterRule):
 
     def bind(self) -> None:
         """Bind the four rules to the current nodes."""
-        self._room.bind()
+        self._resources_rule.bind()
         for rule in self._rules:
             rule.bind()
 
     def filter(self, row: int) -> int:
         """Return the combined verdicts of the four rules."""
-        verdict = self._room.filter(row)
+        verdict = self._resources_rule.filter(row)
         for number in range(len(self._rules)):
             rule = self._rules[number]
             if rule.filter(row):

@@ -2,11 +2,11 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.base cimport go
-from bayplan.plugins.inter_pod_affinity cimport WeighedTerms
+from bayplan.plugins.inter_pod_affinity cimport WeightedTerms
 
 cdef double _MOST
 
-cdef class StretchedTerms(WeighedTerms):
+cdef class StretchedTerms(WeightedTerms):
     @cython.locals(smallest=int64_t, largest=int64_t, row=Py_ssize_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(smallest=int64_t, largest=int64_t)

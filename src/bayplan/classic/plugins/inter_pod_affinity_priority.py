@@ -12,7 +12,7 @@ from bayplan.classic.plugins.priority import MAX_PRIORITY, RowPriority
 from bayplan.framework.plugin import Handle, Reads
 from bayplan.framework.rule import Params, Scale, ScoreRule
 from bayplan.objects.pod import Pod
-from bayplan.plugins.inter_pod_affinity import WeighedTerms
+from bayplan.plugins.inter_pod_affinity import WeightedTerms
 from bayplan.state.affinity_terms import TermKind
 from bayplan.state.arrays import Flags, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -43,15 +43,15 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
         """Return the rule that sums the weights of the scored terms."""
         return StretchedTerms(self, spec, cluster)
 
-    def weighed(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
+    def weighted(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
         """Return weight, topology key and pods of each scored term: the same list until new terms are registered."""
         owned = spec.owned
-        owned.follow(spec.namespace, spec.labels, cluster)
-        if owned.weighed is None:
-            owned.weighed = [*self._weighed(spec, cluster)]
-        return owned.weighed
+        owned.refresh(spec.namespace, spec.labels, cluster)
+        if owned.weighted is None:
+            owned.weighted = [*self._weighted(spec, cluster)]
+        return owned.weighted
 
-    def _weighed(self, spec: TermsSpec, cluster: ClusterState) -> Iterator[tuple[int, str, DomainTable]]:
+    def _weighted(self, spec: TermsSpec, cluster: ClusterState) -> Iterator[tuple[int, str, DomainTable]]:
         for term in spec.terms.preferred_affinity:
             yield term.weight, term.topology_key, table_of(term, cluster)
         for term in spec.terms.preferred_anti_affinity:
@@ -65,11 +65,11 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
             yield -term.weight, term.topology_key, table
 
 
-class StretchedTerms(WeighedTerms):
+class StretchedTerms(WeightedTerms):
     """Scores the sum of weights in a node's domains: 0 for the smallest to 10 for the largest; 0 if all are equal."""
 
     def __init__(self, plugin: InterPodAffinityPriority, spec: TermsSpec, cluster: ClusterState) -> None:
-        # Of the plugin and the spec, the base class uses only `weighed`.
+        # Of the plugin and the spec, the base class uses only `weighted`.
         super().__init__(cast(Any, plugin), cast(Any, spec), cluster)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:

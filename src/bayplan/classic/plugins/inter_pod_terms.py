@@ -15,15 +15,15 @@ from bayplan.state.pod_info import PodClass
 class OwnedTerms:
     """The terms of running pods that match a spec's pod, by kind; extended when terms are registered."""
 
-    __slots__ = ("by_kind", "seen", "version", "weighed")
+    __slots__ = ("by_kind", "seen", "version", "weighted")
 
     def __init__(self) -> None:
         self.seen = -1
         self.version = 0
-        self.weighed: list[tuple[int, str, DomainTable]] | None = None
+        self.weighted: list[tuple[int, str, DomainTable]] | None = None
         self.by_kind: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
 
-    def follow(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:
+    def refresh(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:
         """Add the terms that were registered since the last call."""
         if self.seen == cluster.counters.owned_count():
             return
@@ -32,7 +32,7 @@ class OwnedTerms:
             if matches(term, namespace, labels):
                 table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
                 self.by_kind.setdefault(term.kind, []).append((term, table))
-        self.seen, self.weighed = len(terms), None
+        self.seen, self.weighted = len(terms), None
         self.version += 1
 
 

@@ -7,11 +7,11 @@ cdef int _EXISTING, _AFFINITY, _ANTI_AFFINITY
 
 cdef class RequiredTerms(CountingRule):
     cdef object _spec, _cluster
-    cdef list _wanted, _shunned, _owned
-    cdef bint _content_with_itself, _first_of_group
-    cdef Py_ssize_t _version, _stamp
+    cdef list _affinity_tables, _anti_affinity_tables, _existing_tables
+    cdef bint _matches_itself, _first_of_group
+    cdef Py_ssize_t _version, _tables_version
 
-    @cython.locals(moved=bint, stamp=Py_ssize_t, first=bint, tables=list, number=Py_ssize_t, table=DomainTable)
+    @cython.locals(moved=bint, tables_version=Py_ssize_t, first=bint, tables=list, number=Py_ssize_t, table=DomainTable)
     cpdef bint refresh(self) except -1
     @cython.locals(number=Py_ssize_t, table=DomainTable, code=Py_ssize_t)
     cpdef int filter(self, Py_ssize_t row) except -1

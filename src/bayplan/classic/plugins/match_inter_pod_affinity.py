@@ -74,51 +74,51 @@ class RequiredTerms(CountingRule):
         super().__init__(cluster.columns)
         self.reads_others = True
         self._spec, self._cluster = spec, cluster
-        self._wanted = [table for _, table in tables_of_all(spec.terms.required_affinity, cluster)]
-        self._shunned = [table_of(term, cluster) for term in spec.terms.required_anti_affinity]
-        self._owned: list[DomainTable] = []
-        self._content_with_itself = _content_with_itself(spec)
+        self._affinity_tables = [table for _, table in tables_of_all(spec.terms.required_affinity, cluster)]
+        self._anti_affinity_tables = [table_of(term, cluster) for term in spec.terms.required_anti_affinity]
+        self._existing_tables: list[DomainTable] = []
+        self._matches_itself = _matches_itself(spec)
         self._first_of_group = False
-        self._version = self._stamp = -1
+        self._version = self._tables_version = -1
 
     def refresh(self) -> bool:
         """Update the tables; return whether a domain of several nodes got its first matching pod or lost its last."""
         spec, owned, moved = self._spec, self._spec.owned, False
-        owned.follow(spec.namespace, spec.labels, self._cluster)
+        owned.refresh(spec.namespace, spec.labels, self._cluster)
         if owned.version != self._version:
             self._version, moved = owned.version, True
-            self._owned = [table for _, table in owned.by_kind.get(TermKind.REQUIRED_ANTI_AFFINITY, ())]
-        stamp, first = 0, self._content_with_itself
-        for tables in (self._wanted, self._shunned, self._owned):
+            self._existing_tables = [table for _, table in owned.by_kind.get(TermKind.REQUIRED_ANTI_AFFINITY, ())]
+        tables_version, first = 0, self._matches_itself
+        for tables in (self._affinity_tables, self._anti_affinity_tables, self._existing_tables):
             for number in range(len(tables)):
                 table = tables[number]
                 table.refresh()
                 if not table.distinct:
-                    stamp += table.positive_version
-        for number in range(len(self._wanted)):
-            table = self._wanted[number]
+                    tables_version += table.positive_version
+        for number in range(len(self._affinity_tables)):
+            table = self._affinity_tables[number]
             first = first and table.positive == 0
-        if stamp != self._stamp or first != self._first_of_group:
+        if tables_version != self._tables_version or first != self._first_of_group:
             moved = True
-        self._stamp, self._first_of_group = stamp, first
+        self._tables_version, self._first_of_group = tables_version, first
         return moved
 
     def filter(self, row: int) -> int:
         """Return the verdict from the counts in the node's domains."""
-        for number in range(len(self._owned)):
-            table = self._owned[number]
+        for number in range(len(self._existing_tables)):
+            table = self._existing_tables[number]
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return _EXISTING
         # The first pod of a group with affinity to itself may run on any node.
         if not self._first_of_group:
-            for number in range(len(self._wanted)):
-                table = self._wanted[number]
+            for number in range(len(self._affinity_tables)):
+                table = self._affinity_tables[number]
                 code = table.codes[row]
                 if code < 0 or table.values[code] == 0:
                     return _AFFINITY
-        for number in range(len(self._shunned)):
-            table = self._shunned[number]
+        for number in range(len(self._anti_affinity_tables)):
+            table = self._anti_affinity_tables[number]
             code = table.codes[row]
             if code >= 0 and table.values[code] > 0:
                 return _ANTI_AFFINITY
@@ -126,18 +126,18 @@ class RequiredTerms(CountingRule):
 
     def filter_changed(self, row: int, changes: PodChanges) -> int:
         """Return the verdict on a row whose pods a trial has moved."""
-        if self._is_disliked(row, changes):
+        if self._violates_existing_anti_affinity(row, changes):
             return EXISTING
-        if self._is_lonely(row, changes):
+        if self._violates_affinity(row, changes):
             return AFFINITY
-        return ANTI_AFFINITY if self._is_near(row, changes) else 0
+        return ANTI_AFFINITY if self._violates_anti_affinity(row, changes) else 0
 
     def _code(self, key: str, row: int) -> int:
         return int(self._cluster.nodes.label_column(key).codes[row])
 
-    def _is_disliked(self, row: int, changes: PodChanges) -> bool:
+    def _violates_existing_anti_affinity(self, row: int, changes: PodChanges) -> bool:
         spec, counts = self._spec, dict[str, int]()
-        for table in self._owned:
+        for table in self._existing_tables:
             counts[table.key] = counts.get(table.key, 0) + _pods_in(table, row)
         for infos, sign in ((changes.removed.values(), -1), (changes.added, 1)):
             for info in infos:
@@ -146,7 +146,7 @@ class RequiredTerms(CountingRule):
                         counts[term.topology_key] = counts.get(term.topology_key, 0) + sign
         return any([count > 0 and self._code(key, row) >= 0 for key, count in counts.items()])
 
-    def _is_lonely(self, row: int, changes: PodChanges) -> bool:
+    def _violates_affinity(self, row: int, changes: PodChanges) -> bool:
         terms = self._spec.terms.required_affinity
         if not terms:
             return False
@@ -155,23 +155,25 @@ class RequiredTerms(CountingRule):
         change = sum(
             [sign for info, sign in moved if all_match(terms, info.pod.metadata.namespace, info.pod.metadata.labels)]
         )
-        if all([self._code(table.key, row) >= 0 and _pods_in(table, row) + change > 0 for table in self._wanted]):
+        if all(
+            [self._code(table.key, row) >= 0 and _pods_in(table, row) + change > 0 for table in self._affinity_tables]
+        ):
             return False
-        nowhere = all(
+        none_match = all(
             [
                 int(np.asarray(table.values).sum()) + (change if self._code(table.key, row) >= 0 else 0) == 0
-                for table in self._wanted
+                for table in self._affinity_tables
             ]
         )
-        return not (nowhere and self._content_with_itself)
+        return not (none_match and self._matches_itself)
 
-    def _is_near(self, row: int, changes: PodChanges) -> bool:
+    def _violates_anti_affinity(self, row: int, changes: PodChanges) -> bool:
         terms, counts = self._spec.terms.required_anti_affinity, dict[str, int]()
-        for term, table in zip(terms, self._shunned, strict=True):
-            gone = sum([_matches_info(term, info) for info in changes.removed.values()])
-            counts[table.key] = counts.get(table.key, 0) + _pods_in(table, row) - gone
-        back = sum([any([_matches_info(term, info) for term in terms]) for info in changes.restored.values()])
-        return any([count + back > 0 and self._code(key, row) >= 0 for key, count in counts.items()])
+        for term, table in zip(terms, self._anti_affinity_tables, strict=True):
+            removed = sum([_matches_info(term, info) for info in changes.removed.values()])
+            counts[table.key] = counts.get(table.key, 0) + _pods_in(table, row) - removed
+        restored = sum([any([_matches_info(term, info) for term in terms]) for info in changes.restored.values()])
+        return any([count + restored > 0 and self._code(key, row) >= 0 for key, count in counts.items()])
 
 
 def _pods_in(table: DomainTable, row: int) -> int:
@@ -180,7 +182,7 @@ def _pods_in(table: DomainTable, row: int) -> int:
     return int(table.values[code]) if code >= 0 else 0
 
 
-def _content_with_itself(spec: TermsSpec) -> bool:
+def _matches_itself(spec: TermsSpec) -> bool:
     return all_match(spec.terms.required_affinity, spec.namespace, spec.labels)
 
 

@@ -93,7 +93,7 @@ class TooManyCsiVolumes(FilterRule):
             self._wanted = csi_volumes(self._spec, self._cluster.catalog)
         except UnnamedClaim:
             self._wanted = None
-        self._use.follow()
+        self._use.refresh()
         return False
 
     def filter(self, row: int) -> int:

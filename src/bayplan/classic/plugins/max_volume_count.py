@@ -25,7 +25,7 @@ EXCEEDED = verdict_of(1, MAX_VOLUME_COUNT_EXCEEDED)
 UNNAMED = 2 | ERROR_BIT
 
 
-class VolumeRoom:
+class AttachedDisks:
     """Counts the attached disks of a type on a node, and those that a pod would add."""
 
     def __init__(self, cluster: ClusterState, *, attach_volume_limit: bool) -> None:
@@ -39,7 +39,7 @@ class VolumeRoom:
         Raises:
             UnnamedClaim: a claim of a pod on the node has no name.
         """
-        self._use.follow()
+        self._use.refresh()
         catalog = self._cluster.catalog
         attached: set[str] = set()
         for info in self._use.pods_on.get(row, ()):
@@ -64,7 +64,7 @@ class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
         gates = classic_arguments(arguments).gates
-        self._room = VolumeRoom(handle.cluster, attach_volume_limit=gates.attach_volume_limit)
+        self._attached_disks = AttachedDisks(handle.cluster, attach_volume_limit=gates.attach_volume_limit)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
@@ -76,7 +76,7 @@ class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
         """Return the rule that compares the number of disks with the node's limit."""
-        return TooManyVolumes(self.kind, spec, self._room, cluster)
+        return TooManyVolumes(self.kind, spec, self._attached_disks, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the only reason, or the error."""
@@ -86,9 +86,11 @@ class MaxVolumeCount(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 class TooManyVolumes(FilterRule):
     """Returns `EXCEEDED` if the node would exceed its limit, `UNNAMED` if a claim has no name."""
 
-    def __init__(self, kind: VolumeKind, spec: PodVolumes, room: VolumeRoom, cluster: ClusterState) -> None:
+    def __init__(
+        self, kind: VolumeKind, spec: PodVolumes, attached_disks: AttachedDisks, cluster: ClusterState
+    ) -> None:
         super().__init__(cluster.columns)
-        self._kind, self._spec, self._room, self._cluster = kind, spec, room, cluster
+        self._kind, self._spec, self._attached_disks, self._cluster = kind, spec, attached_disks, cluster
         self._wanted: frozenset[str] | None = frozenset()
 
     def refresh(self) -> bool:
@@ -106,7 +108,7 @@ class TooManyVolumes(FilterRule):
         if not self._wanted or self._cluster.nodes.nodes[row] is None:
             return 0
         try:
-            attached, missing, limit = self._room.on_row(self._kind, self._wanted, row)
+            attached, missing, limit = self._attached_disks.on_row(self._kind, self._wanted, row)
         except UnnamedClaim:
             return UNNAMED
         return EXCEEDED if attached + missing > limit else 0

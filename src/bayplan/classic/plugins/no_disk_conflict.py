@@ -54,7 +54,7 @@ class DiskInUse(FilterRule):
 
     def refresh(self) -> bool:
         """Process added and removed pods."""
-        self._use.follow()
+        self._use.refresh()
         return False
 
     def filter(self, row: int) -> int:

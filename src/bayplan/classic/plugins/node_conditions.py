@@ -151,13 +151,13 @@ class CheckNodePIDPressure(PressurePredicate):
 class Cordoned(FilterRule):
     """Returns `CORDONED` for cordoned nodes, if the pod needs the check."""
 
-    def __init__(self, asks: bool, cluster: ClusterState) -> None:
+    def __init__(self, checks: bool, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self._asks = asks
+        self._checks = checks
 
     def filter(self, row: int) -> int:
         """Check whether the node is cordoned."""
-        return CORDONED if self._asks and self.columns.unschedulable[row] else 0
+        return CORDONED if self._checks and self.columns.unschedulable[row] else 0
 
 
 class NodeVerdict(FilterRule):

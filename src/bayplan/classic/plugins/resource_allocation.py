@@ -67,9 +67,9 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
 
     def compile(self, pod: Pod, cluster: ClusterState) -> AllocationSpec:
         """Return the scored resources with the pod's requests."""
-        return AllocationSpec(tuple(self._weighed(pod, cluster, name, weight) for name, weight in self._weights))
+        return AllocationSpec(tuple(self._weighted(pod, cluster, name, weight) for name, weight in self._weights))
 
-    def _weighed(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeighedResource:
+    def _weighted(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeighedResource:
         if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not is_scalar(name):
             return WeighedResource(None, False, 0, weight)
         request = scored_pod_request(pod, name, pod_overhead=self._arguments.gates.pod_overhead)

@@ -20,7 +20,7 @@ cdef class OwnedPods(ScoreRule):
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(found=int64_t[::1], row=Py_ssize_t)
     cpdef bytes sums(self, int64_t[::1] raw, uint8_t[::1] feasible)
-    cpdef void take(self, tuple scale) except *
+    cpdef void decode_sums(self, tuple scale) except *
 
 cdef class SpreadByZone(OwnedPods):
     cpdef void bind(self) except *

@@ -177,7 +177,7 @@ class OwnedPods(ScoreRule):
                 found[self.domains[row]] += raw[row]
         return sums.tobytes()
 
-    def take(self, scale: Scale) -> None:
+    def decode_sums(self, scale: Scale) -> None:
         """Decode the sums in a scale."""
         if scale is not self._seen:
             self._seen = scale
@@ -204,7 +204,7 @@ class SpreadByZone(OwnedPods):
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return the score of a node."""
-        self.take(scale)
+        self.decode_sums(scale)
         most, score = scale[0], _MOST
         if most > 0:
             score = _MOST * ((most - raw) / float(most))
@@ -243,7 +243,7 @@ class SpreadByLabel(OwnedPods):
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return the score of a node."""
-        self.take(scale)
+        self.decode_sums(scale)
         domain, pods, score = self.domains[row], scale[0], _MOST
         if domain == 0:
             return 0

@@ -74,12 +74,12 @@ class CheckServiceAffinity(PreFilterPlugin[ServiceAffinitySpec], FilterPlugin[Se
     ) -> PreFilterResult | Status:
         """Return the labels that the node must have as params."""
         node = None
-        if self.follows_others(spec, cluster):
+        if self.depends_on_other_pod(spec, cluster):
             first = min((info for info in cluster.pods.values() if _counts(spec, info)), key=_key, default=None)
             node = cluster.nodes.nodes[first.row] if first is not None else None
         return PreFilterResult(tuple(self.wanted(spec, node).items()))
 
-    def follows_others(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> bool:
+    def depends_on_other_pod(self, spec: ServiceAffinitySpec, cluster: ClusterState) -> bool:
         """Return whether the node of another pod of the service determines the labels."""
         if len(self._labels) <= len(spec.selected):
             return False
@@ -140,7 +140,7 @@ class SameLabels(CountingRule):
         """
         plugin, spec, cluster = self._plugin, self._spec, self._cluster
         node = None
-        if plugin.follows_others(spec, cluster):
+        if plugin.depends_on_other_pod(spec, cluster):
             others = [
                 info for info in cluster.pods.values() if info.key not in changes.nominated and _counts(spec, info)
             ]

@@ -12,7 +12,7 @@ from bayplan.state.row_log cimport RowLog
 
 # Constants of the module, typed as C numbers.
 cdef Py_ssize_t _PASSES, _NO_VICTIMS
-cdef uint8_t _CANDIDATE, _REFUSED
+cdef uint8_t _CANDIDATE, _INFEASIBLE
 
 cdef class DryRun:
     cdef Plan _plan
@@ -35,15 +35,15 @@ cdef class DryRun:
         known=uint8_t[::1], table=int64_t[:, ::1], safe_count=Py_ssize_t, evaluated=Py_ssize_t, visited=Py_ssize_t,
     )
     cpdef object search(self, object rows, Py_ssize_t start, Py_ssize_t wanted, NominatedPods nominated, object budgets)
-    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, refused=dict, of_reason=dict)
-    cpdef list _refused(self, object rows, Py_ssize_t start, Py_ssize_t visited)
-    cdef void _play(self, Py_ssize_t row) except *
+    @cython.locals(order=Py_ssize_t[::1], number=Py_ssize_t, row=Py_ssize_t, found=list, infeasible=dict, of_reason=dict)
+    cpdef list _infeasible(self, object rows, Py_ssize_t start, Py_ssize_t visited)
+    cdef void _dry_run_row(self, Py_ssize_t row) except *
     @cython.locals(before=PodInfo, info=PodInfo, found=list, number=Py_ssize_t)
     cdef list _potential_victims(self, Py_ssize_t row)
     @cython.locals(
         moves=PodMoves, nominated=list, info=PodInfo, failure=Py_ssize_t, guarded=Py_ssize_t, order=list, victims=list,
         violating=Py_ssize_t, number=Py_ssize_t,
     )
-    cdef void _spare(self, Py_ssize_t row, list potential) except *
+    cdef void _reprieve(self, Py_ssize_t row, list potential) except *
     @cython.locals(failure=Py_ssize_t)
     cdef Py_ssize_t _first_failure(self, Py_ssize_t row, list nominated) except -2

@@ -25,7 +25,7 @@ _NO_VICTIMS = -2
 """Value of `DryRun._found` for a row without potential victims."""
 
 _PASSES = PASSES
-_CANDIDATE, _REFUSED = 1, 2
+_CANDIDATE, _INFEASIBLE = 1, 2
 
 
 class DryRun:
@@ -48,7 +48,7 @@ class DryRun:
         self._priority = plan.priority
         self._changed_rows = ChangedRows(plan, nominations)
         # `_found`: per row, its victims, or why it is not a candidate (an int: the failure of a filter, or
-        # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_REFUSED`.
+        # `_NO_VICTIMS`). `_known`: per row, 0 if nothing is cached, else `_CANDIDATE` or `_INFEASIBLE`.
         self._found: list[list[PodInfo] | Status | int | None] = []
         self._known: Any = np.zeros(0, dtype=np.uint8)
         self.table = new_table(0)
@@ -79,7 +79,7 @@ class DryRun:
         """
         self._nominated, self._budgets, self._has_budgets = nominated, budgets, budgets.any()
         changed = self._changed_rows.take(nominated, budgets.version)
-        # Pods that have started since may change the order in which pods are spared.
+        # Pods that have started since may change the order in which pods are reprieved.
         started = self._pod_log.since(self._started_position)
         self._started_position = self._pod_log.end
         if changed is None or started is None:
@@ -102,9 +102,9 @@ class DryRun:
             row = order[(start + visited) % len(order)]
             visited += 1
             if not known[row]:
-                self._play(int(row))
+                self._dry_run_row(int(row))
                 evaluated += 1
-            if known[row] == _REFUSED:
+            if known[row] == _INFEASIBLE:
                 continue
             if not table[row, 0]:
                 safe[safe_count] = row
@@ -118,29 +118,29 @@ class DryRun:
         chosen = chosen[:safe_count]
         if violating:
             chosen = np.concatenate((chosen, np.array(violating, dtype=np.intp)))
-        return Shortlist(chosen, chosen, self.table, self._found, partial(self._refused, rows, start, visited))
+        return Shortlist(chosen, chosen, self.table, self._found, partial(self._infeasible, rows, start, visited))
 
-    def _refused(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
+    def _infeasible(self, rows: Index, start: int, visited: int) -> list[tuple[Status, list[int]]]:
         """Return the statuses of evaluated rows that are not candidates, each with its rows."""
-        refused: dict[Status, list[int]] = {}
+        infeasible: dict[Status, list[int]] = {}
         of_reason: dict[object, list[int]] = {}
         order, found = rows, self._found
         for number in range(visited):
             row = int(order[(start + number) % len(order)])
-            if self._known[row] == _REFUSED:
+            if self._known[row] == _INFEASIBLE:
                 reason = found[row]
                 if reason not in of_reason:
-                    of_reason[reason] = refused.setdefault(self._status_of(reason), [])
+                    of_reason[reason] = infeasible.setdefault(self._status_of(reason), [])
                 of_reason[reason].append(row)
-        return list(refused.items())
+        return list(infeasible.items())
 
-    def _play(self, row: int) -> None:
+    def _dry_run_row(self, row: int) -> None:
         """Find the victims on a row, most important first, or why removing pods would not help.
 
         All pods of lower priority are removed, and put back one by one if the pod still fits: first those that a budget
         protects, each group starting with the most important pod. Nominated pods count as if they ran on the node.
         """
-        self._known[row] = _REFUSED
+        self._known[row] = _INFEASIBLE
         potential = self._potential_victims(row)
         if not potential:
             self._found[row] = _NO_VICTIMS
@@ -150,7 +150,7 @@ class DryRun:
         if self._trial is None:
             self._trial = Trial(self._plan)
         try:
-            self._spare(row, potential)
+            self._reprieve(row, potential)
         finally:
             self._trial.close()
 
@@ -166,7 +166,7 @@ class DryRun:
         # Go's sort leaves sorted items as they are.
         return found
 
-    def _spare(self, row: int, potential: list[PodInfo]) -> None:
+    def _reprieve(self, row: int, potential: list[PodInfo]) -> None:
         assert self._trial is not None
         moves = self._trial.moves
         nominated = self._nominated.pods_at(row) if self._nominated is not None else None
@@ -175,7 +175,7 @@ class DryRun:
         failure = self._first_failure(row, nominated)
         if failure != _PASSES:
             self._found[row] = failure
-            self._known[row] = _REFUSED
+            self._known[row] = _INFEASIBLE
             return
         order, guarded = potential, 0
         if self._has_budgets and self._budgets is not None:
@@ -198,7 +198,7 @@ class DryRun:
         if not victims:
             # The pod fits with all pods in place, although filters have rejected the node.
             self._found[row] = error(f'expected at least one victim pod on node "{self._plan.state.nodes.names[row]}"')
-            self._known[row] = _REFUSED
+            self._known[row] = _INFEASIBLE
             return
         shortlist.fill(self._table, row, victims, violating)
         self._found[row] = victims

@@ -33,7 +33,7 @@ RENAMED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Plugins that another plugin replaces today."""
 
-GONE: Final[Mapping[str, str]] = MappingProxyType(
+REMOVED: Final[Mapping[str, str]] = MappingProxyType(
     {
         "NodePreferAvoidPods": "the annotation that it read is no longer honoured; taints with PreferNoSchedule do this",
         "NodeResourceLimits": "limits are no longer scored",
@@ -47,7 +47,7 @@ NODE_LABEL: Final = "NodeLabel"
 
 LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
     {
-        **GONE,
+        **REMOVED,
         **{name: f"{replacement}, on by default, does this" for name, replacement in RENAMED.items()},
         NODE_LABEL: "its arguments became an added affinity of NodeAffinity",
     }
@@ -114,10 +114,10 @@ STRATEGY_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 
-GONE_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
+REMOVED_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "NodePreferAvoidPodsPriority": GONE["NodePreferAvoidPods"],
-        "ResourceLimitsPriority": GONE["NodeResourceLimits"],
+        "NodePreferAvoidPodsPriority": REMOVED["NodePreferAvoidPods"],
+        "ResourceLimitsPriority": REMOVED["NodeResourceLimits"],
         "EqualPriority": "equal scores for all nodes decide nothing",
     }
 )

@@ -8,10 +8,10 @@ from bayplan.framework.configuration.conversion import Document, Note
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import (
     FIT,
-    GONE,
     LEFT_OUT,
     NODE_LABEL,
     OLD_WEIGHTS,
+    REMOVED,
     RENAMED,
     STRATEGIES,
 )
@@ -173,8 +173,8 @@ class _Arguments:
         elif name == NODE_LABEL:
             self.merge("NodeAffinity", {"addedAffinity": affinity_of_labels(given)})
             note(f"{path} {name}", "became an added affinity of NodeAffinity")
-        elif name in GONE:
-            note(f"{path} {name}", f"left out: {GONE[name]}")
+        elif name in REMOVED:
+            note(f"{path} {name}", f"left out: {REMOVED[name]}")
         elif name in RENAMED:
             note(f"{path} {name}", f"left out: {RENAMED[name]} has no such arguments")
         else:

@@ -169,10 +169,10 @@ def load_configuration(
         return found.configuration
     if where and isinstance(source, str | bytes):
         # Only a rejected file needs the positions of its fields.
-        from bayplan.framework.configuration.problems import refusal
+        from bayplan.framework.configuration.problems import invalid_configuration
 
         written = source if isinstance(source, str) else source.decode("utf-8", "replace")
-        raise refusal(written, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
+        raise invalid_configuration(written, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
     raise ConfigurationError(found.error or "", where=where)
 
 

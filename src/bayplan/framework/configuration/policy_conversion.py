@@ -13,9 +13,9 @@ from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import (
     ESSENTIAL_FILTERS,
     FIT,
-    GONE_PRIORITIES,
     PREDICATES,
     PRIORITIES,
+    REMOVED_PRIORITIES,
     STRATEGY_PRIORITIES,
 )
 from bayplan.framework.configuration.legacy_profiles import affinity_of_expressions, label_expressions
@@ -115,7 +115,7 @@ def _scores(
             scores[plugin] = max(scores.get(plugin, 0), points)
             found.note(path, f"is the score of {plugin}")
         else:
-            found.note(path, f"left out: {GONE_PRIORITIES.get(name, 'no plugin of today stands for it')}")
+            found.note(path, f"left out: {REMOVED_PRIORITIES.get(name, 'no plugin of today stands for it')}")
     return scores
 
 

@@ -99,7 +99,7 @@ def list_problems(
     return sorted(problems, key=lambda problem: problem.place[:2])
 
 
-def refusal(
+def invalid_configuration(
     text: str, where: str, found: Examination, examine: Callable[[str], Examination], plugins: Collection[str]
 ) -> ConfigurationError:
     """Return the error that lists the problems of a rejected file.

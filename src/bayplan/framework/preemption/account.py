@@ -42,7 +42,7 @@ class CandidateAccount(msgspec.Struct, frozen=True):
     lost_by: str
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class InfeasibleNodes(msgspec.Struct, frozen=True):
     """Nodes that the pod would not fit even without the victims: the status, some names, and the number of nodes."""
 
     status: Status
@@ -66,7 +66,7 @@ class PreemptionAccount(msgspec.Struct, frozen=True):
     chosen: str
     candidates: tuple[CandidateAccount, ...] = ()
     candidate_count: int = 0
-    refusals: tuple[Refusal, ...] = ()
+    refusals: tuple[InfeasibleNodes, ...] = ()
     struck_out: tuple[str, ...] = ()
     untried: int = 0
     others: int = 0
@@ -101,17 +101,18 @@ def account_of(
         return (int(left.rows[place]) != chosen_row, -late)
 
     shown = sorted(range(len(left)), key=rank)[:MAX_CANDIDATES]
-    refused = found.refused()
-    tried = {*found.rows.tolist(), *(row for _, rows in refused for row in rows)}
-    kept = set(left.rows.tolist())
+    infeasible = found.infeasible()
+    tried = {*found.rows.tolist(), *(row for _, rows in infeasible for row in rows)}
+    accepted = set(left.rows.tolist())
     return PreemptionAccount(
         chosen,
         candidates=tuple(_candidate(left, place, names, lost[place]) for place in shown),
         candidate_count=len(left),
         refusals=tuple(
-            Refusal(status, tuple(names[row] or "" for row in rows[:MAX_NODES]), len(rows)) for status, rows in refused
+            InfeasibleNodes(status, tuple(names[row] or "" for row in rows[:MAX_NODES]), len(rows))
+            for status, rows in infeasible
         ),
-        struck_out=tuple(names[row] or "" for row in found.rows.tolist() if row not in kept),
+        struck_out=tuple(names[row] or "" for row in found.rows.tolist() if row not in accepted),
         untried=sum(row not in tried for row in potential.tolist()),
         others=nodes - len(potential),
     )

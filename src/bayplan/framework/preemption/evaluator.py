@@ -156,7 +156,7 @@ class Evaluator:
         errors: dict[str, None] = {}
         histogram: dict[str, int] = {}
         known = 0
-        for status, rows in shortlist.refused() if shortlist is not None else ():
+        for status, rows in shortlist.infeasible() if shortlist is not None else ():
             if status.code is _ERROR:
                 errors[status.message] = None
             known += len(rows)

@@ -30,11 +30,11 @@ def call_extenders(
         )
         for number, row in enumerate(shortlist.rows.tolist())
     }
-    asked = [extender for extender in extenders if extender.is_interested(pod)]
-    if not asked:
+    interested = [extender for extender in extenders if extender.is_interested(pod)]
+    if not interested:
         return shortlist
 
-    for extender in asked:
+    for extender in interested:
         found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
         if isinstance(found, ExtenderFailure):
             if extender.ignorable:

@@ -11,7 +11,7 @@ cdef Py_ssize_t _CRITERIA
 cpdef void fill(int64_t[:, ::1] table, Py_ssize_t place, list victims, Py_ssize_t violations) except *
 
 cdef class Shortlist:
-    cdef public object rows, places, table, refused
+    cdef public object rows, places, table, infeasible
     cdef public list victims
 
     @cython.locals(

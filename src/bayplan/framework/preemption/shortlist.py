@@ -18,7 +18,7 @@ PRIORITY_OFFSET = 1 << 31
 CRITERIA = ("pdb violations", "highest priority", "sum of priorities", "number of victims", "latest start")
 """The criteria that compare candidates, in order; the names come from upstream's comments."""
 
-Refused: TypeAlias = Callable[[], Sequence[tuple[Status, list[int]]]]
+Infeasible: TypeAlias = Callable[[], Sequence[tuple[Status, list[int]]]]
 
 _OFFSET = PRIORITY_OFFSET
 _CRITERIA = len(CRITERIA)
@@ -57,16 +57,18 @@ class Shortlist:
         places: intp, the index of each candidate in the table and in the victims.
         table: int64[places, criteria], see `fill`.
         victims: the victims of each candidate by place, most important first.
-        refused: the function that returns the statuses of the other examined nodes, each with its rows; also an
+        infeasible: the function that returns the statuses of the other examined nodes, each with its rows; also an
             attribute.
     """
 
-    def __init__(self, rows: Index, places: Index, table: Ints, victims: list[Any], refused: Refused = tuple) -> None:
+    def __init__(
+        self, rows: Index, places: Index, table: Ints, victims: list[Any], infeasible: Infeasible = tuple
+    ) -> None:
         self.rows = rows
         self.places = places
         self.table = table
         self.victims = victims
-        self.refused = refused
+        self.infeasible = infeasible
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -8,7 +8,13 @@ from bayplan.base.go_text.quoting import quote
 from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceClass, DeviceRequest, ResourceClaim
 from bayplan.plugins.dynamic_resources.capacity import fits
-from bayplan.plugins.dynamic_resources.device_requests import ALL, EXACT_COUNT, CheckedWish, Wish, wishes_of
+from bayplan.plugins.dynamic_resources.device_requests import (
+    ALL,
+    EXACT_COUNT,
+    CheckedRequest,
+    RequestAlternative,
+    alternatives_of,
+)
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice, node_matches
@@ -34,7 +40,9 @@ class RequestChecks:
         self._node = node
         self._selectable: dict[tuple[int, int], bool] = {}
 
-    def check_request(self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]) -> list[CheckedWish]:
+    def check_request(
+        self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]
+    ) -> list[CheckedRequest]:
         """Return the checked request, or its checked alternatives in order.
 
         Raises:
@@ -45,43 +53,45 @@ class RequestChecks:
             raise AllocationFailed(
                 f"claim {key}, request {request.name}: has subrequests, but the DRAPrioritizedList feature is disabled"
             )
-        wishes = wishes_of(request)
+        alternatives = alternatives_of(request)
         if not self.features.consumable_capacity and not self.features.is_oldest:
-            for wish in wishes:
-                if wish.asked.capacity is not None:
-                    kind = "subrequest" if wish.parent else "request"
+            for alternative in alternatives:
+                if alternative.requested.capacity is not None:
+                    kind = "subrequest" if alternative.parent else "request"
                     raise AllocationFailed(
-                        f"claim {key}, {kind} {wish.name}: "
+                        f"claim {key}, {kind} {alternative.name}: "
                         "has capacity requests, but the DRAConsumableCapacity feature is disabled"
                     )
-        return [self._check_wish(claim, wish, pools) for wish in wishes]
+        return [self._check_alternative(claim, alternative, pools) for alternative in alternatives]
 
-    def _check_wish(self, claim: ResourceClaim, wish: Wish, pools: Sequence[Pool]) -> CheckedWish:
-        where = f"claim {claim.key}, request {wish.name}"
-        for number, selector in enumerate(wish.asked.selectors):
+    def _check_alternative(
+        self, claim: ResourceClaim, alternative: RequestAlternative, pools: Sequence[Pool]
+    ) -> CheckedRequest:
+        where = f"claim {claim.key}, request {alternative.name}"
+        for number, selector in enumerate(alternative.requested.selectors):
             if selector.cel is None:
                 raise AllocationFailed(
                     f"{where}, selector #{number}: CEL expression empty (unsupported selector type?)"
                 )
-        if wish.admin_access is not None and not self.features.admin_access:
+        if alternative.admin_access is not None and not self.features.admin_access:
             raise AllocationFailed(f"{where}: admin access is requested, but the feature is disabled")
-        if not wish.asked.device_class_name:
+        if not alternative.requested.device_class_name:
             raise AllocationFailed(f"{where}: missing device class name (unsupported request type?)")
-        device_class = self._catalog.get(DeviceClass, wish.asked.device_class_name)
+        device_class = self._catalog.get(DeviceClass, alternative.requested.device_class_name)
         if device_class is None:
             raise AllocationFailed(
-                f"{where}: could not retrieve device class {wish.asked.device_class_name}: "
-                f"deviceclass.resource.k8s.io {quote(wish.asked.device_class_name)} not found"
+                f"{where}: could not retrieve device class {alternative.requested.device_class_name}: "
+                f"deviceclass.resource.k8s.io {quote(alternative.requested.device_class_name)} not found"
             )
-        if wish.asked.allocation_mode == EXACT_COUNT:
-            return CheckedWish(wish, device_class, wish.asked.count)
-        if wish.asked.allocation_mode != ALL:
-            raise AllocationFailed(f"{where}: unsupported count mode {wish.asked.allocation_mode}")
-        everything = self._everything(claim, CheckedWish(wish, device_class, 0), pools, where)
-        return CheckedWish(wish, device_class, len(everything), everything)
+        if alternative.requested.allocation_mode == EXACT_COUNT:
+            return CheckedRequest(alternative, device_class, alternative.requested.count)
+        if alternative.requested.allocation_mode != ALL:
+            raise AllocationFailed(f"{where}: unsupported count mode {alternative.requested.allocation_mode}")
+        everything = self._everything(claim, CheckedRequest(alternative, device_class, 0), pools, where)
+        return CheckedRequest(alternative, device_class, len(everything), everything)
 
     def _everything(
-        self, claim: ResourceClaim, checked: CheckedWish, pools: Sequence[Pool], where: str
+        self, claim: ResourceClaim, checked: CheckedRequest, pools: Sequence[Pool], where: str
     ) -> tuple[PoolDevice, ...]:
         """Return the devices for a request with allocation mode All.
 
@@ -99,13 +109,13 @@ class RequestChecks:
                     if not self.is_selectable(claim, checked, device):
                         continue
                     if self.features.consumable_capacity and not fits(
-                        device.source.capacity, checked.wish.capacity, self.use.consumed(device.id), {}
+                        device.source.capacity, checked.alternative.capacity, self.use.consumed(device.id), {}
                     ):
                         continue
                     found.append(device)
         return tuple(found)
 
-    def is_selectable(self, claim: ResourceClaim, checked: CheckedWish, device: PoolDevice) -> bool:
+    def is_selectable(self, claim: ResourceClaim, checked: CheckedRequest, device: PoolDevice) -> bool:
         """Return whether a device is available on this node and meets the selectors of the class and the request.
 
         Raises:
@@ -114,14 +124,14 @@ class RequestChecks:
         source = device.source
         if source.binding_conditions and not self.features.binding_conditions:
             return False
-        wish = checked.wish
-        key = (id(wish), id(device))
+        alternative = checked.alternative
+        key = (id(alternative), id(device))
         known = self._selectable.get(key)
         if known is None:
             device_class = checked.device_class
             known = self._selectable[key] = (
                 self._selectors.match(device_class.spec.selectors, device, f"class {device_class.metadata.name}")
-                and self._selectors.match(wish.asked.selectors, device, f"claim {claim.key}")
+                and self._selectors.match(alternative.requested.selectors, device, f"claim {claim.key}")
                 and self._is_for_node(device)
             )
         return known

@@ -44,16 +44,16 @@ def allocation_of(
 def _result(
     claim: ResourceClaim, chosen: ChosenDevice, number: int, features: AllocationFeatures
 ) -> DeviceRequestAllocationResult:
-    wish, source = chosen.wish.wish, chosen.device.source
+    alternative, source = chosen.request.alternative, chosen.device.source
     driver, pool, device = chosen.device.id
     share = uuid.uuid5(SHARES, f"{uid_of(claim)}/{chosen.device}/{number}") if chosen.shared else None
     return DeviceRequestAllocationResult(
-        request=wish.full_name,
+        request=alternative.full_name,
         driver=driver,
         pool=pool,
         device=device,
-        admin_access=True if wish.admin_access else None,
-        tolerations=wish.asked.tolerations,
+        admin_access=True if alternative.admin_access else None,
+        tolerations=alternative.requested.tolerations,
         binding_conditions=source.binding_conditions if features.binding_conditions else (),
         binding_failure_conditions=source.binding_failure_conditions if features.binding_conditions else (),
         share_id=str(share) if share is not None else None,
@@ -64,13 +64,13 @@ def _result(
 def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[DeviceAllocationConfiguration]:
     """Yield the parameters of the classes, each class once, then those of the claim."""
     by_class: dict[str, list[DeviceAllocationConfiguration]] = {}
-    for wish in chosen.wishes:
-        name, request = wish.device_class.metadata.name, wish.wish.full_name
+    for checked in chosen.requests:
+        name, request = checked.device_class.metadata.name, checked.alternative.full_name
         known = by_class.get(name)
         if known is None:
             by_class[name] = [
                 DeviceAllocationConfiguration(source="FromClass", requests=(request,), opaque=item.opaque)
-                for item in wish.device_class.spec.config
+                for item in checked.device_class.spec.config
             ]
         else:
             by_class[name] = [msgspec.structs.replace(item, requests=(*item.requests, request)) for item in known]
@@ -81,8 +81,10 @@ def _configuration(claim: ResourceClaim, chosen: ChosenClaim) -> Iterator[Device
         if not config.requests:
             yield written
             continue
-        for asked, wish in zip(claim.spec.devices.requests, chosen.wishes, strict=True):
-            if asked.name in config.requests or (wish.wish.parent and wish.wish.full_name in config.requests):
+        for original, checked in zip(claim.spec.devices.requests, chosen.requests, strict=True):
+            if original.name in config.requests or (
+                checked.alternative.parent and checked.alternative.full_name in config.requests
+            ):
                 yield written
 
 

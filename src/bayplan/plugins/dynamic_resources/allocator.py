@@ -19,9 +19,9 @@ from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
 from bayplan.plugins.dynamic_resources.capacity import consumptions, fits
 from bayplan.plugins.dynamic_resources.constraints import Constraint, make_constraint
 from bayplan.plugins.dynamic_resources.counters import CounterUse
-from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedWish
+from bayplan.plugins.dynamic_resources.device_requests import ALL, CheckedRequest
 from bayplan.plugins.dynamic_resources.device_use import Amounts, DeviceId
-from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice, keeps_away
+from bayplan.plugins.dynamic_resources.pools import Pool, PoolDevice, has_untolerated_taint
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 
 MAX_DEVICES = 32
@@ -51,12 +51,12 @@ class ChosenDevice(msgspec.Struct, frozen=True, eq=False):
     """A device of a solution.
 
     Attributes:
-        wish: the request for which the device was chosen.
+        request: the request for which the device was chosen.
         shared: whether other claims may use the device, too.
         consumed: the amounts that the request consumes of a shared device's capacities.
     """
 
-    wish: CheckedWish
+    request: CheckedRequest
     device: PoolDevice
     shared: bool
     consumed: Amounts
@@ -66,7 +66,7 @@ class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
     """A claim's part of a solution: its devices, and for each request the chosen alternative."""
 
     devices: tuple[ChosenDevice, ...]
-    wishes: tuple[CheckedWish, ...]
+    requests: tuple[CheckedRequest, ...]
 
 
 class Allocator:
@@ -84,7 +84,7 @@ class Allocator:
         self._use = checks.use
         self._pools = pools
         self._claims = claims
-        self._wishes: list[list[list[CheckedWish]]] = []
+        self._requests: list[list[list[CheckedRequest]]] = []
         self._selected: dict[tuple[int, int], int] = {}
         self._constraints: list[list[Constraint]] = []
         self._chosen: list[list[ChosenDevice]] = [[] for _ in claims]
@@ -120,9 +120,9 @@ class Allocator:
 
     def _check_claim(self, number: int, claim: ResourceClaim) -> None:
         checks, key, least = self._checks, claim.key, 0
-        wishes = [checks.check_request(claim, request, self._pools) for request in claim.spec.devices.requests]
-        self._wishes.append(wishes)
-        least = sum(min((wish.count for wish in alternatives), default=0) for alternatives in wishes)
+        requests = [checks.check_request(claim, request, self._pools) for request in claim.spec.devices.requests]
+        self._requests.append(requests)
+        least = sum(min((checked.count for checked in alternatives), default=0) for alternatives in requests)
         if least > MAX_DEVICES:
             raise AllocationFailed(
                 f"claim {key}: number of requested devices {least} exceeds the claim limit of {MAX_DEVICES}"
@@ -143,17 +143,17 @@ class Allocator:
         """Allocate a request with the first alternative that leads to a solution, and all requests after it."""
         if claim == len(self._claims):
             return Outcome.SOLVED
-        wishes = self._wishes[claim]
-        if request == len(wishes):
+        requests = self._requests[claim]
+        if request == len(requests):
             outcome = self._request(claim + 1, 0)
             # If an earlier claim chooses another alternative, the later requests of this claim may succeed.
             return Outcome.UNSOLVED if outcome is Outcome.TOO_MANY else outcome
-        alternatives = wishes[request]
-        if not alternatives[0].wish.parent:
+        alternatives = requests[request]
+        if not alternatives[0].alternative.parent:
             return self._devices(claim, request, alternatives[0], 0, 0)
         too_many = True
-        for number, wish in enumerate(alternatives):
-            outcome = self._devices(claim, request, wish, 0, 0)
+        for number, checked in enumerate(alternatives):
+            outcome = self._devices(claim, request, checked, 0, 0)
             if outcome is Outcome.SOLVED:
                 self._selected[claim, request] = number
                 return outcome
@@ -161,52 +161,52 @@ class Allocator:
                 too_many = False
         return Outcome.TOO_MANY if too_many else Outcome.UNSOLVED
 
-    def _devices(self, claim: int, request: int, wish: CheckedWish, taken: int, start: int) -> Outcome:
+    def _devices(self, claim: int, request: int, checked: CheckedRequest, taken: int, start: int) -> Outcome:
         """Choose the remaining devices of a request, from the available devices from index `start` on.
 
         `taken` devices of the request have been chosen already.
         """
-        wants_all = wish.wish.asked.allocation_mode == ALL
-        if wants_all and not wish.everything:
+        wants_all = checked.alternative.requested.allocation_mode == ALL
+        if wants_all and not checked.everything:
             return Outcome.UNSOLVED
-        if taken >= wish.count:
+        if taken >= checked.count:
             return self._request(claim, request + 1)
-        if len(self._chosen[claim]) + wish.count - taken > MAX_DEVICES:
+        if len(self._chosen[claim]) + checked.count - taken > MAX_DEVICES:
             return Outcome.TOO_MANY
         if wants_all:
-            return self._everything(claim, request, wish, taken)
+            return self._everything(claim, request, checked, taken)
         checks, candidates = self._checks, self._candidates
-        admin = bool(wish.wish.admin_access)
+        admin = bool(checked.alternative.admin_access)
         for place in range(start, len(candidates)):
             device, pool = candidates[place]
             self._step()
             if self._is_in_use(device.id, claim, admin):
                 continue
-            if not checks.is_selectable(self._claims[claim], wish, device):
+            if not checks.is_selectable(self._claims[claim], checked, device):
                 continue
-            if self._features.consumable_capacity and not self._has_capacity(device, wish):
+            if self._features.consumable_capacity and not self._has_capacity(device, checked):
                 continue
-            undo = self._take(claim, wish, device, pool, must=False)
+            undo = self._take(claim, checked, device, pool, must=False)
             if undo is None:
                 continue
-            outcome = self._devices(claim, request, wish, taken + 1, place + 1)
+            outcome = self._devices(claim, request, checked, taken + 1, place + 1)
             if outcome is Outcome.SOLVED:
                 return outcome
-            _give_back(undo)
+            _revert(undo)
             if outcome is Outcome.TOO_MANY:
                 return outcome
         return Outcome.UNSOLVED
 
-    def _everything(self, claim: int, request: int, wish: CheckedWish, taken: int) -> Outcome:
+    def _everything(self, claim: int, request: int, checked: CheckedRequest, taken: int) -> Outcome:
         """Take the next device of a request with allocation mode All, for which there is no choice."""
-        device = wish.everything[taken]
+        device = checked.everything[taken]
         self._step()
-        undo = self._take(claim, wish, device, self._pool_of[device.id], must=True)
+        undo = self._take(claim, checked, device, self._pool_of[device.id], must=True)
         if undo is None:
             return Outcome.UNSOLVED
-        outcome = self._devices(claim, request, wish, taken + 1, 0)
+        outcome = self._devices(claim, request, checked, taken + 1, 0)
         if outcome is not Outcome.SOLVED:
-            _give_back(undo)
+            _revert(undo)
         return outcome
 
     def _step(self) -> None:
@@ -222,11 +222,11 @@ class Allocator:
             return takers is not None and claim in takers
         return bool(takers) or self._use.is_taken(device)
 
-    def _has_capacity(self, device: PoolDevice, wish: CheckedWish) -> bool:
+    def _has_capacity(self, device: PoolDevice, checked: CheckedRequest) -> bool:
         consuming = self._consuming.get(device.id, {})
-        return fits(device.source.capacity, wish.wish.capacity, self._use.consumed(device.id), consuming)
+        return fits(device.source.capacity, checked.alternative.capacity, self._use.consumed(device.id), consuming)
 
-    def _take(self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
+    def _take(self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
         """Take a device if it is free, tolerated, and meets the constraints.
 
         Return the calls that undo this, else None.
@@ -235,15 +235,16 @@ class Allocator:
             AllocationFailed: with `must`, if a constraint is not satisfied.
         """
         undo: Undo = []
-        if self._can_take(claim, wish, device, pool, undo, must=must):
+        if self._can_allocate(claim, checked, device, pool, undo, must=must):
             return undo
-        _give_back(undo)
+        _revert(undo)
         return None
 
-    def _can_take(
-        self, claim: int, wish: CheckedWish, device: PoolDevice, pool: Pool, undo: Undo, *, must: bool
+    def _can_allocate(
+        self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, undo: Undo, *, must: bool
     ) -> bool:
-        source, admin = device.source, bool(wish.wish.admin_access)
+        alternative, source = checked.alternative, device.source
+        admin = bool(alternative.admin_access)
         shared = self._features.consumable_capacity and bool(source.allow_multiple_allocations)
         if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
             return False
@@ -253,29 +254,29 @@ class Allocator:
         if device.consumes and not (shared and in_part):
             if not self._counters.draw(device, pool):
                 return False
-            undo.append(partial(self._counters.give_back, device, pool))
-        if self._features.device_taints and keeps_away(device.taints, wish.wish.asked.tolerations):
+            undo.append(partial(self._counters.release, device, pool))
+        if self._features.device_taints and has_untolerated_taint(device.taints, alternative.requested.tolerations):
             return False
-        names = (wish.wish.parent, wish.wish.name) if wish.wish.parent else (wish.wish.name, "")
+        names = (alternative.parent, alternative.name) if alternative.parent else (alternative.name, "")
         for constraint in self._constraints[claim]:
             if not constraint.add(*names, device):
                 if must:
                     raise AllocationFailed(
-                        f"claim {self._claims[claim].key}, request {wish.wish.name}: "
+                        f"claim {self._claims[claim].key}, request {alternative.name}: "
                         f"cannot add device {device} because a claim constraint would not be satisfied"
                     )
                 return False
             undo.append(partial(constraint.remove, *names))
-        if self._features.consumable_capacity and not self._has_capacity(device, wish):
+        if self._features.consumable_capacity and not self._has_capacity(device, checked):
             return False
-        self._note(claim, wish, device, undo, shared=shared)
+        self._record(claim, checked, device, undo, shared=shared)
         return True
 
-    def _note(self, claim: int, wish: CheckedWish, device: PoolDevice, undo: Undo, *, shared: bool) -> None:
+    def _record(self, claim: int, checked: CheckedRequest, device: PoolDevice, undo: Undo, *, shared: bool) -> None:
         """Record that a device is taken."""
         consumed: Amounts = {}
         if shared:
-            consumed = consumptions(device.source.capacity, wish.wish.capacity)
+            consumed = consumptions(device.source.capacity, checked.alternative.capacity)
             before = self._consuming.get(device.id)
             self._consuming[device.id] = _sum(before or {}, consumed)
             if before is None:
@@ -286,18 +287,18 @@ class Allocator:
             takers = self._taking.setdefault(device.id, [])
             takers.append(claim)
             undo.append(partial(takers.remove, claim))
-        self._chosen[claim].append(ChosenDevice(wish, device, shared, consumed))
+        self._chosen[claim].append(ChosenDevice(checked, device, shared, consumed))
         undo.append(self._chosen[claim].pop)
 
     def _result(self, claim: int) -> ChosenClaim:
-        wishes = tuple(
+        requests = tuple(
             alternatives[self._selected.get((claim, number), 0)]
-            for number, alternatives in enumerate(self._wishes[claim])
+            for number, alternatives in enumerate(self._requests[claim])
         )
-        return ChosenClaim(tuple(self._chosen[claim]), wishes)
+        return ChosenClaim(tuple(self._chosen[claim]), requests)
 
 
-def _give_back(undo: Undo) -> None:
+def _revert(undo: Undo) -> None:
     for each in reversed(undo):
         each()
 

@@ -26,7 +26,7 @@ class CounterUse:
         name = pool.id[1]
         available = self._available.get(name)
         if available is None:
-            available = self._available[name] = self._left(pool)
+            available = self._available[name] = self._remaining(pool)
         drawn = self._drawn.setdefault(name, {})
         for counter_set, counters in device.consumes:
             mine = drawn.setdefault(counter_set, {})
@@ -35,11 +35,11 @@ class CounterUse:
         for counter_set, left in available.items():
             mine = drawn.get(counter_set, {})
             if any(amount < mine.get(counter, NOTHING) for counter, amount in left.items()):
-                self.give_back(device, pool)
+                self.release(device, pool)
                 return False
         return True
 
-    def give_back(self, device: PoolDevice, pool: Pool) -> None:
+    def release(self, device: PoolDevice, pool: Pool) -> None:
         """Undo `draw`."""
         drawn = self._drawn[pool.id[1]]
         for counter_set, counters in device.consumes:
@@ -47,7 +47,7 @@ class CounterUse:
             for counter, amount in counters.items():
                 mine[counter] = mine[counter] - amount
 
-    def _left(self, pool: Pool) -> CounterSets:
+    def _remaining(self, pool: Pool) -> CounterSets:
         """Return the remaining amounts of a pool's counters; negative if too much was allocated."""
         left = {name: dict(counters) for name, counters in pool.counter_sets.items()}
         for slice_ in (*pool.slices, *pool.elsewhere):

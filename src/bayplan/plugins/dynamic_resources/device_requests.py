@@ -12,18 +12,18 @@ EXACT_COUNT = "ExactCount"
 ALL = "All"
 
 
-class Wish(msgspec.Struct, frozen=True, eq=False):
+class RequestAlternative(msgspec.Struct, frozen=True, eq=False):
     """A request, or one alternative of it.
 
     Attributes:
         name: the name of the request or the alternative.
         parent: the request's name if this is an alternative, else "".
-        asked: the exact request, or the alternative.
+        requested: the exact request, or the alternative.
     """
 
     name: str
     parent: str
-    asked: ExactDeviceRequest | DeviceSubRequest
+    requested: ExactDeviceRequest | DeviceSubRequest
 
     @property
     def full_name(self) -> str:
@@ -33,30 +33,30 @@ class Wish(msgspec.Struct, frozen=True, eq=False):
     @property
     def admin_access(self) -> bool | None:
         """Return whether admin access is requested; None for alternatives, which do not support it."""
-        return self.asked.admin_access if isinstance(self.asked, ExactDeviceRequest) else None
+        return self.requested.admin_access if isinstance(self.requested, ExactDeviceRequest) else None
 
     @property
     def capacity(self) -> ResourceList:
         """Return the requested capacities."""
-        return self.asked.capacity.requests if self.asked.capacity is not None else {}
+        return self.requested.capacity.requests if self.requested.capacity is not None else {}
 
 
-def wishes_of(request: DeviceRequest) -> tuple[Wish, ...]:
+def alternatives_of(request: DeviceRequest) -> tuple[RequestAlternative, ...]:
     """Return a request's alternatives in order of preference, or the exact request alone."""
     if request.first_available:
-        return tuple(Wish(item.name, request.name, item) for item in request.first_available)
-    return () if request.exactly is None else (Wish(request.name, "", request.exactly),)
+        return tuple(RequestAlternative(item.name, request.name, item) for item in request.first_available)
+    return () if request.exactly is None else (RequestAlternative(request.name, "", request.exactly),)
 
 
-class CheckedWish(msgspec.Struct, frozen=True, eq=False):
-    """A wish that passed the checks and is ready for allocation.
+class CheckedRequest(msgspec.Struct, frozen=True, eq=False):
+    """A request or alternative that passed the checks and is ready for allocation.
 
     Attributes:
         count: the number of devices.
         everything: the devices to allocate, if the allocation mode is All.
     """
 
-    wish: Wish
+    alternative: RequestAlternative
     device_class: DeviceClass
     count: int
     everything: tuple[PoolDevice, ...] = ()

@@ -42,7 +42,7 @@ class NodeRequests(msgspec.Struct, frozen=True, eq=False):
     mappings: tuple[ContainerExtendedResourceRequest, ...]
 
 
-def asked_resources(pod: Pod) -> dict[str, int]:
+def requested_resources(pod: Pod) -> dict[str, int]:
     """Return the extended resources that a pod requests, with amounts above 0."""
     found = {}
     for name, quantity in pod_requests(pod, RequestOptions()).items():

@@ -111,14 +111,14 @@ class NodeSolutions:
         score = 0
         if ranked and chosen is not None:
             for claim, part in zip(claims, chosen, strict=True):
-                score += preference(claim, {device.wish.wish.full_name for device in part.devices})
+                score += preference(claim, {device.request.alternative.full_name for device in part.devices})
         self.preferences[row] = score
 
 
 MAX_SOLUTIONS = 100_000
 """Maximum number of cached solutions over all nodes and kinds of claims. A solution takes about 500 bytes."""
 
-Asked = TypeVar("Asked", ExactDeviceRequest, DeviceSubRequest)
+Requested = TypeVar("Requested", ExactDeviceRequest, DeviceSubRequest)
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -270,9 +270,9 @@ class NodeAllocator:
 def _with_numbered_classes(devices: DeviceClaim, numbers: dict[str, int]) -> DeviceClaim:
     """Return a claim's requests with class names replaced by numbers. `numbers` assigns them in order of appearance."""
 
-    def numbered(asked: Asked) -> Asked:
-        name = asked.device_class_name
-        return replace(asked, device_class_name=str(numbers.setdefault(name, len(numbers))) if name else "")
+    def numbered(requested: Requested) -> Requested:
+        name = requested.device_class_name
+        return replace(requested, device_class_name=str(numbers.setdefault(name, len(numbers))) if name else "")
 
     requests = tuple(
         replace(

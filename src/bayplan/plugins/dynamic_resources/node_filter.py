@@ -250,7 +250,7 @@ class PreferredDevices(StretchedScoreRule):
 
     def __init__(self, nodes: NodeFilter, find_cycle: Callable[[], CycleClaims | None], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.asks_arrays = True
+        self.evaluates_arrays = True
         self._filter = nodes
         self._find_cycle = find_cycle
         self._cycle: CycleClaims | None = None

@@ -45,7 +45,7 @@ from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_filter import ClaimsFit, NodeFilter, NoPreference, PreferredDevices
-from bayplan.plugins.dynamic_resources.preparation import PodResources, Preparation, asks_extended
+from bayplan.plugins.dynamic_resources.preparation import PodResources, Preparation, requests_extended
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
@@ -55,7 +55,7 @@ RESERVED_KEY = "DynamicResources/reserved"
 UPDATES_KEY = "DynamicResources/updates"
 NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
-KEPT_CYCLES = 256
+MAX_CACHED_CYCLES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class DynamicResources(
 
     def signs(self, spec: PodSpec) -> bool:
         """Return True only for pods with claims, or with requests for resources that devices may serve."""
-        return bool(spec.resource_claims) or asks_extended(spec)
+        return bool(spec.resource_claims) or requests_extended(spec)
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return a unique identifier for a pod with claims, None for a pod without."""
@@ -164,7 +164,7 @@ class DynamicResources(
             return known
         cycle = self._cycles[key] = CycleClaims(token, pod)
         self._cycles.move_to_end(key)
-        if len(self._cycles) > KEPT_CYCLES:
+        if len(self._cycles) > MAX_CACHED_CYCLES:
             self._cycles.popitem(last=False)
         self._preparation.prepare(cycle, now_ns)
         return cycle
@@ -195,7 +195,7 @@ class DynamicResources(
             return None, unschedulable(NO_CLAIMS)
         special = cycle.special
         is_stale = special is not None and special.metadata.name != IN_MEMORY_NAME
-        for place in self._kept_from_nodes(cycle, diagnosis):
+        for place in self._claims_rejecting_nodes(cycle, diagnosis):
             claim = cycle.claims[place]
             if claim is special:
                 if is_stale:
@@ -210,7 +210,7 @@ class DynamicResources(
             return None, unschedulable("deletion of ResourceClaim completed")
         return None, unschedulable("still not schedulable")
 
-    def _kept_from_nodes(self, cycle: CycleClaims, diagnosis: Diagnosis) -> list[int]:
+    def _claims_rejecting_nodes(self, cycle: CycleClaims, diagnosis: Diagnosis) -> list[int]:
         """Return the indexes of the claims that made this filter reject nodes which all earlier filters accepted."""
         if self.name not in diagnosis.filters:
             return []

@@ -34,7 +34,7 @@ def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device:
     return tuple(found)
 
 
-def keeps_away(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
+def has_untolerated_taint(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
     """Return whether a device has an untolerated taint with the effect NoSchedule or NoExecute."""
     return any(
         taint.effect in PREVENTING and not any(tolerates(toleration, taint) for toleration in tolerations)

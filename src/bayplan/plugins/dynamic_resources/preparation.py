@@ -13,10 +13,10 @@ from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
 from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, pod_claims
 from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims
 from bayplan.plugins.dynamic_resources.extended_resources import (
-    asked_resources,
     find_special_claim,
     make_special_claim,
     owners_of_special_claim,
+    requested_resources,
 )
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
 from bayplan.state.device_classes import DeviceClassResolver
@@ -38,12 +38,12 @@ class PodResources:
     def any_backed(self, pod: Pod) -> bool:
         """Return whether a device class serves any resource of which the pod requests more than 0."""
         classes = self._classes
-        if not classes or not asks_extended(pod.spec):
+        if not classes or not requests_extended(pod.spec):
             return False
-        return any(classes.get(name) is not None for name in asked_resources(pod))
+        return any(classes.get(name) is not None for name in requested_resources(pod))
 
 
-def asks_extended(spec: PodSpec) -> bool:
+def requests_extended(spec: PodSpec) -> bool:
     """Return whether a pod requests extended resources that devices may serve. Fast, because few pods do."""
     listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
     if spec.overhead:
@@ -153,9 +153,9 @@ class Preparation:
                 cycle.answer = status
                 return
         cycle.claims, cycle.special, cycle.available_on = claims, special, available_on
-        cycle.resources = asked_resources(pod) if special is not None else {}
+        cycle.resources = requested_resources(pod) if special is not None else {}
         if self._features.binding_conditions:
-            self._look_at_conditions(cycle, now_ns)
+            self._check_conditions(cycle, now_ns)
         cycle.answer = PreFilterResult(cycle.params)
 
     def _special_claim(self, pod: Pod) -> ResourceClaim | None:
@@ -196,7 +196,7 @@ class Preparation:
             return unresolvable(f"request {request}: device class {name} does not exist")
         return None
 
-    def _look_at_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
+    def _check_conditions(self, cycle: CycleClaims, now_ns: int) -> None:
         """Record the claims whose devices failed or missed their deadline, and the next deadline of the others."""
         unready = set[int]()
         for place, claim in enumerate(cycle.claims):

@@ -13,7 +13,7 @@ from bayplan.plugins.dynamic_resources.pools import PoolDevice
 if TYPE_CHECKING:
     from bayplan.plugins.dynamic_resources.device_environment import DeviceProgram
 
-KEPT_PROGRAMS = 1024
+MAX_CACHED_PROGRAMS = 1024
 
 
 class AllocationFailed(Exception):
@@ -37,7 +37,7 @@ class Selectors:
             expression = selector.cel.expression if selector.cel is not None else ""
             answer = device.matches.get(expression)
             if answer is None:
-                answer = device.matches[expression] = self._ask(expression, device)
+                answer = device.matches[expression] = self._evaluate(expression, device)
             if isinstance(answer, CompileProblem):
                 raise AllocationFailed(f"{owner}: selector #{number}: CEL compile error: {answer}")
             if isinstance(answer, RunProblem):
@@ -46,7 +46,7 @@ class Selectors:
                 return False
         return True
 
-    def _ask(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
+    def _evaluate(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
         program = self._programs.get(expression)
         if program is None:
             # Imported only when needed: importing CEL is slow, and most clusters have no devices.
@@ -56,7 +56,7 @@ class Selectors:
                 program = compile_device_expression(expression, list_attributes=self._features.list_attributes)
             except CompileProblem as problem:
                 program = problem
-            if len(self._programs) >= KEPT_PROGRAMS:
+            if len(self._programs) >= MAX_CACHED_PROGRAMS:
                 self._programs.clear()
             self._programs[expression] = program
         if isinstance(program, CompileProblem):

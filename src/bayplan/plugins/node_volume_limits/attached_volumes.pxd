@@ -12,9 +12,9 @@ cdef class AttachedVolumes:
     cdef public Py_ssize_t version
 
     @cython.locals(row=Py_ssize_t)
-    cpdef void follow(self) except *
+    cpdef void refresh(self) except *
     @cython.locals(known=list, infos=list, of_pods=list, same=Py_ssize_t)
-    cdef void _look_at(self, Py_ssize_t row, bint placed=*) except *
+    cdef void _update_row(self, Py_ssize_t row, bint placed=*) except *
     cdef void _count(self, Py_ssize_t row, object of_pod, Py_ssize_t change) except *
 
 @cython.locals(rows=dict, count=Py_ssize_t)

@@ -84,14 +84,14 @@ class AttachedVolumes:
         csi_node = self._cluster.catalog.get(CSINode, self._cluster.nodes.names[row] or "")
         return frozenset(driver.name for driver in csi_node.spec.drivers) if csi_node is not None else frozenset()
 
-    def follow(self) -> None:
+    def refresh(self) -> None:
         """Update all columns."""
         cluster, catalog = self._cluster, self._cluster.catalog
         moved = moved_rows(cluster, self._position)
         self._position = cluster.usage_log.end
         if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
             for row in moved:
-                self._look_at(row, True)
+                self._update_row(row, True)
             return
         stale: dict[int, None] = dict.fromkeys(moved)
         self._writes = catalog.writes
@@ -116,7 +116,7 @@ class AttachedVolumes:
         if nodes_changed or len(stale) > placed:
             self.version += 1
         for row in stale:
-            self._look_at(row)
+            self._update_row(row)
 
     def _written(self, kind: type[Struct]) -> list[str] | None:
         """Return the keys of the objects of a type written since the last call, or None if all may have been."""
@@ -171,7 +171,7 @@ class AttachedVolumes:
                 names = self._attached.setdefault(row, {})
                 names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
 
-    def _look_at(self, row: int, placed: bool = False) -> None:
+    def _update_row(self, row: int, placed: bool = False) -> None:
         """Update the volumes of one node.
 
         With `placed`, pods were only placed or removed: read only those of new pods.

@@ -31,7 +31,7 @@ cdef class AttachableVolumes(FilterRule):
     cpdef void after_changes(self, object params) except *
     cpdef void after_undo(self, object params) except *
     @cython.locals(attached=AttachedVolumes, plain=Wanted, migrated=Wanted)
-    cdef void _look(self) except *
+    cdef void _look_up(self) except *
     @cython.locals(migrated=bint, problem=int, verdict=int, number=Py_ssize_t, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1
     cdef int _verdict_of_error(self, Py_ssize_t row, int verdict) except -1

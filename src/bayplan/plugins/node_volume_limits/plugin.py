@@ -76,7 +76,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def examine(self, spec: PodVolumes) -> tuple[Wanted, Wanted]:
         """Return a pod's volumes on nodes without CSINode, and on nodes with one."""
-        self.attached.follow()
+        self.attached.refresh()
         catalog = self.handle.cluster.catalog
         names = csi_names(spec, catalog, migrated=True, new_pod=True)
         migrated = self._wanted(names)
@@ -218,7 +218,7 @@ class AttachableVolumes(FilterRule):
 
     def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self.looks_at_pods = True
+        self.reads_pods = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
         self._plain = self._migrated = NOTHING_WANTED
         self._version = -1
@@ -229,22 +229,22 @@ class AttachableVolumes(FilterRule):
 
     def refresh(self) -> bool:
         """Update the columns; return whether objects were written that affect rows which are not in the logs."""
-        self._look()
+        self._look_up()
         moved = self._version != self._attached.version
         self._version = self._attached.version
         return moved
 
     def after_changes(self, params: Params | None) -> None:
         """Count the volumes of all pods that are on nodes now."""
-        self._look()
+        self._look_up()
 
     def after_undo(self, params: Params | None) -> None:
         """Count the volumes again after the pods were moved back."""
-        self._look()
+        self._look_up()
 
-    def _look(self) -> None:
+    def _look_up(self) -> None:
         attached = self._attached
-        attached.follow()
+        attached.refresh()
         found: Any = self.params if self.params is not None else self._plugin.examine(self._spec)
         plain: Wanted = found[0]
         migrated: Wanted = found[1]

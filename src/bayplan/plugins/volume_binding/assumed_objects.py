@@ -95,14 +95,14 @@ class VolumesByClass:
 
     def get(self, name: str) -> Sequence[PersistentVolume]:
         """Return the volumes of a class, sorted by name; callers must not change the list."""
-        self._follow()
+        self._sync()
         found = self._sorted.get(name)
         if found is None:
             volumes = self._volumes.get(name, {})
             found = self._sorted[name] = [volumes[key] for key in sorted(volumes)]
         return found
 
-    def _follow(self) -> None:
+    def _sync(self) -> None:
         version = self._catalog.version(PersistentVolume)
         if version == self._version:
             return

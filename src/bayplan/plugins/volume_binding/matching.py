@@ -83,7 +83,7 @@ class ReachableRows:
 
     def rows_of(self, reach: Reach) -> Index:
         """Return the rows that meet a condition (intp)."""
-        return self._kept(reach.key, reach.terms)
+        return self._cached_rows(reach.key, reach.terms)
 
     def by_affinity(self, affinity: NodeSelector | None) -> Index:
         """Return the rows that a volume's node affinity allows (intp)."""
@@ -92,14 +92,14 @@ class ReachableRows:
     def by_topologies(self, terms: tuple[TopologySelectorTerm, ...]) -> Index:
         """Return the rows that match one of a class's allowed topologies (intp); all rows if it has none."""
         if not terms:
-            return self._kept(None, ())
+            return self._cached_rows(None, ())
         compiled = []
         for term in terms:
             expressions = term.match_label_expressions
             if expressions and not any(check_requirement(item.key, "In", item.values) for item in expressions):
                 compiled.append(Selector(Requirement(item.key, "In", item.values) for item in expressions))
         key = ("topologies", tuple(selector.key for selector in compiled))
-        return self._kept(key, [selector.requirements for selector in compiled])
+        return self._cached_rows(key, [selector.requirements for selector in compiled])
 
     def by_labels(self, selector: LabelSelector | None) -> Index:
         """Return the rows whose labels match a selector (intp); none if it is None or invalid."""
@@ -109,9 +109,9 @@ class ReachableRows:
             return np.zeros(0, dtype=np.intp)
         if compiled.matches_nothing:
             return np.zeros(0, dtype=np.intp)
-        return self._kept(("labels", compiled.key), [compiled.requirements])
+        return self._cached_rows(("labels", compiled.key), [compiled.requirements])
 
-    def _kept(self, key: Hashable, terms: Iterable[Iterable[Requirement]]) -> Index:
+    def _cached_rows(self, key: Hashable, terms: Iterable[Iterable[Requirement]]) -> Index:
         position = self._cluster.node_log.end
         if position != self._position:
             self._position = position
@@ -214,7 +214,7 @@ def choose_volume(
         picks[reached] = number
     start = 0
     while start < len(free) and undecided.any():
-        start += _take_in_order(free[start:], fitting, reachable, taken, undecided, picks)
+        start += _assign_in_order(free[start:], fitting, reachable, taken, undecided, picks)
     return StaticChoice(claim, fitting, picks)
 
 
@@ -246,7 +246,7 @@ def _rows_of(volume: PersistentVolume, reachable: ReachableRows) -> Index:
     return reachable.by_affinity(affinity.required if affinity is not None else None)
 
 
-def _take_in_order(
+def _assign_in_order(
     numbers: Sequence[int],
     volumes: Sequence[PersistentVolume],
     reachable: ReachableRows,

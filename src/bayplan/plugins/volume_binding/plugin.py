@@ -47,12 +47,12 @@ from bayplan.plugins.volume_binding.matching import ReachableRows
 from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
     MIGRATED_PLUGINS,
-    SortedClaims,
+    ClassifiedClaims,
     VolumeNeeds,
     bound_volume,
     claims_error,
+    classify_claims,
     solve,
-    sort_claims,
     volume_limit,
 )
 from bayplan.state.arrays import Bools, Codes, Ints
@@ -66,7 +66,7 @@ STATE_KEY = "VolumeBinding"
 RESERVED_KEY = "VolumeBinding/reserved"
 NOT_FOUND = "not found"
 STATE_MISSING = 0x2000 | ERROR_BIT
-KEPT_SOLUTIONS = 8
+MAX_CACHED_SOLUTIONS = 8
 
 
 class VolumeBinding(
@@ -144,12 +144,12 @@ class VolumeBinding(
         text = claims_error(spec, catalog)
         if text:
             return unresolvable(text)
-        claims = sort_claims(spec, catalog, self._claims, self._volumes)
+        claims = classify_claims(spec, catalog, self._claims, self._volumes)
         if isinstance(claims, Status):
             return claims
         return self.needs(claims)
 
-    def needs(self, claims: SortedClaims) -> VolumeNeeds:
+    def needs(self, claims: ClassifiedClaims) -> VolumeNeeds:
         """Return the data that determines the choice of volumes for these claims."""
         catalog = self.handle.cluster.catalog
         bound = tuple([bound_volume(item, self._reachable, migration=self.migration) for item in claims.bound])
@@ -183,7 +183,7 @@ class VolumeBinding(
             if known_position == position and known == needs:
                 return solution
         solution = solve(needs, cluster, self._reachable, self._volumes_of_class)
-        self._solutions = [(needs, position, solution), *self._solutions[: KEPT_SOLUTIONS - 1]]
+        self._solutions = [(needs, position, solution), *self._solutions[: MAX_CACHED_SOLUTIONS - 1]]
         return solution
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:

@@ -47,7 +47,7 @@ from bayplan.state.object_catalog import ObjectCatalog
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-class SortedClaims(msgspec.Struct, frozen=True):
+class ClassifiedClaims(msgspec.Struct, frozen=True):
     """The claims of a pod. Unbound claims with immediate binding are not included, because they reject the pod.
 
     Attributes:
@@ -84,12 +84,12 @@ def claims_error(spec: PodVolumes, catalog: ObjectCatalog) -> str:
     return ""
 
 
-def sort_claims(
+def classify_claims(
     spec: PodVolumes,
     catalog: ObjectCatalog,
     claims: AssumedObjects[PersistentVolumeClaim],
     volumes: AssumedObjects[PersistentVolume],
-) -> SortedClaims | Status:
+) -> ClassifiedClaims | Status:
     """Return a pod's claims divided into bound and delayed ones, or why the pod is rejected. All claims must exist."""
     bound: list[tuple[str, PersistentVolume | None]] = []
     delayed: list[PersistentVolumeClaim] = []
@@ -117,7 +117,7 @@ def sort_claims(
             classes.append(storage_class)
     if immediate:
         return unresolvable(UNBOUND_IMMEDIATE)
-    return SortedClaims(tuple(bound), tuple(delayed), tuple(classes))
+    return ClassifiedClaims(tuple(bound), tuple(delayed), tuple(classes))
 
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -204,25 +204,25 @@ def _check_bound_claims(
     claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, solution: Solution
 ) -> None:
     """Record the nodes where a bound volume is missing or not accessible; only the first failure of a node counts."""
-    going = np.ones(cluster.nodes.count, dtype=np.bool_)
+    unrejected = np.ones(cluster.nodes.count, dtype=np.bool_)
     for volume in claims.bound:
         if volume.missing:
-            solution.flags[going] |= VOLUME_MISSING
+            solution.flags[unrejected] |= VOLUME_MISSING
             return
-        reached = np.zeros_like(going)
+        reached = np.zeros_like(unrejected)
         reached[reachable.rows_of(volume.reach)] = True
         if volume.plugin:
             migrated = _migrated_rows(volume.plugin, cluster)
             if volume.error:
-                failed = migrated & going
+                failed = migrated & unrejected
                 solution.errors.append((volume.error, failed))
-                going = going & ~failed
+                unrejected = unrejected & ~failed
             else:
-                by_driver = np.zeros_like(going)
+                by_driver = np.zeros_like(unrejected)
                 by_driver[reachable.rows_of(volume.driver_reach)] = True
                 reached = np.where(migrated, by_driver, reached)
-        solution.flags[going & ~reached] |= NODE_CONFLICT
-        going = going & reached
+        solution.flags[unrejected & ~reached] |= NODE_CONFLICT
+        unrejected = unrejected & reached
 
 
 def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
@@ -248,7 +248,7 @@ def _find_volumes(
 ) -> None:
     """Choose volumes for the delayed claims, and check whether the remaining volumes can be provisioned."""
     count = cluster.nodes.count
-    going = np.ones(count, dtype=np.bool_)
+    unrejected = np.ones(count, dtype=np.bool_)
     selected: list[PersistentVolumeClaim] = []
     unselected: list[PersistentVolumeClaim] = []
     for claim in claims.delayed:
@@ -261,15 +261,15 @@ def _find_volumes(
         row = cluster.nodes.row_of.get(node_name)
         if row is not None:
             elsewhere[row] = False
-        going = going & ~elsewhere
-    solution.flags[~going] |= BIND_CONFLICT
+        unrejected = unrejected & ~elsewhere
+    solution.flags[~unrejected] |= BIND_CONFLICT
     for claim in by_size(unselected):
         try:
             selector = _selector_of(claim)
         except SelectorError as problem:
             name = f"{claim.metadata.namespace}/{claim.metadata.name}"
             text = f"error creating internal label selector for claim: {name}: {problem}"
-            solution.errors.append((text, going))
+            solution.errors.append((text, unrejected))
             return
         volumes = volumes_of_class(class_of_claim(claim))
         solution.static.append(choose_volume(claim, selector, volumes, reachable, count, solution.static))
@@ -277,7 +277,7 @@ def _find_volumes(
     everywhere = np.ones(count, dtype=np.bool_)
     classes = {id(claim): storage_class for claim, storage_class in zip(claims.delayed, claims.classes, strict=True)}
     for claim, wanted in (*((claim, everywhere) for claim in selected), *unmatched):
-        going = _check_provision(claim, classes[id(claim)], wanted, going, cluster, reachable, solution)
+        unrejected = _check_provision(claim, classes[id(claim)], wanted, unrejected, cluster, reachable, solution)
 
 
 def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
@@ -288,7 +288,7 @@ def _check_provision(
     claim: PersistentVolumeClaim,
     storage_class: StorageClass,
     wanted: Bools,
-    going: Bools,
+    unrejected: Bools,
     cluster: ClusterState,
     reachable: ReachableRows,
     solution: Solution,
@@ -297,14 +297,14 @@ def _check_provision(
 
     Return the nodes on which later claims are checked.
     """
-    wanted = wanted & going
+    wanted = wanted & unrejected
     if storage_class.provisioner in ("", NO_PROVISIONER):
         solution.flags[wanted] |= BIND_CONFLICT
-        return going & ~wanted
+        return unrejected & ~wanted
     allowed = np.zeros(len(wanted), dtype=np.bool_)
     allowed[reachable.by_topologies(storage_class.allowed_topologies)] = True
     solution.flags[wanted & ~allowed] |= BIND_CONFLICT
-    going = going & (allowed | ~wanted)
+    unrejected = unrejected & (allowed | ~wanted)
     wanted = wanted & allowed
     picks = np.full(len(wanted), NOTHING, dtype=np.int64)
     capacities: list[CSIStorageCapacity] = []
@@ -314,9 +314,9 @@ def _check_provision(
             picks[reachable.by_labels(capacities[number].node_topology)] = number
         short = wanted & (picks == NOTHING)
         solution.flags[short] |= NOT_ENOUGH_SPACE
-        going = going & ~short
+        unrejected = unrejected & ~short
     solution.provisions.append(Provision(claim, wanted, capacities, picks))
-    return going
+    return unrejected
 
 
 def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState) -> bool:

@@ -15,8 +15,8 @@ from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.conformance.scripted_server import scripted
+from bayplan.extender.client import ExtenderClient
 from bayplan.extender.connections import ExtenderConnections
-from bayplan.extender.conversation import Conversation
 from bayplan.framework.configuration.document import Extender, ExtenderTLSConfig
 from bayplan.framework.extender import ExtenderFailure
 from bayplan.testing.builders import make_pod
@@ -32,20 +32,20 @@ def extender(url: str, **settings: object) -> Extender:
 
 
 def send(configuration: Extender, verb: str = "filter") -> object:
-    conversation = Conversation(configuration)
+    client = ExtenderClient(configuration)
     try:
-        return conversation.send(verb, {"Pod": None})
+        return client.send(verb, {"Pod": None})
     finally:
-        conversation.close()
+        client.close()
 
 
 def test_requests_are_posted_over_one_connection() -> None:
     with scripted({"/a/filter": [says({"NodeNames": ["n"]})]}) as server:
         connections = ExtenderConnections([extender(f"http://{server.address}/a/")])
         with connections:
-            conversation = connections._conversations[0]
+            client = connections._clients[0]
             for number in range(3):
-                assert conversation.send("filter", {"number": number}) == {"NodeNames": ["n"]}
+                assert client.send("filter", {"number": number}) == {"NodeNames": ["n"]}
         assert server.take() == [("/a/filter", {"number": number}) for number in range(3)]
 
 
@@ -173,9 +173,9 @@ def test_a_missing_certificate_file_is_a_configuration_error() -> None:
 
 def test_typed_objects_are_sent_as_json() -> None:
     with scripted({"/filter": [says({})]}) as server:
-        conversation = Conversation(extender(f"http://{server.address}"))
-        conversation.send("filter", {"Pod": make_pod("p").req(cpu="1").obj(), "NodeNames": None})
-        conversation.close()
+        client = ExtenderClient(extender(f"http://{server.address}"))
+        client.send("filter", {"Pod": make_pod("p").req(cpu="1").obj(), "NodeNames": None})
+        client.close()
         ((_, asked),) = server.take()
     request: Any = asked
     assert request["Pod"]["metadata"]["name"] == "p"

@@ -42,7 +42,7 @@ _DIALS = {
 }
 
 
-class Conversation:
+class ExtenderClient:
     """The HTTP client of one extender.
 
     Args:

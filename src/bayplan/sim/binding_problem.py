@@ -14,7 +14,7 @@ _RESOURCES = {
 }
 
 
-def binding_refusal(store: ObjectStore, pod_key: str) -> str:
+def binding_problem(store: ObjectStore, pod_key: str) -> str:
     """Return why a pod cannot be bound; `""` if it can."""
     name = pod_key.partition("/")[2]
     pod = store.pods.get(pod_key)
@@ -35,7 +35,7 @@ def _conflict(pod: Pod, name: str) -> str:
     return f'Operation cannot be fulfilled on pods/binding "{name}": {reason}' if reason else ""
 
 
-def update_refusal(store: ObjectStore, item: KubernetesObject) -> str:
+def update_problem(store: ObjectStore, item: KubernetesObject) -> str:
     """Return why an object cannot be updated; `""` if it exists."""
     if store.get(type(item), item.key) is not None:
         return ""
