@@ -241,14 +241,15 @@ def test_custom_resources_are_served_pruned_defaulted_and_gone_with_their_defini
     assert defined.at("status.acceptedNames.listKind") == "BoxList"
     assert defined.at("status.storedVersions") == ["v1"]
     assert client.post(definitions, {**CRD, "metadata": {"name": "boxes"}}).status == 422
-    body: Document = {"metadata": {"name": "b"}, "spec": {"nope": 1}, "status": {"phase": "Full"}}
+    head: Document = {"apiVersion": "example.com/v1", "kind": "Box"}
+    body: Document = {**head, "metadata": {"name": "b"}, "spec": {"nope": 1}, "status": {"phase": "Full"}}
     created = client.post(boxes, body)
     assert created.status == 201
     assert (created.at("spec"), created.at("status")) == ({"size": 3}, None)
     assert client.patch(f"{boxes}/b/status", {"status": {"phase": "Full"}}).at("status.phase") == "Full"
     assert client.patch(f"{boxes}/b", {"spec": {"size": 5}}).at("metadata.generation") == 2
     for metadata in ("text", {"name": "x", "labels": {"a": 1}}):
-        assert client.post(boxes, {"metadata": metadata}).status == 400
+        assert client.post(boxes, {**head, "metadata": metadata}).status == 400
     listed = client.get(boxes)
     assert listed.at("items.0.kind") == "Box"
     assert client.get(boxes, TABLE).at("rows.0.cells") == ["b", 5]

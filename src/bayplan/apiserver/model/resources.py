@@ -50,7 +50,7 @@ class Resource:
         shape: the decoder of its objects; None for custom resources, whose objects are stored unchanged.
         fields: the type for ownership and patches.
         custom: the definition of a custom resource.
-        converter: the converter to and from the stored version, if a webhook does the conversion.
+        converter: the converter of a custom resource to and from the stored version; None if their schemas are the same.
         deprecation: the warning for clients of a deprecated version of a custom resource, or empty.
         rules: the CEL rules of a custom resource's schema; None if it has none.
     """
