@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bayplan.apiserver.rest.messages import Request, Stream, parse_query
+from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN, negotiate
 from tests.apiserver.client import PODS, Client, Document, collect, names, pod
 
@@ -258,3 +258,13 @@ def test_custom_resources_are_served_pruned_defaulted_and_gone_with_their_defini
     assert strategic.status == 415
     client.delete(f"{definitions}/boxes.example.com")
     assert client.get(boxes).status == 404
+
+
+def test_discovery_is_protobuf_only_for_clients_that_accept_nothing_else(client: Client) -> None:
+    protobuf = "application/vnd.kubernetes.protobuf"
+    for path in ("/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"):
+        request = Request("GET", path, {}, {"accept": protobuf}, b"")
+        answer = asyncio.run(client.api.handle(request))
+        assert isinstance(answer, Response)
+        assert (answer.content_type, answer.body[:4]) == (protobuf, b"k8s\0")
+        assert client.get(path, accept=f"{protobuf}, application/json").body == client.get(path).body
