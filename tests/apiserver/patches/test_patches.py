@@ -16,6 +16,16 @@ DEPLOYMENT = "io.k8s.api.apps.v1.Deployment"
     [
         pytest.param({"op": "add", "path": "/a/1", "value": 9}, {"a": [1, 9, 2], "b": {"c/d": 3}}, id="into a list"),
         pytest.param({"op": "add", "path": "/a/-", "value": 9}, {"a": [1, 2, 9], "b": {"c/d": 3}}, id="at the end"),
+        pytest.param({"op": "add", "path": "/a/-1", "value": 9}, {"a": [1, 2, 9], "b": {"c/d": 3}}, id="from the end"),
+        pytest.param({"op": "replace", "path": "/a/-1", "value": 9}, {"a": [1, 9], "b": {"c/d": 3}}, id="the last"),
+        pytest.param({"op": "replace", "path": "", "value": {}}, {}, id="the whole document"),
+        pytest.param(
+            {"op": "add", "path": "ignored/x", "value": 9}, {"a": [1, 2], "b": {"c/d": 3}, "x": 9}, id="prefix"
+        ),
+        pytest.param(
+            {"op": "copy", "from": "/z", "path": "/x"}, {"a": [1, 2], "b": {"c/d": 3}, "x": None}, id="absent"
+        ),
+        pytest.param({"op": "test", "path": "/z", "value": None}, {"a": [1, 2], "b": {"c/d": 3}}, id="null is absent"),
         pytest.param({"op": "remove", "path": "/b/c~1d"}, {"a": [1, 2], "b": {}}, id="with an escape"),
         pytest.param({"op": "replace", "path": "/a/0", "value": 9}, {"a": [9, 2], "b": {"c/d": 3}}, id="replace"),
         pytest.param({"op": "move", "from": "/a/0", "path": "/x"}, {"a": [2], "b": {"c/d": 3}, "x": 1}, id="move"),
@@ -133,7 +143,7 @@ TWO: Document = {"name": "two"}
         pytest.param(
             {"metadata": {}},
             {"metadata": {"labels": {"$patch": "replace", "b": "1"}}},
-            {"metadata": {"labels": {}}},
+            {"metadata": {}},
             id="but not one that is not there",
         ),
         pytest.param(
@@ -149,15 +159,59 @@ def test_strategic_merge_follows_keys_and_directives(old: Document, patch: Docum
 
 
 @pytest.mark.parametrize(
-    "patch",
+    ("patch", "code", "want"),
     [
-        pytest.param({"spec": {"$patch": "explode"}}, id="an unknown directive"),
-        pytest.param(deployment(containers=[{"image": "i"}]), id="an item without its key"),
         pytest.param(
-            {"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}}, id="a field that is not kept"
+            {"spec": {"$patch": "explode"}},
+            500,
+            "unknown patch type: explode in map: map[$patch:explode]",
+            id="an unknown directive",
+        ),
+        pytest.param(
+            {"spec": {"$patch": "merge"}},
+            500,
+            "unknown patch type: merge in map: map[$patch:merge]",
+            id="the directive merge",
+        ),
+        pytest.param(
+            deployment(containers=[{"$patch": "merge", "name": "a"}]),
+            500,
+            "merging lists cannot yet be specified in the patch",
+            id="the directive merge in a list",
+        ),
+        pytest.param(
+            deployment(containers=[{"$patch": "delete"}]),
+            500,
+            "map: map[$patch:delete] does not contain declared merge key: name",
+            id="a deletion without its key",
+        ),
+        pytest.param(
+            deployment(containers=[{"image": "i"}]),
+            500,
+            "map: map[image:i] does not contain declared merge key: name",
+            id="an item without its key",
+        ),
+        pytest.param(
+            {"spec": {"strategy": {"$retainKeys": ["type"], "rollingUpdate": {}}}},
+            400,
+            "invalid patch format of retainKeys",
+            id="a field that is not kept",
+        ),
+        pytest.param(
+            deployment(**{"$setElementOrder/containers": [{"name": "b"}], "containers": [{"name": "a"}]}),
+            500,
+            "The order in patch list:\n[map[name:a]]\n doesn't match $setElementOrder list:\n[map[name:b]]\n",
+            id="an order without an item of the patch",
+        ),
+        pytest.param(
+            deployment(**{"$setElementOrder/containers": "a"}),
+            500,
+            "expected a []interface {}, but received a string",
+            id="an order that is no list",
         ),
     ],
 )
-def test_invalid_strategic_patches_are_refused(patch: Document) -> None:
-    with pytest.raises(StrategicPatchError):
+def test_invalid_strategic_patches_are_refused(patch: Document, code: int, want: str) -> None:
+    with pytest.raises(StrategicPatchError) as problem:
         strategic_merge(DEPLOYMENT, {"spec": {"strategy": {}, **deployment(containers=[ONE])["spec"]}}, patch)  # type: ignore[dict-item]
+    assert (problem.value.code, str(problem.value)) == (code, want)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from bayplan.apiserver.rest.messages import Request, Stream, parse_query
+from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_query
 from bayplan.apiserver.rest.negotiation import PLAIN, negotiate
 from tests.apiserver.client import PODS, Client, Document, collect, names, pod
 
@@ -241,14 +241,15 @@ def test_custom_resources_are_pruned_defaulted_and_removed_with_their_definition
     assert defined.at("status.acceptedNames.listKind") == "BoxList"
     assert defined.at("status.storedVersions") == ["v1"]
     assert client.post(definitions, {**CRD, "metadata": {"name": "boxes"}}).status == 422
-    body: Document = {"metadata": {"name": "b"}, "spec": {"nope": 1}, "status": {"phase": "Full"}}
+    head: Document = {"apiVersion": "example.com/v1", "kind": "Box"}
+    body: Document = {**head, "metadata": {"name": "b"}, "spec": {"nope": 1}, "status": {"phase": "Full"}}
     created = client.post(boxes, body)
     assert created.status == 201
     assert (created.at("spec"), created.at("status")) == ({"size": 3}, None)
     assert client.patch(f"{boxes}/b/status", {"status": {"phase": "Full"}}).at("status.phase") == "Full"
     assert client.patch(f"{boxes}/b", {"spec": {"size": 5}}).at("metadata.generation") == 2
     for metadata in ("text", {"name": "x", "labels": {"a": 1}}):
-        assert client.post(boxes, {"metadata": metadata}).status == 400
+        assert client.post(boxes, {**head, "metadata": metadata}).status == 400
     listed = client.get(boxes)
     assert listed.at("items.0.kind") == "Box"
     assert client.get(boxes, TABLE).at("rows.0.cells") == ["b", 5]
@@ -257,3 +258,13 @@ def test_custom_resources_are_pruned_defaulted_and_removed_with_their_definition
     assert strategic.status == 415
     client.delete(f"{definitions}/boxes.example.com")
     assert client.get(boxes).status == 404
+
+
+def test_discovery_is_protobuf_only_for_clients_that_accept_nothing_else(client: Client) -> None:
+    protobuf = "application/vnd.kubernetes.protobuf"
+    for path in ("/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1"):
+        request = Request("GET", path, {}, {"accept": protobuf}, b"")
+        answer = asyncio.run(client.api.handle(request))
+        assert isinstance(answer, Response)
+        assert (answer.content_type, answer.body[:4]) == (protobuf, b"k8s\0")
+        assert client.get(path, accept=f"{protobuf}, application/json").body == client.get(path).body

@@ -57,3 +57,19 @@ def test_applying_a_scale_conflicts_with_another_manager_of_replicas_unless_forc
 def test_an_unknown_field_in_a_scale_returns_a_warning(client: Client) -> None:
     answer = client.patch(SCALE, {"spec": {"nope": 1}}, MERGE)
     assert [value for name, value in answer.headers if name == "warning"] == ['299 - "unknown field \\"spec.nope\\""']
+
+
+def test_the_selector_of_one_key_has_its_label_first() -> None:
+    client = Client()
+    selector: Document = {
+        "matchLabels": {"a": "b"},
+        "matchExpressions": [{"key": "a", "operator": "In", "values": ["b"]}],
+    }
+    assert client.post(PATH, {**DEPLOYMENT, "spec": {**DEPLOYMENT["spec"], "selector": selector}}).status == 201  # type: ignore[dict-item]
+    assert client.get(SCALE).at("status.selector") == "a=b,a in (b)"
+
+
+def test_a_scale_is_also_returned_as_metadata(client: Client) -> None:
+    answer = client.get(SCALE, accept="application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io")
+    assert answer.at("kind") == "PartialObjectMetadata"
+    assert answer.document.keys() == {"kind", "apiVersion", "metadata"}

@@ -278,3 +278,102 @@ def test_versions_of_an_object_share_unchanged_labels_fields_and_uid(client: Cli
     assert after is not None
     assert after.revision > before.revision
     assert (after.labels is before.labels, after.fields is before.fields, after.uid is before.uid) == (True, True, True)
+
+
+def test_a_collection_is_deleted_as_it_was_at_a_revision(client: Client) -> None:
+    first = client.post(PODS, pod("a")).at("metadata.resourceVersion")
+    client.post(PODS, pod("b"))
+    assert names(client.delete(f"{PODS}?resourceVersion={first}")) == ["a"]
+    assert names(client.get(PODS)) == ["b"]
+
+
+def test_a_service_that_is_no_load_balancer_loses_its_ingress(client: Client) -> None:
+    services = "/api/v1/namespaces/default/services"
+    spec: Document = {"type": "LoadBalancer", "ports": [{"port": 80}]}
+    client.post(services, {"metadata": {"name": "s"}, "spec": spec})
+    client.patch(f"{services}/s/status", {"status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}]}}})
+    assert client.patch(f"{services}/s", {"metadata": {"labels": {"a": "b"}}}).at("status.loadBalancer") != {}
+    assert client.patch(f"{services}/s", {"spec": {"type": "ClusterIP"}}).at("status.loadBalancer") == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "want"),
+    [
+        pytest.param({}, {}, "first", id="the default, by name of those created at the same time"),
+        pytest.param({"ingressClassName": "own"}, {}, "own", id="its own"),
+        pytest.param({}, {"kubernetes.io/ingress.class": "old"}, None, id="the older annotation"),
+    ],
+)
+def test_an_ingress_gets_the_default_class(client: Client, spec: Document, annotations: Document, want: object) -> None:
+    mark = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    for name in ("second", "first"):
+        metadata = {"name": name, "annotations": mark}
+        client.post(
+            "/apis/networking.k8s.io/v1/ingressclasses", {"metadata": metadata, "spec": {"controller": "example.com/c"}}
+        )
+    backend = {"service": {"name": "s", "port": {"number": 80}}}
+    ingress = {"metadata": {"name": "i", "annotations": annotations}, "spec": {"defaultBackend": backend, **spec}}
+    answer = client.post("/apis/networking.k8s.io/v1/namespaces/default/ingresses", ingress)
+    assert (answer.status, answer.at("spec.ingressClassName")) == (201, want)
+
+
+def test_the_generation_of_a_csi_driver_counts_its_changes(client: Client) -> None:
+    drivers, spec = "/apis/storage.k8s.io/v1/csidrivers", {"tokenRequests": [{"audience": ""}]}
+    created = client.post(drivers, {"metadata": {"name": "d.example.com"}, "spec": spec})
+    assert created.at("metadata.generation") is None
+    assert [name for name, _ in created.headers] == ["warning"]
+    changed = client.patch(f"{drivers}/d.example.com", {"spec": {"requiresRepublish": True}})
+    assert (changed.at("metadata.generation"), changed.headers) == (1, [])
+
+
+def test_every_term_of_topology_that_is_repeated_is_reported(client: Client) -> None:
+    storage_class: Document = {"metadata": {"name": "s"}, "provisioner": "example.com/p", "allowedTopologies": [{}, {}]}
+    answer = client.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
+    causes = cast("list[Document]", answer.at("details.causes"))
+    # The first equals two empty terms that upstream compares with; the second the first, too.
+    assert [str(each["field"])[18] for each in causes] == ["0", "0", "1", "1", "1"]
+
+
+def test_an_apply_that_is_refused_still_warns_of_repeated_keys(client: Client) -> None:
+    body = b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "name": "p"}, "spec": {"containers": []}}'
+    answer = client.call("PATCH", f"{PODS}/p?fieldManager=m", body, content_type=APPLY)
+    assert answer.status == 422
+    assert answer.headers == [("warning", '299 - "line 1: key \\"name\\" already set in map"')]
+
+
+def test_conflicts_of_one_level_come_before_those_of_deeper_ones(client: Client) -> None:
+    config: Document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}}
+    spec: Document = {"containers": [{"name": "c", "image": "a"}], "tolerations": [{"key": "a", "operator": "Exists"}]}
+    assert client.patch(f"{PODS}/p?fieldManager=a", {**config, "spec": spec}, APPLY).status == 201
+    spec = {"containers": [{"name": "c", "image": "b"}], "tolerations": [{"key": "b", "operator": "Exists"}]}
+    refused = client.patch(f"{PODS}/p?fieldManager=b", {**config, "spec": spec}, APPLY)
+    fields = [each["field"] for each in cast("list[Document]", refused.at("details.causes"))]
+    assert fields == [".spec.tolerations", '.spec.containers[name="c"].image']
+
+
+def test_unknown_fields_after_a_strategic_patch_are_sorted(client: Client) -> None:
+    client.post(PODS, pod("p"))
+    answer = client.patch(f"{PODS}/p", {"spec": {"zzz": 1, "aaa": 1}, "nope": 1}, STRATEGIC)
+    found = [value for name, value in answer.headers if name == "warning"]
+    assert found == [f'299 - "unknown field \\"{name}\\""' for name in ("nope", "spec.aaa", "spec.zzz")]
+
+
+def test_a_change_of_an_autoscaler_in_v1_takes_fields_from_managers_in_v2(client: Client) -> None:
+    path = "namespaces/default/horizontalpodautoscalers"
+    pods: Document = {"metric": {"name": "m"}, "target": {"type": "AverageValue", "averageValue": "5"}}
+    spec: Document = {
+        "maxReplicas": 3,
+        "scaleTargetRef": {"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"},
+        "metrics": [{"type": "Pods", "pods": pods}],
+    }
+    client.post(f"/apis/autoscaling/v2/{path}", {"metadata": {"name": "h"}, "spec": spec})
+    client.patch(f"/apis/autoscaling/v1/{path}/h", {"spec": {"targetCPUUtilizationPercentage": 50}})
+    found = client.get(f"/apis/autoscaling/v2/{path}/h")
+    assert found.at("metadata.annotations") is None
+    assert [each["type"] for each in cast("list[Document]", found.at("spec.metrics"))] == ["Pods", "Resource"]
+    owned = {
+        str(each["apiVersion"]): cast("dict[str, Document]", each["fieldsV1"])["f:spec"].keys()
+        for each in cast("list[Document]", found.at("metadata.managedFields"))
+    }
+    assert owned["autoscaling/v1"] == {"f:targetCPUUtilizationPercentage"}
+    assert "f:metrics" not in owned["autoscaling/v2"]

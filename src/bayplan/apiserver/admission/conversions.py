@@ -17,6 +17,7 @@ import msgspec
 
 from bayplan.apiserver.admission.attributes import Server
 from bayplan.apiserver.admission.outgoing import Answer, Call, CallProblem
+from bayplan.apiserver.kinds.custom_resources import PruningConverter
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document, part, parts, texts
@@ -215,16 +216,20 @@ def _with_metadata(document: Document, converted: Document) -> Document:
 
 
 def attach_converters(server: Server, definition: Document) -> None:
-    """Set the converters of a definition's served versions if it has a conversion webhook."""
+    """Set the converters of a definition's served versions that are not stored."""
     spec = part(definition, "spec")
-    conversion = part(spec, "conversion")
-    if conversion.get("strategy") != "Webhook":
-        return
-    versions = parts(spec, "versions")
-    stored = next((str(each.get("name")) for each in versions if each.get("storage")), "")
+    conversion, versions = part(spec, "conversion"), parts(spec, "versions")
+    storage = next((each for each in versions if each.get("storage")), {})
+    stored, schema = str(storage.get("name") or ""), part(storage, "schema", "openAPIV3Schema")
     cache, plural = ConversionCache(), str(part(spec, "names").get("plural"))
     for version in versions:
         name = str(version.get("name"))
         resource = server.registry.find(str(spec.get("group")), name, plural)
-        if resource is not None and name != stored:
+        if resource is None or name == stored:
+            continue
+        if conversion.get("strategy") != "Webhook":
+            served = part(version, "schema", "openAPIV3Schema")
+            if served != schema:
+                resource.converter = PruningConverter(served, schema)
+        else:
             resource.converter = WebhookConverter(server, resource, stored, part(conversion, "webhook"), cache)

@@ -52,7 +52,8 @@ def _message(api_version: str, kind: str, document: Document) -> bytes | None:
         head = _field(1, _encode(f"{_META}ListMeta", document.get("metadata")))
         inner = (_field(1, _encode(f"{_META}ObjectMeta", each.get("metadata"))) for each in items)
         return head + b"".join(_field(2, each) for each in inner)
-    type_name = kinds.get(f"{api_version}/{kind}", "")
+    # Documents of discovery name no version.
+    type_name = kinds.get(f"{api_version}/{kind}", "") if api_version else f"{_META}{kind}"
     if type_name:
         return _encode(type_name, document) if _has_numbers(type_name) else None
     item_type = kinds.get(f"{api_version}/{kind.removesuffix('List')}", "")
@@ -137,6 +138,14 @@ def _field_writer(field: GoField) -> Callable[[Document], bytes]:
             return b"".join(_field(field.number, entry(key, value)) for key, value in entries)
 
         return write_map
+    if field.go_type in _LIST_MESSAGES:
+
+        def write_named_list(document: Document) -> bytes:
+            found = document.get(name)
+            items = found if isinstance(found, list) else []
+            return _field(field.number, b"".join(_field(1, write(each)) for each in items)) if items else b""
+
+        return write_named_list
     if containers[:1] == ["list"]:
 
         def write_list(document: Document) -> bytes:
@@ -151,6 +160,10 @@ def _field_writer(field: GoField) -> Callable[[Document], bytes]:
         return b"" if found is None and is_optional else tagged(found)
 
     return write_value
+
+
+_LIST_MESSAGES = ("v1.Verbs",)
+"""Go types of lists that are messages with the items."""
 
 
 def _writer(type_name: str) -> tuple[int, _Writer]:

@@ -106,14 +106,15 @@ def intersection(left: Node, right: Node) -> Node:
 
 
 def paths(node: Node, prefix: str = "") -> list[str]:
-    """Return the members as sorted paths in the form used in conflicts, e.g. ``.spec.containers[name="c"].image``."""
-    found: list[str] = []
-    for name in sorted(children_of(node)):
-        child = node[name]
-        here = prefix + _print(name)
-        if is_member(child):
-            found.append(here)
-        found += paths(child, here) if child else []
+    """Return the members as paths in the form used in conflicts, e.g. ``.spec.containers[name="c"].image``.
+
+    As upstream's sets list them: the members of a level, sorted, precede those of deeper levels.
+    """
+    names = sorted(children_of(node))
+    found = [prefix + _print(name) for name in names if is_member(node[name])]
+    for name in names:
+        if node[name]:
+            found += paths(node[name], prefix + _print(name))
     return found
 
 

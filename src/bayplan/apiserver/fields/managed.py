@@ -1,15 +1,15 @@
 """Field managers of an object: decode and encode ``metadata.managedFields``, track updates, and apply configurations.
 
-Times follow kube-apiserver's rules: an entry gets a new time when its manager acquires or sets a field. Entries in
-other versions of the same API group do not change.
+Times follow kube-apiserver's rules: an entry gets a new time when its manager acquired or set a field. For entries of another
+API version, the documents are compared in that version.
 
 Source: https://kubernetes.io/docs/reference/using-api/server-side-apply/
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import cast
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -80,6 +80,10 @@ class Owned(msgspec.Struct, frozen=True):
     time: str = ""
 
 
+InVersion: TypeAlias = Callable[[str, Document], "tuple[FieldType, Document] | None"]
+"""Returns a document of a request in another version, and its type there; None if it cannot be converted."""
+
+
 class Request(msgspec.Struct):
     """A write, as field management needs it.
 
@@ -89,7 +93,8 @@ class Request(msgspec.Struct):
         kind: the merge type of the objects.
         time: the timestamp of the write.
         subresource: the subresource of the request, or empty.
-        reset_fields: the fields that the endpoint ignores, so that no writer can own them through it.
+        reset_fields: fields that no writer can own through the endpoint.
+        in_version: converts the documents to other versions.
     """
 
     manager: str
@@ -98,6 +103,11 @@ class Request(msgspec.Struct):
     time: str
     subresource: str = ""
     reset_fields: Node = msgspec.field(default_factory=dict)
+    in_version: InVersion | None = None
+
+
+class UndeclaredFieldError(Exception):
+    """A document has a field that the version of another manager does not declare."""
 
 
 class ApplyConflict(Exception):
@@ -195,7 +205,11 @@ def after_update(
         found = found._replace(added={**found.added, **{f"f:{name}": node for name, node in known.items()}})
     found = _filtered(found, request.reset_fields)
     took = union(found.added, found.modified)
-    left = _taken(managers, request, took, found.removed, spare=None)
+    try:
+        left = _taken(managers, _Changes(request, live, new, found), spare=None)
+    except UndeclaredFieldError:
+        # Upstream gives up tracking the object.
+        return {}
     mine = difference(took, _NEVER_OWNED)
     if mine:
         who = Manager(request.manager, UPDATE, request.api_version, request.subresource)
@@ -218,20 +232,50 @@ def _filtered(found: Comparison, reset_fields: Node) -> Comparison:
     return Comparison(*(without(each, reset_fields) for each in found))
 
 
-def _taken(managers: Managers, request: Request, took: Node, removed: Node, *, spare: Manager | None) -> Managers:
-    """Return the managers without the fields that the request changed or removed; the manager `spare` loses none."""
+class _Changes:
+    """The changes of a write, in the versions of all managers.
+
+    Args:
+        request: the write.
+        live, new: the documents before and after, in the version of the request.
+        found: their comparison.
+    """
+
+    def __init__(self, request: Request, live: Document, new: Document, found: Comparison) -> None:
+        self.request = request
+        self._documents = live, new
+        self._found: dict[str, Comparison | None] = {request.api_version: found}
+
+    def of(self, api_version: str) -> Comparison | None:
+        """Return the changes in a version, or None if the documents cannot be converted to it."""
+        if api_version not in self._found:
+            self._found[api_version] = self._compare(api_version)
+        return self._found[api_version]
+
+    def _compare(self, api_version: str) -> Comparison | None:
+        if self.request.in_version is None:
+            return None
+        pair = [self.request.in_version(api_version, each) for each in self._documents]
+        if pair[0] is None or pair[1] is None:
+            return None
+        return _filtered(compare(pair[0][0], _bare(pair[0][1]), _bare(pair[1][1])), self.request.reset_fields)
+
+
+def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> Managers:
+    """Return the managers without the fields that the request changed or removed."""
+    request = changes.request
     left: Managers = {}
     for who, owned in managers.items():
         if who == spare:
             left[who] = owned
             continue
-        if owned.api_version != request.api_version:
-            # Upstream converts between the versions of a group, but drops an entry if only one version is in the core
-            # group.
+        found = changes.of(owned.api_version)
+        if found is None:
+            # The core group and the named ones know only their own types: entries of others are dropped.
             if ("/" in owned.api_version) == ("/" in request.api_version):
                 left[who] = owned
             continue
-        fields = difference(difference(owned.fields, took), removed)
+        fields = difference(difference(owned.fields, union(found.added, found.modified)), found.removed)
         if fields:
             left[who] = replace(owned, fields=fields)
     return left
@@ -289,9 +333,10 @@ def apply(
         merged = _prune(kind, merged, managers, last.fields, request.api_version)
     found = _filtered(compare(kind, live, merged), request.reset_fields)
     took = union(found.added, found.modified)
+    changes = _Changes(request, live, merged, found)
     if not force:
-        _refuse_conflicts(managers, request, who, took)
-    left = _taken(managers, request, took, found.removed, spare=who)
+        _refuse_conflicts(managers, changes, who)
+    left = _taken(managers, changes, spare=who)
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
     if fields:
@@ -302,11 +347,13 @@ def apply(
     return merged, left
 
 
-def _refuse_conflicts(managers: Managers, request: Request, who: Manager, took: Node) -> None:
+def _refuse_conflicts(managers: Managers, changes: _Changes, who: Manager) -> None:
     conflicts = []
     for other in sorted(managers, key=lambda each: (each.name, each.operation, each.subresource)):
         owned = managers[other]
-        if other != who and owned.api_version == request.api_version:
+        found = changes.of(owned.api_version) if other != who else None
+        if found is not None:
+            took = union(found.added, found.modified)
             conflicts += [(other, path) for path in paths(intersection(owned.fields, took))]
     if conflicts:
         raise ApplyConflict(conflicts)

@@ -51,7 +51,10 @@ def autoscaler_to_v2(autoscaler: Document) -> Document:
     behavior = _read(annotations.get(_BEHAVIOR))
     if isinstance(behavior, dict) and any(rules is not None for rules in behavior.values()):
         stored["behavior"] = {_lower(name): _rules_to_v2(each) for name, each in behavior.items() if each is not None}
-    state = {name: status[name] for name in _STATUS if name in status}
+    # v2 omits the current replicas when there are none.
+    state = {
+        name: status[name] for name in _STATUS if status.get(name) or (name == "desiredReplicas" and name in status)
+    }
     current: list[object] = [_metric_to_v2(each, current=True) for each in _read_list(annotations.get(_CURRENT))]
     if not current and status.get("currentCPUUtilizationPercentage") is not None:
         current = [_cpu_metric("current", status["currentCPUUtilizationPercentage"])]

@@ -133,6 +133,8 @@ class ServiceStrategy(Strategy):
         super().prepare_update(context, new, old)
         spec = part(new, "spec")
         drop_unused(spec, part(old, "spec"))
+        if spec.get("type") != "LoadBalancer" and "status" in new:
+            new["status"] = {**part(new, "status"), "loadBalancer": {}}
         if spec.get("type") == "ExternalName":
             # Upstream stores this field but never returns it.
             spec.pop("internalTrafficPolicy", None)
@@ -173,7 +175,7 @@ class ClaimStrategy(Strategy):
         add_finalizer(document, "kubernetes.io/pvc-protection")
         spec = part(document, "spec")
         if spec.get("storageClassName") is None:
-            default = _default_class(context)
+            default = _default_class(context, "storage.k8s.io/storageclasses", "storageclass.kubernetes.io/")
             if default:
                 spec["storageClassName"] = default
 
@@ -315,16 +317,32 @@ def _drop_topology(endpoint_slice: Document) -> None:
         ]
 
 
-def _default_class(context: Context) -> object:
-    """Return the name of the default storage class: the newest one with the annotation, or None if there is none."""
-    mark = "storageclass.kubernetes.io/is-default-class"
+def _default_class(context: Context, table: str, prefix: str) -> object:
+    """Return the name of the default class in a table: the newest of those that are marked, of these the first by name."""
     found = [
         part(each, "metadata")
-        for each in context.cluster.all("storage.k8s.io/storageclasses")
-        if part(each, "metadata", "annotations").get(mark) == "true"
+        for each in context.cluster.all(table)
+        if part(each, "metadata", "annotations").get(f"{prefix}is-default-class") == "true"
     ]
-    newest = max(found, key=lambda each: (str(each.get("creationTimestamp")), str(each.get("name"))), default={})
-    return newest.get("name")
+    found.sort(key=lambda each: str(each.get("name")))
+    return max(found, key=lambda each: str(each.get("creationTimestamp")), default={}).get("name")
+
+
+class IngressStrategy(Strategy):
+    """Ingresses: one without a class gets the default class (the plugin DefaultIngressClass)."""
+
+    counts_generations = True
+
+    def admit(self, context: Context, document: Document) -> None:
+        """Set the default class of an ingress that names none, neither in its spec nor in the older annotation."""
+        spec = part(document, "spec")
+        if spec.get("ingressClassName") is None and _INGRESS_CLASS not in part(document, "metadata", "annotations"):
+            default = _default_class(context, "networking.k8s.io/ingressclasses", "ingressclass.kubernetes.io/")
+            if default:
+                spec["ingressClassName"] = default
+
+
+_INGRESS_CLASS = "kubernetes.io/ingress.class"
 
 
 class EventStrategy(Strategy):

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 
+from bayplan.apiserver.codec.decode_error import DecodeError
+from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
-from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, invalid_value, too_large
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
+from bayplan.apiserver.patches.strategic import go_map, go_type
 from bayplan.apiserver.schema.facts import ResourceFacts
-from bayplan.apiserver.validation.custom_values import has_rules, validate_custom
+from bayplan.apiserver.validation.custom_values import EMBEDDED, has_rules, validate_custom
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
@@ -129,7 +133,10 @@ def _field_type(schema: Document) -> FieldType:
             name: _field_type(inner if isinstance(inner, dict) else {}) for name, inner in properties.items()
         }
         inner = schema.get("additionalProperties")
-        result.element = _field_type(inner) if isinstance(inner, dict) else UNTYPED
+        if isinstance(inner, dict):
+            result.element = _field_type(inner)
+        elif not properties or inner or schema.get(_PRESERVE):
+            result.element = UNTYPED
         return result
     if kind == "array":
         how = schema.get("x-kubernetes-list-type")
@@ -156,6 +163,33 @@ def prune(resource: Resource | None, value: Document) -> tuple[Document, list[st
     pruned = _prune(schema, body, "", dropped, _Defaults())
     assert isinstance(pruned, dict)
     return {name: value[name] for name in _META_FIELDS if name in value} | pruned, dropped
+
+
+class PruningConverter:
+    """The conversion strategy None between versions with different schemas: fields that a version lacks are dropped.
+
+    Args:
+        served: the schema of the served version.
+        stored: that of the stored version.
+    """
+
+    def __init__(self, served: Document, stored: Document) -> None:
+        self._served, self._stored = served, stored
+
+    def to_storage(self, document: Document) -> Document:
+        """Return an object in the stored version, with the defaults that upstream sets when it reads the object."""
+        return _converted(self._stored, document, _Defaults())
+
+    def from_storage(self, document: Document) -> Document:
+        """Return a stored object in the served version."""
+        return _converted(self._served, document, _NoDefaults())
+
+
+def _converted(schema: Document, document: Document, defaults: _Defaults) -> Document:
+    body = {name: item for name, item in document.items() if name not in _META_FIELDS}
+    pruned = _prune(schema, body, "", [], defaults)
+    assert isinstance(pruned, dict)
+    return {name: document[name] for name in _META_FIELDS if name in document} | pruned
 
 
 MAX_DEFAULTS = 500_000
@@ -188,14 +222,25 @@ class _Defaults:
         return found
 
 
+class _NoDefaults(_Defaults):
+    """No defaults: a conversion adds none."""
+
+    def of(self, schema: Document) -> list[tuple[str, Document]]:
+        """Return nothing."""
+        return []
+
+
 def _prune(schema: Document, value: object, path: str, dropped: list[str], known: _Defaults) -> object:
     if isinstance(value, dict):
         properties, more = part(schema, "properties"), schema.get("additionalProperties")
+        embedded = bool(schema.get(EMBEDDED))
         out: Document = {}
         for name, item in value.items():
             here = f"{path}.{name}" if path else name
             inner = properties.get(name, more)
-            if isinstance(inner, dict):
+            if embedded and name in _META_FIELDS:
+                out[name] = _embedded_metadata(item, here, dropped) if name == "metadata" else item
+            elif isinstance(inner, dict):
                 if item is not None or inner.get("nullable") or not inner.get("type"):
                     out[name] = _prune(inner, item, here, dropped, known)
             elif inner is True or schema.get(_PRESERVE) or not schema:
@@ -210,6 +255,25 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
         items = part(schema, "items")
         return [_prune(items, item, f"{path}[{index}]", dropped, known) for index, item in enumerate(value)]
     return value
+
+
+def _embedded_metadata(value: object, path: str, dropped: list[str]) -> object:
+    """Return the metadata of an object inside another one without unknown fields.
+
+    Raises:
+        DecodeError: it cannot be decoded.
+    """
+    if not isinstance(value, dict):
+        return value
+    shape = shape_of(_OBJECT_META)
+    try:
+        read = shape.read(value)
+    except DecodeError as problem:
+        text = str(problem).replace("ObjectMeta.metadata.", "ObjectMeta.")
+        shown = json.dumps(value, separators=(",", ":"), sort_keys=True)
+        raise DecodeError(f"{path}: Invalid value: {shown}: {text}") from problem
+    dropped += [f"{path}.{each}" for each in shape.unknown_fields(value)]
+    return {name: item for name, item in read.items() if name in value} if isinstance(read, dict) else value
 
 
 MANAGER = "kube-apiserver"
@@ -261,6 +325,26 @@ def accepted_status(definition: Document, now: str) -> Document | None:
     }
 
 
+CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
+"""Finalizer of a deleted definition, which stays until its objects are gone."""
+
+
+def terminating(definition: Document, now: str) -> Document:
+    """Return a definition that is marked for deletion, as upstream's endpoint does before its objects are deleted."""
+    metadata, status = part(definition, "metadata"), part(definition, "status")
+    finalizers = [*(each for each in texts(metadata, "finalizers") if each != CLEANUP), CLEANUP]
+    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    conditions = [
+        *(each for each in parts(status, "conditions") if each.get("type") != "Terminating"),
+        _condition("Terminating", "InstanceDeletionPending", message, now),
+    ]
+    return {
+        **definition,
+        "metadata": {**metadata, "deletionTimestamp": now, "finalizers": finalizers},
+        "status": {**status, "conditions": conditions},
+    }
+
+
 def _fill_in(document: Document) -> None:
     names = part(document, "spec", "names")
     kind = names.get("kind")
@@ -270,7 +354,9 @@ def _fill_in(document: Document) -> None:
 
 
 def _stored(document: Document) -> list[str]:
-    return [str(version.get("name")) for version in parts(part(document, "spec"), "versions") if version.get("storage")]
+    """Return the name of the first version that is marked as the storage version, if any."""
+    versions = parts(part(document, "spec"), "versions")
+    return [str(version.get("name") or "") for version in versions if version.get("storage")][:1]
 
 
 def _condition(name: str, reason: str, message: str, now: str) -> Document:
@@ -289,24 +375,82 @@ class CustomStrategy(Strategy):
 
     counts_generations = True
     unconditional_update = False
+    keeps_metadata_of_status = True
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Count changes of everything but the metadata and a separate status."""
+        if context.resource.has_status:
+            copy_part(new, old, "status")
+        if _body(new) != _body(old):
+            raise_generation(new, old)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Return the errors of a new object: those of the schema and those of its CEL rules."""
-        return _with_rules(context, document, None, validate_custom(_schema(context), _body(document)))
+        """Check a new object."""
+        causes = validate_custom(_schema(context), _body(document))
+        causes += _scale_problems(context, document, _SPEC_PATHS + _STATUS_PATHS)
+        return _with_rules(context, document, None, causes)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update: those of the schema and those of its CEL rules."""
-        return _with_rules(context, new, old, validate_custom(_schema(context), _body(new), _body(old)))
+        """Check a change."""
+        return self._validate_change(context, new, old, _SPEC_PATHS + _STATUS_PATHS)
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of a status update. The same schema describes the status."""
-        return self.validate_update(context, new, old)
+        """Check a status change; the status is part of the same schema."""
+        return self._validate_change(context, new, old, _STATUS_PATHS)
+
+    def _validate_change(
+        self, context: Context, new: Document, old: Document, scale_paths: tuple[str, ...]
+    ) -> list[Cause]:
+        causes = validate_custom(_schema(context), _body(new), _body(old))
+        return _with_rules(context, new, old, causes + _scale_problems(context, new, scale_paths))
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
         """Return the warnings about an object, including those about violated rules whose value did not change."""
         found = super().warnings(context, document, before)
         rules = context.resource.rules
         return found if rules is None or before is None else [*found, *rules.check(document, before)[1]]
+
+
+_SPEC_PATHS, _STATUS_PATHS = ("specReplicasPath",), ("statusReplicasPath", "labelSelectorPath")
+
+
+def _scale_problems(context: Context, document: Document, names: tuple[str, ...]) -> list[Cause]:
+    """Return the errors of the fields that the scale subresource reads."""
+    scale = part(context.resource.custom or {}, "subresources", "scale")
+    causes: list[Cause] = []
+    for name in names:
+        where = str(scale.get(name) or "")
+        if not where:
+            continue
+        zero, kind = ('""', str) if name == "labelSelectorPath" else ("0", int)
+        found, problem = _at_path(document, where.removeprefix(".").split("."), kind)
+        if problem:
+            causes.append(invalid_value(where, zero, problem))
+        elif isinstance(found, int) and found < 0:
+            causes.append(invalid_value(where, str(found), "should be a non-negative integer"))
+        elif isinstance(found, int) and found >= 2**31:
+            causes.append(invalid_value(where, str(found), f"should be less than or equal to {2**31 - 1}"))
+    return causes
+
+
+def _at_path(document: Document, names: list[str], kind: type) -> tuple[object, str]:
+    """Return the value at a path, or why Go's accessor of unstructured objects cannot read it."""
+    value: object = document
+    for index, name in enumerate(names):
+        if not isinstance(value, dict):
+            path = ".".join(names[: index + 1])
+            text = f".{path} accessor error: {go_map(value)} is of the type {go_type(value)}, expected map[string]interface{{}}"
+            return None, text
+        if value.get(name) is None:
+            return None, ""
+        value = value[name]
+    if isinstance(value, kind) and not isinstance(value, bool):
+        return value, ""
+    wanted = "string" if kind is str else "int64"
+    return (
+        None,
+        f".{'.'.join(names)} accessor error: {go_map(value)} is of the type {go_type(value)}, expected {wanted}",
+    )
 
 
 _NOT_CHECKED = "some validation rules were not checked because the object was invalid; "

@@ -271,6 +271,17 @@ def default_definition_spec(spec: Document) -> None:
         del names["singular"]
 
 
+def default_definition(definition: Document) -> None:
+    """Set the stored versions of a definition that has none: its storage version."""
+    status = _part(definition, "status")
+    if not status.get("storedVersions"):
+        versions = _parts(_part(definition, "spec"), "versions")
+        definition["status"] = {
+            **status,
+            "storedVersions": [str(each.get("name") or "") for each in versions if each.get("storage")][:1],
+        }
+
+
 def default_job(job: Document) -> None:
     """Set completions, parallelism, backoff limit, labels and policies of a Job."""
     metadata, spec = _part(job, "metadata"), _part(job, "spec")

@@ -137,6 +137,7 @@ FUNCTIONS: dict[str, Callable[[Document], None]] = {
     _APPS + "StatefulSetSpec": functions.default_stateful_set,
     _APPS + "DaemonSet": functions.default_daemon_set_object,
     _APPS + "DaemonSetSpec": functions.default_daemon_set,
+    _EXTENSIONS + "CustomResourceDefinition": functions.default_definition,
     _EXTENSIONS + "CustomResourceDefinitionSpec": functions.default_definition_spec,
     _BATCH + "Job": functions.default_job,
     _NETWORKING + "NetworkPolicySpec": functions.default_network_policy,

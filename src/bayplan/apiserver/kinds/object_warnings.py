@@ -68,6 +68,12 @@ def object_warnings(table: str, document: Document, before: Document | None) -> 
         return []
     if before is not None and table == "serviceaccounts" and _ENFORCED in part(before, "metadata", "annotations"):
         return []
+    if (
+        before is not None
+        and table == "storage.k8s.io/csidrivers"
+        and _token_requests(document) == _token_requests(before)
+    ):
+        return []
     if before is not None and table == "discovery.k8s.io/endpointslices":
         return list(_endpoint_addresses(document))
     found = list(_OF_KIND[table](document)) if table in _OF_KIND else []
@@ -274,9 +280,13 @@ def _runtime_class(document: Document) -> Iterator[str]:
             yield f"scheduling.nodeSelector: {DEPRECATED_LABELS[key]}"
 
 
+def _token_requests(driver: Document) -> list[Document]:
+    return parts(part(driver, "spec"), "tokenRequests")
+
+
 def _driver(document: Document) -> Iterator[str]:
     spec = part(document, "spec")
-    if parts(spec, "tokenRequests") and spec.get("serviceAccountTokenInSecrets") is None:
+    if _token_requests(document) and spec.get("serviceAccountTokenInSecrets") is None:
         yield _TOKENS_LOGGED
 
 

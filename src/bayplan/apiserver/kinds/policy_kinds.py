@@ -1,8 +1,8 @@
-"""Strategies of disruption budgets, priority classes and storage classes."""
+"""Strategies of disruption budgets, priority classes, storage classes and CSI drivers."""
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.strategy import Context, Strategy
+from bayplan.apiserver.kinds.strategy import Context, Strategy, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden
 from bayplan.base.plain_data import Document, part
 
@@ -49,6 +49,19 @@ class PriorityClassStrategy(Strategy):
         """
         self._refuse_second_default(context, new)
         return super().validate_update(context, new, old)
+
+
+class DriverStrategy(Strategy):
+    """CSI drivers, whose generation counts the changes since they were created."""
+
+    returns_deleted = True
+    unconditional_update = False
+
+    def prepare_update(self, context: Context, new: Document, old: Document) -> None:
+        """Count a change of the spec."""
+        super().prepare_update(context, new, old)
+        if new.get("spec") != old.get("spec"):
+            raise_generation(new, old)
 
 
 class StorageClassStrategy(Strategy):

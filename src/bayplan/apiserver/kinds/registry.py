@@ -160,7 +160,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "scheduling.k8s.io/priorityclasses": policy_kinds.PriorityClassStrategy(),
     "storage.k8s.io/storageclasses": policy_kinds.StorageClassStrategy(),
     "storage.k8s.io/csinodes": _Plain(returns_deleted=True, unconditional_update=False),
-    "storage.k8s.io/csidrivers": _Plain(returns_deleted=True, unconditional_update=False),
+    "storage.k8s.io/csidrivers": policy_kinds.DriverStrategy(),
     "storage.k8s.io/volumeattachments": _Plain(
         returns_deleted=True, unconditional_update=False, keeps_metadata_of_status=True
     ),
@@ -172,7 +172,7 @@ _STRATEGIES: dict[str, Strategy] = {
     "rbac.authorization.k8s.io/rolebindings": _ROLE,
     "rbac.authorization.k8s.io/clusterroles": _ROLE,
     "rbac.authorization.k8s.io/clusterrolebindings": _ROLE,
-    "networking.k8s.io/ingresses": _COUNTED,
+    "networking.k8s.io/ingresses": core_kinds.IngressStrategy(),
     "networking.k8s.io/ingressclasses": _COUNTED,
     "networking.k8s.io/networkpolicies": _COUNTED,
     "networking.k8s.io/ipaddresses": _Plain(name_check="address"),

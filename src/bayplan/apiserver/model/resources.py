@@ -47,10 +47,10 @@ class Resource:
         facts: the discovery data.
         type_name: the name of the type in OpenAPI; empty for custom resources.
         table: the name of the store's table.
-        shape: the decoder of the objects; None for custom resources, whose objects are stored as sent.
-        fields: the merge type, for field ownership and patches.
-        subresources: the discovery data of the subresources, by name.
-        custom: the version's entry in the definition of a custom resource; None for built-in resources.
+        shape: the decoder of its objects; None for custom resources, whose objects are stored unchanged.
+        fields: the type for ownership and patches.
+        custom: the definition of a custom resource.
+        converter: the converter of a custom resource to and from the stored version; None if their schemas are the same.
         deprecation: the warning for clients of a deprecated version of a custom resource, or empty.
         converter: converts to and from the stored version if a webhook does that, else None.
         rules: the CEL rules in the schema of a custom resource; None if it has none.

@@ -95,11 +95,17 @@ def _remove(document: object, operation: dict[str, object], work: _Work) -> obje
 
 
 def _replace(document: object, operation: dict[str, object], work: _Work) -> object:
+    value = operation.get("value")
+    if not operation["path"]:
+        # Only a replacement and a test may name the whole document.
+        if not isinstance(value, dict | list):
+            raise JsonPatchError("the whole document can only be replaced by an object or a list")
+        return value
     tokens = _tokens(operation["path"])
-    if not tokens or not isinstance(_find(document, tokens[:-1]), dict):
+    if not isinstance(_find(document, tokens[:-1]), dict):
         _find(document, tokens)
-    # A member of an object need not exist, because upstream's library only reports missing list items.
-    return _put(document, tokens, operation.get("value"), None)
+    # A member of an object need not exist: upstream's library only reports missing items of lists.
+    return _put(document, tokens, value, None)
 
 
 def _move(document: object, operation: dict[str, object], work: _Work) -> object:
@@ -109,8 +115,7 @@ def _move(document: object, operation: dict[str, object], work: _Work) -> object
 
 def _copy(document: object, operation: dict[str, object], work: _Work) -> object:
     tokens = _tokens(operation.get("from"))
-    source = _find(document, tokens)
-    text = msgspec.json.encode(source)
+    text = msgspec.json.encode(_find_or_null(document, tokens))
     work.copy(len(text))
     # The copy stays encoded until an operation accesses it, so nested copies that exceed the limit are never decoded.
     return _put(document, _tokens(operation["path"]), msgspec.Raw(text), work)
@@ -118,7 +123,7 @@ def _copy(document: object, operation: dict[str, object], work: _Work) -> object
 
 def _test(document: object, operation: dict[str, object], work: _Work) -> object:
     wanted = operation.get("value")
-    found = _find(document, _tokens(operation["path"]))
+    found = _find_or_null(document, _tokens(operation["path"])) if operation["path"] else document
     if not _same(found, wanted):
         raise JsonPatchError(f"testing value {operation['path']} failed")
     return document
@@ -135,7 +140,8 @@ _OPERATIONS: dict[str, Callable[[object, dict[str, object], _Work], object]] = {
 
 
 def _tokens(pointer: object) -> list[str]:
-    if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
+    """Return the parts of a pointer; as in upstream's library, what precedes the first slash is ignored."""
+    if not isinstance(pointer, str) or "/" not in pointer:
         raise JsonPatchError(f"not a pointer: {pointer!r}")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
 
@@ -147,7 +153,8 @@ def _index(items: list[object], token: str, *, insert: bool) -> int:
         raise JsonPatchError(f"not an index: {token[:100]!r}")
     index = int(token)
     if index < 0:
-        index += len(items)
+        # An insertion counts back from the position after the last item.
+        index += len(items) + insert
     if not 0 <= index < len(items) + insert:
         raise JsonPatchError(f"no item {token}")
     return index
@@ -163,6 +170,14 @@ def _find(document: object, tokens: list[str]) -> object:
         else:
             raise JsonPatchError(f"no member {token!r}")
     return document
+
+
+def _find_or_null(document: object, tokens: list[str]) -> object:
+    """Return the value at a path, None for a member that its object lacks: upstream's library does not distinguish them."""
+    parent = _find(document, tokens[:-1])
+    if isinstance(parent, dict) and tokens[-1] not in parent:
+        return None
+    return _find(parent, tokens[-1:])
 
 
 def _member(parent: dict[str, object], name: str) -> object:
@@ -189,9 +204,7 @@ def _same(found: object, wanted: object) -> bool:
 
 
 def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:
-    """Set a member or item at a path. If `inserts` is given, insert the item and count the moved ones."""
-    if not tokens:
-        return value
+    """Set a member or an item; with a count of work, insert an item."""
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict):
         parent[tokens[-1]] = value
@@ -208,8 +221,6 @@ def _put(document: object, tokens: list[str], value: object, inserts: _Work | No
 
 
 def _take(document: object, tokens: list[str], work: _Work) -> tuple[object, object]:
-    if not tokens:
-        raise JsonPatchError("the whole document can't be removed")
     value = _find(document, tokens)
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict):

@@ -34,11 +34,15 @@ def go_map(value: object) -> str:
 
 
 class StrategicPatchError(ValueError):
-    """A patch contradicts itself or the schema."""
+    """A patch that contradicts itself or the schema.
 
+    Attributes:
+        code: the HTTP status of the response: upstream calls only some of these errors the client's fault.
+    """
 
-class UndeclaredKeyError(StrategicPatchError):
-    """A list item lacks the merge key; upstream reports an internal error."""
+    def __init__(self, message: str, code: int = 500) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def strategic_merge(type_name: str, document: Document, patch: Document) -> Document:
@@ -63,33 +67,42 @@ def _merge_map(facts: TypeFacts, original: Document, patch: Document) -> Documen
         return {name: value for name, value in patch.items() if name != _PATCH}
     if directive == "delete":
         return {}
-    if directive not in (None, "merge"):
-        raise StrategicPatchError(f"unrecognized strategic patch directive {directive!r}")
+    if _PATCH in patch:
+        raise _unknown_directive(patch)
     out = _retained(dict(original), patch)
     ordered = {name.removeprefix(_ORDER) for name in patch if name.startswith(_ORDER)}
     for name in sorted(ordered):
         _merge_ordered(facts, out, name, patch)
+    fields = {
+        name: value
+        for name, value in patch.items()
+        if name != _RETAIN and not name.startswith((_ORDER, _DELETE)) and name not in ordered
+    }
     for name, value in patch.items():
-        if name in (_PATCH, _RETAIN) or name.startswith(_ORDER) or name in ordered:
-            continue
         if name.startswith(_DELETE):
             key = name.removeprefix(_DELETE)
-            if isinstance(out.get(key), list) and isinstance(value, list):
+            if value is None:
+                out.pop(key, None)
+            elif isinstance(out.get(key), list) and isinstance(value, list):
                 out[key] = _without(cast("list[object]", out[key]), value)
-        elif value is None:
-            out.pop(name, None)
-        else:
-            out[name] = _merge_value(facts.fields.get(name), out.get(name), value)
-    return out
+    return _merge_fields(facts, out, fields)
+
+
+def _unknown_directive(patch: Document) -> StrategicPatchError:
+    return StrategicPatchError(f"unknown patch type: {go_map(patch[_PATCH])} in map: {go_map(patch)}")
 
 
 def _merge_fields(facts: TypeFacts, out: Document, patch: Document) -> Document:
-    """Merge a patch without directives into `out`, a copy of the original, and return it."""
+    """Merge fields into a copy of the original; no field is a directive for the map."""
     for name, value in patch.items():
         if value is None:
             out.pop(name, None)
         elif isinstance(value, dict | list):
-            out[name] = _merge_value(facts.fields.get(name), out.get(name), value)
+            merged = _merge_value(facts.fields.get(name), out.get(name), value)
+            if merged is None:
+                out.pop(name, None)
+            else:
+                out[name] = merged
         else:
             out[name] = value
     return out
@@ -101,12 +114,12 @@ def _without(items: list[object], gone: list[object]) -> list[object]:
 
 
 def _retained(original: Document, patch: Document) -> Document:
-    keep = patch.get(_RETAIN)
-    if not isinstance(keep, list):
+    if _RETAIN not in patch:
         return original
-    extra = [name for name in patch if not name.startswith("$") and patch[name] is not None and name not in keep]
-    if extra:
-        raise StrategicPatchError(f"{_RETAIN} list doesn't match fields present in patch: {', '.join(extra)}")
+    keep = patch[_RETAIN]
+    sent = [name for name, value in patch.items() if value is not None and not name.startswith((_ORDER, _DELETE))]
+    if not isinstance(keep, list) or any(name not in keep for name in sent if name != _RETAIN):
+        raise StrategicPatchError("invalid patch format of retainKeys", 400)
     return {name: value for name, value in original.items() if name in keep}
 
 
@@ -115,57 +128,90 @@ def _inner(facts: FieldFacts | None) -> TypeFacts:
 
 
 def _merge_value(facts: FieldFacts | None, original: object, value: object) -> object:
-    if isinstance(value, dict):
+    """Return a map or list merged with the stored value, None if nothing is left."""
+    if isinstance(value, dict) and isinstance(original, dict):
+        if facts is not None and facts.strategy == "replace":
+            return value
         inner = _NO_FACTS if facts is not None and facts.containers else _inner(facts)
-        if isinstance(original, dict):
-            if facts is not None and facts.strategy == "replace":
-                return value
-            return _merge_map(inner, original, value)
-        return _without_directives(inner, value)
-    if isinstance(value, list) and isinstance(original, list) and facts is not None and "merge" in facts.strategy:
-        merged = _merge_list(facts, original, value)
-        return _in_order(facts, merged, value, original)
-    if isinstance(value, list) and (original is None or facts is None or "merge" in facts.strategy):
-        return [_item_without_directives(item) for item in value if not _is_directive(item)]
-    # A list without merge key replaces the original unchanged.
+        return _merge_map(inner, original, value)
+    if isinstance(value, list) and isinstance(original, list):
+        if facts is not None and "merge" in facts.strategy:
+            return _in_order(facts, _merge_list(facts, original, value), value, original)
+        # A list that replaces another is stored unchanged.
+        return value
+    return _added(value)
+
+
+def _added(value: object) -> object:
+    """Return the value of a field that the object lacks: without nulls, and without maps that have the directive ``$patch``.
+
+    Such a map becomes None. Upstream keeps other directives, as unknown fields.
+    """
+    if isinstance(value, dict):
+        if _PATCH in value:
+            return None
+        items = ((name, _added(item)) for name, item in value.items())
+        return {name: item for name, item in items if item is not None}
+    if isinstance(value, list):
+        return [
+            item if item is None else added for item in value if (added := _added(item)) is not None or item is None
+        ]
     return value
 
 
-def _without_directives(facts: TypeFacts, value: Document) -> Document:
-    """Return the result of a patch for a value that does not exist."""
-    return {} if _PATCH in value else _merge_map(facts, {}, value)
+def _check_types(*lists: list[object]) -> str:
+    """Return the type of all items of lists in Go.
+
+    Raises:
+        StrategicPatchError: they are lists, or differ in type.
+    """
+    first = ""
+    for item in (item for items in lists for item in items):
+        found = go_type(item)
+        if not first and isinstance(item, list):
+            raise StrategicPatchError("lists of lists are not supported", 422)
+        if first and found != first:
+            raise StrategicPatchError(f"list element types are not identical: {go_map(list(lists))}")
+        first = found
+    return first
 
 
-def _is_directive(item: object) -> bool:
-    return isinstance(item, dict) and _PATCH in item
+_MAP = "map[string]interface {}"
 
 
-def _item_without_directives(item: object) -> object:
-    if not isinstance(item, dict):
-        return item
-    return {name: value for name, value in item.items() if not name.startswith("$")}
+def go_type(value: object) -> str:
+    """Return how Go names the type of a decoded value."""
+    if value is None:
+        return "<nil>"
+    for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "string"), (dict, _MAP)):
+        if isinstance(value, kind):
+            return name
+    return "[]interface {}"
 
 
 def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) -> list[object]:
-    if not facts.merge_key:
+    kind = _check_types(original, patch)
+    if kind != _MAP or not facts.merge_key:
         return list({_key(item): item for item in reversed([*original, *patch])}.values())[::-1]
     key, inner = facts.merge_key, _inner(facts)
     plain: list[Document] = []
     deleted: set[Key] = set()
     replace = False
-    for item in patch:
-        if not isinstance(item, dict):
-            raise StrategicPatchError(f"expected objects in a list that merges by {key}")
+    for item in cast("list[Document]", patch):
         directive = item.get(_PATCH)
-        if directive == "replace":
+        if _PATCH not in item:
+            plain.append(item)
+        elif directive == "replace":
             replace = True
         elif directive == "delete":
-            if key not in item:
-                raise StrategicPatchError(f"delete patch type with no merge key defined: {key}")
-            deleted.add(_key(item[key]))
+            deleted.add(_key(_keyed(item, key)))
+        elif directive == "merge":
+            raise StrategicPatchError("merging lists cannot yet be specified in the patch")
         else:
-            plain.append(item)
+            raise _unknown_directive(item)
     if replace:
+        for item in plain:
+            _keyed(item, key)
         return list(plain)
     out = [each for each in original if not (isinstance(each, dict) and key in each and _key(each[key]) in deleted)]
     places: dict[Key, int] = {}
@@ -173,16 +219,26 @@ def _merge_list(facts: FieldFacts, original: list[object], patch: list[object]) 
         if isinstance(each, dict):
             places.setdefault(_key(each.get(key)), place)
     for item in plain:
-        if key not in item:
-            raise UndeclaredKeyError(f"map: {go_map(item)} does not contain declared merge key: {key}")
-        identity = _key(item[key])
+        identity = _key(_keyed(item, key))
         at = places.get(identity)
         if at is None:
             places[identity] = len(out)
-            out.append(_merge_map(inner, {}, item))
+            # As in upstream, directives within a new item are not processed.
+            out.append(item)
         else:
             out[at] = _merge_map(inner, cast("Document", out[at]), item)
     return out
+
+
+def _keyed(item: Document, key: str) -> object:
+    """Return the merge key of an item.
+
+    Raises:
+        StrategicPatchError: the item lacks it.
+    """
+    if key not in item:
+        raise StrategicPatchError(f"map: {go_map(item)} does not contain declared merge key: {key}")
+    return item[key]
 
 
 Key: TypeAlias = "tuple[str, str]"
@@ -226,19 +282,46 @@ def _in_order(facts: FieldFacts, merged: list[object], order: list[object], serv
 
 
 def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) -> None:
-    """Merge a list for which the patch has a `$setElementOrder` directive."""
+    """Merge a list whose order the patch specifies.
+
+    Raises:
+        StrategicPatchError: the order is not a list, or that of the patch's own items is different.
+    """
     field = facts.fields.get(name, FieldFacts("any"))
     order = patch[_ORDER + name]
-    original, changes = out.get(name), patch.get(name)
-    if not isinstance(order, list):
-        raise StrategicPatchError(f"{_ORDER}{name} must be a list")
-    server = cast("list[object]", original) if isinstance(original, list) else []
-    if name in patch and changes is None:
-        out.pop(name, None)
+    for found in (order, *((out[name],) if name in out else ()), *((patch[name],) if name in patch else ())):
+        if not isinstance(found, list):
+            shown = "%!s(<nil>)" if found is None else go_type(found)
+            raise StrategicPatchError(f"expected a []interface {{}}, but received a {shown}")
+    changes, wanted = cast("list[object]", patch.get(name) or []), cast("list[object]", order)
+    _check_order(field, changes, wanted)
+    if name not in out:
+        if name in patch:
+            merged = cast("list[object]", _added(changes))
+            out[name] = _in_order(field, merged, wanted, [])
         return
-    gone = patch.get(_DELETE + name)
-    if isinstance(gone, list):
-        server = _without(server, gone)
-    merged = _merge_list(field, server, changes) if isinstance(changes, list) else server
-    if merged or isinstance(original, list):
-        out[name] = _in_order(field, merged, order, server)
+    server = cast("list[object]", out[name])
+    merged = _merge_list(field, server, changes) if name in patch else server
+    out[name] = _in_order(field, merged, wanted, server)
+
+
+def _check_order(facts: FieldFacts, changes: list[object], order: list[object]) -> None:
+    """Check that the items of a patch, except those with a directive, come in the order that it specifies."""
+    if not order or not changes:
+        return
+    kept = [item for item in changes if not (facts.merge_key and isinstance(item, dict) and _PATCH in item)]
+    at = 0
+    for each in order:
+        if at == len(kept):
+            return
+        item = kept[at]
+        if facts.merge_key:
+            for side in (item, each):
+                if not isinstance(side, dict):
+                    text = f"expected a {_MAP}, but received a {go_type(side)}"
+                    raise StrategicPatchError(text.replace("<nil>", "%!s(<nil>)"))
+                _keyed(side, facts.merge_key)
+        at += _identity(facts, item) == _identity(facts, each)
+    if at < len(kept):
+        text = f"The order in patch list:\n{go_map(changes)}\n doesn't match {_ORDER[:-1]} list:\n{go_map(order)}\n"
+        raise StrategicPatchError(text)

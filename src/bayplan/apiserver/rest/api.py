@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeededError, Session, awaits_answers
 from bayplan.apiserver.model.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
@@ -41,6 +43,7 @@ from bayplan.apiserver.rest.negotiation import (
     wants_yaml,
 )
 from bayplan.apiserver.rest.options import (
+    EXACT,
     check_timeout,
     delete_options,
     list_options,
@@ -198,6 +201,8 @@ class Api:
             if form.kind == "Table":
                 include = rendering.included(request.query.get("includeObject"))
                 scaled = scale_table(scaled, form.version, include, self.backend.clock())
+            elif form.kind:
+                scaled = rendering.metadata_only(scaled, form.version)
             return self._respond(200, scaled, form, request.warnings)
         if info.verb == "get":
             return self._get(info, request, form)
@@ -321,6 +326,9 @@ class Api:
 
     def _delete_collection(self, info: RequestInfo, request: Request, form: Form) -> Response:
         options = list_options(request.query, watch=False)
+        if options.resource_version and not options.match:
+            # Upstream lists in pages, and the revision of a page is exact.
+            options = replace(options, match=EXACT)
         page = listing.list_items(self.backend, info, options)
         body = rendering.render_page(self.backend, info, page, form, "Metadata")
         deletion = delete_options(request)

@@ -12,10 +12,12 @@ from typing import cast
 import msgspec
 
 from bayplan.apiserver.admission.chain import Admission
-from bayplan.apiserver.admission.conversions import attach_converters
+from bayplan.apiserver.admission.conversions import WebhookConverter, attach_converters
 from bayplan.apiserver.admission.outgoing import Outgoing, Session
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
+from bayplan.apiserver.fields.field_declarations import configuration_problem
+from bayplan.apiserver.fields.field_type import FieldType
 from bayplan.apiserver.kinds import custom_resources, flow_kinds
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
@@ -28,11 +30,12 @@ from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
 from bayplan.base.go_text.times import format_time
-from bayplan.base.plain_data import Document, part, parts
+from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cluster.naming import ALPHABET
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
 _MAX_PREFIX_LENGTH = 58
+_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 _FIXED_ADDRESSES = 257
 """Number of addresses at the start of the service range that are only allocated on explicit request. `_FIXED_PORTS` is
 the same for node ports.
@@ -219,6 +222,8 @@ class Backend:
         metadata = ordered_metadata(metadata)
         document["metadata"] = metadata
         stored = stored_form(resource, document)
+        # A conversion may move annotations to fields.
+        metadata = ordered_metadata(part(stored, "metadata")) if stored is not document else metadata
         body: Document = {"metadata": metadata}
         body.update((name, value) for name, value in stored.items() if name not in ("kind", "apiVersion", "metadata"))
         namespace, name = cast("str", metadata.get("namespace") or ""), cast("str", metadata["name"])
@@ -254,6 +259,28 @@ class Backend:
         custom_resources.serve(self.registry, definition)
         attach_converters(self, definition)
 
+    def in_version(self, resource: Resource, api_version: str, document: Document) -> tuple[FieldType, Document] | None:
+        """Return a document of a resource in another version of its group, and its type there.
+
+        None if there is no such version, or a webhook would have to convert the document.
+
+        Raises:
+            UndeclaredFieldError: it has a field that the version does not declare.
+        """
+        group, _, version = api_version.rpartition("/")
+        other = self.registry.find(group, version, resource.name)
+        if other is None or group != resource.group:
+            return None
+        if any(isinstance(each.converter, WebhookConverter) for each in (resource, other)):
+            return None
+        if resource.custom is not None:
+            # Upstream does not drop fields that this version lacks before it compares.
+            problem = configuration_problem("", other.fields, document)
+            if problem:
+                raise managed.UndeclaredFieldError(problem)
+            return other.fields, document
+        return other.fields, served_form(other, stored_form(resource, document))
+
     def convert_ahead(self, resource: Resource, document: Document) -> None:
         """Convert an object to all served versions before it is stored, so that watches need not wait for a webhook.
 
@@ -277,12 +304,33 @@ class Backend:
                 self._refresh_flow_schema(item)
         elif resource.table == flow_kinds.SCHEMAS and stored is not None:
             self._refresh_flow_schema(stored)
-        if resource.table == "apiextensions.k8s.io/customresourcedefinitions":
+        if resource.table == _DEFINITIONS:
             if stored is not None:
                 self.serve_custom(decode_item(stored))
                 self._accept_definition(resource, decode_item(stored))
             elif removed is not None and removed.old is not None:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
+        elif resource.custom is not None and stored is None:
+            self.remove_terminating(resource.table)
+
+    def remove_terminating(self, table: str) -> None:
+        """Remove the definition of a table's objects if it is being deleted and there are none left."""
+        group, _, plural = table.partition("/")
+        resource = self.registry.by_table()[_DEFINITIONS]
+        item = self.store.get(_DEFINITIONS, ("", f"{plural}.{group}"))
+        if item is None or len(self.store.table(table)):
+            return
+        definition = self.document(resource, item)
+        metadata = part(definition, "metadata")
+        finalizers = texts(metadata, "finalizers")
+        if not metadata.get("deletionTimestamp") or custom_resources.CLEANUP not in finalizers:
+            return
+        metadata["finalizers"] = [each for each in finalizers if each != custom_resources.CLEANUP]
+        if metadata["finalizers"]:
+            self.put(resource, definition)
+        else:
+            del metadata["finalizers"]
+            self.remove(resource, definition)
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
         """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""

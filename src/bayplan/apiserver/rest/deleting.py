@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from bayplan.apiserver.kinds.custom_resources import terminating
 from bayplan.apiserver.kinds.strategy import Strategy
 from bayplan.apiserver.model.errors import conflict, forbidden, not_found
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
@@ -19,8 +20,9 @@ from bayplan.base.plain_data import Document, part, texts
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_NAMED_BY_RESOURCE = ("namespaces", "apiextensions.k8s.io/customresourcedefinitions")
-"""Tables whose storage checks preconditions itself upstream: its error names the resource instead of the kind."""
+_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+_NAMED_BY_RESOURCE = ("namespaces", _DEFINITIONS)
+"""Resources that check preconditions themselves, and name the resource instead of the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -67,6 +69,9 @@ def delete(
         if not admitted:
             _ask_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_namespace(backend, info, old, options)
+    if resource.table == _DEFINITIONS and not part(old, "metadata").get("deletionTimestamp"):
+        _ask_hooks(backend, info, old, options, in_collection=in_collection)
+        return _delete_definition(backend, info, old, options)
     new = _copy(old)
     graceful, pending = _begin(backend, strategy, new, options)
     if pending:
@@ -214,6 +219,25 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
             backend.remove(resource, new)
         return Deleted(new, True)
     return Deleted(old, False)
+
+
+def _delete_definition(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
+    """Mark a definition of custom resources and delete its objects; it is removed with the last of them.
+
+    Upstream's controller needs some milliseconds for this; here it is done when the response is sent.
+    """
+    new = terminating(old, backend.now())
+    if options.dry_run:
+        return Deleted(new, False)
+    backend.put(info.resource, new)
+    spec = part(old, "spec")
+    table = f"{spec.get('group')}/{part(spec, 'names').get('plural')}"
+    instances = backend.registry.by_table().get(table)
+    if instances is not None:
+        target = RequestInfo("deletecollection", instances)
+        delete_collection(backend, target, list(backend.store.between(table)), DeleteOptions())
+    backend.remove_terminating(table)
+    return Deleted(new, False)
 
 
 def delete_collection(backend: Backend, info: RequestInfo, items: list[Item], options: DeleteOptions) -> None:

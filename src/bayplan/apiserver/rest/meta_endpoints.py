@@ -8,7 +8,17 @@ from bayplan.apiserver.api_documents import discovery, openapi
 from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response, values_of
-from bayplan.apiserver.rest.negotiation import JSON, OBJECT_TYPES, YAML, Form, matches, negotiate, parse_accept
+from bayplan.apiserver.rest.negotiation import (
+    JSON,
+    OBJECT_TYPES,
+    PROTOBUF,
+    YAML,
+    Form,
+    matches,
+    negotiate,
+    parse_accept,
+    wants_protobuf,
+)
 from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
@@ -156,6 +166,9 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
     """
     if by_framework:
         negotiate(accept)
+    if wants_protobuf(accept):
+        # Like objects, documents are JSON for every client that accepts it, too.
+        return Response(200, encode_document(document, Form(PROTOBUF)), PROTOBUF)
     for clause in parse_accept(accept or "*/*"):
         if not {"as", "g", "v"} & clause.parameters.keys():
             media_type = next((each for each in OBJECT_TYPES if matches(clause.media_type, each)), "")

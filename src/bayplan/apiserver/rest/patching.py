@@ -16,10 +16,18 @@ from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, interna
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
-from bayplan.apiserver.patches.strategic import StrategicPatchError, UndeclaredKeyError, go_map, strategic_merge
+from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.decoding import Target, kind_problem, read_value, target_of, yaml_of, yaml_warnings
+from bayplan.apiserver.rest.decoding import (
+    Target,
+    kind_problem,
+    read_value,
+    target_of,
+    wrong_custom_type,
+    yaml_of,
+    yaml_warnings,
+)
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.updates import check_place, managers_after
@@ -112,6 +120,8 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         raise ApiError(422, _REJECTED, details={})
     # Upstream's patch library sorts the fields of an object, and error messages show them.
     value = dict(sorted(value.items()))
+    if not target.type_name and (value.get("apiVersion"), value.get("kind")) != (target.api_version, target.kind):
+        raise wrong_custom_type(target, value, str(part(old, "metadata").get("name") or ""))
     problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
     if problem:
         raise _unfit(shown(value), problem)
@@ -143,20 +153,26 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     changes, duplicates = _changes(body, "")
     try:
         value = whole if changes is None else strategic_merge(target.type_name, whole, changes)
-    except UndeclaredKeyError as problem:
-        raise ApiError(500, str(problem), reason="") from problem
     except StrategicPatchError as problem:
-        raise ApiError(400, str(problem)) from problem
+        raise _strategic_error(problem) from problem
     why = unstructured_problem(target.type_name, value)
     if why:
         raise _unfit(go_map(changes or {}), why)
     try:
-        new, problems = _read_wrapped(target, value, duplicates, validation)
+        new, problems = _read_wrapped(target, value, [], validation)
     except DecodeError as unreadable:
         raise _unfit(go_map(changes or {}), str(unreadable)) from unreadable
+    # The converter of Go maps, unlike the decoder of JSON, sorts its errors.
+    problems = [*(duplicates if validation != "Ignore" else ()), *sorted(problems)]
     if problems and validation == "Strict":
         raise _unfit(go_map(changes or {}), f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _strategic_error(problem: StrategicPatchError) -> ApiError:
+    if problem.code == 422:
+        return ApiError(422, _REJECTED, details={})
+    return ApiError(500, str(problem), reason="") if problem.code == 500 else ApiError(problem.code, str(problem))
 
 
 def _read_wrapped(
@@ -228,9 +244,13 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         merged, managers = _applied(request_facts, zero, old, config, managers, force=options.force)
     except managed.ApplyConflict as problem:
         raise conflicting(problem) from problem
+    except managed.UndeclaredFieldError as problem:
+        raise internal(str(problem)) from problem
     if repeated and options.validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {repeated[0]}")
     new, warnings = _reread(target_of(resource), merged, options.validation)
+    warnings = [line for problem in repeated for line in yaml_warnings(problem)] + warnings
+    request.warnings += warnings
     metadata = part(new, "metadata")
     if metadata.get("name") not in (None, "", info.name):
         raise writing.wrong_name(str(metadata["name"]), info.name)
@@ -245,8 +265,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         part(new, "metadata")["resourceVersion"] = sent or ""
         writing.check_version(resource, info, new, old, required=False)
         written = writing.change(backend, info, old, new, managers, options)
-    repeated = [line for problem in repeated for line in yaml_warnings(problem)]
-    written.warnings = [*repeated, *warnings, *written.warnings]
+    written.warnings = [*warnings, *written.warnings]
     return written
 
 

@@ -72,7 +72,7 @@ def render_document(
         metadata: Document = {"resourceVersion": revision} if revision else {}
         return table_of(resource, [document], metadata, form.version, include, backend.clock())
     if form.kind == "PartialObjectMetadata":
-        return _partial(document, form.version)
+        return metadata_only(document, form.version)
     return {"kind": resource.kind, "apiVersion": resource.api_version} | document
 
 
@@ -93,7 +93,8 @@ def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> A
     return ApiError(406, text)
 
 
-def _partial(document: Document, version: str) -> Document:
+def metadata_only(document: Document, version: str) -> Document:
+    """Return the metadata of an object in a version of PartialObjectMetadata."""
     head: Document = {"kind": "PartialObjectMetadata", "apiVersion": f"meta.k8s.io/{version}"}
     return {**head, "metadata": shown_metadata(part(document, "metadata"))}
 
@@ -131,7 +132,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     kind, version = f"{resource.kind}List", resource.api_version
     if form.kind == "PartialObjectMetadata":
         kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
-        documents = [_partial(document, form.version) for document in documents]
+        documents = [metadata_only(document, form.version) for document in documents]
     if resource.custom is not None:
         documents = [{"kind": resource.kind, "apiVersion": resource.api_version} | each for each in documents]
     body: Document = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": cast("object", documents)}

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from bayplan.apiserver.admission.outgoing import CallsNeededError
+from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest.backend import Backend
@@ -23,9 +24,14 @@ from bayplan.apiserver.rest.writing import zero_document
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
 from bayplan.apiserver.store.store import Compacted
 from bayplan.apiserver.tables.table import INCLUDE
+from bayplan.base.plain_data import part
 
 MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 BOOKMARK_SECONDS = 60.0
+_ZERO_REPLICAS = ("apps/deployments", "apps/replicasets", "apps/statefulsets")
+"""Kinds whose bookmarks show replicas: a bookmark is an empty object of Go's internal type, where they are a plain number."""
+_ZERO_ANNOTATIONS = {"apps/daemonsets": {TEMPLATE_GENERATION: "0"}}
+"""Annotations that show fields of the internal type."""
 _BEFORE_TIMEOUT = 2.0
 _MIN_TIMEOUT = 1800
 _SLICE = 500
@@ -239,12 +245,17 @@ class Watch:
 
     def _bookmark(self, revision: int, *, farewell: bool) -> bytes:
         self._reported = revision if farewell else self._reported
-        metadata: dict[str, object] = {"resourceVersion": str(revision)}
-        if farewell:
-            metadata["annotations"] = {_FAREWELL: "true"}
         resource = self._resource
+        annotations = dict(_ZERO_ANNOTATIONS.get(resource.table, {}))
+        if farewell:
+            annotations[_FAREWELL] = "true"
+        metadata: dict[str, object] = {"resourceVersion": str(revision)}
+        if annotations:
+            metadata["annotations"] = annotations
         document: dict[str, object] = {"kind": resource.kind, "apiVersion": resource.api_version}
         document |= {**zero_document(resource), "metadata": metadata}
+        if resource.table in _ZERO_REPLICAS:
+            document["spec"] = {"replicas": 0, **part(document, "spec")}
         if self._form.kind:
             item = Item(msgspec.json.encode({"metadata": metadata}), revision, "", "", "", {}, {})
             return self._frame_of("BOOKMARK", item)

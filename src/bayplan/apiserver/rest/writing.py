@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -79,6 +80,7 @@ def ownership(
         backend.now(),
         name,
         strategy.reset_fields(info.resource, name),
+        partial(backend.in_version, info.resource),
     )
 
 

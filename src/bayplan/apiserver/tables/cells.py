@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import itemgetter
 
 from bayplan.apiserver.tables import control_cells, policy_cells
 from bayplan.apiserver.tables.ages import age, human_duration, seconds_of
@@ -31,13 +32,13 @@ def _labels(labels: Document) -> str:
 
 
 def format_selector(selector: Document) -> str:
-    """Return a label selector as text, with requirements sorted by key."""
+    """Return a label selector as text, requirements sorted by key; of one key, labels precede expressions."""
     terms = [(key, f"{key}={value}") for key, value in part(selector, "matchLabels").items()]
     for each in parts(selector, "matchExpressions"):
         key, values = str(each.get("key")), ",".join(sorted(texts(each, "values")))
         form = {"In": f"{key} in ({values})", "NotIn": f"{key} notin ({values})", "Exists": key}
         terms.append((key, form.get(str(each.get("operator")), f"!{key}")))
-    return ",".join(text for _, text in sorted(terms))
+    return ",".join(text for _, text in sorted(terms, key=itemgetter(0)))
 
 
 def _containers(template: Document) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
@@ -12,6 +13,7 @@ from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
 from bayplan.apiserver.tables.column_descriptions import describe_column
 from bayplan.apiserver.tables.pod_cells import pod_conditions
+from bayplan.base.go_text.json import json_text
 from bayplan.base.plain_data import Document, part, parts
 
 if TYPE_CHECKING:
@@ -133,11 +135,37 @@ def _cells(resource: Resource, key: str, document: Document, now: float) -> list
     return cells(document, now)
 
 
+_STEP = re.compile(r"\.?([^.\[\]]+)|\['([^']*)'\]|\[(-?\d+|\*)\]")
+"""A step of a JSON path: a field, or an item of a list. Slices and filters are not supported."""
+
+
 def _custom_cell(column: Document, document: Document, now: float) -> object:
     value: object = document
-    for name in str(column.get("jsonPath") or "").strip(".").split("."):
-        value = value.get(name) if isinstance(value, dict) else None
-    return age(value, now) if column.get("type") == "date" and value else value
+    for field, quoted, index in _STEP.findall(str(column.get("jsonPath") or "")):
+        if index:
+            at = 0 if index == "*" else int(index)
+            value = value[at] if isinstance(value, list) and -len(value) <= at < len(value) else None
+        else:
+            value = value.get(field or quoted) if isinstance(value, dict) else None
+    kind = column.get("type")
+    if value is None:
+        return None
+    if kind == "string":
+        return _text_cell(value)
+    if kind == "date":
+        return age(value, now) if isinstance(value, str) else None
+    if kind == "boolean" or isinstance(value, bool):
+        return value if kind == "boolean" and isinstance(value, bool) else None
+    if not isinstance(value, int | float):
+        return None
+    return int(value) if kind == "integer" else value
+
+
+def _text_cell(value: object) -> str:
+    """Return a value as text: JSON for lists and objects, otherwise as Go prints it."""
+    if isinstance(value, dict | list):
+        return json_text(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _row(resource: Resource, key: str, cells: list[object], document: Document, version: str, include: str) -> Document:

@@ -6,7 +6,7 @@ import re
 
 from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_value, not_supported, required, too_long
 from bayplan.apiserver.validation.conditions import conditions
-from bayplan.apiserver.validation.engine import Causes, immutable, need, too_many, value
+from bayplan.apiserver.validation.engine import Causes, go_value, immutable, need, too_many, value
 from bayplan.apiserver.validation.formats import dns_label, dns_subdomain, parse_ip, qualified_name
 from bayplan.apiserver.validation.internal_json import shown_as
 from bayplan.apiserver.validation.volumes import driver_name
@@ -100,7 +100,8 @@ def _device(device: Document, path: str, allocated: list[str], out: Causes) -> N
     _share(device, path, out)
     if device_name(device) not in allocated:
         detail = "must be an allocated device in the claim"
-        out.append(invalid_value(path, quote(device_name(device)), detail))
+        identity = {name.title(): device.get(name) or "" for name in ("driver", "pool", "device")}
+        out.append(invalid_value(path, go_value({**identity, "ShareID": device.get("shareID") or ""}), detail))
     if len(parts(device, "conditions")) > MAX_DEVICE_CONDITIONS:
         out.append(too_many(f"{path}.conditions", len(parts(device, "conditions")), MAX_DEVICE_CONDITIONS))
     conditions(device, path, out)

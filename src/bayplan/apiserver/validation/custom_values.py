@@ -8,14 +8,26 @@ from __future__ import annotations
 import json
 import math
 
-from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, not_supported, required, too_long
+from bayplan.apiserver.model.errors import (
+    Cause,
+    duplicate,
+    forbidden_value,
+    invalid_value,
+    not_supported,
+    required,
+    too_long,
+)
+from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.validation.value_formats import fits_format
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.objects.names import check_dns1035_label
 from bayplan.objects.selectors import quote
 
 _ABSENT = object()
 _BOUNDS = {"int32": 2**31, "int64": 2**63}
+EMBEDDED = "x-kubernetes-embedded-resource"
+"""The mark of a complete object inside another one."""
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
@@ -29,7 +41,8 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
     """
     try:
         causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
-        # Upstream checks for duplicate items afterwards, unless the old object already has some.
+        causes += _check_embedded(schema, value, "")
+        # Repeated items are looked for afterwards, unless the object had some before.
         if old is None or not _check_list_types(schema, old, ""):
             causes += _check_list_types(schema, value, "")
         return causes
@@ -200,6 +213,46 @@ def _items_before(schema: Document, value: list[object], old: object) -> list[ob
 
 def _identity(item: object, keys: list[str]) -> str:
     return _shown({key: item[key] for key in keys if key in item}) if isinstance(item, dict) else _shown(item)
+
+
+def _check_embedded(schema: Document, value: object, path: str) -> list[Cause]:
+    """Return the errors of all complete objects inside a value: of their apiVersion, kind and metadata."""
+    causes: list[Cause] = []
+    if isinstance(value, list):
+        inner = part(schema, "items")
+        for index, item in enumerate(value) if inner else ():
+            causes += _check_embedded(inner, item, f"{path}[{index}]")
+    elif isinstance(value, dict):
+        if schema.get(EMBEDDED):
+            causes += _check_object_type(value, path)
+        properties, more = part(schema, "properties"), schema.get("additionalProperties")
+        for name, item in value.items():
+            inner_schema = properties.get(name, more)
+            if isinstance(inner_schema, dict) and isinstance(item, dict | list):
+                causes += _check_embedded(inner_schema, item, f"{path}.{name}" if path else name)
+    return causes
+
+
+def _check_object_type(value: Document, path: str) -> list[Cause]:
+    causes = [required(f"{path}.{name}", "must not be empty") for name in ("apiVersion", "kind") if name not in value]
+    for name in ("apiVersion", "kind"):
+        found = value.get(name, _ABSENT)
+        if found is _ABSENT:
+            continue
+        if not isinstance(found, str):
+            causes.append(invalid_value(f"{path}.{name}", json.dumps(found), "must be a string"))
+        elif not found:
+            causes.append(invalid_value(f"{path}.{name}", '""', "must not be empty"))
+        elif name == "kind" and (problems := check_dns1035_label(found.lower())):
+            text = f"may have mixed case, but should otherwise match: {','.join(problems)}"
+            causes.append(invalid_value(f"{path}.kind", quote(found), text))
+        elif name == "apiVersion" and found.count("/") > 1:
+            causes.append(invalid_value(f"{path}.apiVersion", quote(found), f"unexpected GroupVersion string: {found}"))
+    metadata = value.get("metadata")
+    if isinstance(metadata, dict):
+        named = {**metadata, "name": metadata.get("name") or "fakename"}
+        causes += check_metadata(named, bool(metadata.get("namespace")), "path", f"{path}.metadata")
+    return causes
 
 
 def _check_list_types(schema: Document, value: object, path: str) -> list[Cause]:

@@ -71,9 +71,10 @@ def _parameters(*, may_be_empty: bool) -> Check:
 
 
 def _topologies(document: Document, path: str, out: Causes) -> None:
-    # Upstream allocates empty terms for comparison, so that an empty term is always a duplicate.
-    seen: list[dict[str, frozenset[str]]] = [{}]
-    for index, term in enumerate(parts(document, "allowedTopologies")):
+    terms = parts(document, "allowedTopologies")
+    # Upstream compares each term with as many empty ones as there are terms, and reports each that is equal.
+    seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
+    for index, term in enumerate(terms):
         here = f"allowedTopologies[{index}].matchLabelExpressions"
         expressions: dict[str, frozenset[str]] = {}
         for position, expression in enumerate(parts(term, "matchLabelExpressions")):
@@ -91,8 +92,7 @@ def _topologies(document: Document, path: str, out: Causes) -> None:
             if key in expressions:
                 out.append(duplicate(f"{place}.key", quote(key)))
             expressions[key] = frozenset(known)
-        if expressions in seen:
-            out.append(duplicate(here, '""'))
+        out.extend(duplicate(here, '""') for other in seen if other == expressions)
         seen.append(expressions)
 
 

@@ -1,0 +1,298 @@
+"""Definitions of custom resources: their deletion, their versions, and objects of other kinds and versions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.apiserver.client import APPLY, MERGE, Client, Document
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+TEXT: Document = {"type": "string"}
+
+
+def version(name: str, *, storage: bool, **properties: Document) -> Document:
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": properties}}}
+    return {"name": name, "served": True, "storage": storage, "schema": {"openAPIV3Schema": schema}}
+
+
+def widget(api_version: str, spec: Document | None = None, **metadata: object) -> Document:
+    body: Document = {
+        "apiVersion": f"example.com/{api_version}",
+        "kind": "Widget",
+        "metadata": {"name": "w", **metadata},
+    }
+    return body if spec is None else {**body, "spec": spec}
+
+
+def path_of(api_version: str) -> str:
+    return f"/apis/example.com/{api_version}/namespaces/default/widgets"
+
+
+@pytest.fixture
+def client() -> Client:
+    client = Client()
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [version("v1", storage=False, a=TEXT, b=TEXT), version("v2", storage=True, a=TEXT, c=TEXT)],
+    }
+    assert client.post(DEFINITIONS, {"metadata": {"name": "widgets.example.com"}, "spec": spec}).status == 201
+    return client
+
+
+def test_a_field_that_the_stored_version_lacks_is_dropped(client: Client) -> None:
+    created = client.post(path_of("v1"), widget("v1", {"a": "1", "b": "2"}))
+    assert created.at("spec") == {"a": "1"}
+    assert client.get(f"{path_of('v2')}/w").at("spec") == {"a": "1"}
+    client.patch(f"{path_of('v2')}/w", {"spec": {"c": "3"}}, MERGE)
+    assert client.get(f"{path_of('v1')}/w").at("spec") == {"a": "1"}
+    assert client.get(path_of("v1")).at("items.0.spec") == {"a": "1"}
+    assert client.get(f"{path_of('v2')}/w").at("spec") == {"a": "1", "c": "3"}
+
+
+def test_managers_of_another_version_lose_fields_and_cause_conflicts(client: Client) -> None:
+    def applied(api_version: str, value: str, manager: str) -> Document:
+        body = {"apiVersion": f"example.com/{api_version}", "kind": "Widget", "spec": {"a": value}}
+        return client.patch(f"{path_of(api_version)}/w?fieldManager={manager}", body, APPLY).document
+
+    applied("v1", "1", "one")
+    assert applied("v2", "2", "two")["reason"] == "Conflict"
+    client.patch(f"{path_of('v2')}/w", {"spec": {"a": "3"}}, MERGE)
+    entries = cast("list[Document]", client.get(f"{path_of('v2')}/w").at("metadata.managedFields"))
+    assert [(each["manager"], each["apiVersion"]) for each in entries] == [("test", "example.com/v2")]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "status", "message"),
+    [
+        pytest.param(
+            "example.com/v1",
+            "Gadget",
+            422,
+            'Gadget.example.com "w" is invalid: kind: Invalid value: "Gadget": must be Widget',
+            id="another kind",
+        ),
+        pytest.param(
+            "example.com/v2",
+            "Widget",
+            400,
+            "the API version in the data (example.com/v2) does not match the expected API version (example.com/v1)",
+            id="another version",
+        ),
+    ],
+)
+def test_objects_of_another_kind_or_version(
+    client: Client, api_version: str, kind: str, status: int, message: str
+) -> None:
+    answer = client.post(path_of("v1"), {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}})
+    assert (answer.status, answer.at("message")) == (status, message)
+
+
+def test_a_deleted_definition_is_returned_as_terminating_and_takes_its_objects_along(client: Client) -> None:
+    client.post(path_of("v2"), widget("v2"))
+    tried = client.delete(f"{DEFINITIONS}/widgets.example.com?dryRun=All")
+    deleted = client.delete(f"{DEFINITIONS}/widgets.example.com")
+    for answer in (tried, deleted):
+        assert answer.at("metadata.finalizers") == ["customresourcecleanup.apiextensions.k8s.io"]
+        assert answer.at("status.conditions.2.reason") == "InstanceDeletionPending"
+    assert client.get(f"{DEFINITIONS}/widgets.example.com").status == 404
+    assert client.get(path_of("v2")).status == 404
+    assert len(client.store.table("example.com/widgets")) == 0
+
+
+def test_a_deleted_definition_stays_until_its_last_object_is_gone(client: Client) -> None:
+    client.post(path_of("v2"), widget("v2", finalizers=["example.com/f"]))
+    client.delete(f"{DEFINITIONS}/widgets.example.com")
+    assert client.get(f"{DEFINITIONS}/widgets.example.com").status == 200
+    client.patch(f"{path_of('v2')}/w", {"metadata": {"finalizers": None}}, MERGE)
+    assert client.get(f"{DEFINITIONS}/widgets.example.com").status == 404
+
+
+def test_a_status_without_stored_versions_gets_the_storage_version(client: Client) -> None:
+    answer = client.patch(f"{DEFINITIONS}/widgets.example.com/status", {"status": {"storedVersions": []}}, MERGE)
+    assert answer.at("status.storedVersions") == ["v2"]
+
+
+def test_a_webhook_needs_unknown_fields_to_be_pruned() -> None:
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "widgets", "kind": "Widget"},
+        "versions": [version("v1", storage=True), version("v1", storage=True)],
+        "conversion": {"strategy": "Webhook"},
+        "preserveUnknownFields": True,
+    }
+    answer = Client().post(DEFINITIONS, {"metadata": {"name": "widgets.example.com"}, "spec": spec})
+    causes = [
+        (each["field"], str(each["message"]).rpartition(": ")[2])
+        for each in cast("list[Document]", answer.at("details.causes"))
+    ]
+    assert ("spec.conversion.strategy", "must be None if spec.preserveUnknownFields is true") in causes
+    assert ("status.storedVersions", "must have the storage version v1") in causes
+
+
+@pytest.fixture
+def gadgets() -> Client:
+    client = Client()
+    spec_of: Document = {
+        "type": "object",
+        "properties": {
+            "size": {"type": "integer"},
+            "names": {"type": "array", "items": TEXT},
+            "n": {"type": "number"},
+            "inner": {
+                "type": "object",
+                "x-kubernetes-embedded-resource": True,
+                "x-kubernetes-preserve-unknown-fields": True,
+            },
+        },
+    }
+    schema = {
+        "type": "object",
+        "properties": {"spec": spec_of, "status": {"type": "object", "properties": {"replicas": {"type": "integer"}}}},
+    }
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {
+            "status": {},
+            "scale": {"specReplicasPath": ".spec.size", "statusReplicasPath": ".status.replicas"},
+        },
+        "additionalPrinterColumns": [
+            {"name": "First", "type": "string", "jsonPath": ".spec.names[0]"},
+            {"name": "Last", "type": "string", "jsonPath": ".spec['names'][-1]"},
+            {"name": "Size", "type": "string", "jsonPath": ".spec.size"},
+            {"name": "All", "type": "string", "jsonPath": ".spec.names"},
+            {"name": "None", "type": "integer", "jsonPath": ".spec.names"},
+        ],
+    }
+    spec = {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "gadgets", "kind": "Gadget"},
+        "versions": [version],
+    }
+    assert client.post(DEFINITIONS, {"metadata": {"name": "gadgets.example.com"}, "spec": spec}).status == 201
+    return client
+
+
+GADGETS = "/apis/example.com/v1/namespaces/default/gadgets"
+
+
+def gadget(**spec: object) -> Document:
+    return {"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": {"name": "g"}, "spec": spec}
+
+
+def test_unknown_fields_are_sorted_and_whole_numbers_have_no_point(gadgets: Client) -> None:
+    answer = gadgets.post(GADGETS, {**gadget(n=2.0, zzz=1), "aaa": 1})
+    assert [value for name, value in answer.headers] == [
+        f'299 - "unknown field \\"{each}\\""' for each in ("aaa", "spec.zzz")
+    ]
+    assert str(answer.at("spec.n")) == "2"
+
+
+def test_cells_of_columns(gadgets: Client) -> None:
+    gadgets.post(GADGETS, gadget(size=3, names=["a", "b"]))
+    answer = gadgets.get(f"{GADGETS}/g", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
+    assert answer.at("rows.0.cells") == ["g", "a", "b", "3", '["a","b"]', None]
+
+
+def test_the_status_endpoint_changes_no_labels(gadgets: Client) -> None:
+    gadgets.post(GADGETS, gadget(size=3))
+    change = {"metadata": {"labels": {"a": "b"}}, "status": {"replicas": 1}}
+    answer = gadgets.patch(f"{GADGETS}/g/status", change, MERGE)
+    assert (answer.at("metadata.labels"), answer.at("status.replicas")) == (None, 1)
+
+
+def test_all_that_is_neither_metadata_nor_status_counts_for_the_generation(gadgets: Client) -> None:
+    gadgets.post(GADGETS, gadget(size=3))
+    assert gadgets.patch(f"{GADGETS}/g", {"metadata": {"labels": {"a": "b"}}}, MERGE).at("metadata.generation") == 1
+    assert gadgets.patch(f"{GADGETS}/g/status", {"status": {"replicas": 1}}, MERGE).at("metadata.generation") == 1
+    assert gadgets.patch(f"{GADGETS}/g", {"spec": {"size": 4}}, MERGE).at("metadata.generation") == 2
+
+
+@pytest.mark.parametrize(
+    ("spec", "field", "message"),
+    [
+        pytest.param(
+            {"size": "x"},
+            ".spec.size",
+            "0: .spec.size accessor error: x is of the type string, expected int64",
+            id="a text",
+        ),
+        pytest.param({"size": -1}, ".spec.size", "-1: should be a non-negative integer", id="negative"),
+        pytest.param(
+            {"size": 2**31}, ".spec.size", f"{2**31}: should be less than or equal to {2**31 - 1}", id="large"
+        ),
+    ],
+)
+def test_replicas_that_no_scale_can_show(gadgets: Client, spec: Document, field: str, message: str) -> None:
+    causes = cast("list[Document]", gadgets.post(GADGETS, gadget(**spec)).at("details.causes"))
+    assert (field, f"Invalid value: {message}") in [(each["field"], each["message"]) for each in causes]
+
+
+@pytest.mark.parametrize(
+    ("inner", "status", "message"),
+    [
+        pytest.param(
+            {"apiVersion": "v1", "kind": "Pod", "metadata": {"labels": {"a": 1}}},
+            400,
+            'Gadget in version "v1" cannot be handled as a Gadget: spec.inner.metadata: Invalid value: {"labels":{"a":1}}: '
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string",
+            id="metadata of the wrong type",
+        ),
+        pytest.param(
+            {"apiVersion": "v1", "kind": ""},
+            422,
+            'Gadget.example.com "g" is invalid: spec.inner.kind: Invalid value: "": must not be empty',
+            id="an empty kind",
+        ),
+        pytest.param(
+            {"apiVersion": "v1"},
+            422,
+            'Gadget.example.com "g" is invalid: spec.inner.kind: Required value: must not be empty',
+            id="no kind",
+        ),
+        pytest.param({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "x": 1}, 201, None, id="complete"),
+    ],
+)
+def test_objects_inside_objects(gadgets: Client, inner: Document, status: int, message: str | None) -> None:
+    answer = gadgets.post(GADGETS, gadget(inner=inner))
+    assert (answer.status, answer.at("message")) == (status, message)
+    if status == 201:
+        assert answer.at("spec.inner") == inner
+
+
+def test_an_applied_field_must_be_declared(gadgets: Client) -> None:
+    answer = gadgets.patch(f"{GADGETS}/g?fieldManager=m", gadget(nope=1), APPLY)
+    problem = "failed to create typed patch object (/g; example.com/v1, Kind=Gadget): .spec.nope: field not declared in schema"
+    assert (answer.status, answer.at("message")) == (500, problem)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param({"kind": None}, "Object 'Kind' is missing in", id="no kind"),
+        pytest.param({"apiVersion": None}, "the API version in the data () does not match", id="no version"),
+    ],
+)
+def test_objects_without_kind_or_version(gadgets: Client, change: Document, message: str) -> None:
+    body = {name: value for name, value in (gadget() | change).items() if value is not None}
+    answer = gadgets.post(GADGETS, body)
+    assert answer.status == 400
+    assert message in str(answer.at("message"))
+
+
+def test_fields_that_the_version_of_another_manager_lacks(client: Client) -> None:
+    def applied(api_version: str, spec: Document, manager: str) -> Document:
+        body = {"apiVersion": f"example.com/{api_version}", "kind": "Widget", "spec": spec}
+        return client.patch(f"{path_of(api_version)}/w?fieldManager={manager}", body, APPLY).document
+
+    applied("v1", {"a": "1"}, "one")
+    assert applied("v2", {"c": "2"}, "two")["message"] == ".spec.c: field not declared in schema"
+    assert client.patch(f"{path_of('v2')}/w", {"spec": {"c": "2"}}, MERGE).at("metadata.managedFields") is None
