@@ -1,1 +1,10 @@
-# No types: compiled for the speed of its calls.
+# No types of its own structs: compiled for the speed of its calls.
+cimport cython
+
+from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
+
+@cython.locals(metadata=ObjectMeta)
+cpdef object key_of(Pod pod)
+
+@cython.locals(metadata=ObjectMeta)
+cpdef object uid_of(Pod pod)

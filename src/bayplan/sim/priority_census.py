@@ -15,12 +15,8 @@ class PriorityCensus:
 
     def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Apply a change of the cluster: an object before and after it."""
-        # Runs for every change of a pod, so this is inlined: on a node, and not finished.
-        before = after = None
-        if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
-            before = old.spec.priority or 0
-        if isinstance(new, Pod) and new.spec.node_name and new.status.phase not in FINISHED_PHASES:
-            after = new.spec.priority or 0
+        before = _priority_on_node(old) if isinstance(old, Pod) else None
+        after = _priority_on_node(new) if isinstance(new, Pod) else None
         if before != after:
             self._count(before, -1)
             self._count(after, 1)
@@ -37,3 +33,10 @@ class PriorityCensus:
     def lowest(self) -> int | None:
         """Return the lowest priority, or None if no pod runs."""
         return min(self._counts, default=None)
+
+
+def _priority_on_node(pod: Pod) -> int | None:
+    """Return the priority of an unfinished pod on a node; None for any other pod."""
+    if not pod.spec.node_name or pod.status.phase in FINISHED_PHASES:
+        return None
+    return pod.spec.priority or 0

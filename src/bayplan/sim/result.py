@@ -44,7 +44,7 @@ FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 """The fates of finished pods, by phase."""
 
 
-class PodTimeline(msgspec.Struct, kw_only=True):
+class PodTimeline(msgspec.Struct, kw_only=True, gc=False):
     """The timeline of one pod. A pod recreated under the same name has its own timeline.
 
     Attributes:
@@ -160,7 +160,7 @@ class SimulatedEvent(msgspec.Struct):
     count: int = 1
 
 
-class Counters(msgspec.Struct):
+class Counters(msgspec.Struct, gc=False):
     """The amount of work in a run.
 
     Attributes:

@@ -263,7 +263,8 @@ class ClusterState:
 
     def renew_pod(self, info: PodInfo, pod: Pod) -> None:
         """Store a newer version of a pod with unchanged resources."""
-        if info.pod.status.start_time != pod.status.start_time:
+        before = info.pod
+        if before.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.renew(pod)
 

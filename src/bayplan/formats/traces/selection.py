@@ -75,6 +75,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
     def shifted(self, task: Task) -> Task:
         """Return a task of the window with times relative to its start; a task that already runs has its remaining run time."""
+        if not self.from_ns and task.arrival_ns >= 0:
+            return task
         arrival_ns = max(task.arrival_ns - self.from_ns, 0)
         gone_at_ns = None if task.gone_at_ns is None else task.gone_at_ns - self.from_ns
         run_time_ns = task.run_time_ns
