@@ -10,6 +10,7 @@ from bayplan.cluster.store import ChangeEvent, ObjectStore
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.sim.binding_problem import binding_problem, update_problem
+from bayplan.sim.virtual_cluster import VirtualCluster
 from bayplan.testing import make_pod
 from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
 
@@ -59,21 +60,26 @@ def test_an_update_of_a_missing_object_is_refused() -> None:
     assert update_problem(store, volume) == ""
 
 
-def test_a_pod_with_a_refused_binding_is_retried_after_backoff(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = simulator((0, node("n")), (0, pod("p", "3")), (500_000_000, pod("q", "3")))
-    bind, refused = made.cluster.bind, list[str]()
+class RefusingCluster(VirtualCluster):
+    """A cluster that refuses the first binding."""
 
-    def refuse_once(pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
-        if not refused:
-            refused.append(pod_key)
+    refused = ""
+
+    def bind(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
+        """Refuse the first call."""
+        if not self.refused:
+            self.refused = pod_key
             return []
-        return bind(pod_key, node_name, now_ns)
+        return super().bind(pod_key, node_name, now_ns)
 
-    monkeypatch.setattr(made.cluster, "bind", refuse_once)
+
+def test_a_pod_whose_binding_was_refused_comes_back_after_its_backoff() -> None:
+    made = simulator((0, node("n")), (0, pod("p", "3")), (500_000_000, pod("q", "3")), cluster_type=RefusingCluster)
+    assert isinstance(made.cluster, RefusingCluster)
     made.run(until_ns=made.start_ns + MINUTE)
     result = made.result()
-    assert refused == ["default/p"]
-    # While p backs off, its resources are free for others.
+    assert made.cluster.refused == "default/p"
+    # While p backs off its room is free for others.
     assert [line[:4] for line in story(result)] == [("p", "", 0, None), ("q", "n", 500_000_000, 500_000_000)]
     said = [(event.pod, event.reason, event.first_ns - made.start_ns) for event in result.events]
     assert said[0] == ("default/p", "FailedScheduling", 0)

@@ -41,6 +41,7 @@ def simulator(
     start_delay_ns: int = 0,
     termination_scale: float = 0.0,
     check: bool = True,
+    cluster_type: type[VirtualCluster] = VirtualCluster,
 ) -> Simulator:
     """Return a simulator with operations at times since the start, which checks invariants after every event."""
     gates = FeatureGates()
@@ -58,7 +59,7 @@ def simulator(
         queue_type=queue_type,
     )
     kubelet = KubeletOptions(run_of=run_of, start_delay_ns=start_delay_ns, termination_scale=termination_scale)
-    cluster = VirtualCluster(RandomStreams(seed), ClusterOptions(kubelet=kubelet))
+    cluster = cluster_type(RandomStreams(seed), ClusterOptions(kubelet=kubelet))
     made = Simulator(scheduler, cluster, seed=seed, start_ns=START, check=check)
     for time_ns, operation in operations:
         made.at(START + time_ns, operation)

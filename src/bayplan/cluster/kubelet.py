@@ -34,10 +34,10 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.go_text.times import format_time, parse_time_ns
-from bayplan.cluster.owned_pods import is_finished
+from bayplan.cluster.owned_pods import FINISHED_PHASES, is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
 from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANNOTATION
-from bayplan.cluster.running_together import RunningTogether
+from bayplan.cluster.running_together import RUNS_WITH_ANNOTATION, RunningTogether
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
 from bayplan.objects.meta import KubernetesObject
@@ -50,7 +50,7 @@ _MEMO_SIZE = 65536
 START, FINISH, KILL = range(3)
 
 
-class PodRun(msgspec.Struct, frozen=True):
+class PodRun(msgspec.Struct, frozen=True, gc=False):
     """How long a pod runs, and its exit code.
 
     Attributes:
@@ -133,7 +133,7 @@ class VirtualKubelet:
             started = pod.status.start_time
             self._plan_end(pod, parse_time_ns(started) if started is not None else now_ns, now_ns)
             return pod
-        if is_finished(pod):
+        if pod.status.phase in FINISHED_PHASES:
             return pod
         if self._options.start_delay_ns > 0:
             self._set(now_ns + self._options.start_delay_ns, START, pod)
@@ -146,8 +146,9 @@ class VirtualKubelet:
         return replace(pod, status=status)
 
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
-        # The run time of a group of pods starts when its last pod starts.
-        for each in self._together.started(pod) if pod.metadata.annotations else (pod,):
+        # The run time of a group starts when its last pod starts.
+        together = RUNS_WITH_ANNOTATION in pod.metadata.annotations
+        for each in self._together.started(pod) if together else (pod,):
             run = self.run_of(each)
             if run is not None and run.duration_ns is not None:
                 self._set(max(start_ns + run.duration_ns, now_ns), FINISH, each, run.exit_code)
@@ -277,7 +278,7 @@ class VirtualKubelet:
             return True
         if what == KILL:
             self._kill(pod, time_ns)
-        elif is_finished(pod):
+        elif pod.status.phase in FINISHED_PHASES:
             return True
         elif what == FINISH:
             self._finish(pod, exit_code, time_ns)

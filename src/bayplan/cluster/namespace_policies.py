@@ -67,6 +67,12 @@ class NamespacePolicies:
         limits = self._limits if self._limits is not None else self._read()
         return namespace in limits
 
+    def has_quotas(self, namespace: str) -> bool:
+        """Return whether a quota applies to a namespace."""
+        if self._limits is None:
+            self._read()
+        return namespace in self._quotas
+
     def limited(self, pod: Pod) -> Pod:
         """Return a pod with the defaults of limit ranges.
 

@@ -81,24 +81,7 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
         timestamp: the time when they started.
         container_statuses: whether to list the containers (``kubectl get`` counts them; scheduling does not).
     """
-    status = pod.status
-    scheduled_at = timestamp
-    others: tuple[PodCondition, ...] = ()
-    for condition in status.conditions:
-        if condition.type not in _LIFE_CYCLE:
-            others += (condition,)
-        elif condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
-            scheduled_at = condition.last_transition_time
-    gates = {gate.condition_type for gate in pod.spec.readiness_gates}
-    ready = not gates or gates <= {condition.type for condition in others if condition.status == "True"}
-    conditions = _running(timestamp, scheduled_at, ready)
-    new = replace(
-        status,
-        phase="Running",
-        nominated_node_name="",
-        conditions=others + conditions if others else conditions,
-        start_time=timestamp,
-    )
+    new = _running_status(pod, timestamp)
     if container_statuses:
         new = replace(
             new,
@@ -109,24 +92,51 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
 
 
 def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses: bool) -> PodStatus:
-    """Return the status of a pod whose containers have ended: Succeeded for exit code 0, Failed for any other."""
-    status = pod.status
-    reason = "PodCompleted" if exit_code == 0 else "PodFailed"
-    others = tuple(condition for condition in status.conditions if condition.type not in _ENDED)
-    new = replace(
-        status,
-        phase="Succeeded" if exit_code == 0 else "Failed",
-        nominated_node_name="",
-        conditions=_ended(timestamp, status.start_time or timestamp, reason) + others,
-    )
+    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other."""
+    new = _ended_status(pod, timestamp, exit_code)
     if container_statuses:
-        started_at = status.start_time or timestamp
+        started_at = pod.status.start_time or timestamp
         new = replace(
             new,
             container_statuses=_ended_containers(pod.spec.containers, started_at, timestamp, exit_code),
             init_container_statuses=_initialized_containers(pod.spec.init_containers, started_at, timestamp),
         )
     return new
+
+
+def _running_status(pod: Pod, timestamp: str) -> PodStatus:
+    status = pod.status
+    scheduled_at = timestamp
+    others: tuple[PodCondition, ...] = ()
+    for condition in status.conditions:
+        if condition.type not in _LIFE_CYCLE:
+            others += (condition,)
+        elif condition.type == "PodScheduled" and condition.status == "True" and condition.last_transition_time:
+            scheduled_at = condition.last_transition_time
+    ready = True
+    if pod.spec.readiness_gates:
+        gates = {gate.condition_type for gate in pod.spec.readiness_gates}
+        ready = gates <= {condition.type for condition in others if condition.status == "True"}
+    conditions = _running(timestamp, scheduled_at, ready)
+    return replace(
+        status,
+        phase="Running",
+        nominated_node_name="",
+        conditions=others + conditions if others else conditions,
+        start_time=timestamp,
+    )
+
+
+def _ended_status(pod: Pod, timestamp: str, exit_code: int) -> PodStatus:
+    status = pod.status
+    reason = "PodCompleted" if exit_code == 0 else "PodFailed"
+    others = tuple([condition for condition in status.conditions if condition.type not in _ENDED])
+    return replace(
+        status,
+        phase="Succeeded" if exit_code == 0 else "Failed",
+        nominated_node_name="",
+        conditions=_ended(timestamp, status.start_time or timestamp, reason) + others,
+    )
 
 
 def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:

@@ -69,19 +69,6 @@ class ObjectStore:
         uid_stream: the random stream for UIDs.
     """
 
-    __slots__ = (
-        "_dependents",
-        "_journal",
-        "_pods_by_node",
-        "_pods_by_owner",
-        "_tables",
-        "_uid_stream",
-        "_uids",
-        "nodes",
-        "pods",
-        "resource_version",
-    )
-
     def __init__(self, uid_stream: RandomStream) -> None:
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, Node] = {}
@@ -190,8 +177,8 @@ class ObjectStore:
         self.resource_version = revision = self.resource_version + 1
         new = replace(new, metadata=replace(metadata, resource_version=str(revision)))
         table[key] = new
-        if isinstance(new, Pod) and isinstance(old, Pod) and new.spec is not old.spec:
-            self._move(key, old.spec.node_name, new.spec.node_name)
+        if isinstance(new, Pod) and isinstance(old, Pod):
+            self._move(key, old, new)
         owners, owners_before = metadata.owner_references, old.metadata.owner_references
         if owners is not owners_before and owners != owners_before:
             self._unlink(key, old)
@@ -245,7 +232,10 @@ class ObjectStore:
 
     # --- indexes ------------------------------------------------------------------------------------------------------
 
-    def _move(self, key: str, old_node: str, new_node: str) -> None:
+    def _move(self, key: str, old: Pod, new: Pod) -> None:
+        if new.spec is old.spec:
+            return
+        old_node, new_node = old.spec.node_name, new.spec.node_name
         if old_node == new_node:
             return
         if old_node:

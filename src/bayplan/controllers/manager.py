@@ -118,8 +118,6 @@ class ControllerManager:
     def _observe_journal(self) -> None:
         # This runs on every write, and most writes are of pods without an owner, so pods are checked first.
         journal = self._store.journal()
-        nodes = self._store.nodes
-        evicting = self._node_lifecycle.evicting
         policies = self._admission.policies if self._admission.policies.counts else None
         for position in range(self._position, len(journal)):
             event = journal[position]
@@ -127,20 +125,24 @@ class ControllerManager:
             if isinstance(item, Pod):
                 if policies is not None and policies.gives_back(event):
                     for work in self._failed:
-                        self._add(*work)
-                node_name = item.spec.node_name
-                if node_name:
-                    if node_name not in nodes:
-                        self._add(self._pod_gc, node_name)
-                    elif node_name in evicting:
-                        self._add(self._node_lifecycle, node_name)
-                if item.metadata.owner_references:
-                    self._notify_owners(event, item)
-                if self._pod_watchers:
-                    self._notify_watchers(event, self._pod_watchers)
+                        self._add(work)
+                self._observe_pod(event, item)
             else:
                 self._observe(event)
         self._position = len(journal)
+
+    def _observe_pod(self, event: ChangeEvent, pod: Pod) -> None:
+        """Queue the reconciles that a new version of a pod requires."""
+        node_name = pod.spec.node_name
+        if node_name:
+            if node_name not in self._store.nodes:
+                self._add((self._pod_gc, node_name))
+            elif node_name in self._node_lifecycle.evicting:
+                self._add((self._node_lifecycle, node_name))
+        if pod.metadata.owner_references:
+            self._notify_owners(event, pod)
+        if self._pod_watchers:
+            self._notify_watchers(event, self._pod_watchers)
 
     def _observe(self, event: ChangeEvent) -> None:
         """Queue the reconciles that an event of a deleted pod, or of another kind, requires."""
@@ -150,17 +152,17 @@ class ControllerManager:
         # Deployment uses the room for new ones.
         own = self._by_kind.get(kind)
         if own is not None and _asks_for_something_new(event):
-            self._add(own, item.key)
+            self._add((own, item.key))
         if item.metadata.owner_references:
             self._notify_owners(event, item)
         if kind is PriorityClass or kind is LimitRange or kind is ResourceQuota:
             self._admission.forget()
             for work in self._failed:
-                self._add(*work)
+                self._add(work)
         if kind is Pod:
             if self._admission.policies.gives_back(event):
                 for work in self._failed:
-                    self._add(*work)
+                    self._add(work)
             self._notify_watchers(event, self._pod_watchers)
         else:
             self._notify_watchers(event, self._watchers.get(kind, ()))
@@ -176,21 +178,20 @@ class ControllerManager:
                 key = f"{metadata.namespace}/{owner.name}"
                 if controller.follows_pods and event.kind is Pod:
                     controller.pod_changed(key, event)
-                self._add(controller, key)
+                self._add((controller, key))
 
     def _notify_watchers(self, event: ChangeEvent, watchers: Iterable[Controller]) -> None:
         for watcher in watchers:
             for key in watcher.keys_for(event):
-                self._add(watcher, key)
+                self._add((watcher, key))
 
     def ask(self, controller: Controller, key: str, now_ns: int) -> None:
         """Queue a reconcile that is not caused by an event, due now."""
-        self._add(controller, key)
+        self._add((controller, key))
         if self._due_ns is None:
             self._due_ns = now_ns
 
-    def _add(self, controller: Controller, key: str) -> None:
-        work = (controller, key)
+    def _add(self, work: _Work) -> None:
         if work not in self._queued:
             self._queued.add(work)
             self._queue.append(work)
@@ -239,7 +240,7 @@ class ControllerManager:
             time_ns, work = due
             if self._alarms.get(work) == time_ns:
                 del self._alarms[work]
-                self._add(*work)
+                self._add(work)
                 if self._due_ns is None or self._due_ns > time_ns:
                     self._due_ns = time_ns
 

@@ -35,9 +35,7 @@ class ClusterEvents:
     def handle(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> list[Action]:
         """Apply one change and return the actions for the host. `old` is None for an addition, `new` for a deletion."""
         if isinstance(old, Pod) or isinstance(new, Pod):
-            before = old if isinstance(old, Pod) and old.status.phase not in FINISHED else None
-            after = new if isinstance(new, Pod) and new.status.phase not in FINISHED else None
-            return self._pod(before, after, now_ns)
+            return self._pod(_unfinished(old), _unfinished(new), now_ns)
         if isinstance(old, Node) or isinstance(new, Node):
             self._node(old if isinstance(old, Node) else None, new if isinstance(new, Node) else None, now_ns)
         else:
@@ -194,3 +192,11 @@ class ClusterEvents:
 
 def _has_priority_up_to(highest: int, pod: Pod) -> bool:
     return (pod.spec.priority or 0) <= highest
+
+
+def _unfinished(item: KubernetesObject | None) -> Pod | None:
+    """Return a pod that is not finished; None for anything else."""
+    if not isinstance(item, Pod):
+        return None
+    pod = item
+    return None if pod.status.phase in FINISHED else pod

@@ -37,6 +37,7 @@ from bayplan.engine.queued_pod import (
     KeyFunction,
     QueuedPod,
     Rejection,
+    key_of,
     priority_sort,
 )
 from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, HintTable
@@ -152,13 +153,13 @@ class EventDrivenQueue(SchedulingQueue):
                 self._scatter(plan_group)
         if self._woken:
             self._resolve_woken()
-        queued = super().pop()
+        queued = SchedulingQueue.pop(self)
         if queued is not None and queued in self._plan_group_of_head:
             self._tried_head = (self._plan_group_of_head.pop(queued), queued)
         return queued
 
     def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
-        super()._to_unschedulable(queued, label)
+        SchedulingQueue._to_unschedulable(self, queued, label)
         if self._tried_head is not None and self._tried_head[1] is queued:
             plan_group, self._tried_head = self._tried_head[0], None
             self._fail_with(plan_group, queued)
@@ -180,8 +181,8 @@ class EventDrivenQueue(SchedulingQueue):
 
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted, or bound by something else. A pod in flight stays in flight."""
-        queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
-        super().delete(pod)
+        queued = self._records.get(key_of(pod)) if self._plan_group_of_head else None
+        SchedulingQueue.delete(self, pod)
         plan_group = self._plan_group_of_head.pop(queued, None) if queued is not None else None
         if plan_group is not None and plan_group.head is queued:
             self._send_next_head(plan_group)
@@ -310,10 +311,10 @@ class EventDrivenQueue(SchedulingQueue):
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:
         if strategy is not SKIP:
             self._catch_up(queued, now_ns)
-        super()._requeue(queued, strategy, now_ns, label)
+        SchedulingQueue._requeue(self, queued, strategy, now_ns, label)
 
     def _activate(self, pod: Pod, now_ns: int) -> bool:
         queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
         if queued is not None and queued.tier & UNSCHEDULABLE:
             self._catch_up(queued, now_ns)
-        return super()._activate(pod, now_ns)
+        return SchedulingQueue._activate(self, pod, now_ns)

@@ -2,6 +2,8 @@ cimport cython
 
 from bayplan.engine.heap cimport PodHeap
 from bayplan.engine.in_flight cimport InFlight
+from bayplan.engine.struct_layouts cimport QueuedPod
+from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 
 cdef class QueueTiers:
     cdef public object options, nominator, incoming
@@ -14,11 +16,13 @@ cdef class QueueTiers:
     cdef public InFlight _in_flight
     cdef object __weakref__
 
-    cpdef object new_record(self, object pod, object now_ns)
-    @cython.locals(plugins=tuple)
-    cpdef void _gate(self, object queued) except *
-    cpdef bint _to_active(self, object queued, object now_ns, object label, bint from_backoff=*) except -1
-    cpdef void _to_backoff(self, object queued, object label) except *
-    cpdef void _to_unschedulable(self, object queued, object label) except *
-    cpdef void _requeue(self, object queued, object strategy, object now_ns, object label) except *
-    cdef void _leave(self, object queued, object tiers) except *
+    @cython.locals(metadata=ObjectMeta)
+    cpdef object new_record(self, Pod pod, object now_ns)
+    @cython.locals(plugins=tuple, pod=Pod)
+    cpdef void _gate(self, QueuedPod queued) except *
+    @cython.locals(pod=Pod, present=QueuedPod)
+    cpdef bint _to_active(self, QueuedPod queued, object now_ns, object label, bint from_backoff=*) except -1
+    cpdef void _to_backoff(self, QueuedPod queued, object label) except *
+    cpdef void _to_unschedulable(self, QueuedPod queued, object label) except *
+    cpdef void _requeue(self, QueuedPod queued, object strategy, object now_ns, object label) except *
+    cdef void _leave(self, QueuedPod queued, object tiers) except *

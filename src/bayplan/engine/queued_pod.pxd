@@ -1,1 +1,10 @@
-# No C types: the module is compiled only to make its calls faster.
+# No C types of its own structs: the module is compiled only to make its calls faster.
+cimport cython
+
+from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
+
+@cython.locals(metadata=ObjectMeta)
+cpdef object key_of(Pod pod)
+
+@cython.locals(metadata=ObjectMeta)
+cpdef object uid_of(Pod pod)

@@ -7,6 +7,8 @@ from bayplan.engine.select_host cimport NodeSampling
 from bayplan.engine.plan cimport Plan
 from bayplan.engine.queue cimport SchedulingQueue
 from bayplan.engine.records cimport Records
+from bayplan.engine.struct_layouts cimport QueuedPod
+from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state.cluster_state cimport ClusterState
 
 cdef class Scheduler:
@@ -24,7 +26,8 @@ cdef class Scheduler:
 
     cpdef object handle(self, object old, object new, object now_ns)
     cpdef object schedule_one(self, object now_ns)
-    @cython.locals(plan=Plan, result=ScheduleResult)
-    cpdef object _schedule(self, object queued, object now_ns)
-    cpdef bint _skip_pod_schedule(self, object queued) except -1
+    @cython.locals(plan=Plan, result=ScheduleResult, pod=Pod)
+    cpdef object _schedule(self, QueuedPod queued, object now_ns)
+    @cython.locals(pod=Pod)
+    cpdef bint _skip_pod_schedule(self, QueuedPod queued) except -1
     cpdef void assume(self, Plan plan, object pod, object key, Py_ssize_t row) except *

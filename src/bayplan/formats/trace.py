@@ -7,7 +7,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
 
-class TimedPod(msgspec.Struct, frozen=True, kw_only=True):
+class TimedPod(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A pod of a trace.
 
     Attributes:

@@ -14,13 +14,9 @@ class PriorityCensus:
         self._counts: dict[int, int] = {}
 
     def record(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
-        """Process a change in the cluster, given the object before and after it."""
-        # Inlined, because it runs for every change of a pod: the pod is on a node and has not finished.
-        before = after = None
-        if isinstance(old, Pod) and old.spec.node_name and old.status.phase not in FINISHED_PHASES:
-            before = old.spec.priority or 0
-        if isinstance(new, Pod) and new.spec.node_name and new.status.phase not in FINISHED_PHASES:
-            after = new.spec.priority or 0
+        """Apply a change of the cluster: an object before and after it."""
+        before = _priority_on_node(old) if isinstance(old, Pod) else None
+        after = _priority_on_node(new) if isinstance(new, Pod) else None
         if before != after:
             self._count(before, -1)
             self._count(after, 1)
@@ -37,3 +33,10 @@ class PriorityCensus:
     def lowest(self) -> int | None:
         """Return the lowest priority, or None if no pod is running."""
         return min(self._counts, default=None)
+
+
+def _priority_on_node(pod: Pod) -> int | None:
+    """Return the priority of an unfinished pod on a node; None for any other pod."""
+    if not pod.spec.node_name or pod.status.phase in FINISHED_PHASES:
+        return None
+    return pod.spec.priority or 0

@@ -11,10 +11,13 @@ def makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | Non
 
     What the scheduler itself writes to the status of a waiting pod does not.
     """
-    if not isinstance(old, Pod) or not isinstance(new, Pod) or new.spec.node_name:
-        return True
+    return not isinstance(old, Pod) or not isinstance(new, Pod) or _pod_makes_a_difference(old, new)
+
+
+def _pod_makes_a_difference(old: Pod, new: Pod) -> bool:
     return (
-        old.spec is not new.spec
+        bool(new.spec.node_name)
+        or old.spec is not new.spec
         or old.metadata.labels is not new.metadata.labels
         or old.metadata.annotations is not new.metadata.annotations
         or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp

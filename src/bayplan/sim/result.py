@@ -44,7 +44,7 @@ FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 """The states of finished pods, by phase."""
 
 
-class PodTimeline(msgspec.Struct, kw_only=True):
+class PodTimeline(msgspec.Struct, kw_only=True, gc=False):
     """What happened to one pod. A pod that is created again with the same name has a separate timeline.
 
     Attributes:
@@ -161,7 +161,7 @@ class SimulatedEvent(msgspec.Struct):
     count: int = 1
 
 
-class Counters(msgspec.Struct):
+class Counters(msgspec.Struct, gc=False):
     """How much happened in a run.
 
     Attributes:

@@ -49,6 +49,8 @@ _MAX_ROUNDS = 10_000
 _MAX_ATTEMPTS = 1000
 """Maximum average number of cycles per pod at one instant; more of them indicate an endless loop."""
 
+_FOR_BINDING = (Bind, Update)
+
 
 class Simulator:
     """A scheduler and a cluster in virtual time.
@@ -237,9 +239,8 @@ class Simulator:
     # Time steps.
 
     def _next_instant(self) -> int | None:
-        """Return the next instant at which something relevant happens, or None."""
-        self._sort_operations()
-        instant_ns = self._operations[-1][0] if self._operations else None
+        """Return the next instant at which something relevant happens; None: never."""
+        instant_ns = self._next_operation_ns()
         wakeup_ns = self.cluster.next_wakeup()
         if wakeup_ns is not None and (instant_ns is None or wakeup_ns < instant_ns):
             instant_ns = max(wakeup_ns, self.now_ns)
@@ -332,10 +333,8 @@ class Simulator:
             self._report_progress(self._progress)
 
     def _run_operations(self, now_ns: int) -> None:
-        self._sort_operations()
-        while self._operations and self._operations[-1][0] <= now_ns:
+        while (time_ns := self._next_operation_ns()) is not None and time_ns <= now_ns:
             self._operate(self._operations.pop()[3], now_ns)
-            self._sort_operations()
 
     def _let_agents_act(self, now_ns: int) -> bool:
         """Execute the actions that agents request now; return whether there were any."""
@@ -345,10 +344,12 @@ class Simulator:
         self._run_operations(now_ns)
         return bool(asked)
 
-    def _sort_operations(self) -> None:
+    def _next_operation_ns(self) -> int | None:
         if not self._is_sorted:
             self._is_sorted = True
             self._operations.sort(reverse=True)
+        left = len(self._operations)
+        return self._operations[left - 1][0] if left else None
 
     def _operate(self, operation: Operation, now_ns: int) -> None:
         cluster = self.cluster
@@ -448,8 +449,8 @@ class Simulator:
         refused = ""
         for action in actions:
             key = key_of(action.pod)
-            if isinstance(action, Bind | Update):
-                # After one write for a pod is rejected, its other writes are skipped.
+            if isinstance(action, _FOR_BINDING):
+                # The remaining actions for a pod are dropped after one of them was rejected.
                 if key == refused:
                     continue
                 refusal = self._write_for_binding(action, key, now_ns)
@@ -478,9 +479,10 @@ class Simulator:
         """Bind a pod, or write what its binding requires. If that is rejected, return the scheduler's reaction."""
         cluster, scheduler = self.cluster, self.scheduler
         if isinstance(action, Bind):
-            changes = cluster.bind(key, action.node_name, now_ns)
+            bind = action
+            changes = cluster.bind(key, bind.node_name, now_ns)
             if not changes:
-                plugin = "" if action.extender else "DefaultBinder"
+                plugin = "" if bind.extender else "DefaultBinder"
                 refusal = binding_problem(cluster.store, key) or "the cluster refused it"
                 return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin)
         else:

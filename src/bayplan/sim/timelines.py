@@ -78,7 +78,8 @@ class Timelines:
             if timeline.workload:
                 self._by_workload.setdefault(timeline.workload, []).append(timeline)
             self._live_pods[key] = timeline
-        before, timeline.pod = timeline.pod, new
+        before = timeline.pod
+        timeline.pod = new
         if timeline.node and before is not None and status.conditions is not before.status.conditions:
             timeline.disruption = timeline.disruption or _disruption(new)
         if spec.node_name and timeline.bound_ns is None:

@@ -29,18 +29,6 @@ class _Totals:
     to `T` is `sum * T - moment`. All are Python integers, which do not overflow.
     """
 
-    __slots__ = (
-        "allocatable",
-        "allocatable_moment",
-        "nodes",
-        "peak",
-        "peak_allocatable",
-        "peak_ns",
-        "requested",
-        "requested_moment",
-        "times_ns",
-    )
-
     def __init__(self) -> None:
         self.nodes = 0
         self.requested: list[int] = []
@@ -55,11 +43,12 @@ class _Totals:
         self.times_ns: dict[Footprint, int] = {}
 
     def fit(self, count: int) -> None:
-        """Extend all lists to a number of resources."""
-        for name in self.__slots__:
-            values = getattr(self, name)
-            if isinstance(values, list):
-                values.extend([0] * (count - len(values)))
+        """Make room for this many resources."""
+        for values in (
+            *(self.requested, self.requested_moment, self.allocatable, self.allocatable_moment),
+            *(self.peak, self.peak_ns, self.peak_allocatable),
+        ):
+            values.extend([0] * (count - len(values)))
 
     def note_peaks(self, time_ns: int, numbers: Iterable[int]) -> None:
         """Update the peaks of some resources."""

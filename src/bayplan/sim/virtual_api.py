@@ -144,7 +144,8 @@ class Arrival:
         metadata, spec, status = pod.metadata, pod.spec, pod.status
         if not metadata.uid:
             spec = self._admission.admit(pod)
-            self._admission.charge(replace(pod, spec=spec))
+            if self._admission.policies.has_quotas(metadata.namespace):
+                self._admission.charge(replace(pod, spec=spec))
             metadata = replace(metadata, uid=self._store.new_uid(), generation=metadata.generation or 1)
         if not status.phase:
             conditions = status.conditions

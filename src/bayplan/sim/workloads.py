@@ -55,4 +55,7 @@ class Workloads:
 
 
 def _controller(owners: tuple[OwnerReference, ...]) -> OwnerReference | None:
-    return next((owner for owner in owners if owner.controller), None)
+    for owner in owners:
+        if owner.controller:
+            return owner
+    return None

@@ -1,5 +1,6 @@
 cimport cython
 
+from bayplan.objects.struct_layouts cimport Pod
 from bayplan.state cimport pod_moves
 from bayplan.state.columns cimport Columns
 from bayplan.state.pod_info cimport Footprint, PodInfo
@@ -20,3 +21,9 @@ cdef class ClusterState:
     cpdef void place(self, PodInfo info, Py_ssize_t row) except *
     @cython.locals(nodes=dict)
     cdef void _put_on(self, PodInfo info, Py_ssize_t row) except *
+    @cython.locals(info=PodInfo)
+    cpdef PodInfo remove_pod(self, object key)
+    @cython.locals(before=Pod)
+    cpdef void replace_pod_version(self, PodInfo info, Pod pod) except *
+    @cython.locals(nodes=dict, row=Py_ssize_t)
+    cpdef list _take_off(self, PodInfo info, object ports)

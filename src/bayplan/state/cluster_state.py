@@ -269,8 +269,9 @@ class ClusterState:
         return info
 
     def replace_pod_version(self, info: PodInfo, pod: Pod) -> None:
-        """Replace a pod by a newer version with the same resources."""
-        if info.pod.status.start_time != pod.status.start_time:
+        """Store a newer version of a pod with unchanged resources."""
+        before = info.pod
+        if before.status.start_time != pod.status.start_time:
             self.pod_log.append(info.row)
         info.replace_version(pod)
 

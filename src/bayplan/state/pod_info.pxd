@@ -27,3 +27,4 @@ cdef class PodInfo:
     cdef object __weakref__
 
     cpdef int64_t started_at(self) except? -1
+    cpdef void replace_version(self, object pod) except *

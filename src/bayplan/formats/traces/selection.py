@@ -75,7 +75,9 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return arrival_ns >= self.from_ns or (self.running and (end_ns is None or end_ns > self.from_ns))
 
     def shifted(self, task: Task) -> Task:
-        """Return a selected task with times relative to the start of the window. Reduce the run time of one that already ran."""
+        """Return a task of the window with times relative to its start; a task that already runs has its remaining run time."""
+        if not self.from_ns and task.arrival_ns >= 0:
+            return task
         arrival_ns = max(task.arrival_ns - self.from_ns, 0)
         gone_at_ns = None if task.gone_at_ns is None else task.gone_at_ns - self.from_ns
         run_time_ns = task.run_time_ns
