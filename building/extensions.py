@@ -29,8 +29,8 @@ DIRECTIVES = {
     "embedsignature": False,
 }
 CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
-INDEXED_DIRECTIVES = {"boundscheck": True, "wraparound": True}
-"""Directives for modules that handle user input (`is_indexed`): their indices are checked as in Python."""
+INDEXED_DIRECTIVES = {"boundscheck": True, "wraparound": True, "nonecheck": True}
+"""Directives for modules outside the engine (`is_indexed`): indices and None are checked as in Python."""
 
 _PROGRESS_STEP = 10
 """Number of modules between two lines of progress."""

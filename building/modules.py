@@ -24,7 +24,7 @@ SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
 TAG = SUFFIX.strip(".").rpartition(".")[0]
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 
-_INDEXED = (f"{PACKAGE}.apiserver.", f"{PACKAGE}.base.plain_data")
+_INDEXED = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "base.plain_data", "cluster.", "controllers.", "sim."))
 _FROM = re.compile(r"^\s*from\s+([\w.]+)\s+cimport\s+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _CIMPORT = re.compile(r"^\s*cimport\s+([^\n]*)", re.MULTILINE)
 _EXTERN = re.compile(r"""^\s*cdef\s+extern\s+from\s+["']([^"'<>]+)["']""", re.MULTILINE)
@@ -115,7 +115,7 @@ def checkout_sources() -> Sources:
 
 
 def is_indexed(module: Module) -> bool:
-    """Return whether a module handles JSON from users; its indices are checked, and may count from the end."""
+    """Return whether a module handles JSON from users or hosts a cluster; its indices and None are checked as in Python."""
     return module.name.startswith(_INDEXED)
 
 

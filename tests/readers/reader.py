@@ -57,7 +57,7 @@ def contradiction_in_nodes(document: Plain) -> str:
 
 def contradiction_in_matrix(document: Plain) -> str:
     """Return the first contradiction between a matrix' totals and its scores, or the empty string."""
-    if not document["kept"]:
+    if not document["recorded"]:
         return ""
     if sum(document["counts"].values()) != document["nodes"]:
         return f"{document['counts']} are not {document['nodes']} nodes"

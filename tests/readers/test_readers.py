@@ -26,7 +26,7 @@ def test_contradictions_are_detected() -> None:
     node = {"name": "n", "pods": 1, "requested": {"pods": 1, "cpu": 0, "memory": 0}, "allocatable": {}, "free": {}}
     assert "n has 1 pods" in contradiction_in_nodes({"items": [node]})
     row = {"node": "n", "total": 3, "weighted": [1, 1]}
-    matrix = {"kept": True, "counts": {"fit": 1}, "nodes": 1, "rows": [row], "tie_set": ["n"], "winner": "n"}
+    matrix = {"recorded": True, "counts": {"fit": 1}, "nodes": 1, "rows": [row], "tie_set": ["n"], "winner": "n"}
     assert "the total of [1, 1] is not 3" in contradiction_in_matrix(matrix)
     assert "are not 2 nodes" in contradiction_in_matrix({**matrix, "nodes": 2})
     assert "the best nodes" in contradiction_in_matrix({**matrix, "rows": [{**row, "total": 2}], "tie_set": ["m"]})

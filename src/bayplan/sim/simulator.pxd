@@ -40,6 +40,6 @@ cdef class Simulator:
     @cython.locals(counters=Counters, timeline=PodTimeline)
     cdef void _note(self, CycleReport report) except *
     cdef void _execute(self, object actions, object now_ns) except *
-    @cython.locals(cluster=VirtualCluster, scheduler=Scheduler, bind=Bind)
+    @cython.locals(cluster=VirtualCluster, scheduler=Scheduler)
     cdef object _write_for_binding(self, object action, object key, object now_ns)
     cdef void _report_progress(self, object report) except *

@@ -49,8 +49,6 @@ _MAX_ROUNDS = 10_000
 _MAX_ATTEMPTS = 1000
 """Maximum average number of cycles per pod at one instant; more of them indicate an endless loop."""
 
-_FOR_BINDING = (Bind, Update)
-
 
 class Simulator:
     """A scheduler and a cluster in virtual time.
@@ -449,7 +447,7 @@ class Simulator:
         refused = ""
         for action in actions:
             key = key_of(action.pod)
-            if isinstance(action, _FOR_BINDING):
+            if isinstance(action, Bind | Update):
                 # The remaining actions for a pod are dropped after one of them was rejected.
                 if key == refused:
                     continue
@@ -479,10 +477,9 @@ class Simulator:
         """Bind a pod, or write what its binding requires. If that is rejected, return the scheduler's reaction."""
         cluster, scheduler = self.cluster, self.scheduler
         if isinstance(action, Bind):
-            bind = action
-            changes = cluster.bind(key, bind.node_name, now_ns)
+            changes = cluster.bind(key, action.node_name, now_ns)
             if not changes:
-                plugin = "" if bind.extender else "DefaultBinder"
+                plugin = "" if action.extender else "DefaultBinder"
                 refusal = binding_problem(cluster.store, key) or "the cluster refused it"
                 return scheduler.binding_failed(key, refusal, now_ns, plugin=plugin)
         else:
