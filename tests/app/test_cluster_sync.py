@@ -39,7 +39,7 @@ async def ending() -> None:
         pytest.param(ending, endless, ending, "", id="a steering task may end, and the work continues"),
     ],
 )
-def test_a_failing_companion_task_stops_the_sync(work: object, watch: object, steer: object, want: str) -> None:
+def test_a_failing_watch_or_steering_task_stops_the_sync(work: object, watch: object, steer: object, want: str) -> None:
     async def play() -> None:
         assert callable(work)
         assert callable(watch)

@@ -350,7 +350,7 @@ def test_a_retained_plan_is_not_adapted() -> None:
     assert plan_of(cache, pod(cpu="1m").obj()) is kept
 
 
-def test_a_placement_reevaluates_one_row_per_rule() -> None:
+def test_a_placement_reevaluates_one_row_of_rules_that_read_usage() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2", "n3"))
     for number in range(10):
         scheduler.handle(None, pod(f"p{number}", cpu="1m").obj(), 0)

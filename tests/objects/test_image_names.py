@@ -17,7 +17,7 @@ from tests.objects.test_requests import pod_of
         pytest.param("", ":latest", id="no name"),
     ],
 )
-def test_normalized_image_names_have_a_tag(name: str, want: str) -> None:
+def test_image_names_without_tag_or_digest_get_latest(name: str, want: str) -> None:
     assert normalized_image_name(name) == want
 
 

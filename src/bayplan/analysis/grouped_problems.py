@@ -43,7 +43,7 @@ def group_warnings(warnings: Iterable[tuple[str, str, str, str]]) -> ProblemGrou
     """Group warnings about input.
 
     Args:
-        warnings: tuples of place, object and field path, problem, and suggestion, as in
+        warnings: tuples (where, what, problem, hint), as in `LoadWarning`, as in
             `bayplan.formats.manifest.LoadWarning`.
     """
     groups = ProblemGroups()
@@ -59,7 +59,7 @@ def group_messages(messages: Iterable[tuple[str, str, str]]) -> ProblemGroups:
     """Group messages that differ only in the name of the object.
 
     Args:
-        messages: tuples of the object, its name, and the message.
+        messages: tuples (place, name, message).
     """
     groups = ProblemGroups()
     for place, name, message in messages:

@@ -320,7 +320,7 @@ def _apply(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
 
 def _count(what: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) > MAX_ADDED:
-        raise InputError(what, got=repr(text), wanted=f"a number up to {MAX_ADDED:,}")
+        raise InputError(what, got=repr(text), wanted=f"an integer from 0 to {MAX_ADDED:,}")
     return int(text)
 
 

@@ -27,7 +27,7 @@ def comes_back(pod: Pod) -> bool:
 
 
 def is_recreated(pod: Pod) -> bool:
-    """Return whether a controller recreates a deleted pod, on any node."""
+    """Return whether a controller recreates the pod after a deletion, possibly on another node."""
     return pod.metadata.controller() is not None and not stays_on_node(pod)
 
 

@@ -68,7 +68,9 @@ def conformance(
                 write(msgspec.json.encode(ours.body) + b"\n")
             summary.add(case, compare(case, ours))
         if not summary.cases:
-            raise InputError("cases", got="none", wanted=f"ids that begin with '{only}'")
+            raise InputError(
+                "cases", got="none", wanted=f"ids that begin with '{only}'" if only else "at least one case"
+            )
     if as_json:
         sys.stdout.write(msgspec.json.encode(summary.as_json()).decode() + "\n")
     else:

@@ -52,7 +52,7 @@ async def fork(observation: Observation, request: Request, query: Query) -> Resp
 
 
 async def delete_fork(observation: Observation, request: Request, query: Query) -> Response:
-    """Delete a fork."""
+    """Delete a fork, and return the remaining ones."""
     observation.forks.delete(request.path_params["id"])
     return await forks(observation, request, query)
 

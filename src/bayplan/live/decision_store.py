@@ -182,8 +182,9 @@ class DecisionStore(Records):
         """
         record = self._kept.get(number)
         if record is None:
-            why = "has been dropped" if 0 <= number < self.oldest else "does not exist"
-            raise LookupError(f"decision {number} {why}; kept are {self.oldest} to {self._count - 1}")
+            why = "was dropped" if 0 <= number < self.oldest else "does not exist"
+            stored = f"{self.oldest} to {self._count - 1} are stored" if self._kept else "none is stored"
+            raise LookupError(f"decision {number} {why}; {stored}")
         return record
 
     def numbers_of(self, pod: str) -> Sequence[int]:

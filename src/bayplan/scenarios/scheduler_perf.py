@@ -285,7 +285,8 @@ class _Maker:
     def _param(self, name: str, field: str) -> object:
         params = self._workload.get("params") or {}
         if not name.startswith("$") or name[1:] not in params:
-            raise InputError(f"$.{field}", got=repr(name), wanted=f"one of {', '.join(f'${each}' for each in params)}")
+            known = f"one of {', '.join(f'${each}' for each in params)}" if params else "no parameter: there are none"
+            raise InputError(f"$.{field}", got=repr(name), wanted=known)
         return params[name[1:]]
 
     def _values(self, operation: Operation) -> dict[str, Any]:

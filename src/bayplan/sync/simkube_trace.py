@@ -1,8 +1,8 @@
 """Traces of SimKube (format 2, MessagePack or JSON): applied and deleted workloads, and the run times of their pods.
 
-A trace has workloads, not pods: the target's controllers create the pods. ``bayplan.io/run-time`` sets their run time
-on the virtual kubelet. If the run times of several pods of one owner are known, all its pods get their mean, because a
-template has one value.
+A trace mostly has workloads, whose pods the target's controllers create; bare pods are applied without their node. The annotation
+``bayplan.io/run-time`` sets the pods' run time on the virtual kubelet. If the run times of several pods of one owner are known, all
+its pods get their mean, because a template has one value.
 """
 
 from __future__ import annotations

@@ -159,7 +159,7 @@ def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_plugin_matches_a_new_plugin_after_any_history(seed: int) -> None:
+def test_a_refreshed_plugin_answers_like_a_new_one(seed: int) -> None:
     history = History(seed)
     for _ in range(40):
         history.change()

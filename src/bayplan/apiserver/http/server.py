@@ -95,7 +95,7 @@ def check_options(options: ServerOptions) -> None:
 
 
 class ApiServer:
-    """An assembled server. `run` serves requests.
+    """The API server. Call `run` to serve requests.
 
     Args:
         options: the options.

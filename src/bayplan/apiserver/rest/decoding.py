@@ -190,9 +190,9 @@ def check_kind(target: Target, api_version: object, kind: object) -> None:
 
 
 def _check_custom_kind(target: Target, value: Document, request: Request) -> None:
-    """Reject a custom resource without kind, or of another version or kind.
+    """Reject a custom resource without a kind, or with another apiVersion or kind.
 
-    Upstream compares the kind while it validates; an update without a version has been refused by then.
+    Upstream compares the kind during validation, after it has refused updates without a resourceVersion.
 
     Raises:
         ApiError: it has no kind, or is of another version or kind.

@@ -97,7 +97,7 @@ class TooManyCsiVolumes(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Count the volumes on the node."""
+        """Return the verdict for a node: 0 if the pod's CSI volumes stay within its attach limits."""
         if self._wanted is None:
             return UNNAMED
         node = self._cluster.nodes.nodes[row]
