@@ -1,8 +1,8 @@
 """Run a durable cluster for an hour under steady change, and draw whether memory, latency and the store stay constant.
 
     python -m benchmarks.soak --minutes 60 --rate 500 --out soak.jsonl     run, and write a sample every 15 seconds
-    python -m benchmarks.soak --minutes 12 -- --event-ttl 2m               the same in less time: events expire after
-    two minutes python -m benchmarks.soak --draw soak.jsonl                            draw docs/images/soak.svg
+    python -m benchmarks.soak --minutes 12 -- --event-ttl 2m               the same in less time, as events expire early
+    python -m benchmarks.soak --draw soak.jsonl                            draw docs/images/soak.svg
 
 The server runs with controllers, kubelet, scheduler and a store. Clients send patches, replace pods and scale
 Deployments, so that the number of objects stays the same; watchers read all changes of pods and config maps. The rate

@@ -1,7 +1,7 @@
 """Check a release and print its notes; see docs/release.md.
 
-    python scripts/release.py check v0.1.0    exit code 1 and a message if the tag, the version and the changelog
-    disagree python scripts/release.py notes v0.1.0    print the section of the changelog
+    python scripts/release.py check v0.1.0    fail with a message if the tag, the version and the changelog disagree
+    python scripts/release.py notes v0.1.0    print the section of the changelog
 
 Needs only the standard library, because it runs before anything is installed.
 """
