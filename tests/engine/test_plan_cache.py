@@ -271,19 +271,6 @@ def test_a_plan_used_once_is_adapted_to_the_next_similar_pod(pods: list[Pod], wa
         assert results[-1][name].epoch == 1
 
 
-def test_the_signature_of_pods_that_share_their_spec_is_encoded_once() -> None:
-    scheduler = make_scheduler(in_tree=("NodeResourcesFit",), nodes=("n1",))
-    cache = (scheduler.plans, scheduler.profiles["default-scheduler"])
-    first = pod(cpu="1").obj()
-    same = [replace(first, metadata=replace(first.metadata, name=f"p{number}")) for number in range(5)]
-    equal = pod(cpu="1").obj()
-    other = replace(first, metadata=replace(first.metadata, labels={"app": "web"}))
-    plans = [plan_of(cache, item) for item in (*same, equal, other)]
-    # The first call compiles the plan, and four find the signature; an equal spec has the same plan, other labels do not.
-    assert (scheduler.plans.compiled, scheduler.plans.recalled) == (2, 4)
-    assert [each is plans[0] for each in plans] == [True] * 6 + [False]
-
-
 def test_an_adapted_plan_finds_the_feasible_nodes_of_each_pod() -> None:
     scheduler = make_scheduler(in_tree=("NodeResourcesFit", "TaintToleration"), nodes=("n1", "n2"))
     cache = (scheduler.plans, scheduler.profiles["default-scheduler"])

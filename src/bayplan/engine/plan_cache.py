@@ -31,9 +31,6 @@ MAX_PROBATION = 4
 MAX_REMEMBERED = 8192
 """Number of signatures that outlive their plans. If one of them occurs again, its plan is cached."""
 
-MAX_SIGNATURES = 1024
-"""Specs whose signature is known by identity: pods of one template, or of one trace, share their spec."""
-
 NO_RESOURCES = ResourceRequirements()
 
 
@@ -47,16 +44,14 @@ class PlanCache:
     Attributes:
         compiled: number of compiled plans.
         shared: the number of them that share specs with a plan of the same kind.
-        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature. All three
-            are for measurements.
-        recalled: number of pods whose signature was known by the identity of spec and labels.
+        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature.
+            All three are for measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:
         self.compiled = 0
         self.shared = 0
         self.adapted = 0
-        self.recalled = 0
         self._state = state
         self._budget_bytes = budget_bytes
         self._results = RuleResults(state)
@@ -65,8 +60,6 @@ class PlanCache:
         self._remembered: OrderedDict[bytes, None] = OrderedDict()
         # By kind, the latest plan that is still referenced.
         self._kinds: WeakValueDictionary[bytes, Plan] = WeakValueDictionary()
-        # With the spec and the labels whose ids are in the key, so that an id can't pass to another object.
-        self._signatures: dict[tuple[str, str, int, int], tuple[bytes, PodSpec, dict[str, str]]] = {}
         self._encode = msgspec.msgpack.Encoder().encode
 
     def time_rules(self, timer: Callable[..., object] | None) -> None:
@@ -79,7 +72,10 @@ class PlanCache:
 
     def plan_for(self, profile: Profile, pod: Pod) -> Plan:
         """Return the plan of a pod under a profile, and compile it if it is not cached."""
-        signature = self._signature_of(profile.scheduler_name, pod)
+        metadata = pod.metadata
+        owners = metadata.owner_references
+        controller = _controller_of(owners) if owners else None
+        signature = self._encode((profile.scheduler_name, metadata.namespace, metadata.labels, controller, pod.spec))
         plan = self._plans.get(signature)
         if plan is not None:
             for plugin in plan.signing:
@@ -89,24 +85,6 @@ class PlanCache:
                 self._plans.move_to_end(signature)
                 return plan
         return self._find(signature, profile, pod)
-
-    def _signature_of(self, scheduler_name: str, pod: Pod) -> bytes:
-        """Return the encoded part of a pod that determines its plan, unless a plugin signs more of the pod."""
-        metadata, spec = pod.metadata, pod.spec
-        labels, owners = metadata.labels, metadata.owner_references
-        if owners:
-            controller = _controller_of(owners)
-            return self._encode((scheduler_name, metadata.namespace, labels, controller, spec))
-        key = (scheduler_name, metadata.namespace, id(labels), id(spec))
-        known = self._signatures.get(key)
-        if known is not None:
-            self.recalled += 1
-            return known[0]
-        signature = self._encode((scheduler_name, metadata.namespace, labels, None, spec))
-        if len(self._signatures) >= MAX_SIGNATURES:
-            self._signatures.clear()
-        self._signatures[key] = (signature, spec, labels)
-        return signature
 
     def keep(self, plan: Plan) -> None:
         """Move a plan from probation to the cache: the caller stores it, so it must not be adapted to another pod."""

@@ -20,21 +20,15 @@ def timed_pods(tasks: Iterable[Task]) -> list[TimedPod]:
     Names are those of the trace, converted to be valid in Kubernetes. A name that already exists gets a number.
     """
     specs: dict[Shape, PodSpec] = {}
-    # By identity, because comparing a shape takes longer than making a pod. With the shape, so that its id stays its own.
-    specs_by_id: dict[int, tuple[PodSpec, Shape]] = {}
     annotations: dict[tuple[str, tuple[tuple[str, str], ...]], dict[str, str]] = {}
     names: dict[str, int] = {}
     found: list[TimedPod] = []
     for task in tasks:
         shape = task.shape
-        known = specs_by_id.get(id(shape))
-        if known is None:
-            bare = replace(shape, annotations=())
-            spec = specs.get(bare)
-            if spec is None:
-                spec = specs[bare] = shape.spec()
-            known = specs_by_id[id(shape)] = (spec, shape)
-        spec = known[0]
+        bare = replace(shape, annotations=())
+        spec = specs.get(bare)
+        if spec is None:
+            spec = specs[bare] = shape.spec()
         key = (task.job, shape.annotations)
         notes = annotations.get(key)
         if notes is None:
