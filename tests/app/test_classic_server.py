@@ -138,7 +138,7 @@ def test_custom_plugins_run_in_addition_to_predicates_and_priorities(tmp_path: P
 def test_an_extension_point_missing_in_1_16_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "gate.py"
     path.write_text(GATE)
-    wanted = "plugin Gate in classic mode: expected pre_filter, .*got extension point pre_enqueue"
+    wanted = "plugin Gate in classic mode: expected one of pre_filter, .*got extension point pre_enqueue"
     cluster = tmp_path / "node.yaml"
     cluster.write_text("apiVersion: v1\nkind: Node\nmetadata: {name: n1}\n")
     with pytest.raises(BayplanError, match=wanted):

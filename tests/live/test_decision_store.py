@@ -50,7 +50,7 @@ def test_decisions_are_found_by_number_and_by_pod() -> None:
     points = decisions.late_points(1)
     assert points is not None
     assert points.bind == ("DefaultBinder",)
-    with pytest.raises(LookupError, match="decision 3 does not exist; kept are 0 to 2"):
+    with pytest.raises(LookupError, match="decision 3 does not exist; 0 to 2 are stored"):
         decisions[3]
 
 
@@ -61,7 +61,7 @@ def test_records_over_a_limit_are_dropped_oldest_first() -> None:
     assert (len(store), store.oldest, store.oldest_full) == (9, 4, 6)
     assert [record.pod for record in store] == [f"default/p{number}" for number in range(4, 9)]
     assert store.numbers_of("default/p3") == ()
-    with pytest.raises(LookupError, match="decision 3 has been dropped"):
+    with pytest.raises(LookupError, match="decision 3 was dropped"):
         store[3]
     with pytest.raises(
         LookupError, match=r"the full record of decision 5 of default/p5 was dropped, its summary was kept"

@@ -210,7 +210,7 @@ def _check_custom_plugins(registry: Registry, custom: Sequence[tuple[str, int]],
             raise PluginError(f"plugin {name}", got="the name of a predicate or priority", wanted="another `name`")
         for point in registry.extension_points_of(name):
             if point not in CUSTOM_POINTS:
-                wanted = f"one that classic mode supports: {', '.join(CUSTOM_POINTS)}"
+                wanted = f"one of {', '.join(CUSTOM_POINTS)}"
                 raise PluginError(f"plugin {name} in classic mode", got=f"extension point {point}", wanted=wanted)
 
 
