@@ -46,7 +46,7 @@ def waiting_pods(seed: int) -> Iterator[WaitingPod]:
             pods = [default_object(decode(item)) for item in _dicts(case["pods"])]
         except InputError:
             continue
-        # Other pending pods of higher priority would be scheduled first, so keep only the one that is asked about.
+        # Other pending pods of higher priority would be scheduled first, so keep only the pod in question.
         objects = [item for item in objects if not isinstance(item, Pod) or item.spec.node_name]
         for pod in pods:
             if isinstance(pod, Pod) and _can_wait(pod) and place(objects, pod, preempts=False) == "":

@@ -1,4 +1,4 @@
-"""scheduler_perf's cases at 5,000 nodes, by name: nodes, pods that run before, measured pods, and changes meanwhile.
+"""scheduler_perf's cases at 5,000 nodes, by name: nodes, pods that already run, measured pods, and changes during the measurement.
 
 Floors are the thresholds of upstream's continuous integration (pods per second with a real API server and etcd, the
 worst of many runs). Counts are those of the files under test/integration/scheduler_perf;

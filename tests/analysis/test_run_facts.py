@@ -119,7 +119,7 @@ def test_idle_cpu_is_fragmented_where_typical_pods_do_not_fit() -> None:
 
 
 def test_stranded_amounts_are_weighted_by_the_number_of_pods_per_shape() -> None:
-    # On n0, three pods of 1 CPU leave 1 CPU free: enough for another one, not for a pod of 4 CPUs, such as that on n1.
+    # On n0, three pods of 1 CPU leave 1 CPU free: enough for one more such pod, not for a pod of 4 CPUs, such as that on n1.
     nodes = [node(f"n{number}").obj() for number in range(2)]
     big = pod("big", cpu="4").obj()
     small = [pod(f"small-{number}", cpu="1").obj() for number in range(3)]

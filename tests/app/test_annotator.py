@@ -86,7 +86,7 @@ async def take_step(server: Server, step: list[dict[str, Any]]) -> None:
             kind, name, version = item["kind"], item["metadata"]["name"], item["apiVersion"]
             await server.send("POST", path_of(kind, version=version), item)
             if kind == "Node":
-                # Where this was recorded, new nodes did not get a taint on creation.
+                # In the recorded cluster, new nodes did not get a taint on creation.
                 taints = {"spec": {"taints": item.get("spec", {}).get("taints")}}
                 await server.send("PATCH", path_of(kind, name), taints, "application/merge-patch+json")
             elif item.get("status") and kind != "Pod":

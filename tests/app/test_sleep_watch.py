@@ -104,7 +104,7 @@ def test_a_cron_job_due_during_sleep_creates_its_job() -> None:
     machine = Machine()
 
     async def test(lab: Lab) -> None:
-        # Without nodes, the kubelet writes nothing meanwhile, so that no event wakes the controllers.
+        # Without nodes, the kubelet writes nothing in this time, so that no event wakes the controllers.
         await lab.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
         await lab.settle()
         machine.sleep(3600)

@@ -1,4 +1,4 @@
-"""The compiled modules of this checkout, for tests that run other builds than the one that runs the tests."""
+"""The compiled modules of this checkout, for tests of builds other than their own."""
 
 from __future__ import annotations
 

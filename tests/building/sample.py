@@ -18,7 +18,7 @@ FOLDER = Path(__file__).parent / "sample_sources"
 
 
 def write_sample(root: Path) -> Sources:
-    """Write the sample's sources: `bayplan.base.build` as it is now, and two modules, the second of which is hot."""
+    """Write the sample's sources: the current `bayplan.base.build`, and two modules, the second of which is hot."""
     package = root / "bayplan"
     (package / "base").mkdir(parents=True)
     (package / "__init__.py").write_text(INIT)

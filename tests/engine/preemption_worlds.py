@@ -106,7 +106,7 @@ def running(name: str, cpu: str, priority: int = 0, on: str = "n1", started: str
 
 
 def preemptor(cpu: str = "2", priority: int = 100, name: str = "vip") -> PodBuilder:
-    """Return the builder of a pod with priority 100, unless another one is given."""
+    """Return the builder of a pod with priority 100, unless a priority is given."""
     return make_pod(name).req(cpu=cpu).priority(priority)
 
 

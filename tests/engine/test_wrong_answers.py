@@ -1,4 +1,4 @@
-"""Plugins whose PreFilter or PreScore returns a wrong value: the error says what to return."""
+"""Plugins whose PreFilter or PreScore returns a wrong value: the error names the expected type."""
 
 from __future__ import annotations
 

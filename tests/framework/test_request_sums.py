@@ -1,4 +1,4 @@
-"""How often upstream has summed up a pod's requests, by profile, since this depends on the profile's plugins."""
+"""The number of times that upstream sums up a pod's requests, by profile, since this depends on the profile's plugins."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ BETTER = {
     # In the recording, these requests failed because Docker was missing. Here they succeed.
     ("plain", "POST", "/api/v1/schedulerconfiguration", 500): 202,
     ("plain", "PUT", "/api/v1/reset", 500): 202,
-    # An import accepts an export as it is, including resource versions.
+    # An import accepts an unchanged export, including resource versions.
     ("plain", "POST", "/api/v1/import", 500): 200,
     ("stubbed-docker", "POST", "/api/v1/import", 500): 200,
 }

@@ -36,7 +36,7 @@ def test_name_order_equals_sorting_all_names(most: int, steps: list[list[str]]) 
         patch.setattr(named_rows, "MAX_INSERTED", most)
         for step in steps:
             for name in step:
-                # An existing name is removed, another one is added. A name may occur twice in a step.
+                # An existing name is removed, a new name is added. A name may occur twice in a step.
                 if rows.remove(name) is None:
                     rows.add(name)
             moments.append(moment(rows))

@@ -42,7 +42,7 @@ def nominate(scheduler: Scheduler, builder: PodBuilder, node_name: str) -> Pod:
 
 def reasons_of(found: Preemption) -> Sequence[str]:
     assert found.status is not None
-    # DynamicResources adds a reason of its own before the one of preemption.
+    # DynamicResources adds its own reason before that of preemption.
     return [reason for reason in found.status.reasons if reason.startswith("preemption:")]
 
 

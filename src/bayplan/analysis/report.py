@@ -17,7 +17,7 @@ from bayplan.analysis.fragmentation import FragmentationFacts, ShapeFacts
 from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pending import PendingFacts
 from bayplan.analysis.run_facts import RunFacts, run_facts
-from bayplan.analysis.text_layout import WIDTH
+from bayplan.analysis.text_layout import WIDTH, add
 from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
 from bayplan.analysis.utilisation import UtilisationFacts
 from bayplan.analysis.waits import WaitFacts
@@ -106,11 +106,6 @@ def _figures(*columns: str) -> Table:
     return table
 
 
-def _add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row of cells. Strings are shown as they are: markup is not interpreted."""
-    table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
-
-
 def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
     pods, decisions, attempts = facts.pods, facts.decisions, facts.attempts
     table = _grid()
@@ -118,27 +113,27 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
     table.add_column(overflow="fold")
     span = format_duration(facts.end_ns - facts.start_ns)
     ended = f"; ended because {facts.stopped}" if facts.stopped else ""
-    _add(table, "time", f"{span} of virtual time{ended}")
-    _add(table, "nodes", _node_text(facts))
+    add(table, "time", f"{span} of virtual time{ended}")
+    add(table, "nodes", _node_text(facts))
     came = f", {pods.imported:,} of them with a node" if pods.imported else ""
-    _add(table, "pods", f"{pods.total:,}{came}")
+    add(table, "pods", f"{pods.total:,}{came}")
     for name in ("placed", "succeeded", "failed", "deleted"):
         count = getattr(pods, name)
         if count or name == "placed":
             evicted = f", {pods.evicted:,} of them evicted" if name == "deleted" and pods.evicted else ""
-            _add(table, f"  {name}", f"{count:,}{evicted}")
-    _add(table, "  pending", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
-    _add(table, "waited", _wait_text(facts.waits, "arrival to bound", pods.bound))
+            add(table, f"  {name}", f"{count:,}{evicted}")
+    add(table, "  pending", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
+    add(table, "waited", _wait_text(facts.waits, "arrival to bound", pods.bound))
     if facts.still_waiting.pods:
-        _add(table, "still pending", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
-    _add(table, "decisions", _decision_text(facts, wall))
+        add(table, "still pending", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
+    add(table, "decisions", _decision_text(facts, wall))
     if wall is not None:
-        _add(table, "build", build_name())
+        add(table, "build", build_name())
     if attempts.repeated:
         more = f"{format_count(attempts.repeated, 'pod')} more than once, {attempts.most_pod} {attempts.most:,} times"
-        _add(table, "attempts", f"{attempts.total:,} for {format_count(attempts.pods, 'pod')}; {more}")
+        add(table, "attempts", f"{attempts.total:,} for {format_count(attempts.pods, 'pod')}; {more}")
     if decisions.record_level != "off" and decisions.total:
-        _add(table, "records", f"{decisions.record_level}, {decisions.bytes_per_record:,.0f} bytes each")
+        add(table, "records", f"{decisions.record_level}, {decisions.bytes_per_record:,.0f} bytes each")
     return table
 
 
@@ -178,10 +173,10 @@ def _pending(facts: RunFacts) -> list[RenderableType]:
     table.add_column(justify="right", no_wrap=True)
     table.add_column(overflow="fold")
     for group in facts.pending[:SHOWN_GROUPS]:
-        _add(table, f"{group.pods:,}", _pending_text(group))
+        add(table, f"{group.pods:,}", _pending_text(group))
     hidden = facts.pending_groups - min(len(facts.pending), SHOWN_GROUPS)
     if hidden:
-        _add(table, "", Text(f"... and {hidden:,} more messages", style="dim"))
+        add(table, "", Text(f"... and {hidden:,} more messages", style="dim"))
     return [table]
 
 
@@ -200,15 +195,15 @@ def _utilisation(rows: Sequence[UtilisationFacts]) -> list[RenderableType]:
         return []
     table = _figures("requested", "of", "now", "mean", "peak")
     for row in shown:
-        _add(table, *_utilisation_cells(row, row.resource), style="")
+        add(table, *_utilisation_cells(row, row.resource), style="")
         zones = [zone for zone in rows if zone.zone is not None and zone.resource == row.resource]
         zones = [zone for zone in zones if zone.allocatable or zone.peak_requested]
         if len(zones) < 2:
             continue
         for zone in zones[:SHOWN_ZONES]:
-            _add(table, *_utilisation_cells(zone, _zone_label(zone)), style="dim")
+            add(table, *_utilisation_cells(zone, _zone_label(zone)), style="dim")
         if len(zones) > SHOWN_ZONES:
-            _add(table, f"  ... {len(zones) - SHOWN_ZONES:,} more zones", style="dim")
+            add(table, f"  ... {len(zones) - SHOWN_ZONES:,} more zones", style="dim")
     unasked = [row.resource for row in total if row not in shown and row.allocatable]
     parts: list[RenderableType] = [table]
     if unasked:
@@ -238,7 +233,7 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         table = _figures("idle", "typical pods", "", "any pods", "")
         for row in idle:
             amounts = [format_amount(row.resource, amount) for amount in (row.idle, row.stranded, row.unusable)]
-            _add(
+            add(
                 table,
                 row.resource,
                 amounts[0],

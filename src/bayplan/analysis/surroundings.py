@@ -1,4 +1,4 @@
-"""What root causes refer to besides nodes: claims, volumes, pods on nodes, free amounts and the scheduler's configuration."""
+"""The surroundings of a pod, as root causes need them: claims, volumes, other pods, free amounts, configuration."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class CatalogSource(Protocol):
 
 
 class Surroundings(Protocol):
-    """What is known about a cluster at the time of a decision."""
+    """The known state of a cluster at the time of a decision."""
 
     @property
     def added_affinity(self) -> NodeSelector | None:

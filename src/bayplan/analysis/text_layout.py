@@ -65,7 +65,7 @@ def shown_nodes() -> Table:
 
 
 def add(table: Table, *cells: str | Text, style: str = "") -> None:
-    """Add a row of cells. Strings are shown as they are: markup is not interpreted."""
+    """Add a row of cells. Strings are shown literally: markup is not interpreted."""
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
 
 

@@ -159,7 +159,7 @@ class _Rules:
         self._cordon = "NodeUnschedulable" in found
 
     def of(self, pod: Pod) -> Callable[[Node], bool]:
-        """Return a predicate that tells whether a node may run this pod."""
+        """Return a predicate that is true for nodes that may run this pod."""
         required = compile_required_node_affinity(pod)
         tolerations = pod.spec.tolerations
 

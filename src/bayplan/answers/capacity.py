@@ -66,7 +66,7 @@ def parse_mix(text: str) -> list[Share]:
 
 
 class WorkloadCapacity(msgspec.Struct, frozen=True, kw_only=True):
-    """How many further copies of one workload fit.
+    """The number of further copies of one workload that fit.
 
     Attributes:
         workload: the name of the workload, e.g. ``deployment/shop/web``.
@@ -129,7 +129,7 @@ class VictimRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How many further copies fit.
+    """The number of further copies that fit.
 
     Attributes:
         copies: the number of copies of all workloads together.

@@ -50,7 +50,7 @@ class Reschedule(StrEnum):
 
 
 class DifferenceKind(StrEnum):
-    """How a pod differs between the two sides."""
+    """The difference of a pod between the two sides."""
 
     MOVED = "moved"
     WAITS = "waits"

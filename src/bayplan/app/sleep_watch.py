@@ -1,4 +1,4 @@
-"""Detect that the machine slept: timers stopped meanwhile, so overdue work must run when it wakes up."""
+"""Detect that the machine slept: timers stopped during the sleep, so overdue work must run when it wakes up."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class Options(Part, frozen=True, kw_only=True):
 
 
 class BudgetSpec(Part, frozen=True, kw_only=True):
-    """How many nodes of a group (or which share of them, rounded up) may be disrupted at a time.
+    """The number of nodes of a group (or the share of them, rounded up) that may be disrupted at a time.
 
     For all reasons, unless some are given.
     """

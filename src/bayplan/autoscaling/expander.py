@@ -24,7 +24,7 @@ STABILIZATION: Amounts = {"cpu": 500, "memory": 500 * 2**20}
 """Requests of a pod that is added to both sides of the price ratio, so that tiny pods have less influence."""
 
 SUPPRESSION_NODES = 15.0
-"""If many more nodes than this are added, the size of the nodes hardly counts."""
+"""If many more nodes than this are added, the size of the nodes has little weight."""
 
 GPU_UNFITNESS = 1000.0
 """Unfitness of nodes with GPUs, whatever their size: only pods that need GPUs should get them."""
@@ -33,7 +33,7 @@ _GIBIBYTE = 2**30
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
-    """What growing a node group would bring.
+    """The effect of growing a node group.
 
     Attributes:
         group: the group.

@@ -10,7 +10,7 @@ Message = MutableMapping[str, Any]
 """One event of a connection; its key `type` determines which other keys it has."""
 
 Scope = MutableMapping[str, Any]
-"""What is known about a connection when it begins, such as the path and the headers of a request."""
+"""The properties of a connection when it begins, such as the path and the headers of a request."""
 
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]

@@ -10,7 +10,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 _DROPPED_SHARE = 256
-"""A full cache drops one in so many of its entries at once.
+"""A full cache drops one entry in this many, all at once.
 
 Freeing a thousand specs takes as long as creating fifty pods.
 """

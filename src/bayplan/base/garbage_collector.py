@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 RARE_THRESHOLD = 1_000_000
-"""The collector runs when so many more containers have been created than freed since the last collection."""
+"""The collector runs when this many more containers have been created than freed since the last collection."""
 
 
 @contextmanager

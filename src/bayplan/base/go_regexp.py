@@ -145,7 +145,7 @@ def _large(pattern: str) -> Regexp:
 
 
 class CacheCounts(NamedTuple):
-    """How often an expression was found in the cache, and how often it was compiled."""
+    """The number of expressions found in the cache, and of those compiled."""
 
     found: int
     compiled: int

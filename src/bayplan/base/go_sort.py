@@ -184,7 +184,7 @@ class Sorter:
                 return False
             self._swap(number, number - 1)
             if number - start >= 2:
-                # Go also goes on before `start`; the items there are not greater.
+                # Go also continues before `start`; the items there are not greater.
                 self._sink(number - 1, 0)
             later = number + 1
             while later < end and ranks[later] < ranks[later - 1]:

@@ -1,4 +1,4 @@
-"""Finds the likely correct spelling of a misspelt name. All suggestions in messages come from here."""
+"""Finds the likely correct spelling of a misspelt name. All messages take their suggestions from this module."""
 
 from collections.abc import Iterable
 from difflib import SequenceMatcher

@@ -156,7 +156,7 @@ def text_of(value: object, *, inner: bool = False) -> str:
 
 
 def _inner_double(value: float) -> str:
-    """Return a double as it is formatted within a list or map: with six digits, or quoted if it is not finite."""
+    """Return a double in the format of list and map items: with six digits, or quoted if it is not finite."""
     if math.isfinite(value):
         return f"{value:.6f}"
     return quote("NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf")

@@ -1,4 +1,4 @@
-"""Event handlers of the classic scheduler, where they differ from those of current releases.
+"""Event handlers of the classic scheduler that differ from those of current releases.
 
 The cases are those of kube-scheduler's event handlers in Kubernetes 1.16.
 """

@@ -51,7 +51,7 @@ START, FINISH, KILL = range(3)
 
 
 class PodRun(msgspec.Struct, frozen=True, gc=False):
-    """How long a pod runs, and its exit code.
+    """The run time and the exit code of a pod.
 
     Attributes:
         duration_ns: the time from its start to its end; None to run until it is deleted.
@@ -85,7 +85,7 @@ class KubeletOptions(msgspec.Struct, frozen=True, kw_only=True):
     run_of: RunOf | None = None
 
 
-# What to do, key and UID of the pod, and its exit code.
+# The action, key and UID of the pod, and its exit code.
 _Task = tuple[int, str, str, int]
 
 
@@ -124,7 +124,7 @@ class VirtualKubelet:
     # --- starting -----------------------------------------------------------------------------------------------------
 
     def take(self, pod: Pod, now_ns: int) -> Pod:
-        """Manage a pod that is being bound. Return it as it is right after that: pending, or already running.
+        """Manage a pod that is being bound. Return its next version: pending, or already running.
 
         The caller stores the returned pod. A pod that is already running (an import) keeps its status; only its end is
         planned.

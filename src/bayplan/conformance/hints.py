@@ -107,7 +107,7 @@ def _plugins_in(setting: bytes) -> Mapping[str, Plugin[object]]:
 
 
 def _changes(asked: _Case, gates: FeatureGates) -> list[ObjectChange]:
-    """Return the events of a case: the one that it names, or those that the event handlers derive from the change."""
+    """Return the events of a case: its named event, or those that the event handlers derive from the change."""
     old, new = _decode(asked.old), _decode(asked.new)
     if asked.event is not None:
         return [ObjectChange(_event(asked.event), old, new)]

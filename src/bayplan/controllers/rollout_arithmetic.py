@@ -24,7 +24,7 @@ _COUNT = re.compile(r"[0-9]{1,10}", re.ASCII)
 
 
 def scaled_value(value: IntOrString | None, total: int, *, round_up: bool) -> int:
-    """Return a number as it is, and a percentage as that share of the total; None is 0.
+    """Return a number unchanged, and a percentage as that share of the total; None is 0.
 
     Raises:
         InputError: the text is not a percentage.

@@ -1,4 +1,4 @@
-"""What the descheduler's plugins see: nodes, their pods, which pods may be evicted, and the evictions so far."""
+"""The cluster as the descheduler's plugins see it: nodes, their pods, which pods may be evicted, and the evictions so far."""
 
 from __future__ import annotations
 

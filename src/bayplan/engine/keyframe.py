@@ -233,7 +233,7 @@ MAX_MISSES = 3
 """After this many consecutive keyframes that differences could not replace, only some cycles look for differences."""
 
 MISS_PERIOD = 32
-"""After so many misses, one cycle in this many looks for differences."""
+"""After this many misses, one cycle in this many looks for differences."""
 
 
 class FrameHistory:

@@ -99,7 +99,7 @@ class Document(msgspec.Struct):
         return self._find(path)[0]
 
     def written(self, path: str) -> str:
-        """Return the plain scalar at a JSON path as it is written in YAML (`y`, `1.10`); "" if there is none."""
+        """Return the plain scalar at a JSON path with its spelling in YAML (`y`, `1.10`); "" if there is none."""
         node = self._find(path)[1]
         return str(node.value) if isinstance(node, ScalarNode) and node.tag == "" else ""
 

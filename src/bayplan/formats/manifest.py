@@ -70,7 +70,7 @@ class LoadWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlainObject(msgspec.Struct, frozen=True):
-    """An object of the input as it is written, for the API server and a sync, which decode objects themselves.
+    """An undecoded object of the input, for the API server and a sync, which decode objects themselves.
 
     Attributes:
         value: the document; if it is an item of a typed list, with the kind of the list's items.
@@ -82,7 +82,7 @@ class PlainObject(msgspec.Struct, frozen=True):
 
 
 class LoadedObject(msgspec.Struct, frozen=True):
-    """An object of the input, as it is written and typed with the API's defaults.
+    """An object of the input, both undecoded and typed with the API's defaults.
 
     Attributes:
         kind: its row in the table of kinds.

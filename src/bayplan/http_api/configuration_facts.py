@@ -1,4 +1,4 @@
-"""The scheduler's configuration, as given and with defaults applied; validation of another one, and what applying it changes."""
+"""The scheduler's configuration, as given and with defaults; validation of a new one, and what applying it changes."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ MAX_MARGINS = 20_000
 
 
 class Margin(NamedTuple):
-    """How much better the chosen node was than the runner-up.
+    """The margin of the chosen node over the runner-up.
 
     Attributes:
         points: the total of the chosen node minus that of the best node outside the tie set; None if there is no such

@@ -121,7 +121,7 @@ def density_document(
 
 
 def _counts(chosen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]], starts: Ints, stops: Ints) -> list[int]:
-    """Return, for each start, the number of chosen entries from there to the corresponding stop."""
+    """Return, for each start, the number of chosen entries up to the corresponding stop."""
     sums = np.concatenate(([0], np.cumsum(chosen)))
     counted: list[int] = (sums[np.maximum(stops, starts)] - sums[starts]).tolist()
     return counted

@@ -64,7 +64,7 @@ class Verdict(Struct, frozen=True, gc=False):
 
 
 class Agreement(Struct):
-    """How often both schedulers agreed.
+    """The counts of agreement between both schedulers.
 
     Attributes:
         placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.

@@ -346,7 +346,7 @@ def _scale_decimal(unscaled: int, shift: int) -> int:
 
 
 def _without_factors(number: int, factor: int) -> tuple[int, int]:
-    """Divide a number by a factor as long as it is divisible; return the quotient and the number of divisions."""
+    """Divide a number by a factor while it is divisible; return the quotient and the number of divisions."""
     times = 0
     while number and number % factor == 0:
         number //= factor

@@ -300,7 +300,7 @@ def _statuses_by_name(pod: Pod) -> dict[str, ContainerStatus]:
 
 
 def is_sidecar(container: Container) -> bool:
-    """Return whether an init container is a sidecar, which keeps running beside the containers."""
+    """Return whether an init container is a sidecar, which keeps running next to the containers."""
     return container.restart_policy == "Always"
 
 

@@ -233,7 +233,7 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True, kw_only=True):
-    """How requests for a capacity are rounded, and how much is consumed without a request."""
+    """Rounding of requests for a capacity, and the amount consumed without a request."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()

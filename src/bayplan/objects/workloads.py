@@ -146,7 +146,7 @@ class StatefulSetUpdateStrategy(ApiStruct, frozen=True, kw_only=True):
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(ApiStruct, frozen=True, kw_only=True):
-    """What happens to claims when the set is deleted or scaled down: Retain or Delete."""
+    """Policies for the claims when the set is deleted or scaled down: Retain or Delete."""
 
     when_deleted: str = ""
     when_scaled: str = ""

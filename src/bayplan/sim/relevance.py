@@ -7,7 +7,7 @@ from bayplan.objects.pod import Pod
 
 
 def makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-    """Return whether a change may affect a decision about this pod or about another one.
+    """Return whether a change may affect a decision about this or any other pod.
 
     What the scheduler itself writes to the status of a waiting pod does not.
     """

@@ -45,7 +45,7 @@ FATES = {"Succeeded": PodFate.SUCCEEDED, "Failed": PodFate.FAILED}
 
 
 class PodTimeline(msgspec.Struct, kw_only=True, gc=False):
-    """What happened to one pod. A pod that is created again with the same name has a separate timeline.
+    """The history of one pod. A pod that is created again with the same name has a separate timeline.
 
     Attributes:
         key: `namespace/name`.
@@ -162,7 +162,7 @@ class SimulatedEvent(msgspec.Struct):
 
 
 class Counters(msgspec.Struct, gc=False):
-    """How much happened in a run.
+    """Counts of the events of a run.
 
     Attributes:
         decisions: the number of scheduling cycles.

@@ -34,7 +34,7 @@ class NodeLifetime(msgspec.Struct, kw_only=True):
 
 
 class ScalingKind(StrEnum):
-    """What an autoscaler does: it orders nodes, removes nodes, or gives up draining a node."""
+    """Actions of an autoscaler: it orders nodes, removes nodes, or gives up draining a node."""
 
     SCALE_UP = "scale-up"
     SCALE_DOWN = "scale-down"
@@ -82,7 +82,7 @@ class GroupCost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScalingSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """What an autoscaler did in a run, in order, and the costs of its groups."""
+    """The actions of an autoscaler in a run, in order, and the costs of its groups."""
 
     events: Sequence[ScalingEvent]
     costs: Sequence[GroupCost]

@@ -38,7 +38,7 @@ from bayplan.sim.usage import UsageMeter
 from bayplan.sim.virtual_cluster import VirtualCluster
 
 PERPETUAL_HORIZON_NS = DAY_NS
-"""How long a run without a given end continues after the last external operation, if a workload never finishes."""
+"""Time for which a run without a given end continues after the last external operation, if a workload never finishes."""
 
 PROGRESS_STEP = 500
 """Number of cycles and instants between reports of progress."""

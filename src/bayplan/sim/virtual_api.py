@@ -90,7 +90,7 @@ class Arrival:
                 self._take_pods_of(item, now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> None:
-        """Store a version of an object as it is. See `VirtualCluster.put`."""
+        """Store a version of an object unchanged. See `VirtualCluster.put`."""
         old = self._store.get(type(item), object_key(item.metadata))
         if old is None:
             self._store.add(self._taken(item, "", now_ns), now_ns)

@@ -107,7 +107,7 @@ class VirtualCluster:
         return self._close(now_ns)
 
     def put(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
-        """Store a version of an object as it is, for hosts with their own rules for changes.
+        """Store a version of an object unchanged, for hosts with their own rules for changes.
 
         It gets no defaults, passes no admission, and is not merged: only the uid and the creation time of an existing
         object are kept. An object that is being deleted is removed if this version has no finalizers left. No events if

@@ -1,1 +1,1 @@
-"""Sweeps: simulate many configurations to find the one that is best for an objective (docs/sweeps.md)."""
+"""Sweeps: simulate many configurations to find the best for an objective (docs/sweeps.md)."""

@@ -15,7 +15,7 @@ from bayplan.sweeps.trials import Outcome, SharedInput, Trial, read_shared_input
 
 EXECUTORS = ("local", "processes", "ray")
 MAX_RETRIES = 10
-"""How often a trial is retried after its machine or process was lost."""
+"""Number of retries of a trial whose machine or process was lost."""
 
 
 class Executor(Protocol):

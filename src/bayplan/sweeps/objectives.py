@@ -1,4 +1,4 @@
-"""What a sweep measures in each trial, and the objectives that it can minimize or maximize."""
+"""The measures of a sweep in each trial, and the objectives that it can minimize or maximize."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from bayplan.sweeps.plan import SweepPlan
 from bayplan.sweeps.space import Choice, Parameters, drawn, grid
 
 OPTUNA_BATCH = 8
-"""How many candidates Optuna suggests before it gets their scores."""
+"""Number of candidates that Optuna suggests before it gets their scores."""
 
 
 class Search(Protocol):

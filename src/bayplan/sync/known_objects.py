@@ -1,4 +1,4 @@
-"""What the follower knows about one object: in the source, locally, and why it could not be synced."""
+"""The follower's knowledge of one object: in the source, locally, and why it could not be synced."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def is_bound(claim: Document) -> bool:
 
 
 def _unbound(claim: Document) -> Document:
-    """Return a claim as it is before it is bound."""
+    """Return the unbound version of a claim."""
     return _without(claim, "volumeName")
 
 
@@ -121,7 +121,7 @@ def _bound_by_source(claim: Document) -> Document:
 
 
 def _available(volume: Document) -> Document:
-    """Return a volume as it is before it is bound. A volume that is reserved for a claim by name stays reserved."""
+    """Return the unbound version of a volume. A volume that is reserved for a claim by name stays reserved."""
     claim = part(part(volume, "spec"), "claimRef")
     free = _without(volume, "claimRef")
     if claim and BOUND_BY_CONTROLLER not in part(part(volume, "metadata"), "annotations"):

@@ -140,7 +140,7 @@ declare namespace Api {
     lost_by: string;
   }
 
-  /** How many further copies of a workload, or of a mix, fit; see `bayplan.answers.capacity.CapacityAnswer`. */
+  /** The number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`. */
   interface Capacity {
     summary: string;
     copies: number;
@@ -1604,7 +1604,7 @@ declare namespace Api {
     summary: string;
   }
 
-  /** How many further copies of one workload fit. */
+  /** The number of further copies of one workload that fit. */
   interface WorkloadCapacity {
     workload: string;
     copies: number;

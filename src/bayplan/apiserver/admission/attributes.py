@@ -119,7 +119,7 @@ class Attributes:
         return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
 
     def replace_object(self, match: Match, document: Document) -> None:
-        """Set the new object to the one that a hook returned, converted back from the hook's API version."""
+        """Set the new object to the object that a hook returned, converted back from the hook's API version."""
         new = self.read(document) if match.resource is self.resource or self.is_special else None
         if new is None:
             new = served_form(self.resource, stored_form(match.resource, document))

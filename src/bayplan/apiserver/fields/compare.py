@@ -150,7 +150,7 @@ def _compare_items(kind: FieldType, old: list[object], new: list[object], out: t
     for element, item in after.items():
         earlier = before.get(element, _ABSENT)
         if isinstance(item, _Repeated) or isinstance(earlier, _Repeated):
-            # Repeated items cannot be told apart, so compare all of them as one value.
+            # Repeated items cannot be distinguished, so compare all of them as one value.
             if earlier is _ABSENT:
                 out[0][element] = LEAF_NODE
             elif item != earlier:

@@ -267,7 +267,9 @@ class LimitedProtocol(HttpToolsProtocol):
         """Start a request that is answered as soon as its body is complete; return False for one that is not."""
         direct, head = self._direct, self._head
         # If the client does not read, uvicorn waits until it does.
-        if direct is None or self._answering() or self.flow.write_paused or self.parser.get_http_version() != "1.1":
+        if direct is None or not direct.answers_now or self._answering() or self.flow.write_paused:
+            return False
+        if self.parser.get_http_version() != "1.1":
             return False
         method = self.parser.get_method()
         if head is not None and head.equals(method, self.url, self.headers):
@@ -277,8 +279,6 @@ class LimitedProtocol(HttpToolsProtocol):
             if head is None:
                 return False
             self._head = head
-        if not direct.answers_now:
-            return False
         self._table.direct += 1
         self._direct_cycle = DirectCycle(
             head,

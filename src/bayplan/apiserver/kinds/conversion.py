@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bayplan.apiserver.model.resources import Resource
 
 
-# Field names of events.k8s.io/v1 and core/v1, where they differ.
+# Field names that differ between events.k8s.io/v1 and core/v1.
 _EVENT_FIELDS = {
     "regarding": "involvedObject",
     "note": "message",

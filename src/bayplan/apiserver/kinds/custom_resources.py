@@ -9,6 +9,7 @@ import json
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
+from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, invalid_value, too_large
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
@@ -258,7 +259,7 @@ def _prune(schema: Document, value: object, path: str, dropped: list[str], known
 
 
 def _embedded_metadata(value: object, path: str, dropped: list[str]) -> object:
-    """Return the metadata of an object inside another one without unknown fields.
+    """Return the metadata of an embedded object without unknown fields.
 
     Raises:
         DecodeError: it cannot be decoded.
@@ -296,7 +297,7 @@ class DefinitionStrategy(Strategy):
         document["status"] = {
             "conditions": None,
             "acceptedNames": {"plural": "", "kind": ""},
-            "storedVersions": _stored(document),
+            "storedVersions": stored_versions(document),
         }
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
@@ -306,7 +307,7 @@ class DefinitionStrategy(Strategy):
         status = {**part(new, "status")}
         before = texts(status, "storedVersions")
         status["acceptedNames"] = dict(part(new, "spec", "names"))
-        status["storedVersions"] = before + [name for name in _stored(new) if name not in before]
+        status["storedVersions"] = before + [name for name in stored_versions(new) if name not in before]
         new["status"] = status
 
 
@@ -321,9 +322,12 @@ def accepted_status(definition: Document, now: str) -> Document | None:
             _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
         ],
         "acceptedNames": dict(part(definition, "spec", "names")),
-        "storedVersions": texts(status, "storedVersions") or _stored(definition),
+        "storedVersions": texts(status, "storedVersions") or stored_versions(definition),
     }
 
+
+DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
+"""Table of the definitions."""
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a deleted definition, which stays until its objects are gone."""
@@ -351,12 +355,6 @@ def _fill_in(document: Document) -> None:
     if isinstance(kind, str) and kind:
         names["singular"] = names.get("singular") or kind.lower()
         names["listKind"] = names.get("listKind") or f"{kind}List"
-
-
-def _stored(document: Document) -> list[str]:
-    """Return the name of the first version that is marked as the storage version, if any."""
-    versions = parts(part(document, "spec"), "versions")
-    return [str(version.get("name") or "") for version in versions if version.get("storage")][:1]
 
 
 def _condition(name: str, reason: str, message: str, now: str) -> Document:

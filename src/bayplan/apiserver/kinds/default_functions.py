@@ -275,11 +275,13 @@ def default_definition(definition: Document) -> None:
     """Set the stored versions of a definition that has none: its storage version."""
     status = _part(definition, "status")
     if not status.get("storedVersions"):
-        versions = _parts(_part(definition, "spec"), "versions")
-        definition["status"] = {
-            **status,
-            "storedVersions": [str(each.get("name") or "") for each in versions if each.get("storage")][:1],
-        }
+        definition["status"] = {**status, "storedVersions": stored_versions(definition)}
+
+
+def stored_versions(definition: Document) -> list[str]:
+    """Return the name of the first version that is marked as the storage version, if any."""
+    versions = _parts(_part(definition, "spec"), "versions")
+    return [str(each.get("name") or "") for each in versions if each.get("storage")][:1]
 
 
 def default_job(job: Document) -> None:

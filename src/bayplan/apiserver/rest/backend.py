@@ -35,7 +35,6 @@ from bayplan.cluster.naming import ALPHABET
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
 _MAX_PREFIX_LENGTH = 58
-_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 _FIXED_ADDRESSES = 257
 """Number of addresses at the start of the service range that are only allocated on explicit request. `_FIXED_PORTS` is
 the same for node ports.
@@ -117,7 +116,7 @@ class Backend:
         return self._now
 
     def later(self, seconds: int) -> str:
-        """Return the time in `seconds` seconds from now as an RFC 3339 timestamp."""
+        """Return the current time plus `seconds` as an RFC 3339 timestamp."""
         return format_time((int(self.clock()) + seconds) * 1_000_000_000)
 
     def new_uid(self) -> str:
@@ -304,7 +303,7 @@ class Backend:
                 self._refresh_flow_schema(item)
         elif resource.table == flow_kinds.SCHEMAS and stored is not None:
             self._refresh_flow_schema(stored)
-        if resource.table == _DEFINITIONS:
+        if resource.table == custom_resources.DEFINITIONS:
             if stored is not None:
                 self.serve_custom(decode_item(stored))
                 self._accept_definition(resource, decode_item(stored))
@@ -316,8 +315,8 @@ class Backend:
     def remove_terminating(self, table: str) -> None:
         """Remove the definition of a table's objects if it is being deleted and there are none left."""
         group, _, plural = table.partition("/")
-        resource = self.registry.by_table()[_DEFINITIONS]
-        item = self.store.get(_DEFINITIONS, ("", f"{plural}.{group}"))
+        resource = self.registry.by_table()[custom_resources.DEFINITIONS]
+        item = self.store.get(custom_resources.DEFINITIONS, ("", f"{plural}.{group}"))
         if item is None or len(self.store.table(table)):
             return
         definition = self.document(resource, item)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.kinds.custom_resources import terminating
+from bayplan.apiserver.kinds.custom_resources import DEFINITIONS, terminating
 from bayplan.apiserver.kinds.strategy import Strategy
 from bayplan.apiserver.model.errors import conflict, forbidden, not_found
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
@@ -20,8 +20,7 @@ from bayplan.base.plain_data import Document, part, texts
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-_DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
-_NAMED_BY_RESOURCE = ("namespaces", _DEFINITIONS)
+_NAMED_BY_RESOURCE = ("namespaces", DEFINITIONS)
 """Resources that check preconditions themselves, and name the resource instead of the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
@@ -69,7 +68,7 @@ def delete(
         if not admitted:
             _ask_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_namespace(backend, info, old, options)
-    if resource.table == _DEFINITIONS and not part(old, "metadata").get("deletionTimestamp"):
+    if resource.table == DEFINITIONS and not part(old, "metadata").get("deletionTimestamp"):
         _ask_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_definition(backend, info, old, options)
     new = _copy(old)

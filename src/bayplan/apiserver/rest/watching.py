@@ -29,7 +29,7 @@ from bayplan.base.plain_data import part
 MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 BOOKMARK_SECONDS = 60.0
 _ZERO_REPLICAS = ("apps/deployments", "apps/replicasets", "apps/statefulsets")
-"""Kinds whose bookmarks show replicas: a bookmark is an empty object of Go's internal type, where they are a plain number."""
+"""Kinds whose bookmarks show replicas: a bookmark is an empty object of Go's internal type, in which they are a plain number."""
 _ZERO_ANNOTATIONS = {"apps/daemonsets": {TEMPLATE_GENERATION: "0"}}
 """Annotations that show fields of the internal type."""
 _BEFORE_TIMEOUT = 2.0

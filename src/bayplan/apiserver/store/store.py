@@ -247,7 +247,7 @@ class Store:
         *,
         aspect: Aspect | None = None,
     ) -> int:
-        """Call a function for every published write to a table, and another one when the history gets a gap.
+        """Call a function for every published write to a table, and a second function when the history gets a gap.
 
         Args:
             table: the name of the table.
@@ -270,7 +270,7 @@ class Store:
         self._on_gap.pop(token, None)
 
     def follow(self, follower: Callable[[Write], None], on_gap: Callable[[], None]) -> None:
-        """Call a function for every committed write, durable or not, and another one for gaps in the history.
+        """Call a function for every committed write, durable or not, and a second function for gaps in the history.
 
         For components that share the store's process and lifetime (`bayplan.apiserver.bridge`). To show writes to
         clients, use `listen`.

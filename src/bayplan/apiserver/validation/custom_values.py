@@ -27,7 +27,7 @@ from bayplan.objects.selectors import quote
 _ABSENT = object()
 _BOUNDS = {"int32": 2**31, "int64": 2**63}
 EMBEDDED = "x-kubernetes-embedded-resource"
-"""The mark of a complete object inside another one."""
+"""The extension that marks an embedded, complete object."""
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 

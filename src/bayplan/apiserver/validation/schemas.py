@@ -286,7 +286,7 @@ def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> Non
 
 
 def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
-    """Report a type that differs from the one that an extension requires, and return whether it is right."""
+    """Report a type other than an extension requires, and return whether it is right."""
     kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
     if kind == wanted:
         return True

@@ -27,7 +27,7 @@ MAX_DEPTH = 10_000
 
 
 def go_json(value: object) -> str:
-    """Return compact JSON: map keys sorted, `<`, `>`, `&` and two line separators escaped, other text as it is.
+    """Return compact JSON: map keys sorted, `<`, `>`, `&` and two line separators escaped, other text unchanged.
 
     Args:
         value: a value that msgspec can encode (plain data, structs), without floats: their digits may differ from Go's;

@@ -18,7 +18,7 @@ PRUNE_ABOVE = 4096
 """With more assignments than this (plus twice the number of pods), those of pods that no longer exist are dropped."""
 
 FIRST_KINDS = 9
-"""How many columns `DeviceTable.kinds` has at first: enough for up to 8 GPUs per pod."""
+"""The initial number of columns of `DeviceTable.kinds`: enough for up to 8 GPUs per pod."""
 
 SHARE_KIND = 0
 """The kind of pods that share a GPU. For pods with whole GPUs, the kind is their number of GPUs."""

@@ -11,7 +11,7 @@ from bayplan.formats.traces.shapes import Shape
 
 
 class Parent(msgspec.Struct, frozen=True, gc=False):
-    """What instances inherit from their task. `arrival_ns` is the arrival of the task, in the time of the trace."""
+    """The properties that instances inherit from their task. `arrival_ns` is the arrival of the task, in the time of the trace."""
 
     job: str
     shape: Shape

@@ -34,7 +34,7 @@ Amounts = tuple[tuple[str, str], ...]
 
 
 class Shape(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What pods with equal requests share.
+    """The properties that pods with equal requests share.
 
     Attributes:
         amounts: the requests.

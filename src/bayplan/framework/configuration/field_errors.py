@@ -60,7 +60,7 @@ class Path:
         return Path(f"{self.text}.{step}" if self.text else step)
 
     def invalid(self, value: object, detail: str) -> str:
-        """Return the error for an invalid value; `detail` says what is wrong."""
+        """Return the error for an invalid value; `detail` describes the problem."""
         return f"{self.text}: Invalid value: {_shown(value)}: {detail}"
 
     def required(self, detail: str = "") -> str:

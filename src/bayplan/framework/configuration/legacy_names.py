@@ -57,7 +57,7 @@ LEFT_OUT: Final[Mapping[str, str]] = MappingProxyType(
 OLD_WEIGHTS: Final[Mapping[str, int]] = MappingProxyType(
     {"InterPodAffinity": 1, "NodeAffinity": 1, "TaintToleration": 1}
 )
-"""Default weights before v1beta3, where they differ from today's."""
+"""Default weights before v1beta3 that differ from today's."""
 
 PREDICATES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {

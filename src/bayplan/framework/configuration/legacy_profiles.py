@@ -25,7 +25,7 @@ In later versions, disabling them has no effect.
 _WITH_OLD_WEIGHTS = (*_WITH_STRATEGIES, "v1beta2")
 
 _POINTS_OF_OLD = {"postFilter": "preScore", "unreserve": "reserve"}
-"""Extension points of v1alpha1 that were renamed or merged into another one, with the current name."""
+"""Extension points of v1alpha1 that were renamed or merged, with the current name."""
 
 
 def convert_profile(old: Document, version: str, path: str, note: Note) -> Document:

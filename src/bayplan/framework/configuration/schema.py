@@ -96,7 +96,7 @@ _MAX_INT32: Final = (1 << 31) - 1
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True):
-    """Wire format of a field, where it does not follow from the annotation and the name.
+    """Wire format of a field, if it does not follow from the annotation and the name.
 
     Attributes:
         json: its name in v1, if not the attribute's name in camel case.
@@ -167,7 +167,7 @@ def _field(attribute: str, annotation: object) -> StructField:
 
 
 def _type_of(annotation: object) -> GoType:
-    """Return the Go type that an annotation names, or else the one that corresponds to it."""
+    """Return the Go type that an annotation names, or else the corresponding Go type."""
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
         for mark in arguments[1:]:

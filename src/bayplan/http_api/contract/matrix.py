@@ -201,4 +201,4 @@ class NoMatrix(Answer, frozen=True, kw_only=True, tag_field="form", tag="none"):
 
 
 AnyMatrix = RowMatrix | ColumnMatrix | NoMatrix
-"""The response about an attempt. ``form`` tells the types apart."""
+"""The response about an attempt. ``form`` distinguishes the types."""

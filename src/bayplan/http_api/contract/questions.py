@@ -26,7 +26,7 @@ class WaitingReasons(ListAnswer, frozen=True, kw_only=True):
 
 
 class Capacity(Answer, frozen=True, kw_only=True):
-    """How many further copies of a workload, or of a mix, fit; see `bayplan.answers.capacity.CapacityAnswer`.
+    """The number of further copies of a workload, or of a mix, that fit; see `bayplan.answers.capacity.CapacityAnswer`.
 
     Attributes:
         summary: the answer in one sentence.

@@ -63,7 +63,7 @@
   var responses = new Map();
   urls.forEach(function (address) {
     var answer = fetch("/bayplan/v1" + address, { headers: headers, cache: "no-cache" });
-    // Whoever uses the response handles a failure; this handler is for responses that nobody uses.
+    // The caller that uses the response handles a failure; this handler is for unused responses.
     answer.catch(function () {});
     responses.set("/bayplan/v1" + address, answer);
   });
