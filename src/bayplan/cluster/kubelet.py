@@ -34,7 +34,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.go_text.durations import read_duration
 from bayplan.base.go_text.times import format_time, parse_time_ns
-from bayplan.cluster.owned_pods import FINISHED_PHASES, is_finished
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
 from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANNOTATION
 from bayplan.cluster.running_together import RUNS_WITH_ANNOTATION, RunningTogether
@@ -133,7 +133,7 @@ class VirtualKubelet:
             started = pod.status.start_time
             self._plan_end(pod, parse_time_ns(started) if started is not None else now_ns, now_ns)
             return pod
-        if pod.status.phase in FINISHED_PHASES:
+        if is_finished(pod):
             return pod
         if self._options.start_delay_ns > 0:
             self._set(now_ns + self._options.start_delay_ns, START, pod)
@@ -278,7 +278,7 @@ class VirtualKubelet:
             return True
         if what == KILL:
             self._kill(pod, time_ns)
-        elif pod.status.phase in FINISHED_PHASES:
+        elif is_finished(pod):
             return True
         elif what == FINISH:
             self._finish(pod, exit_code, time_ns)

@@ -13,7 +13,7 @@ from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.kubelet import KubeletOptions, VirtualKubelet
 from bayplan.cluster.naming import NameGenerator
-from bayplan.cluster.owned_pods import FINISHED_PHASES
+from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import bound_status, with_condition
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 from bayplan.cluster.volume_controller import volume_writes
@@ -163,9 +163,7 @@ class VirtualCluster:
             InputError: the annotation with the pod's run time is invalid.
         """
         pod = self.store.pods.get(pod_key)
-        if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp is not None:
-            return []
-        if pod.status.phase in FINISHED_PHASES:
+        if pod is None or pod.spec.node_name or pod.metadata.deletion_timestamp is not None or is_finished(pod):
             return []
         pod = replace(pod, spec=replace(pod.spec, node_name=node_name))
         known = node_name in self.store.nodes
