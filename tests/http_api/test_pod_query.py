@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bayplan.analysis.reasons import reasons_of
 from bayplan.http_api.pod_query import SORTS, PodFilter, find_pods
@@ -172,6 +173,23 @@ def test_filtered_pages_and_facets_match_a_naive_implementation(
     assert pods.counts() == {
         status.text: sum(row.status == status.text for row in kept.values()) for status in PodStatus
     }
+
+
+def test_columns_filled_in_slices_equal_those_filled_at_once() -> None:
+    rows = [Row("a", f"p{number}", "n" * (number % 2), number % 3, number, "", number, False) for number in range(9)]
+    sliced, at_once = PodTable(DEFAULT_GATES), PodTable(DEFAULT_GATES)
+    for table in (sliced, at_once):
+        for number, row in enumerate(rows):
+            table.put(row.pod(str(number)), "", 1)
+        table.remove("a/p4", 2)
+    assert [sliced.fill(3), sliced.fill(3), sliced.fill(3)] == [True, True, False]
+    first, second = sliced.freeze(), at_once.freeze()
+    assert first.counts() == second.counts()
+    for name in ("status", "node", "priority", "message", "bound_ns", "shape", "created_ns"):
+        assert getattr(first, name).tolist() == getattr(second, name).tolist(), name
+    # An update after that is visible in the next copy only.
+    at_once.put(replace(rows[0].pod("0"), spec=rows[1].pod("0").spec), "", 3)
+    assert (second.node[0], at_once.freeze().node[0]) == (0, 1)
 
 
 @given(st.integers(1, 40), st.integers(1, 13))

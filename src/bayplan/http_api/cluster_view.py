@@ -20,7 +20,7 @@ from bayplan.sim.workloads import Workloads
 
 CHANGES_AT_ONCE = 400
 RECORDS_AT_ONCE = 2_000
-"""Maximum number of changes and of decisions to process before other tasks on the event loop run."""
+"""Maximum number of changes, and of decisions or table rows, to process before other tasks on the event loop run."""
 
 MAX_CHANGES = 5_000
 """Maximum number of node changes (added, removed, changed) that are remembered for the timeline."""
@@ -104,14 +104,12 @@ class ClusterView:
     def _count(self, pod: Pod) -> None:
         """Count a pod on its current node with its current requests, instead of where it counted before."""
         uid, node = pod.metadata.uid, pod.spec.node_name
-        if is_finished(pod):
-            node = ""
-        placed = self._placed.get(uid)
-        amounts = self.pods.requests_of(uid, pod)
-        if placed is not None and placed[0] == node and placed[1] is amounts:
+        if not node or is_finished(pod):
+            self._count_out(uid)
             return
-        self._count_out(uid)
-        if node:
+        amounts = self.pods.requests_of(pod)
+        if self._placed.get(uid) != (node, amounts):
+            self._count_out(uid)
             self._placed[uid] = (node, amounts)
             self.nodes.place(node, amounts, 1)
 
@@ -165,6 +163,8 @@ class ClusterView:
     async def pod_columns(self) -> PodColumns:
         """Return a frozen copy of the pods."""
         await self.catch_up()
+        while self.pods.fill(RECORDS_AT_ONCE):
+            await asyncio.sleep(0)
         return self.pods.freeze()
 
     async def node_columns(self) -> NodeColumns:

@@ -164,7 +164,7 @@ class LiveSource:
 
     def requests_of(self, pod: PodTimeline) -> Amounts:
         """Return a pod's requests."""
-        return self._table.requests_of(pod.uid, pod.pod)
+        return self._table.requests_of(pod.pod)
 
     def requested_before(self, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
         """Return the amounts requested just before a decision, by node and resource. Uses columns, as there may be 50,000 pods."""

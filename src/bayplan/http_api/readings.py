@@ -120,7 +120,7 @@ class ForkReading:
             life = lives.get(uid)
             pods.put(pod, workloads.get(uid, ""), result.start_ns if life is None else life.arrived_ns)
             if pod.spec.node_name and not is_finished(pod):
-                nodes.place(pod.spec.node_name, pods.requests_of(uid, pod), 1)
+                nodes.place(pod.spec.node_name, pods.requests_of(pod), 1)
         for record in result.records:
             if record.outcome is not Outcome.SKIPPED:
                 pods.take_record(record)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import socket
 from pathlib import Path
 from typing import Any, cast
@@ -11,12 +12,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from bayplan.apiserver.http.direct import MAX_DIRECT_BYTES, DirectCycle, is_direct
-from bayplan.apiserver.http.request_head import RequestHead
+from bayplan.apiserver.http.direct import DirectCycle, is_direct
+from bayplan.apiserver.http.request_head import MAX_DIRECT_BYTES, RequestHead
 from bayplan.apiserver.http.server import ApiServer
 from bayplan.apiserver.rest.messages import Response
 from tests.apiserver.client import pod
-from tests.apiserver.serving import PATIENCE, call, serving
+from tests.apiserver.serving import PATIENCE, call, serving, wait_until
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 PODS = "/api/v1/namespaces/default/pods"
@@ -175,6 +176,100 @@ def test_a_head_is_read_again_only_if_its_bytes_differ() -> None:
         assert server.connections.repeated_heads == 2
         assert codes(foreign, foreign, first) == [b"401", b"401", b"201"]
         assert server.connections.repeated_heads == 3
+
+
+def statuses(connection: socket.socket, count: int) -> list[bytes]:
+    """Return the status codes of so many responses, which may arrive together."""
+    received = b""
+    while len(found := re.findall(rb"HTTP/1.1 (\d+)", received)) < count or not received.endswith(b"}"):
+        piece = connection.recv(1 << 16)
+        assert piece, received
+        received += piece
+    return found
+
+
+FIRST, SECOND, LONGER = (request("POST", PODS, of(name), "application/json") for name in ("a", "b", "c" * 30))
+OTHER = request("POST", PODS, of("b"), "application/json", "X-Other: 1")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "unparsed"),
+    [
+        pytest.param([FIRST, SECOND, LONGER], 2, id="one piece each"),
+        pytest.param([FIRST, (SECOND[:40], SECOND[40:]), LONGER], 1, id="the second in two pieces"),
+        pytest.param([(FIRST[:40], FIRST[40:]), SECOND, LONGER], 1, id="the first in two pieces"),
+        pytest.param([FIRST, b"\r\n" + SECOND, LONGER], 1, id="a line break before the second"),
+        pytest.param([FIRST, OTHER, LONGER], 0, id="another header"),
+    ],
+)
+def test_a_request_with_the_head_of_the_last_one_is_not_parsed_if_it_arrives_in_one_piece(
+    pieces: list[bytes | tuple[bytes, bytes]], unparsed: int
+) -> None:
+    with serving() as server, connect(server) as connection:
+        found = []
+        for piece in pieces:
+            if isinstance(piece, tuple):
+                start, piece = piece
+                connection.sendall(start)
+                wait_until(lambda: server.connections.unfinished_bytes > 0)
+            connection.sendall(piece)
+            found += statuses(connection, 1)
+        assert found == [b"201"] * 3
+        assert (server.connections.unparsed, server.connections.direct) == (unparsed, 3)
+        assert {each["metadata"]["name"] for each in call(server, "GET", PODS)["items"]} == {"a", "b", "c" * 30}
+        assert server.connections.unfinished_bytes == 0
+
+
+def test_pipelined_requests_with_equal_heads_are_parsed() -> None:
+    with serving() as server, connect(server) as connection:
+        connection.sendall(FIRST)
+        assert statuses(connection, 1) == [b"201"]
+        connection.sendall(SECOND + LONGER)
+        assert statuses(connection, 2) == [b"201", b"201"]
+        assert server.connections.unparsed == 0
+
+
+def test_bytes_after_the_announced_body_of_a_repeated_request_are_rejected() -> None:
+    with serving() as server, connect(server) as connection:
+        connection.sendall(FIRST)
+        assert statuses(connection, 1) == [b"201"]
+        connection.sendall(FIRST + b"x")
+        received = b""
+        while piece := connection.recv(1 << 16):
+            received += piece
+        assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"409", b"400"]
+        assert server.connections.unparsed == 0
+
+
+def test_a_repeated_request_finds_a_resource_that_was_defined_or_deleted_in_between() -> None:
+    path = "/apis/shop.example.com/v1/namespaces/default/crates"
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    names = {"plural": "crates", "singular": "crate", "kind": "Crate", "listKind": "CrateList"}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "crates.shop.example.com"},
+        "spec": {"group": "shop.example.com", "scope": "Namespaced", "names": names, "versions": [version]},
+    }
+    with serving() as server, connect(server) as connection:
+
+        def create(name: str) -> bytes:
+            crate = {"apiVersion": "shop.example.com/v1", "kind": "Crate", "metadata": {"name": name}}
+            connection.sendall(request("POST", path, json.dumps(crate).encode(), "application/json"))
+            return answer(connection).split()[1]
+
+        assert create("a") == b"404"
+        call(server, "POST", definitions, definition)
+        assert [create("a"), create("b")] == [b"201", b"201"]
+        call(server, "DELETE", f"{definitions}/crates.shop.example.com")
+        assert create("c") == b"404"
+        assert server.connections.unparsed == 3
 
 
 def test_requests_of_a_client_that_does_not_read_are_not_answered_directly() -> None:

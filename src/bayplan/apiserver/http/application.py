@@ -159,9 +159,12 @@ class Application:
             if request is None:
                 request = head.request = self._checked(head)
             content = body if isinstance(body, bytes) else await _read_body(head.headers, body)
-            return await self._api.handle(
-                Request(request.method, request.path, request.query, request.headers, content)
+            complete = Request(
+                request.method, request.path, request.query, request.headers, content, route=request.route
             )
+            response = await self._api.handle(complete)
+            request.route = complete.route
+            return response
         except ApiError as problem:
             return Response(problem.code, render_error(problem, PLAIN), headers=list(problem.headers.items()))
         except _ClientGone:

@@ -15,12 +15,9 @@ from typing import Protocol
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE
 
-from bayplan.apiserver.http.request_head import RawHeaders, RequestHead
+from bayplan.apiserver.http.request_head import MAX_DIRECT_BYTES, RawHeaders, RequestHead
 from bayplan.apiserver.rest.messages import Response
 from bayplan.base.errors import InvariantError
-
-MAX_DIRECT_BYTES = 60_000
-"""Maximum size of a body. At 64 KiB, uvicorn stops reading until the application receives."""
 
 METHODS = frozenset((b"POST", b"PUT", b"PATCH", b"DELETE"))
 _BODIES = (b"application/json", b"application/merge-patch+json", b"application/strategic-merge-patch+json",

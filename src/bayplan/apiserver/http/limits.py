@@ -77,6 +77,7 @@ class ConnectionTable:
         refusals: the number of rejected connections that are still open to receive the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
         repeated_heads: the number of those with the same head as the one before (`bayplan.apiserver.http.request_head`).
+        unparsed: the number of those that arrived in one piece, so that the HTTP parser was not needed.
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -89,6 +90,7 @@ class ConnectionTable:
         self.refusals = 0
         self.direct = 0
         self.repeated_heads = 0
+        self.unparsed = 0
         # Idle connections, in the order in which they became idle.
         self._waiting: dict[Closable, None] = {}
         self._clock = clock

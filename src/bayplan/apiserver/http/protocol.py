@@ -136,6 +136,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._direct = direct
         self._direct_cycle: DirectCycle | None = None
         self._head: RequestHead | None = None
+        # The number of requests that have begun, and the head of the last one if it was answered directly.
+        self._begun = 0
+        self._answered: RequestHead | None = None
         self._limits = table.limits
         self._part = _NONE
         self._received = 0
@@ -213,9 +216,17 @@ class LimitedProtocol(HttpToolsProtocol):
         """Receive a piece of a request, and check the limits if the request is still incomplete."""
         if self._refused:
             return
-        before = self._part
+        head, before = self._head, self._part
+        if head is not None and before == _NONE:
+            body = head.body_in(data)
+            if body is not None and self._can_answer():
+                self._answer_repeated(head, body)
+                return
         self._received += len(data)
+        begun = self._begun
         super().data_received(data)
+        if before == _NONE and self._begun == begun + 1 and self._answered is not None:
+            self._answered.remember(data)
         if not isinstance(self.transport, GatheringTransport):
             # The connection was passed to the WebSocket protocol, which a timer of this protocol would close.
             return
@@ -247,6 +258,8 @@ class LimitedProtocol(HttpToolsProtocol):
         """Reset the counters for a new request."""
         super().on_message_begin()
         self._part = _HEADER
+        self._begun += 1
+        self._answered = None
         self._body_received = self._chunks = 0
 
     def on_headers_complete(self) -> None:
@@ -266,10 +279,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def _begin_direct(self) -> bool:
         """Start a request that is answered as soon as its body is complete; return False for one that is not."""
         direct, head = self._direct, self._head
-        # If the client does not read, uvicorn waits until it does.
-        if direct is None or not direct.answers_now or self._answering() or self.flow.write_paused:
-            return False
-        if self.parser.get_http_version() != "1.1":
+        if direct is None or not self._can_answer() or self.parser.get_http_version() != "1.1":
             return False
         method = self.parser.get_method()
         if head is not None and head.equals(method, self.url, self.headers):
@@ -279,17 +289,33 @@ class LimitedProtocol(HttpToolsProtocol):
             if head is None:
                 return False
             self._head = head
-        self._table.direct += 1
-        self._direct_cycle = DirectCycle(
-            head,
-            self.transport,
-            direct,
-            self.server_state.default_headers,
-            keep_alive=self.parser.should_keep_alive(),
-            on_response=self.on_response_complete,
-        )
-        self.cycle = cast("Any", self._direct_cycle)
+        self._direct_cycle = self._new_cycle(head, direct, keep_alive=self.parser.should_keep_alive())
         return True
+
+    def _can_answer(self) -> bool:
+        """Return whether a request can be answered now. If the client does not read, uvicorn waits until it does."""
+        direct = self._direct
+        return direct is not None and direct.answers_now and not self._answering() and not self.flow.write_paused
+
+    def _new_cycle(self, head: RequestHead, direct: DirectApplication, *, keep_alive: bool) -> DirectCycle:
+        self._table.direct += 1
+        headers = self.server_state.default_headers
+        on_response = self.on_response_complete
+        cycle = DirectCycle(head, self.transport, direct, headers, keep_alive=keep_alive, on_response=on_response)
+        self.cycle = cast("Any", cycle)
+        return cycle
+
+    def _answer_repeated(self, head: RequestHead, body: bytes) -> None:
+        """Answer a request that arrived in one piece, with the head of the last one: there is nothing to parse."""
+        assert self._direct is not None
+        self._unset_keepalive_if_required()
+        self._table.work(self)
+        self._table.repeated_heads += 1
+        self._table.unparsed += 1
+        self._end_request()
+        cycle = self._new_cycle(head, self._direct, keep_alive=True)
+        cycle.body += body
+        cycle.answer()
 
     def _read_head(self, direct: DirectApplication, method: bytes) -> RequestHead | None:
         """Return the head of a request that can be answered directly; None for other requests."""
@@ -340,6 +366,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_message_complete()
         else:
             self._end_request()
+            self._answered = cycle.head if cycle.keep_alive else None
             cycle.answer()
 
     def on_response_complete(self) -> None:

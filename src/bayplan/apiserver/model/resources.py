@@ -94,6 +94,7 @@ class ResourceRegistry:
     Attributes:
         versions: the discovery data of the resources in each (group, version).
         groups: the names of the served groups; the core group is empty.
+        changes: the number of changes since the start.
     """
 
     def __init__(self) -> None:
@@ -101,6 +102,7 @@ class ResourceRegistry:
         self._by_kind: dict[tuple[str, str, str], Resource] = {}
         self.versions: dict[tuple[str, str], list[ResourceFacts]] = {}
         self.groups: list[str] = []
+        self.changes = 0
         facts = api_facts()
         for path, entries in facts.resources.items():
             group, version = ("", "v1") if path == "/api/v1" else (path.split("/")[2], path.split("/")[3])
@@ -160,6 +162,7 @@ class ResourceRegistry:
     def put_custom(self, group: str, version: str, resource: Resource, entries: list[ResourceFacts]) -> None:
         """Serve a custom resource in one version, replacing an earlier definition."""
         self.remove_custom(group, version, resource.name)
+        self.changes += 1
         self.versions.setdefault((group, version), []).extend(entries)
         self._by_path[(group, version, resource.name)] = resource
         if group not in self.groups:
@@ -169,6 +172,7 @@ class ResourceRegistry:
         """Stop serving a custom resource in one version; a group without resources disappears."""
         if self._by_path.pop((group, version, name), None) is None:
             return
+        self.changes += 1
         self._by_kind.clear()
         left = [each for each in self.versions[(group, version)] if each.name.partition("/")[0] != name]
         if left:

@@ -30,7 +30,7 @@ from bayplan.apiserver.rest import (
 )
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import decode_request, read_ahead, target_of
-from bayplan.apiserver.rest.messages import Request, Response, Stream
+from bayplan.apiserver.rest.messages import Request, Response, Route, Stream
 from bayplan.apiserver.rest.meta_endpoints import MetaEndpoints
 from bayplan.apiserver.rest.negotiation import (
     JSON,
@@ -97,6 +97,9 @@ class Api:
     async def handle(self, request: Request) -> Response | Stream:
         """Return the response, or the stream of a watch. Errors are responses, too: an exception is a bug."""
         try:
+            route = request.route
+            if route is not None and route.changes == self.backend.registry.changes:
+                return await self._perform(route, request)
             path = split_path(request.path)
             if path is None or not path[2]:
                 return self._meta.handle(request)
@@ -117,9 +120,10 @@ class Api:
                 raise
             deprecated = deprecation_warning(info)
             if not deprecated:
-                return await self._dispatch(info, request)
+                request.route = self._route(info, request)
+                return await self._perform(request.route, request)
             try:
-                response = await self._dispatch(info, request)
+                response = await self._perform(self._route(info, request), request)
             except ApiError as problem:
                 response = self._refusal(request, problem)
             if not isinstance(response, Response) or response.status not in _NOT_NEGOTIATED:
@@ -132,7 +136,8 @@ class Api:
             # upstream's limit.
             return self._refusal(request, bad_request("the object is nested too deeply"))
 
-    async def _dispatch(self, info: RequestInfo, request: Request) -> Response | Stream:
+    def _route(self, info: RequestInfo, request: Request) -> Route:
+        """Return the route of a request; raise ApiError if its query or Accept header is invalid."""
         if info.verb != "watch" and info.subresource not in running_pods.OF_RUNNING_PODS:
             check_timeout(request.query.get("timeout", ""))
         is_collection = info.verb in ("list", "watch", "deletecollection") or (info.verb == "create" and not info.name)
@@ -142,6 +147,10 @@ class Api:
             is_list=is_collection and not info.subresource and info.verb != "create",
             pretty=bool(read_bool(request.query, "pretty")),
         )
+        return Route(self.backend.registry.changes, info, form)
+
+    async def _perform(self, route: Route, request: Request) -> Response | Stream:
+        info, form = route.info, route.form
         if info.verb in ("list", "watch", "get") and not info.subresource:
             if info.resource.converter is not None and self.backend.outgoing.is_on:
                 await self._convert(info)
@@ -150,13 +159,13 @@ class Api:
             return running_pods.answer(self.backend, info, request)
         await read_ahead(request)
         if not self.backend.outgoing.is_on:
-            return self._write(info, request, form)
+            return self._write(route, request)
         if not request.waits:
             try:
-                return self._write(info, request, form)
+                return self._write(route, request)
             except CallsNeededError as needed:
                 raise awaits_answers(needed) from None
-        return await self._write_with_calls(info, request, form)
+        return await self._write_with_calls(route, request)
 
     async def _convert(self, info: RequestInfo) -> None:
         """Convert all objects that a read may return in advance, so that the read itself need not wait for a webhook.
@@ -182,20 +191,21 @@ class Api:
             raise internal_error("this server makes no calls")
         await self.calls.make(session, needed.calls)
 
-    async def _write_with_calls(self, info: RequestInfo, request: Request, form: Form) -> Response:
+    async def _write_with_calls(self, route: Route, request: Request) -> Response:
         """Repeat a write until all webhooks that it needs have answered. Attempts before that store nothing."""
         outgoing, session = self.backend.outgoing, self.backend.begin_session()
         for _ in range(MAX_ATTEMPTS):
             try:
                 with outgoing.attempt(session, self.backend):
-                    return self._write(info, request, form)
+                    return self._write(route, request)
             except CallsNeededError as needed:
                 await self._make(session, needed)
         raise ApiError(504, "Timeout: request did not complete within requested timeout", details={})
 
-    def _write(self, info: RequestInfo, request: Request, form: Form) -> Response:
+    def _write(self, route: Route, request: Request) -> Response:
+        info, form = route.info, route.form
         if info.verb == "create":
-            return self._create(info, request, form)
+            return self._create(route, request)
         if info.subresource == "scale":
             scaled = scaling.scale(self.backend, info, request)
             if form.kind == "Table":
@@ -267,7 +277,8 @@ class Api:
 
     # --- writes -------------------------------------------------------------------------------------------------------
 
-    def _create(self, info: RequestInfo, request: Request, form: Form) -> Response:
+    def _create(self, route: Route, request: Request) -> Response:
+        info, form = route.info, route.form
         resource = info.resource
         if resource.name == "bindings" or info.subresource == "binding":
             return self._respond(201, subresources.bind(self.backend, info, request), form, request.warnings)
@@ -279,7 +290,9 @@ class Api:
             return self._respond(201, reviews.review(self.backend, info, request), form)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
-        options = write_options(request, "CreateOptions")
+        options = route.create_options
+        if options is None:
+            options = route.create_options = write_options(request, "CreateOptions")
         # Service account admission adds a volume with a random name to each pod, so their specs differ.
         alike = not self.backend.admission.is_active and not self.backend.admits_service_accounts
         is_pod = resource.table == "pods" and form is PLAIN and alike

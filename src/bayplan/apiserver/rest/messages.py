@@ -8,6 +8,25 @@ from urllib.parse import unquote_plus
 
 import msgspec
 
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.rest.negotiation import Form
+
+
+class Route(msgspec.Struct):
+    """What the method, path, query and headers of a request determine.
+
+    Attributes:
+        changes: the `ResourceRegistry.changes` at the time; later changes make the route invalid.
+        info: the target of the request.
+        form: the format of the response.
+        create_options: the options of a create, once they are read.
+    """
+
+    changes: int
+    info: RequestInfo
+    form: Form
+    create_options: WriteOptions | None = None
+
 
 class Request(msgspec.Struct):
     """One request.
@@ -23,6 +42,7 @@ class Request(msgspec.Struct):
         warnings: the warnings for the client, about the body and from hooks; error responses include them.
         waits: whether the caller can wait for webhooks. If not, a request that needs one gets a 503, and a repeated
             request finds the webhook's response.
+        route: the route, once it is found; a caller may reuse it for a request that differs only in the body.
     """
 
     method: str
@@ -34,6 +54,7 @@ class Request(msgspec.Struct):
     parsed: object = None
     warnings: list[str] = msgspec.field(default_factory=list)
     waits: bool = True
+    route: Route | None = None
 
 
 class Response(msgspec.Struct):
