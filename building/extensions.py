@@ -14,8 +14,20 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from building.compilers import Compiler
-from building.modules import BASELINE, CHECKED, PACKAGE, SHARED, TAG, V3, Module, Sources, has_x86_64_v3, is_indexed
+from building.compilers import BRIEF, COLD, HOT, Compiler
+from building.modules import (
+    BASELINE,
+    CHECKED,
+    PACKAGE,
+    SHARED,
+    TAG,
+    V3,
+    Module,
+    Sources,
+    has_x86_64_v3,
+    is_brief,
+    is_indexed,
+)
 
 DIRECTIVES = {
     "language_level": 3,
@@ -95,7 +107,8 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
     for module in [Module(SHARED), *modules] if modules else []:
         hot = module.name in sources.hot
         variants = [CHECKED] if checked else [BASELINE, *([V3] if hot and has_x86_64_v3() else [])]
-        flags = {variant: compiler.flags(variant, hot=hot) for variant in variants}
+        level = HOT if hot else BRIEF if is_brief(module) else COLD
+        flags = {variant: compiler.flags(variant, level) for variant in variants}
         key = _key(compiler, flags, directives_of(module, checked=checked))
         built = old.get(module.name)
         if (
