@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.base.asgi import Message
 from bayplan.http_api.application import STREAM, Service
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.stream import MAX_TOPICS, Client, Stream
 from tests.http_api.lab import Lab, node, pod, run
 
@@ -26,7 +26,7 @@ def _bodies(client: Client) -> list[dict[str, Any]]:
 
 def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
+        stream = Stream(lab.service.state)
         client = stream.join(["nodes:cpu", "pods", "clock"])
         await stream.tick()
         first = {frame["topic"]: frame["data"] for frame in _bodies(client)}
@@ -51,7 +51,7 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
 
 def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
+        stream = Stream(lab.service.state)
         quick, slow = stream.join(["nodes:cpu"]), stream.join(["nodes:cpu"])
         await stream.tick()
         assert quick._slots["nodes:cpu"][2] is slow._slots["nodes:cpu"][2]
@@ -73,13 +73,13 @@ def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
 
 def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
+        stream = Stream(lab.service.state)
         client = stream.join(["decisions", "pod:default/a", "queue", "overview"])
         await stream.tick()
         assert {frame["topic"]: frame for frame in _bodies(client)}["pod:default/a"]["data"]["exists"] is False
         await lab.create(pod("a"), pod("huge", cpu="90"))
         await lab.settle()
-        lab.service.observation.queue.forget()
+        lab.service.state.queue.forget()
         await stream.tick()
         frames = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert [item["name"] for item in frames["decisions"]["items"]] == ["a", "huge"]
@@ -95,11 +95,11 @@ def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
 
 def test_unknown_or_too_many_topics_are_refused() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
+        stream = Stream(lab.service.state)
         for topic in ("nothing", "nodes:", "pod:a", "pod:a/b/c", "pod:a/b\nevent: x"):
-            with pytest.raises(Refusal, match="topic"):
+            with pytest.raises(RequestError, match="topic"):
                 stream.join([topic])
-        with pytest.raises(Refusal, match="at most"):
+        with pytest.raises(RequestError, match="at most"):
             stream.join([f"pod:a/{number}" for number in range(MAX_TOPICS + 1)])
 
     run(test)

@@ -28,7 +28,7 @@ from bayplan.http_api.contract.matrix import (
 from bayplan.http_api.decision_summaries import margin_of
 from bayplan.http_api.matrix import MatrixLayout, MatrixQuery, no_matrix, skipped_plugins
 from bayplan.http_api.pod_page import PodPage, chosen_attempt
-from bayplan.http_api.subject import Decisions
+from bayplan.http_api.server_context import Decisions
 from bayplan.live.attempt_results import late_answers
 from bayplan.sim.result import PodFate
 
@@ -71,7 +71,7 @@ def attempt_matrix(
         decisions: the decisions of the running server, which have the results from Reserve to Bind; None for a fork.
 
     Raises:
-        Refusal: there is no such attempt.
+        RequestError: there is no such attempt.
     """
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()

@@ -18,7 +18,7 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
 from bayplan.http_api.contract.queue import QueueCounts, QueueList, QueueRow, WaitHistogram
-from bayplan.http_api.subject import Engine
+from bayplan.http_api.server_context import Engine
 from bayplan.live.instrumented_queue import InstrumentedQueue
 
 TIERS = ("active", "backoff", "unschedulable", "gated")

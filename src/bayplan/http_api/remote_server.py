@@ -17,7 +17,7 @@ from bayplan.http_api.comparison import MatrixOutput
 from bayplan.http_api.contract.cluster import SourceFacts
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import Placements
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 
 REMOTE_SECONDS = 10.0
 """Time limit for the whole response of another server."""
@@ -55,7 +55,7 @@ class FollowedSources(msgspec.Struct):
 
 
 class RemoteServer:
-    """Another Bayplan server. Every request raises Refusal if it times out, or if the response is too large or unexpected.
+    """Another Bayplan server. Every request raises RequestError if it times out, or if the response is too large or unexpected.
 
     Args:
         url: the URL of the server.
@@ -111,5 +111,5 @@ class RemoteServer:
                     raise self._odd("a longer answer", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
         return found.joined()
 
-    def _odd(self, got: str, wanted: str) -> Refusal:
-        return Refusal(HTTPStatus.BAD_GATEWAY, self.url, got=got, wanted=wanted)
+    def _odd(self, got: str, wanted: str) -> RequestError:
+        return RequestError(HTTPStatus.BAD_GATEWAY, self.url, got=got, wanted=wanted)

@@ -251,7 +251,7 @@ class NamedSnapshot(Protocol):
         ...
 
 
-class Subject(Protocol):
+class ServerContext(Protocol):
     """A running server. Except for `decisions`, `clock` and `engine`, use it on the event loop."""
 
     @property
