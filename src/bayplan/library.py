@@ -205,7 +205,7 @@ class Cluster:
         self.add(*pods)
         before = len(self.records)
         while (report := self.scheduler.schedule_one(0)) is not None:
-            self._host.carry_out(report.actions)
+            self._host.execute(report.actions)
         if self._record_level is not RecordLevel.FULL:
             return []
         return [self.records.decision(number) for number in range(before, len(self.records))]

@@ -137,7 +137,7 @@ def test_an_unexpected_exception_ends_a_simulation() -> None:
 def test_a_requested_reconcile_is_due_immediately() -> None:
     manager, controller, _ = managed(retries=True)
     manager.run(0)
-    manager.ask(controller, "n/b", SECOND_NS)
+    manager.enqueue(controller, "n/b", SECOND_NS)
     assert manager.next_wakeup() == SECOND_NS
     assert manager.step(SECOND_NS)
     assert controller.calls[2:] == [("n/b", 1.0)]

@@ -280,11 +280,11 @@ def test_a_write_is_answered_once_it_is_durable() -> None:
         asked: list[int] = []
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def settled(revision: int) -> asyncio.Future[None]:
+        def until_durable(revision: int) -> asyncio.Future[None]:
             asked.append(revision)
             return durable
 
-        service = Service(lab.server, settled=settled)
+        service = Service(lab.server, until_durable=until_durable)
         transport = httpx.ASGITransport(app=service)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             assert (await client.get("/bayplan/v1/clock")).status_code == 200

@@ -8,7 +8,7 @@ import pytest
 from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, carry_out
+from bayplan.sync.writing import Exchange, execute_write
 from tests.sync.world import NS, LocalCluster, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -93,7 +93,7 @@ def test_a_change_during_creation_is_written_after_it() -> None:
     (write,) = begin_writes(world, Verb.CREATE)
     world.put("pods", pod("web", labels={"new": "label"}))
     world.tell()
-    world.here.drive(carry_out(world.follower, write))
+    world.here.drive(execute_write(world.follower, write))
     world.work()
     found = world.here.get("pods", "web")
     assert found is not None
@@ -108,7 +108,7 @@ def test_a_deletion_is_requested_only_once() -> None:
     world.remove("pods", "web")
     world.tell()
     (write,) = begin_writes(world, Verb.DELETE)
-    world.here.drive(carry_out(world.follower, write))
+    world.here.drive(execute_write(world.follower, write))
     assert world.follower.next_writes(10) == []
     assert not world.follower.is_idle
     world.put("pods", pod("web"))
@@ -396,7 +396,7 @@ def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     world.put("pods", pod("web"))
     world.tell()
     (write,) = begin_writes(world, Verb.CREATE)
-    steps = carry_out(world.follower, write)
+    steps = execute_write(world.follower, write)
     request = next(steps)
     assert isinstance(request, ApiRequest)
     answer = world.here.send(request)
@@ -429,7 +429,7 @@ def test_a_pod_cidr_set_between_read_and_write_survives() -> None:
     world.put("nodes", {**changed, "metadata": {"name": "n1", "labels": {"new": "label"}}})
     world.tell()
     (write,) = begin_writes(world, Verb.UPDATE)
-    steps = carry_out(world.follower, write)
+    steps = execute_write(world.follower, write)
     requests, answer = [], None
     while (request := step(steps, answer)) is not None:
         answer = world.here.send(request)

@@ -17,14 +17,14 @@ from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.http_api.document_batch import BatchWriter
-from bayplan.sync.batching import carry_out_batch, finish, fits_batch
+from bayplan.sync.batching import execute_batch, finish, fits_batch
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite
-from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
+from bayplan.sync.writing import Exchange, execute_write, read_memory, save_memory
 
 NS = "default"
 T = TypeVar("T")
@@ -231,11 +231,11 @@ class World:
 
     def _carry_out(self, writes: Sequence[SyncWrite]) -> None:
         batch = [write for write in writes if self.here.takes_batches and fits_batch(write)]
-        for unfinished in self.here.drive(carry_out_batch(self.follower, batch)):
+        for unfinished in self.here.drive(execute_batch(self.follower, batch)):
             self.here.drive(finish(self.follower, unfinished))
         for write in writes:
             if write not in batch:
-                self.here.drive(carry_out(self.follower, write))
+                self.here.drive(execute_write(self.follower, write))
 
     def save(self) -> None:
         """Write the follower's changed state to the target."""

@@ -28,7 +28,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
-from bayplan.client.exchanges import carry_out
+from bayplan.client.exchanges import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
@@ -164,7 +164,7 @@ class LiveScheduler:
             self._metrics.set_leading(name, leads=False)
             self._print_line(f"waiting for the lease {options.resource_namespace}/{name} as {elector.identity}")
             try:
-                await carry_out(elector.acquire(), leases.send, asyncio.sleep)
+                await drive(elector.acquire(), leases.send, asyncio.sleep)
                 self._metrics.set_leading(name, leads=True)
                 self._print_line("leading")
                 working = asyncio.ensure_future(self._work(main, events, feed))
@@ -180,12 +180,12 @@ class LiveScheduler:
             finally:
                 self._metrics.set_leading(name, leads=False)
                 if elector.leads:
-                    await carry_out(elector.release(), leases.send, asyncio.sleep)
+                    await drive(elector.release(), leases.send, asyncio.sleep)
 
     async def _hold(self, elector: LeaderElector, leases: ApiConnection) -> None:
         """Renew the lease; return when it is lost."""
         options = elector.options
-        renewing = asyncio.ensure_future(carry_out(elector.renew(), leases.send, asyncio.sleep))
+        renewing = asyncio.ensure_future(drive(elector.renew(), leases.send, asyncio.sleep))
         longest_ns = int((options.renew_deadline_seconds + options.retry_period_seconds) * SECOND_NS)
         try:
             while not renewing.done() and self._clock.now_ns() - elector.renewed_ns < longest_ns:

@@ -64,7 +64,7 @@ class Exchange(Struct, gc=False):
 
     Attributes:
         pod: the pod; exchanges of one pod run one at a time.
-        steps: the generator; `carry_out` drives it.
+        steps: the generator; `drive` drives it.
         is_binding: whether the exchange binds the pod; others report a status or evict victims.
     """
 
@@ -271,7 +271,7 @@ def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], hos
 # Driving exchanges.
 
 
-async def carry_out(
+async def drive(
     steps: Generator[ApiRequest | float, ApiResponse, object],
     send: Callable[[ApiRequest], Awaitable[ApiResponse]],
     sleep: Callable[[float], Awaitable[None]],

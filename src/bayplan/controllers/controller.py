@@ -11,13 +11,13 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
 from bayplan.controllers.pod_maker import PodMaker, PreparedTemplate
-from bayplan.controllers.writer import NORMAL, WARNING, AwaitsAnswers, Writer, WriteRefused
+from bayplan.controllers.writer import NORMAL, WARNING, AwaitsAnswers, Writer, WriteRejected
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 
 UNLIMITED = 2**31
 
-Ask = Callable[["Controller", str, int], None]
+Enqueue = Callable[["Controller", str, int], None]
 """A function that queues a reconcile; its arguments are the controller, the key and the time (ns)."""
 
 
@@ -115,7 +115,7 @@ class Controller(ABC):
             )
         except AwaitsAnswers:
             raise
-        except WriteRefused as refusal:
+        except WriteRejected as refusal:
             self.record(owner, "FailedCreate", f"Error creating: {refusal.message}", type_=WARNING)
             raise
         if self._reports:

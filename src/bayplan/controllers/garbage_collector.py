@@ -62,15 +62,15 @@ class OwnerGraph(ABC, Generic[P]):
         """Return the references of an object, or None if it does not exist."""
 
     @abstractmethod
-    def is_gone(self, uid: str) -> bool:
+    def is_deleted(self, uid: str) -> bool:
         """Return whether an owner is deleted and still has dependents to process."""
 
     @abstractmethod
-    def note_gone(self, uid: str) -> None:
+    def record_deleted(self, uid: str) -> None:
         """Record that an owner is deleted."""
 
     @abstractmethod
-    def forget_gone(self, uid: str) -> None:
+    def forget_deleted(self, uid: str) -> None:
         """Record that all dependents of a deleted owner were processed."""
 
     @abstractmethod
@@ -117,7 +117,7 @@ class GarbageCollector(Controller, Generic[P]):
             self._waiting[refs.uid] = place
             found.append(refs.uid)
         for owner in refs.owner_references:
-            if owner.uid in self._waiting or self.graph.is_gone(owner.uid):
+            if owner.uid in self._waiting or self.graph.is_deleted(owner.uid):
                 found.append(owner.uid)
         return found
 
@@ -126,7 +126,7 @@ class GarbageCollector(Controller, Generic[P]):
         found = [owner.uid for owner in refs.owner_references if owner.uid in self._waiting]
         self._waiting.pop(refs.uid, None)
         if self.graph.dependents(refs.uid):
-            self.graph.note_gone(refs.uid)
+            self.graph.record_deleted(refs.uid)
             found.append(refs.uid)
         return found
 
@@ -136,20 +136,20 @@ class GarbageCollector(Controller, Generic[P]):
         """Delete, wait for, or release the dependents of one owner.
 
         Raises:
-            WriteRefused: a write is rejected.
+            WriteRejected: a write is rejected.
         """
         place = self._waiting.get(key)
         refs = self.graph.refs(place) if place is not None else None
         if place is not None and refs is not None and refs.uid == key:
             return self._serve(place, refs, now_ns)
-        if not self.graph.is_gone(key):
+        if not self.graph.is_deleted(key):
             return None
         left = self._staying(key)
         for dependent, refs in left[: self.burst]:
             self._lose_owner(dependent, refs, key, now_ns)
         if len(left) > self.burst:
             return now_ns
-        self.graph.forget_gone(key)
+        self.graph.forget_deleted(key)
         return None
 
     def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
@@ -178,7 +178,7 @@ class GarbageCollector(Controller, Generic[P]):
         self.graph.drop_finalizer(place, finalizer)
 
     def _lose_owner(self, dependent: P, refs: OwnerRefs, uid: str, now_ns: int) -> None:
-        if any(not self.graph.is_gone(owner.uid) for owner in refs.owner_references if owner.uid != uid):
+        if any(not self.graph.is_deleted(owner.uid) for owner in refs.owner_references if owner.uid != uid):
             self.graph.drop_reference(dependent, uid)
         else:
             self.graph.delete(dependent, now_ns, foreground=False)
@@ -223,15 +223,15 @@ class StoreOwners(OwnerGraph[Place]):
         item = self._store.get(*place)
         return refs_of(item) if item is not None else None
 
-    def is_gone(self, uid: str) -> bool:
+    def is_deleted(self, uid: str) -> bool:
         """Return whether an owner is deleted and still has dependents to process."""
         return uid in self._gone
 
-    def note_gone(self, uid: str) -> None:
+    def record_deleted(self, uid: str) -> None:
         """Record that an owner is deleted."""
         self._gone[uid] = None
 
-    def forget_gone(self, uid: str) -> None:
+    def forget_deleted(self, uid: str) -> None:
         """Record that all dependents of a deleted owner were processed."""
         self._gone.pop(uid, None)
 

@@ -185,7 +185,7 @@ class ControllerManager:
             for key in watcher.keys_for(event):
                 self._add((watcher, key))
 
-    def ask(self, controller: Controller, key: str, now_ns: int) -> None:
+    def enqueue(self, controller: Controller, key: str, now_ns: int) -> None:
         """Queue a reconcile that is not caused by an event, due now."""
         self._add((controller, key))
         if self._due_ns is None:

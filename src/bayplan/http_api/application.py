@@ -41,7 +41,7 @@ class Service:
         server: the server.
         token: the token that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: given a revision of the store, returns an awaitable that completes when the revision is durable, or
+        until_durable: given a revision of the store, returns an awaitable that completes when the revision is durable, or
             None if it already is. Responses to writes wait for it.
     """
 
@@ -51,11 +51,11 @@ class Service:
         *,
         token: str = "",
         allowed_origins: Collection[str] = (),
-        settled: Callable[[int], Awaitable[None] | None] | None = None,
+        until_durable: Callable[[int], Awaitable[None] | None] | None = None,
     ) -> None:
         self.state = ServerState(server)
         self._access = Access(token, allowed_origins=allowed_origins)
-        self._settled = settled
+        self._until_durable = until_durable
         self._requests = count(1)
         self._stream: Stream | None = None
         self._kss = KssApi(self.state, self._access)
@@ -105,8 +105,8 @@ class Service:
 
     async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
         """Return the response once the request's writes are durable; if storing them fails, return an error response."""
-        if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
-            waiting = self._settled(self.state.server.backend.store.revision)
+        if self._until_durable is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
+            waiting = self._until_durable(self.state.server.backend.store.revision)
             if waiting is not None:
                 try:
                     await waiting

@@ -17,7 +17,7 @@ from bayplan.client.requests import ApiRequest
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, carry_out, finish_creation, send_patiently
+from bayplan.sync.writing import Exchange, execute_write, finish_creation, send_patiently
 
 BATCH = 500
 """Maximum number of writes in a batch."""
@@ -80,7 +80,7 @@ def fits_batch(write: SyncWrite) -> bool:
     return write.verb is not Verb.UPDATE
 
 
-def carry_out_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[Unfinished]]:
+def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[Unfinished]]:
     """Execute writes as batches and report their outcomes to the follower; return the unfinished ones."""
     unfinished: list[Unfinished] = []
     for some, body in _parts(writes):
@@ -159,4 +159,4 @@ def _is_as_wanted(follower: Follower, write: SyncWrite, made: Document | None) -
 def finish(follower: Follower, unfinished: Unfinished) -> Exchange[None]:
     """Finish a write that a batch did not execute completely, and report its outcome to the follower."""
     write, made = unfinished
-    yield from carry_out(follower, write) if made is None else finish_creation(follower, write, made)
+    yield from execute_write(follower, write) if made is None else finish_creation(follower, write, made)

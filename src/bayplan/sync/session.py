@@ -13,14 +13,14 @@ from msgspec import Struct
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, carry_out_batch, finish, fits_batch, takes_batches
+from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, execute_batch, finish, fits_batch, takes_batches
 from bayplan.sync.feed import Feed, FeedChange, Listed, PartListed, Reached
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
+from bayplan.sync.writing import Exchange, execute_write, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
@@ -238,9 +238,9 @@ class SyncSession:
             if self._takes_batches and fits_batch(write):
                 batch.append(write)
             else:
-                self._begin(group, [write], partial(self._carry_out, follower, write))
+                self._begin(group, [write], partial(self._execute, follower, write))
         if batch:
-            self._begin(group, batch, partial(self._carry_out_batch, follower, batch))
+            self._begin(group, batch, partial(self._execute_batch, follower, batch))
             # There may be room for another batch.
             self._woken.set()
 
@@ -259,11 +259,11 @@ class SyncSession:
         self._under_way += len(writes)
         group.create_task(execute_and_count())
 
-    async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
-        await self._drive_single(carry_out(follower, write))
+    async def _execute(self, follower: Follower, write: SyncWrite) -> None:
+        await self._drive_single(execute_write(follower, write))
 
-    async def _carry_out_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
-        unfinished = await self._drive(carry_out_batch(follower, writes), waits_for_memory=True)
+    async def _execute_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
+        unfinished = await self._drive(execute_batch(follower, writes), waits_for_memory=True)
         await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
 
     async def _drive_single(self, exchange: Exchange[None]) -> None:

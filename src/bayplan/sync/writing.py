@@ -29,7 +29,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
+def execute_write(follower: Follower, write: SyncWrite) -> Exchange[None]:
     """Execute a write and report the outcome to the follower.
 
     After a conflict with another client, the object is reconciled again. Requests to a busy or unavailable server are retried.

@@ -82,11 +82,11 @@ def test_writes_are_published_in_one_batch_once_they_are_on_disk(tmp_path: Path)
             put(store, f"p{number}")
         assert store.published == 0
         assert seen == []
-        waiting = recorder.settled(50)
+        waiting = recorder.until_durable(50)
         assert waiting is not None
         await waiting
         assert seen == list(range(1, 51))
-        assert recorder.settled(50) is None
+        assert recorder.until_durable(50) is None
         recorder.close()
 
     asyncio.run(run())

@@ -66,19 +66,19 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
             id="choices are listed in the order of the table",
         ),
         pytest.param(
-            e.field("names", e.items(e.longest(2))),
+            e.field("names", e.items(e.max_bytes(2))),
             {"names": ["ab", "abc"]},
             [("spec.names[1]", "Too long: may not be more than 2 bytes")],
             id="values of a list are checked under their index",
         ),
         pytest.param(
-            e.field("names", e.items_here(e.longest(2))),
+            e.field("names", e.items_here(e.max_bytes(2))),
             {"names": ["abc"]},
             [("spec.names", "Too long: may not be more than 2 bytes")],
             id="or under the path of the list",
         ),
         pytest.param(
-            e.field("names", e.most(1)),
+            e.field("names", e.max_items(1)),
             {"names": ["a", "b"]},
             [("spec.names", "Too many: 2: must have at most 1 item")],
             id="a list with too many items",

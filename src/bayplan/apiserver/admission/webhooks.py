@@ -14,7 +14,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
 from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.matching import in_namespaces, is_selected, match_rules
@@ -59,12 +59,12 @@ class Webhook(NamedTuple):
         return self.document.get("failurePolicy") != "Ignore"
 
 
-def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
+def compiled_webhooks(lister: ObjectLister, *, mutating: bool) -> list[Webhook]:
     """Return the webhooks of all configurations of one type, sorted by the name of the configuration."""
     scope = Scope(params=False, authorizer=True)
     return [
         Webhook((name_of(each), str(hook.get("name")), index), hook, compile_conditions(hook, scope))
-        for each in world.all(MUTATING if mutating else VALIDATING)
+        for each in lister.all(MUTATING if mutating else VALIDATING)
         for index, hook in enumerate(parts(each, "webhooks"))
     ]
 
@@ -144,7 +144,7 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
     """Return the name of a webhook's service if that service does not exist, else ""."""
     service = part(client, "service")
     name = str(service.get("name") or "")
-    found = attributes.world.find("services", str(service.get("namespace") or ""), name) if name else None
+    found = attributes.lister.find("services", str(service.get("namespace") or ""), name) if name else None
     return "" if found is not None else name
 
 

@@ -174,7 +174,7 @@ class Bridge:
             self._controllers.follow(write, now_ns)
         self._leases.follow(write)
         self._expiry.follow(write, now_ns)
-        self._work_has_come()
+        self._notify_work()
 
     def _read_again(self) -> None:
         """Start again with new workers after a restore: the state of the old ones belongs to a discarded timeline."""
@@ -184,9 +184,9 @@ class Bridge:
         self._agent, self._leases, self._expiry, self._controllers = self._make_workers()
         self.store.journal().extend(self.store.initial_events())
         self._begin()
-        self._work_has_come()
+        self._notify_work()
 
-    def _work_has_come(self) -> None:
+    def _notify_work(self) -> None:
         if self.on_work is not None:
             self.on_work()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.document_controller import DocumentFollower
 from bayplan.apiserver.bridge.document_owners import DocumentGarbageCollector
-from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceFurnisher
+from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceDefaultsController
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.policy_controller import PolicyController
 from bayplan.apiserver.bridge.quota_controller import QuotaController
@@ -100,12 +100,12 @@ def make_controllers(
     node_lifecycle = NodeLifecycleController(tools, waits_for_kubelets=True)
     asked: list[ControllerManager] = []
 
-    def ask(controller: Controller, key: str, now_ns: int) -> None:
-        asked[0].ask(controller, key, now_ns)
+    def enqueue(controller: Controller, key: str, now_ns: int) -> None:
+        asked[0].enqueue(controller, key, now_ns)
 
     documents = backend.store
-    collector = DocumentGarbageCollector(tools, documents, writer, ask)
-    ownership = PodOwnership(tools, ask)
+    collector = DocumentGarbageCollector(tools, documents, writer, enqueue)
+    ownership = PodOwnership(tools, enqueue)
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),
         ReplicaSet: AdoptingReplicaSets(tools, ownership),
@@ -137,9 +137,9 @@ def make_controllers(
     asked.append(manager)
     of_documents = (
         collector,
-        NamespaceController(tools, documents, writer, ask, backend=backend),
-        NamespaceFurnisher(tools, documents, writer, ask, certificate=certificate),
-        QuotaController(tools, documents, writer, ask),
-        PolicyController(tools, documents, writer, ask, backend=backend),
+        NamespaceController(tools, documents, writer, enqueue, backend=backend),
+        NamespaceDefaultsController(tools, documents, writer, enqueue, certificate=certificate),
+        QuotaController(tools, documents, writer, enqueue),
+        PolicyController(tools, documents, writer, enqueue, backend=backend),
     )
     return ControllerSet(manager, of_documents)

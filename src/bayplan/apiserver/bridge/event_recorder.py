@@ -19,7 +19,7 @@ from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
-from bayplan.controllers.writer import NORMAL, WriteRefused
+from bayplan.controllers.writer import NORMAL, WriteRejected
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -181,7 +181,7 @@ class EventRecorder:
                 )
                 self._writer.create_alike("events", namespace, document, likeness)
                 _put(self._posted, key, (name, 1, now))
-        except WriteRefused:
+        except WriteRejected:
             # The stored event or its namespace is being deleted, so drop the event.
             self._posted.pop(key, None)
         return True

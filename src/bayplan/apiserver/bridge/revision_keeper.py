@@ -64,7 +64,7 @@ class RevisionKeeper(Controller):
         """Store a revision for the current template, and delete the oldest revisions above the history limit.
 
         Raises:
-            WriteRefused: the API rejects a write.
+            WriteRejected: the API rejects a write.
         """
         kind, _, place = key.partition(" ")
         item = self.store.get(SETS[kind], place)

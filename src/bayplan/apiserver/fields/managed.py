@@ -84,7 +84,7 @@ InVersion: TypeAlias = Callable[[str, Document], "tuple[FieldType, Document] | N
 """Returns a document of a request in another version, and its type there; None if it cannot be converted."""
 
 
-class Request(msgspec.Struct):
+class WriteContext(msgspec.Struct):
     """A write, as field management needs it.
 
     Attributes:
@@ -177,7 +177,7 @@ def _entry(who: Manager, owned: Owned) -> Document:
 
 
 def after_update(
-    request: Request,
+    request: WriteContext,
     live: Document,
     new: Document,
     managers: Managers,
@@ -241,7 +241,7 @@ class _Changes:
         found: their comparison.
     """
 
-    def __init__(self, request: Request, live: Document, new: Document, found: Comparison) -> None:
+    def __init__(self, request: WriteContext, live: Document, new: Document, found: Comparison) -> None:
         self.request = request
         self._documents = live, new
         self._found: dict[str, Comparison | None] = {request.api_version: found}
@@ -303,7 +303,7 @@ def _capped(managers: Managers) -> Managers:
 
 
 def apply(
-    request: Request, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
+    request: WriteContext, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
 ) -> tuple[Document, Managers]:
     """Return the object with a configuration applied, and its managers.
 

@@ -143,11 +143,11 @@ class Application:
             answer.headers.append(("content-encoding", "gzip"))
         return answer
 
-    def settled(self, response: Response) -> asyncio.Future[None] | None:
+    def until_durable(self, response: Response) -> asyncio.Future[None] | None:
         """Return a future that is done when the revision of a response is durable, or None if it already is."""
-        return None if self._recorder is None else self._recorder.settled(response.revision)
+        return None if self._recorder is None else self._recorder.until_durable(response.revision)
 
-    def unsettled(self, problem: BaseException) -> Response:
+    def write_failed(self, problem: BaseException) -> Response:
         """Return the response 500 to a write that did not become durable."""
         refused = ApiError(500, f"the write was not stored: {problem}", details={})
         return Response(500, render_error(refused, PLAIN))
@@ -184,12 +184,12 @@ class Application:
         return Request(scope["method"], path, parse_query(scope["query_string"].decode("latin-1")), head.headers)
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
-        waiting = self.settled(answer)
+        waiting = self.until_durable(answer)
         if waiting is not None:
             try:
                 await waiting
             except InputError as problem:
-                answer = self.unsettled(problem)
+                answer = self.write_failed(problem)
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if _is_compressed(answer, headers):

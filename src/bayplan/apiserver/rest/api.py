@@ -315,13 +315,13 @@ class Api:
             return response
         warnings += options.warnings
         resource = info.resource
-        if deleted.gone and not self.backend.strategy(resource).returns_deleted:
+        if deleted.removed and not self.backend.strategy(resource).returns_deleted:
             details = object_details(info.name, resource.group, resource.name)
             details["uid"] = part(deleted.document, "metadata").get("uid")
             return self._respond(200, {**subresources.SUCCESS, "details": details}, form, warnings)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         document = rendering.render_document(self.backend, resource, deleted.document, form, include)
-        status = 202 if not deleted.gone and options.orphan is False else 200
+        status = 202 if not deleted.removed and options.orphan is False else 200
         return self._respond(status, document, form, warnings)
 
     def _delete_collection(self, info: RequestInfo, request: Request, form: Form) -> Response:

@@ -20,13 +20,13 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.default_functions import default_pod
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_warnings import resource_warnings
-from bayplan.apiserver.kinds.spec_memory import DEPENDENT
+from bayplan.apiserver.kinds.spec_cache import DEPENDENT
 from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import JSON
-from bayplan.apiserver.rest.writing import Written, is_going, outline_of
+from bayplan.apiserver.rest.writing import Written, is_terminating, outline_of
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.resources import container_resources
@@ -265,7 +265,7 @@ class PodTemplateCache:
         """Return whether a pod with this metadata can certainly be created without warnings."""
         store = self._backend.store
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
-        if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
+        if namespace is None or is_terminating(namespace) or store.get("pods", (info.namespace, name)) is not None:
             return False
         if is_policed(namespace.labels):
             return False

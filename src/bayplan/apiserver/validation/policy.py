@@ -6,10 +6,10 @@ from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_v
 from bayplan.apiserver.validation.conditions import conditions
 from bayplan.apiserver.validation.engine import (
     Causes,
-    again,
     at_least,
     choice,
     field,
+    for_update,
     forbidden_if,
     immutable,
     inside,
@@ -122,7 +122,7 @@ _COST_AND_PLACE = table(
 RUNTIME_CLASS = kind(
     need("handler", dns_label),
     _COST_AND_PLACE,
-    update=[again(need("handler")), again(_COST_AND_PLACE), immutable("handler", zero="")],
+    update=[for_update(need("handler")), for_update(_COST_AND_PLACE), immutable("handler", zero="")],
 )
 
 # --- Lease ------------------------------------------------------------------------------------------------------------
