@@ -333,8 +333,10 @@ def test_local_result_annotations_survive_source_changes_of_a_pending_pod() -> N
     here = world.here.get("pods", "web")
     assert here is not None
     metadata = part(here, "metadata")
-    noted = {**part(metadata, "annotations"), "scheduler-simulator/result-history": "[]"}
-    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", {**here, "metadata": {**metadata, "annotations": noted}})
+    with_hashes = {**part(metadata, "annotations"), "scheduler-simulator/result-history": "[]"}
+    world.here.ask(
+        "PUT", f"/api/v1/namespaces/{NS}/pods/web", {**here, "metadata": {**metadata, "annotations": with_hashes}}
+    )
     world.put("pods", pod("web", labels={"new": "label"}))
     world.follow()
     found = world.here.get("pods", "web")
@@ -383,7 +385,7 @@ def test_a_pod_deleted_locally_during_a_watch_outage_is_not_recreated() -> None:
     world.here.delete_pod("web")
     world.lose_here()
     assert not world.follower.is_idle, "its event may still arrive"
-    world.follower.local_reached("pods", world.here.backend.store.revision)
+    world.follower.local_bookmark("pods", world.here.backend.store.revision)
     world.work()
     world.put("pods", pod("web", labels={"still": "there"}))
     world.follow()
@@ -402,7 +404,7 @@ def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     answer = world.here.send(request)
     world.here.delete_pod("web")
     world.lose_here()
-    world.follower.local_reached("pods", world.here.backend.store.revision)
+    world.follower.local_bookmark("pods", world.here.backend.store.revision)
     with pytest.raises(StopIteration):
         steps.send(answer)
     world.work()

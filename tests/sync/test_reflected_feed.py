@@ -13,7 +13,7 @@ from bayplan.base.plain_data import Document, part
 from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, StreamRejected
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.feed import Changed, FeedChange, Listed, Reached
+from bayplan.sync.feed import Bookmark, Changed, FeedChange, Listed
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.reflected_feed import ReflectedFeed
 
@@ -61,8 +61,8 @@ def short(change: FeedChange) -> str:
         return f"={names} at {change.revision}"
     if isinstance(change, Changed):
         return f"{'-' if change.deleted else '+'}{part(change.document, 'metadata')['name']}"
-    assert isinstance(change, Reached)
-    assert isinstance(change, Reached)
+    assert isinstance(change, Bookmark)
+    assert isinstance(change, Bookmark)
     return f"up to {change.revision}"
 
 

@@ -37,7 +37,7 @@ class LocalCluster:
         takes_batches: Whether it accepts Bayplan's batch requests; the tests run both ways.
     """
 
-    takes_batches = False
+    supports_batches = False
 
     def __init__(self) -> None:
         self.backend = Backend(Store())
@@ -50,7 +50,7 @@ class LocalCluster:
 
     async def answer(self, request: ApiRequest) -> ApiResponse:
         """Return the response to a request; for use in a running event loop."""
-        if self.takes_batches and request.path == "/bayplan/v1/objects":
+        if self.supports_batches and request.path == "/bayplan/v1/objects":
             batch = await BatchWriter(self.backend).write(request.body, "test", objects="objects=1" in request.query)
             return ApiResponse(200, msgspec.json.encode(batch))
         headers = {"content-type": request.content_type}
@@ -171,7 +171,7 @@ class World:
                 if self._told_here.get(ref) != document:
                     self._told_here[ref] = document
                     self.follower.local_changed(plural, document)
-            self.follower.local_reached(plural, revision)
+            self.follower.local_bookmark(plural, revision)
         self._seen_here = self.here.backend.store.revision
 
     def relist(self) -> None:
@@ -230,7 +230,7 @@ class World:
         raise AssertionError("the follower does not come to rest")
 
     def _carry_out(self, writes: Sequence[SyncWrite]) -> None:
-        batch = [write for write in writes if self.here.takes_batches and fits_batch(write)]
+        batch = [write for write in writes if self.here.supports_batches and fits_batch(write)]
         for unfinished in self.here.drive(execute_batch(self.follower, batch)):
             self.here.drive(finish(self.follower, unfinished))
         for write in writes:

@@ -17,7 +17,7 @@ from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Controller, ControllerTools, Enqueue
 from bayplan.controllers.deployment import DeploymentController
-from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
 from bayplan.controllers.writer import Writer
 from bayplan.objects.meta import KubernetesObject, LabelSelector
@@ -180,12 +180,12 @@ class PodOwnership(Controller):
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return None
         if pod.metadata.controller() is not None:
-            self._let_go(pod, now_ns)
+            self._release(pod, now_ns)
         elif is_active(pod):
             self._find_owner(pod)
         return None
 
-    def _let_go(self, pod: Pod, now_ns: int) -> None:
+    def _release(self, pod: Pod, now_ns: int) -> None:
         """Release a pod from a ReplicaSet that no longer selects it."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != ReplicaSet.__name__:

@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
-from bayplan.controllers.pod_maker import PodMaker, PreparedTemplate
+from bayplan.controllers.pod_factory import PodFactory, PreparedTemplate
 from bayplan.controllers.writer import NORMAL, WARNING, AwaitsAnswers, Writer, WriteRejected
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
@@ -34,7 +34,7 @@ class ControllerTools(msgspec.Struct, frozen=True):
 
     store: ObjectStore
     writer: Writer
-    pods: PodMaker
+    pods: PodFactory
     burst: int = UNLIMITED
 
 
@@ -108,7 +108,7 @@ class Controller(ABC):
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
     ) -> Pod:
-        """Create one pod of an owner, and record an event about the pod or the error; see `PodMaker.create`."""
+        """Create one pod of an owner, and record an event about the pod or the error; see `PodFactory.create`."""
         try:
             pod = self.pods.create(
                 prepared, now_ns, name_prefix=name_prefix, spec=spec, labels=labels, annotations=annotations

@@ -20,7 +20,7 @@ from bayplan.cluster.job_labels import label_job
 from bayplan.controllers.controller import Controller
 from bayplan.controllers.cron_schedule import CronSchedule, load_time_zone, parse_cron_schedule
 from bayplan.controllers.job_status import COMPLETE, FAILED, find_condition, finish_condition
-from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.writer import WARNING, WriteRejected
 from bayplan.objects.defaults import default_object
 from bayplan.objects.meta import ObjectMeta, ObjectReference

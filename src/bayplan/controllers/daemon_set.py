@@ -1,7 +1,7 @@
 """The DaemonSet controller: one pod on every matching node, and rolling updates of the template.
 
 Pods are created unbound, with a required node affinity to the name of their node; the scheduler binds them.
-`daemon_nodes` selects the nodes, `daemon_memory` caches the results of earlier checks, and `daemon_rollout` selects the
+`daemon_nodes` selects the nodes, `daemon_set_state` caches the results of earlier checks, and `daemon_rollout` selects the
 pods that an update replaces next. Source: pkg/controller/daemon v1.36.3.
 """
 
@@ -17,10 +17,10 @@ from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
 from bayplan.controllers.availability import is_available
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.daemon_memory import DaemonMemory, NodeTally
 from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import DaemonRollout
-from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
+from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
@@ -41,7 +41,7 @@ class DaemonSetController(Controller):
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        self._memories: dict[str, DaemonMemory] = {}
+        self._states: dict[str, DaemonSetState] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Record a change of a pod, so that the next reconcile of its DaemonSet checks the pod's node."""
@@ -66,10 +66,10 @@ class DaemonSetController(Controller):
             keys.append(object_key(item.metadata))
         return keys
 
-    def _memory(self, uid: str) -> DaemonMemory:
-        memory = self._memories.get(uid)
+    def _memory(self, uid: str) -> DaemonSetState:
+        memory = self._states.get(uid)
         if memory is None:
-            memory = self._memories[uid] = DaemonMemory()
+            memory = self._states[uid] = DaemonSetState()
         return memory
 
     def history_of(self, uid: str) -> RevisionHistory:
@@ -80,7 +80,7 @@ class DaemonSetController(Controller):
         """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
         item = self.store.get(DaemonSet, key)
         if item is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
         if item.metadata.deletion_timestamp is not None:
             return None
@@ -109,13 +109,13 @@ class DaemonSetController(Controller):
         self._write_status(item, memory)
         return again_ns
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(DaemonSet)}
-        for uid in list(self._memories):
-            if uid not in stored and not self._memories[uid].pods:
-                del self._memories[uid]
+        for uid in list(self._states):
+            if uid not in stored and not self._states[uid].pods:
+                del self._states[uid]
 
-    def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
+    def _revision(self, item: DaemonSet, memory: DaemonSetState) -> Revision:
         history = memory.history
         if not history.revisions:
             # If a set was loaded together with its pods, and its template has not changed since, its revision is that
@@ -134,7 +134,7 @@ class DaemonSetController(Controller):
     # --- one node -----------------------------------------------------------------------------------------------------
 
     def _manage(
-        self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
+        self, item: DaemonSet, memory: DaemonSetState, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> tuple[bool, int | None]:
         """Create or delete pods for one node; return whether any pod was, and the time of the next check or None."""
         pods = self._pods_on(memory, name)
@@ -143,7 +143,7 @@ class DaemonSetController(Controller):
             # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
-        should_run, may_stay = memory.judge(node)
+        should_run, may_stay = memory.node_should_run(node)
         if should_run and not pods:
             self._create(item, memory, revision, name, now_ns)
             return True, None
@@ -188,11 +188,11 @@ class DaemonSetController(Controller):
                 surplus.append(outdated[0])
         return surplus
 
-    def _create(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, now_ns: int) -> None:
+    def _create(self, item: DaemonSet, memory: DaemonSetState, revision: Revision, name: str, now_ns: int) -> None:
         prepared = self._prepared(item, memory, revision)
         self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
 
-    def _prepared(self, item: DaemonSet, memory: DaemonMemory, revision: Revision) -> PreparedTemplate:
+    def _prepared(self, item: DaemonSet, memory: DaemonSetState, revision: Revision) -> PreparedTemplate:
         prepared = memory.prepared
         if prepared is None or not self.pods.is_current(prepared, item.spec.template):
             template = item.spec.template
@@ -206,7 +206,7 @@ class DaemonSetController(Controller):
             self.delete_pod(item, pod, now_ns)
         return bool(pods)
 
-    def _pods_on(self, memory: DaemonMemory, name: str) -> list[Pod]:
+    def _pods_on(self, memory: DaemonSetState, name: str) -> list[Pod]:
         """Return the set's pods on a node, except finished ones that are being deleted already."""
         stored = self.store.pods
         found = [stored[key] for key in memory.pods.get(name, ()) if key in stored]
@@ -214,16 +214,16 @@ class DaemonSetController(Controller):
 
     # --- rolling update -----------------------------------------------------------------------------------------------
 
-    def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
+    def _roll(self, item: DaemonSet, memory: DaemonSetState, revision: Revision, now_ns: int) -> bool:
         """Delete outdated pods, and create surge pods; return whether `burst` left some for the next call."""
         rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *memory.pods))
         for name in names:
             node = self.store.nodes.get(name)
-            should_run = node is not None and memory.judge(node)[0]
+            should_run = node is not None and memory.node_should_run(node)[0]
             pods = self._pods_on(memory, name)
             if should_run or pods:
-                rollout.see(name, pods, should_run=should_run)
+                rollout.add_node(name, pods, should_run=should_run)
         outdated, surging = rollout.pods_to_delete(), rollout.nodes_to_surge()
         self._delete(item, outdated[: self.burst], now_ns)
         for name in surging[: self.burst]:
@@ -233,13 +233,13 @@ class DaemonSetController(Controller):
     # --- status -------------------------------------------------------------------------------------------------------
 
     def _count(
-        self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
+        self, item: DaemonSet, memory: DaemonSetState, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> int | None:
         """Set the contribution of a node to the status; return the time when its pod will become available, or None."""
         if node is None:
             memory.forget_node(name)
             return None
-        should_run, _ = memory.judge(node)
+        should_run, _ = memory.node_should_run(node)
         pods = self._pods_on(memory, name)
         if not should_run or not pods:
             memory.tally(name, NodeTally(desired=int(should_run), misscheduled=int(bool(pods) and not should_run)))
@@ -262,7 +262,7 @@ class DaemonSetController(Controller):
         times = [since for each in waiting if (since := condition_time(each, "Ready", "True")) is not None]
         return min(map(parse_time_ns, times)) + item.spec.min_ready_seconds * SECOND_NS if times else None
 
-    def _write_status(self, item: DaemonSet, memory: DaemonMemory) -> None:
+    def _write_status(self, item: DaemonSet, memory: DaemonSetState) -> None:
         totals = memory.totals
         status = replace(
             item.status,
@@ -300,12 +300,12 @@ def _surges(item: DaemonSet) -> bool:
     return _rolls(item) and rolling is not None and scaled_value(rolling.max_surge, 1, round_up=True) > 0
 
 
-def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
+def _is_outdated(memory: DaemonSetState, revision: Revision) -> bool:
     """Return whether a pod that is not being deleted has an older hash."""
     return any(count > 0 and hash_ != revision.hash for hash_, count in memory.by_hash.items())
 
 
-def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
+def _back_off(memory: DaemonSetState, name: str, now_ns: int) -> int:
     """Return how long (ns) a failed pod on a node must stay. If 0, double the delay for the next failure."""
     known = memory.backoff.get(name)
     if known is None or now_ns - known[1] > 2 * _MAX_BACKOFF_NS:

@@ -33,7 +33,7 @@ from bayplan.controllers.job_status import (
     finished_ns,
     with_job_condition,
 )
-from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.pod_ranking import rank_active
 from bayplan.controllers.writer import WARNING, Propagation
 from bayplan.objects.meta import Condition
@@ -90,7 +90,7 @@ class JobController(Controller):
         self._release_orphans(key)
         job = self.store.get(Job, key)
         if job is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
         if job.spec.managed_by not in (None, _OWN_NAME):
             return None
@@ -118,7 +118,7 @@ class JobController(Controller):
             if pod is not None and pod.metadata.deletion_timestamp is not None:
                 self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(Job)}
         for uid in list(self._memories):
             if uid not in stored:
@@ -267,7 +267,7 @@ class _Run:
             if self._now_ns >= deadline_ns:
                 text = "Job was active longer than specified deadline"
                 return self._condition(FAILURE_TARGET, "DeadlineExceeded", text)
-            self._look_again(deadline_ns)
+            self._requeue_at(deadline_ns)
         return self._find_failed_indexes() if self._per_index else None
 
     def _find_failed_indexes(self) -> Condition | None:
@@ -285,7 +285,7 @@ class _Run:
         active = list(self._store.owned_pods(self._uid).active.values())
         if len(active) > self._burst:
             active = active[: self._burst]
-            self._look_again(self._now_ns)
+            self._requeue_at(self._now_ns)
         for pod in active:
             self._controller.delete_pod(self._job, pod, self._now_ns)
         if end.type == FAILURE_TARGET:
@@ -316,7 +316,7 @@ class _Run:
             pods = list(owned.active.values())
             surplus = pods if wanted == 0 else rank_active(pods)[: active - wanted]
             if len(surplus) > self._burst:
-                self._look_again(self._now_ns)
+                self._requeue_at(self._now_ns)
             for pod in surplus[: self._burst]:
                 # Remove the finalizer first, so that the deleted pod is not counted as failed.
                 self._writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
@@ -330,11 +330,11 @@ class _Run:
         if not self._per_index:
             end_ns = self._memory.backoff.end_ns()
             if self._now_ns < end_ns:
-                self._look_again(end_ns)
+                self._requeue_at(end_ns)
                 return
         if missing > self._burst:
             missing = self._burst
-            self._look_again(self._now_ns)
+            self._requeue_at(self._now_ns)
         if self._indexed:
             self._create_indexed(missing)
         else:
@@ -352,13 +352,13 @@ class _Run:
     def _create_indexed(self, count: int) -> None:
         job, memory = self._job, self._memory
         prepared = self._prepared()
-        indexes = memory.indexes.take(count, self._completions or 0)
+        indexes = memory.indexes.allocate(count, self._completions or 0)
         held: list[int] = []
         for position, index in enumerate(indexes):
             failures, last_ns = memory.index_failures.get(index, (0, 0))
             if self._per_index and self._now_ns < (end_ns := backoff_end_ns(failures, last_ns)):
                 held.append(index)
-                self._look_again(end_ns)
+                self._requeue_at(end_ns)
                 continue
             annotations = {**prepared.annotations, INDEX_ANNOTATION: str(index)}
             if self._per_index:
@@ -375,9 +375,9 @@ class _Run:
                 )
             except InputError:
                 # The API rejects the pod; this index and the following ones are started when it accepts pods again.
-                memory.indexes.give_back([*held, *indexes[position:]])
+                memory.indexes.release([*held, *indexes[position:]])
                 raise
-        memory.indexes.give_back(held)
+        memory.indexes.release(held)
 
     def _prepared(self) -> PreparedTemplate:
         prepared = self._memory.prepared
@@ -387,7 +387,7 @@ class _Run:
             self._memory.prepared = prepared
         return prepared
 
-    def _look_again(self, time_ns: int) -> None:
+    def _requeue_at(self, time_ns: int) -> None:
         self.again_ns = time_ns if self.again_ns is None else min(self.again_ns, time_ns)
 
     # --- status -------------------------------------------------------------------------------------------------------

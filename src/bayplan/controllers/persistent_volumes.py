@@ -118,19 +118,19 @@ class PersistentVolumeController(Controller):
         """Bind a claim, or provision its volume; make a volume available, or release it from a deleted claim."""
         if key.startswith(_CLASS):
             for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
-                self._look_at(claim, now_ns)
+                self._sync_claim(claim, now_ns)
         elif "/" in key:
             if key in self._class_of:
-                self._look_at(key, now_ns)
+                self._sync_claim(key, now_ns)
         else:
             volume = self.store.get(PersistentVolume, key)
             if volume is not None and volume.metadata.deletion_timestamp is None:
-                self._settle(volume, now_ns)
+                self._sync_volume(volume, now_ns)
         return None
 
     # Claims.
 
-    def _look_at(self, key: str, now_ns: int) -> None:
+    def _sync_claim(self, key: str, now_ns: int) -> None:
         """Process an unbound claim."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
@@ -196,7 +196,7 @@ class PersistentVolumeController(Controller):
 
     # Volumes.
 
-    def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
+    def _sync_volume(self, volume: PersistentVolume, now_ns: int) -> None:
         """Make a new volume available.
 
         If the claim of a volume was deleted, delete or release it by its reclaim policy.

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from bayplan.controllers.controller import Controller
-from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
+from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.controllers.writer import WARNING, AwaitsAnswers, WriteRejected
 from bayplan.objects.meta import ObjectMeta, OwnerReference

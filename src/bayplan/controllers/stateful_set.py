@@ -24,7 +24,7 @@ from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, i
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
+from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
 from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.objects.meta import KubernetesObject
@@ -73,7 +73,7 @@ class StatefulSetController(Controller):
         """Take the steps that the pod management policy allows, then write the status."""
         item = self.store.get(StatefulSet, key)
         if item is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
         memory = self._memories.setdefault(item.metadata.uid, _Memory())
         update = self._revision(item, memory)
@@ -84,7 +84,7 @@ class StatefulSetController(Controller):
         self._write_status(item, memory, current, update, now_ns)
         return run.again_ns
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         """Drop the cached state of sets that no longer exist and have no pods."""
         stored = {item.metadata.uid for item in self.store.all(StatefulSet)}
         for uid in list(self._memories):
@@ -205,14 +205,14 @@ class _Run:
             if self._acted >= self._controller.burst:
                 self.again_ns = self._now_ns
                 return True
-            wait = self._settle(ordinal)
+            wait = self._process_ordinal(ordinal)
             if wait and self._ordered:
                 return True
             if not wait and memory.healthy_below == ordinal:
                 memory.healthy_below = ordinal + 1
         return False
 
-    def _settle(self, ordinal: int) -> bool:
+    def _process_ordinal(self, ordinal: int) -> bool:
         """Process one ordinal; return whether the following ordinals must wait for it."""
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)

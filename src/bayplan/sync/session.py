@@ -13,8 +13,8 @@ from msgspec import Struct
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, execute_batch, finish, fits_batch, takes_batches
-from bayplan.sync.feed import Feed, FeedChange, Listed, PartListed, Reached
+from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, execute_batch, finish, fits_batch, supports_batches
+from bayplan.sync.feed import Bookmark, Feed, FeedChange, Listed, PartListed
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
@@ -154,12 +154,12 @@ class SyncSession:
             raise InputError("this cluster", got=f"no {', '.join(missing)}", wanted="a Bayplan of the same release")
         memory = Memory()
         memory.load(await self._drive(read_memory()))
-        self._takes_batches = await self._drive(takes_batches())
+        self._takes_batches = await self._drive(supports_batches())
         follower = self._follower = Follower(self._policy, memory, self._source.kinds)
         try:
             async with asyncio.TaskGroup() as group:
-                here = group.create_task(self._here.run(self._take_here))
-                source = group.create_task(self._source.run(self._take_source))
+                here = group.create_task(self._here.run(self._process_local))
+                source = group.create_task(self._source.run(self._process_source))
                 await self._work(follower, group, source if once else None)
                 self._end = DONE
                 for task in (here, source):
@@ -170,20 +170,20 @@ class SyncSession:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
 
-    def _take_source(self, change: FeedChange) -> None:
+    def _process_source(self, change: FeedChange) -> None:
         follower = self._follower
         assert follower is not None
         if isinstance(change, Listed):
             follower.source_listed(change.plural, change.documents, change.emitted)
         elif isinstance(change, PartListed):
             follower.source_part_listed(change.plural, change.documents)
-        elif isinstance(change, Reached):
+        elif isinstance(change, Bookmark):
             return  # No action: objects that the watch missed were never copied.
         else:
             follower.source_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
 
-    def _take_here(self, change: FeedChange) -> None:
+    def _process_local(self, change: FeedChange) -> None:
         follower = self._follower
         assert follower is not None
         if change.plural not in self._source.kinds:
@@ -192,8 +192,8 @@ class SyncSession:
             follower.local_listed(change.plural, change.documents, change.revision)
         elif isinstance(change, PartListed):
             return  # Only the complete list of the target counts.
-        elif isinstance(change, Reached):
-            follower.local_reached(change.plural, change.revision)
+        elif isinstance(change, Bookmark):
+            follower.local_bookmark(change.plural, change.revision)
         else:
             follower.local_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
@@ -291,7 +291,7 @@ class SyncSession:
         finally:
             # Also on cancellation: the last save then writes them.
             if not saved:
-                follower.memory.put_back(changes)
+                follower.memory.mark_unwritten(changes)
             self._saving = None
         pause = max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
         self._next_save = asyncio.get_running_loop().time() + pause

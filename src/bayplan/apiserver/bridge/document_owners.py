@@ -160,7 +160,7 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
                 if table == DELETED_OWNERS:
                     self._enqueue(self, item.name, now_ns)
                 else:
-                    self._note(table, item, now_ns)
+                    self._record_item(table, item, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
         """Update the references.
@@ -170,17 +170,17 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         if write.table == DELETED_OWNERS:
             return
         if write.type != DELETED:
-            self._note(write.table, write.new, now_ns)
+            self._record_item(write.table, write.new, now_ns)
             return
         item = write.new
         refs = self._owners.unlink((write.table, item.namespace, item.name))
-        for uid in self.went(OwnerRefs(item.uid, None, refs.owner_references)):
+        for uid in self.record_deletion(OwnerRefs(item.uid, None, refs.owner_references)):
             self._enqueue(self, uid, now_ns)
 
-    def _note(self, table: str, item: Item, now_ns: int) -> None:
+    def _record_item(self, table: str, item: Item, now_ns: int) -> None:
         place, refs = (table, item.namespace, item.name), refs_of(item)
         self._owners.link(place, refs)
-        for uid in self.note(place, refs):
+        for uid in self.record_object(place, refs):
             self._enqueue(self, uid, now_ns)
 
 

@@ -196,7 +196,7 @@ class Kubelet(VirtualKubelet):
         return replace(pod, metadata=replace(metadata, annotations=annotations))
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
-        self._together.gone(pod)
+        self._start_groups.remove(pod)
         if pod.metadata.finalizers and not is_finished(pod):
             # The owners of its finalizers, such as a Job, must see that the pod has ended.
             status = ended_status(pod, format_time(now_ns), _EXIT_CODE_OF_SIGTERM, container_statuses=True)
