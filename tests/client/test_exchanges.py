@@ -70,7 +70,7 @@ class Host:
     def now_ns(self) -> int:
         return 1_800_000_000_000_000_000
 
-    def happened(self, event: PodEvent) -> None:
+    def record_event(self, event: PodEvent) -> None:
         self.log.append(f"event {event.reason} of {event.pod.metadata.name} by {event.controller}")
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:

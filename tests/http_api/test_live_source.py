@@ -51,8 +51,8 @@ def test_live_source_records_equal_the_server_records() -> None:
 def test_queries_do_not_modify_cached_time_lines() -> None:
     async def test(lab: Lab) -> None:
         source = await lab.service.state.source_of("default/alien")
-        assert [life.fate for life in source.lives_of("default/alien")] == [PodFate.UNATTENDED]
-        kept = lab.service.state.view.pods.lives_of("default/alien")
+        assert [life.fate for life in source.timelines_of("default/alien")] == [PodFate.UNATTENDED]
+        kept = lab.service.state.view.pods.timelines_of("default/alien")
         assert [life.fate for life in kept] == [PodFate.PENDING]
 
     run(test, node("n1"), pod("alien", schedulerName="nobody"))

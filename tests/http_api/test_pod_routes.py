@@ -35,9 +35,9 @@ class Counted:
         self._source = source
         self.asked: list[str] = []
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         self.asked.append(key)
-        return self._source.lives_of(key)
+        return self._source.timelines_of(key)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
@@ -186,7 +186,7 @@ def test_pod_page_and_explanation_share_one_verdict() -> None:
             answer = await lab.get(f"/pods/default/{name}")
             explained = await lab.get(f"/pods/default/{name}/explanation")
             source = await lab.service.state.source_of(key)
-            lives = source.lives_of(key)
+            lives = source.timelines_of(key)
             verdict = pod_verdict(source, lives[-1], attempts_of(source, lives[-1], lives))
             assert answer["summary"] == explained["verdict"] == verdict == f"{key} {answer['short']}"
             assert len(answer["attempts"]) == len(lab.server.decisions.numbers_of(key))

@@ -27,7 +27,7 @@ def _bodies(client: Client) -> list[dict[str, Any]]:
 def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.state)
-        client = stream.join(["nodes:cpu", "pods", "clock"])
+        client = stream.subscribe(["nodes:cpu", "pods", "clock"])
         await stream.tick()
         first = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert set(first) == {"nodes:cpu", "pods", "clock"}
@@ -52,7 +52,7 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
 def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.state)
-        quick, slow = stream.join(["nodes:cpu"]), stream.join(["nodes:cpu"])
+        quick, slow = stream.subscribe(["nodes:cpu"]), stream.subscribe(["nodes:cpu"])
         await stream.tick()
         assert quick._slots["nodes:cpu"][2] is slow._slots["nodes:cpu"][2]
         _bodies(quick)
@@ -74,7 +74,7 @@ def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
 def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
     async def test(lab: Lab) -> None:
         stream = Stream(lab.service.state)
-        client = stream.join(["decisions", "pod:default/a", "queue", "overview"])
+        client = stream.subscribe(["decisions", "pod:default/a", "queue", "overview"])
         await stream.tick()
         assert {frame["topic"]: frame for frame in _bodies(client)}["pod:default/a"]["data"]["exists"] is False
         await lab.create(pod("a"), pod("huge", cpu="90"))
@@ -98,9 +98,9 @@ def test_unknown_or_too_many_topics_are_refused() -> None:
         stream = Stream(lab.service.state)
         for topic in ("nothing", "nodes:", "pod:a", "pod:a/b/c", "pod:a/b\nevent: x"):
             with pytest.raises(RequestError, match="topic"):
-                stream.join([topic])
+                stream.subscribe([topic])
         with pytest.raises(RequestError, match="at most"):
-            stream.join([f"pod:a/{number}" for number in range(MAX_TOPICS + 1)])
+            stream.subscribe([f"pod:a/{number}" for number in range(MAX_TOPICS + 1)])
 
     run(test)
 

@@ -227,7 +227,7 @@ class LiveScheduler:
 
     def _take_actions(self, dispatcher: Dispatcher, actions: Sequence[Action]) -> None:
         self._metrics.on_actions(actions, self._clock.now_ns())
-        dispatcher.take(actions)
+        dispatcher.submit(actions)
 
     def _take_changes(self, changes: Sequence[ObjectChange]) -> None:
         if self._engine is not None:

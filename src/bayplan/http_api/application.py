@@ -94,16 +94,16 @@ class Service:
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
             response = await self._kss.answer(request)
-            response = await self._settle(request, response)
+            response = await self._wait_until_durable(request, response)
             await response(scope, receive, send)
             return
         request_id = f"{self.state.server.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
-        response = await self._settle(request, response, request_id)
+        response = await self._wait_until_durable(request, response, request_id)
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
 
-    async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
+    async def _wait_until_durable(self, request: Request, response: Response, request_id: str = "") -> Response:
         """Return the response once the request's writes are durable; if storing them fails, return an error response."""
         if self._until_durable is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
             waiting = self._until_durable(self.state.server.backend.store.revision)

@@ -32,7 +32,7 @@ from bayplan.http_api.node_query import (
     node_row,
 )
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
-from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lives_on_nodes, node_lanes
+from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lifetimes_on_nodes, node_lanes
 from bayplan.http_api.overview import clock_document
 from bayplan.http_api.pod_page import event_row
 from bayplan.http_api.pod_query import PodFilter, find_pods
@@ -354,7 +354,7 @@ async def lanes(state: ServerState, request: Request, query: Query) -> Response:
     deleted = [life for lives in state.view.pods.deleted.values() for life in lives]
     return await state.off_loop(
         lambda: json_answer(
-            request, node_lanes(lives_on_nodes(pods, deleted), words, span, bins, offset=offset, limit=limit)
+            request, node_lanes(lifetimes_on_nodes(pods, deleted), words, span, bins, offset=offset, limit=limit)
         )
     )
 

@@ -13,7 +13,7 @@ from bayplan.answers.decisive_plugin import DecisionOutput, PluginOutput, decisi
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.http_api.answers import json_answer
-from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
+from bayplan.http_api.attempt_matrix import attempt_matrix, matrix_plugins
 from bayplan.http_api.comparison import (
     KINDS,
     MatrixOutput,
@@ -165,7 +165,7 @@ async def _matrix(state: ServerState, side: str, namespace: str, name: str) -> _
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MAX_ROWS}")
         return _MatrixWithOutput(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
-    key, asked = f"{namespace}/{name}", asked_plugins(state.server.settings.configuration)
+    key, asked = f"{namespace}/{name}", matrix_plugins(state.server.settings.configuration)
     source = await state.source_of(key) if side == NOW else None
     decisions = state.server.decisions if side == NOW else None
 

@@ -95,7 +95,7 @@ async def flush_queue(state: ServerState, request: Request, query: Query) -> Res
         pods = {queued.key: queued.pod for queued in (*queue.backing_off(), *queue.unschedulable()) if not queued.gated}
         return queue.activate(pods.values(), now_ns)
 
-    moved = await state.off_loop(lambda: state.server.engine.ask(flush, QUEUE_SECONDS))
+    moved = await state.off_loop(lambda: state.server.engine.call(flush, QUEUE_SECONDS))
     state.queue.forget()
     return json_answer(request, Moved(moved=moved))
 
@@ -109,7 +109,7 @@ async def retry_pod(state: ServerState, request: Request, query: Query) -> Respo
         queued = scheduler.queue.get(key)
         return None if queued is None else scheduler.queue.activate([queued.pod], now_ns)
 
-    moved = await state.off_loop(lambda: state.server.engine.ask(retry, QUEUE_SECONDS))
+    moved = await state.off_loop(lambda: state.server.engine.call(retry, QUEUE_SECONDS))
     if moved is None:
         raise RequestError(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod in the scheduling queue")
     state.queue.forget()

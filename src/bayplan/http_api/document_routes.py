@@ -21,7 +21,7 @@ from bayplan.http_api.contract.documents import Imported
 from bayplan.http_api.contract.nodes import Drained, EvictionRefused
 from bayplan.http_api.document_batch import MAX_BATCH_BYTES
 from bayplan.http_api.document_loading import load_into
-from bayplan.http_api.document_writes import ApplyRequest, apply_text, ask, message_of
+from bayplan.http_api.document_writes import ApplyRequest, apply_text, message_of, send_request
 from bayplan.http_api.errors import RequestError
 from bayplan.http_api.query import Query
 from bayplan.http_api.server_state import ServerState
@@ -125,12 +125,12 @@ async def drain(state: ServerState, request: Request, query: Query) -> Response:
     """Cordon a node and evict its pods, except those of DaemonSets, as far as disruption budgets allow."""
     name: str = request.path_params["name"]
     api, store = state.server.api, state.server.bridge.store
-    cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")
+    cordoned = await send_request(api, "GET", f"/api/v1/nodes/{quote(name)}")
     if cordoned.status != 200:
         raise RequestError(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
     document = cast("dict[str, dict[str, object]]", msgspec.json.decode(cordoned.body))
     document["spec"] = {**document.get("spec", {}), "unschedulable": True}
-    answer = await ask(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
+    answer = await send_request(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
     if answer.status != 200:
         raise RequestError(answer.status, "cordon", got=message_of(answer))
     evicted, refused = 0, []
@@ -138,7 +138,7 @@ async def drain(state: ServerState, request: Request, query: Query) -> Response:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}
         path = f"/api/v1/namespaces/{quote(pod.metadata.namespace)}/pods/{quote(pod.metadata.name)}/eviction"
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-        answer = await ask(api, "POST", path, eviction)
+        answer = await send_request(api, "POST", path, eviction)
         if answer.status < 300:
             evicted += 1
         else:

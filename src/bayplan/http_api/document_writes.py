@@ -147,7 +147,7 @@ async def write(
     """Create an object through the API or, with `replace`, replace an existing object of the same name."""
     query = {"dryRun": "All"} if dry_run else {}
     path = collection_path(resource, namespace)
-    answer = await ask(api, "POST", path, document, query)
+    answer = await send_request(api, "POST", path, document, query)
     if not replace or answer.status != 409:
         return answer
     metadata = document.get("metadata")
@@ -157,10 +157,10 @@ async def write(
         unconditional["metadata"] = {
             key: value for key, value in metadata.items() if key not in ("resourceVersion", "uid")
         }
-    return await ask(api, "PUT", f"{path}/{segment(str(name))}", unconditional, query)
+    return await send_request(api, "PUT", f"{path}/{segment(str(name))}", unconditional, query)
 
 
-async def ask(
+async def send_request(
     api: Api, method: str, path: str, document: object = None, query: Mapping[str, str] | None = None
 ) -> Response:
     """Send a request to the in-process Kubernetes API, and return its whole response."""

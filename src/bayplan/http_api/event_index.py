@@ -41,10 +41,10 @@ class EventIndex:
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
         self._names: dict[InvolvedObject, OrderedDict[tuple[str, str], None]] = {}
-        backend.store.listen(EVENTS, self._take, self._read_again)
-        self._read_again()
+        backend.store.listen(EVENTS, self._take, self._reload)
+        self._reload()
 
-    def _read_again(self) -> None:
+    def _reload(self) -> None:
         self._names.clear()
         for item in self._backend.store.between(EVENTS):
             self._add(item)

@@ -257,14 +257,14 @@ class KssApi:
         if arguments is None:
             return _message(400, "Bad Request")
 
-        def ask() -> object:
+        def call_extender() -> object:
             client = ExtenderClient(extenders[int(number)])
             try:
                 return client.send(path, arguments)
             finally:
                 client.close()
 
-        answer = await self._state.off_loop(ask)
+        answer = await self._state.off_loop(call_extender)
         if isinstance(answer, ExtenderFailure):
             raise InputError(extenders[int(number)].url_prefix, got=answer.message)
         return _document(answer)

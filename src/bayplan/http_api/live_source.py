@@ -31,7 +31,7 @@ MESSAGE_SECONDS = 0.05
 """Maximum time to wait for the engine to return a gate's message. After that, the message of the pod's condition is used."""
 
 
-class KeptRecords:
+class SummaryRecords:
     """The summary records in memory, by decision number.
 
     Args:
@@ -105,9 +105,9 @@ class LiveSource:
         return self._end_ns
 
     @cached_property
-    def records(self) -> KeptRecords:
+    def records(self) -> SummaryRecords:
         """Return the summary records in memory."""
-        return KeptRecords(self._server.decisions)
+        return SummaryRecords(self._server.decisions)
 
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
@@ -155,7 +155,7 @@ class LiveSource:
             return pod.message or unattended_text(pod.scheduler_name)
         if pod.fate is PodFate.GATED:
             try:
-                return self._server.engine.ask(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
+                return self._server.engine.call(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
             except EngineBusy:
                 return pod.message
         if pod.fate in WAITING:
@@ -202,9 +202,9 @@ class LiveSource:
             totals[resource] = sums.astype(np.int64)
         return totals
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all remembered pods with this key, the newest last."""
-        return [self._with_attendance(life) for life in self._table.lives_of(key)]
+        return [self._with_attendance(life) for life in self._table.timelines_of(key)]
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
         """Return the timeline, with the fate UNATTENDED if no scheduler handles the waiting pod."""

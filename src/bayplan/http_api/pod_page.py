@@ -34,7 +34,7 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent
 class PodSource(RunSource, Protocol):
     """A run that looks up the timelines of a pod by key."""
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
         ...
 
@@ -42,18 +42,18 @@ class PodSource(RunSource, Protocol):
 class TrialSource(PresentSource):
     """One pod with a decision made in a trial."""
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
         return [life for life in self.pods if life.key == key]
 
 
-def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
+def timelines_of(source: PodSource, key: str) -> list[PodTimeline]:
     """Return the timelines of a pod, the newest last.
 
     Raises:
         RequestError: there is neither such a pod nor a recently deleted one.
     """
-    lives = source.lives_of(key)
+    lives = source.timelines_of(key)
     if not lives:
         raise RequestError(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="an existing or recently deleted pod")
     return lives
@@ -89,7 +89,7 @@ class PodPage:
     def __init__(self, source: PodSource, key: str, summaries: DecisionSummaries) -> None:
         self.source, self.key = source, key
         self._summaries = summaries
-        self.lives = lives_of(source, key)
+        self.lives = timelines_of(source, key)
         self.life = self.lives[-1]
         self.attempts = attempts_of(source, self.life, self.lives)
 

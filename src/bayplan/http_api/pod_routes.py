@@ -12,7 +12,7 @@ from starlette.responses import Response
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.engine.decision import Decision
 from bayplan.http_api.answers import json_answer
-from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
+from bayplan.http_api.attempt_matrix import attempt_matrix, matrix_plugins
 from bayplan.http_api.contract.answer import Facet
 from bayplan.http_api.contract.decisions import AttemptList
 from bayplan.http_api.contract.matrix import AnyMatrix
@@ -145,7 +145,7 @@ async def matrix(state: ServerState, request: Request, query: Query) -> Response
     if attempt == NOW:
         # A trial ends with the choice of a node, so no results of later plugins exist.
         attempt, decisions = "latest", None
-    asked = asked_plugins(state.server.settings.configuration)
+    asked = matrix_plugins(state.server.settings.configuration)
 
     def make(page: PodPage) -> AnyMatrix:
         def wanted(decision: Decision) -> MatrixQuery:
@@ -173,7 +173,7 @@ async def matrix(state: ServerState, request: Request, query: Query) -> Response
             source = TrialSource(trial, inquiry.timelines, inquiry.timeline(key), inquiry.cluster.now_ns)
             return json_answer(request, make(PodPage(source, key, summaries)))
 
-    return await state.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
 async def preemption(state: ServerState, request: Request, query: Query) -> Response:

@@ -79,7 +79,7 @@ async def explain(state: ServerState, request: Request, query: Query) -> Respons
             ) from problem
         return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
-    return await state.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
 async def unblock(state: ServerState, request: Request, query: Query) -> Response:
@@ -92,7 +92,7 @@ async def unblock(state: ServerState, request: Request, query: Query) -> Respons
             found = find_suggestions(trial, pods, others=len(inquiry.cluster.waiting) - len(pods))
         return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
-    return await state.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
 async def capacity(state: ServerState, request: Request, query: Query) -> Response:
@@ -121,7 +121,7 @@ async def capacity(state: ServerState, request: Request, query: Query) -> Respon
         )
         return json_answer(request, document)
 
-    return await state.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
 async def waiting(state: ServerState, request: Request, query: Query) -> Response:
@@ -150,7 +150,7 @@ async def waiting(state: ServerState, request: Request, query: Query) -> Respons
         )
         return json_answer(request, document)
 
-    return await state.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
 # --- what if ----------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ async def what_if(state: ServerState, request: Request, query: Query) -> Respons
         )
         return _report(found, wanted, inquiry)
 
-    report = await state.questions.ask(request, answer)
+    report = await state.questions.run(request, answer)
     if wanted.keep:
         request_of_fork = ForkRequest(name=wanted.name or report.summary[:80])
         fork = begin(state, request_of_fork, changed, configuration)

@@ -218,7 +218,7 @@ class Questions:
         self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def ask(self, request: Request, work: Callable[[Inquiry], T]) -> T:
+    async def run(self, request: Request, work: Callable[[Inquiry], T]) -> T:
         """Call a function on the question thread, and return its result.
 
         Args:

@@ -138,6 +138,6 @@ class _ForkSource(SimulationSource):
         for life in result.pods:
             self._lives.setdefault(life.key, []).append(life)
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
         return self._lives.get(key, [])

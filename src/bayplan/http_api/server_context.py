@@ -171,7 +171,7 @@ class Engine(Protocol):
         """Return the published status, without waiting."""
         ...
 
-    def ask(self, question: Callable[[Scheduler], T], timeout: float) -> T:
+    def call(self, question: Callable[[Scheduler], T], timeout: float) -> T:
         """Run a function on the engine's thread between two cycles. Raise EngineBusy if that takes longer than `timeout` s."""
         ...
 

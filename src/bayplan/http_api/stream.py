@@ -111,7 +111,7 @@ class Stream:
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
-    def join(self, topics: Iterable[str]) -> Client:
+    def subscribe(self, topics: Iterable[str]) -> Client:
         """Add a client that subscribes to these topics, and return it.
 
         Raises:
@@ -139,7 +139,7 @@ class Stream:
         client.follow(wanted)
         self._wake.set()
 
-    def leave(self, client: Client) -> None:
+    def unsubscribe(self, client: Client) -> None:
         """Remove a client."""
         self._clients.discard(client)
 

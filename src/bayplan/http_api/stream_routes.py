@@ -46,7 +46,7 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
     offered = socket.scope.get("subprotocols", ())
     await socket.accept(subprotocol=PROTOCOL if PROTOCOL in offered else None)
     try:
-        client = stream.join(())
+        client = stream.subscribe(())
     except RequestError as problem:
         await socket.send_text(_error(problem))
         await socket.close(_TRY_AGAIN)
@@ -56,7 +56,7 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
     try:
         await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        stream.leave(client)
+        stream.unsubscribe(client)
         for task in (sending, receiving):
             task.cancel()
         ended = await asyncio.gather(sending, receiving, return_exceptions=True)
@@ -99,7 +99,7 @@ async def as_events(stream: Stream, request: Request) -> Response:
         raise RequestError(
             400, "topics", got="none", wanted="topics, separated by commas", hint="?topics=overview,clock"
         )
-    client = stream.join(topics)
+    client = stream.subscribe(topics)
     return StreamingResponse(
         _events(stream, client), media_type="text/event-stream", headers={"cache-control": "no-cache"}
     )
@@ -113,4 +113,4 @@ async def _events(stream: Stream, client: Client) -> AsyncIterator[bytes]:
             for topic, sequence, body in frames:
                 yield b"event: %s\nid: %d\ndata: %s\n\n" % (topic.encode(), sequence, body)
     finally:
-        stream.leave(client)
+        stream.unsubscribe(client)

@@ -109,12 +109,12 @@ async def _queue(state: ServerState) -> QueueChanged:
         version=queue.version,
         busy=False,
         counts=queue.counts,
-        summary=_settled_sentence(queue, now_ns),
+        summary=_stable_sentence(queue, now_ns),
         next_retry_at=next_retry_at(queue),
     )
 
 
-def _settled_sentence(queue: QueueCopy, now_ns: int) -> str:
+def _stable_sentence(queue: QueueCopy, now_ns: int) -> str:
     """Return the sentence about the queue with times in whole seconds, so that it does not change four times a second."""
     return sentence_of(queue, now_ns // 1_000_000_000 * 1_000_000_000)
 

@@ -99,7 +99,7 @@ class WaitingCauses:
         if known is not None and known[0] == version:
             self.cached += 1
             return known[1]
-        lives = [] if deadline.is_over else source.lives_of(key)
+        lives = [] if deadline.is_over else source.timelines_of(key)
         if not lives:
             return None
         self.found += 1

@@ -66,7 +66,7 @@ class Dispatcher:
         """Set the engine that is notified of rejected writes; call it before the first action."""
         self._engine = self.executor.engine = engine
 
-    def take(self, actions: Sequence[Action]) -> None:
+    def submit(self, actions: Sequence[Action]) -> None:
         """Queue the engine's actions; called on the engine's thread."""
         self._loop.call_soon_threadsafe(self._execute, actions, self._engine.generation)
 

@@ -54,7 +54,7 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
             id="the second of two equal keys is the duplicate",
         ),
         pytest.param(
-            e.when(lambda spec: spec.get("on") is True, e.need("n"), otherwise=(e.no("n", "only when on"),)),
+            e.when(lambda spec: spec.get("on") is True, e.need("n"), otherwise=(e.forbid("n", "only when on"),)),
             {"n": 1},
             [("spec.n", "Forbidden: only when on")],
             id="a condition that is not met runs the other rules",
@@ -123,7 +123,7 @@ IMMUTABLE = e.immutable("spec.name")
             id="or zero",
         ),
         pytest.param(
-            e.unchangeable("spec.name", "it stays"),
+            e.forbid_change("spec.name", "it stays"),
             {"name": "b"},
             {"name": "a"},
             ["Forbidden: it stays"],

@@ -205,7 +205,7 @@ def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation,
     """Apply the mutations of one policy, and return whether any could be applied."""
     policy = invocation.policy
     try:
-        if not policy.conditions.meet({**_values(invocation, attributes), "namespaceObject": None}):
+        if not policy.conditions.are_met({**_values(invocation, attributes), "namespaceObject": None}):
             return False
     except MatchProblem as problem:
         failures.append(_Failure(policy, invocation.binding, str(problem), "Invalid"))

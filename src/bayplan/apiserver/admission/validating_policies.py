@@ -218,7 +218,7 @@ def decisions(policy: Policy, values: Mapping[str, object]) -> tuple[list[Denial
     """
     without_namespace = {**values, "namespaceObject": None}
     try:
-        if not policy.conditions.meet(without_namespace):
+        if not policy.conditions.are_met(without_namespace):
             return [], []
     except MatchProblem as problem:
         return _failed(policy, str(problem)), []

@@ -85,7 +85,7 @@ def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, ou
         match = _match(hook, attributes)
         if match is None or not again.is_due(hook.key):
             continue
-        if _is_silent(hook, attributes, outgoing):
+        if _is_skipped(hook, attributes, outgoing):
             silent.append(hook)
             continue
         before = attributes.object
@@ -110,7 +110,7 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
         CallsNeededError: responses are missing.
     """
     asked = [(hook, match) for hook in hooks if (match := _match(hook, attributes)) is not None]
-    silent = [hook for hook, _ in asked if _is_silent(hook, attributes, outgoing)]
+    silent = [hook for hook, _ in asked if _is_skipped(hook, attributes, outgoing)]
     calls: list[tuple[Webhook, Call]] = []
     first: ApiError | None = None
     for hook, match in asked:
@@ -131,7 +131,7 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
     _warn_of(silent, attributes)
 
 
-def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
+def _is_skipped(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
     """Return whether to skip a webhook because calling it is not allowed.
 
     If its service is missing, the call fails instead.
@@ -187,7 +187,7 @@ def _match(hook: Webhook, attributes: Attributes) -> Match | None:
         return None
     if hook.conditions.expressions:
         try:
-            if not hook.conditions.meet(admission_values(attributes, rules, with_namespace=False)):
+            if not hook.conditions.are_met(admission_values(attributes, rules, with_namespace=False)):
                 return None
         except MatchProblem as problem:
             resource = attributes.resource

@@ -78,7 +78,7 @@ class Application:
             await self._lifespan(receive, send)
             return
         if self._rate_limit is not None and not self._rate_limit.take((scope.get("client") or ("",))[0]):
-            await _refuse_for_now(scope, send)
+            await _send_too_many_requests(scope, send)
             return
         for mount in self.mounts:
             if mount.answers(scope):
@@ -263,7 +263,7 @@ def _is_compressed(answer: Response, headers: Mapping[str, str]) -> bool:
     return len(answer.body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", "")
 
 
-async def _refuse_for_now(scope: Scope, send: Send) -> None:
+async def _send_too_many_requests(scope: Scope, send: Send) -> None:
     """Send kube-apiserver's response 429 for too many requests."""
     if scope["type"] != "http":
         await send({"type": "websocket.close", "code": 1013})

@@ -146,7 +146,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._known = False
         self._refused = False
-        self._is_refusal = False
+        self._is_rejection = False
 
     # --- connections --------------------------------------------------------------------------------------------------
 
@@ -155,8 +155,8 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
-            self._is_refusal = self._table.begin_refusal()
-            if self._is_refusal:
+            self._is_rejection = self._table.begin_rejection()
+            if self._is_rejection:
                 self._refuse(b"503 Service Unavailable")
             else:
                 self._refused = True
@@ -179,9 +179,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._known:
             self._known = False
             self._table.discard(self)
-        elif self._is_refusal:
-            self._is_refusal = False
-            self._table.end_refusal()
+        elif self._is_rejection:
+            self._is_rejection = False
+            self._table.end_rejection()
 
     def close_idle(self) -> None:
         """Close the idle connection to make room for a new one."""

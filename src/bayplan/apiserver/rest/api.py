@@ -292,7 +292,7 @@ class Api:
         written = writing.create(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         if sent is not None:
-            self._pod_templates.learn(info, sent, written)
+            self._pod_templates.add(info, sent, written)
         return self._written(info, written, request, form)
 
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:

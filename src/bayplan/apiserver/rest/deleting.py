@@ -153,7 +153,7 @@ def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteO
     grace = strategy.grace_seconds(new, wanted)
     if grace is None:
         return False, False
-    metadata["deletionTimestamp"] = backend.later(grace)
+    metadata["deletionTimestamp"] = backend.time_after(grace)
     metadata["deletionGracePeriodSeconds"] = grace
     _raise_generation(metadata)
     return True, False

@@ -304,7 +304,7 @@ class PodTemplateCache:
         self.created += 1
         return item
 
-    def learn(self, info: RequestInfo, sent: PodCreate, written: Written) -> None:
+    def add(self, info: RequestInfo, sent: PodCreate, written: Written) -> None:
         """Cache the common parts of a pod that took the regular path, if later pods can reuse them.
 
         Args:

@@ -68,7 +68,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     seconds = cast("int", spec["expirationSeconds"])
     head: Document = {"name": info.name, "namespace": info.namespace, "uid": uid, "creationTimestamp": backend.now()}
     writing.set_managers({"metadata": head}, managers)
-    status = {"token": token, "expirationTimestamp": backend.later(seconds)}
+    status = {"token": token, "expirationTimestamp": backend.time_after(seconds)}
     return {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": head, "spec": spec, "status": status}
 
 

@@ -199,7 +199,7 @@ def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: 
     if not budgets:
         return
     budget = budgets[0]
-    if not _is_ready(pod) and _unhealthy_may_go(budget):
+    if not _is_ready(pod) and _may_evict_unhealthy(budget):
         return
     _decrement(backend, info, budget, dry_run=dry_run)
 
@@ -220,7 +220,7 @@ def _integer(document: Document, name: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _unhealthy_may_go(budget: Document) -> bool:
+def _may_evict_unhealthy(budget: Document) -> bool:
     if part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = part(budget, "status")

@@ -274,7 +274,7 @@ def forbidden_if(condition: Condition, name: str, detail: str) -> Rule:
     return fail(forbidden_value, name, detail, condition=condition)
 
 
-def no(name: str, detail: str) -> Rule:
+def forbid(name: str, detail: str) -> Rule:
     """Return a rule that reports a forbidden field if it is present."""
     return forbidden_if(lambda document: document.get(name) is not None, name, detail)
 
@@ -459,7 +459,7 @@ def immutable(
     return run
 
 
-def unchangeable(path: str, detail: str) -> Change:
+def forbid_change(path: str, detail: str) -> Change:
     """Return a check of updates that reports a forbidden field if the value at a dotted path changes."""
 
     def run(new: Document, old: Document, out: Causes) -> None:

@@ -10,6 +10,7 @@ from bayplan.apiserver.validation.engine import (
     choice,
     field,
     for_update,
+    forbid_change,
     forbidden_if,
     immutable,
     inside,
@@ -19,7 +20,6 @@ from bayplan.apiserver.validation.engine import (
     one_of,
     optional,
     table,
-    unchangeable,
 )
 from bayplan.apiserver.validation.formats import (
     dns_label,
@@ -94,7 +94,7 @@ def _priority(document: Document, path: str, out: Causes) -> None:
 PRIORITY_CLASS = kind(
     _priority,
     field("preemptionPolicy", choice("PreemptLowerPriority", "Never")),
-    update=[unchangeable("value", "may not be changed in an update."), immutable("preemptionPolicy")],
+    update=[forbid_change("value", "may not be changed in an update."), immutable("preemptionPolicy")],
 )
 
 # --- RuntimeClass -----------------------------------------------------------------------------------------------------
