@@ -387,7 +387,7 @@ def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch)
         looks.append(item.metadata.name)
         return original(self, item)
 
-    monkeypatch.setattr(NodeEligibility, "judge", counting)
+    monkeypatch.setattr(NodeEligibility, "node_should_run", counting)
     for number in range(10):
         world.apply(node(f"late-{number}"))
         world.settle()
