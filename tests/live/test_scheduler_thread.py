@@ -83,7 +83,7 @@ def test_a_clock_resumed_during_a_turn_wakes_the_engine(monkeypatch: pytest.Monk
 
     cluster.add(small_pod("p"))
     monkeypatch.setattr(host, "_seconds_of_rest", lambda: None)
-    monkeypatch.setattr(host, "turn", slow_turn)
+    monkeypatch.setattr(host, "run_slice", slow_turn)
     host.start()
     assert turned.wait(30)
     end = time.monotonic() + 30

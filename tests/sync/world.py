@@ -211,7 +211,7 @@ class World:
     def end_writes(self) -> None:
         """Execute the decided writes without delivering the target's events."""
         under_way, self._under_way = self._under_way, []
-        self._carry_out(under_way)
+        self._execute(under_way)
 
     def lose_here(self) -> None:
         """Drop the target's events, as an interrupted watch misses objects that were created and deleted."""
@@ -226,10 +226,10 @@ class World:
             writes = self.follower.next_writes(3)
             if not writes and self.follower.is_idle:
                 return
-            self._carry_out(writes)
+            self._execute(writes)
         raise AssertionError("the follower does not come to rest")
 
-    def _carry_out(self, writes: Sequence[SyncWrite]) -> None:
+    def _execute(self, writes: Sequence[SyncWrite]) -> None:
         batch = [write for write in writes if self.here.supports_batches and fits_batch(write)]
         for unfinished in self.here.drive(execute_batch(self.follower, batch)):
             self.here.drive(finish(self.follower, unfinished))

@@ -120,7 +120,7 @@ class LiveScheduler:
         kubeconfig = self.options.kubeconfig or (Path(named) if named else None)
         access = await open_access(kubeconfig, self.options.context)
         async with self._connection(access) as main, self._connection(access) as events:
-            feed = self._feed = ClusterFeed(main, self._take_changes)
+            feed = self._feed = ClusterFeed(main, self._apply_changes)
             health = self._health()
             with stopping_signals(self._stop):
                 try:
@@ -216,7 +216,7 @@ class LiveScheduler:
             await dispatcher.drain(DRAIN_SECONDS)
 
     def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
-        make = self.settings.maker(self._clock)
+        make = self.settings.factory(self._clock)
         scheduler = make()
         scheduler.records = DecisionStore(RecordLevel.SUMMARY, Retention())
         engine = SchedulerThread(
@@ -229,7 +229,7 @@ class LiveScheduler:
         self._metrics.on_actions(actions, self._clock.now_ns())
         dispatcher.submit(actions)
 
-    def _take_changes(self, changes: Sequence[ObjectChange]) -> None:
+    def _apply_changes(self, changes: Sequence[ObjectChange]) -> None:
         if self._engine is not None:
             self._engine.post(changes)
 

@@ -99,7 +99,7 @@ class SimulatorServer:
         self.driver = BridgeDriver(self.bridge, clock)
         self.named_snapshots = NamedSnapshots(self.backend.store, clock)
         self.action_loop = ActionLoop(api, self.bridge, clock)
-        make = self.settings.maker(clock)
+        make = self.settings.factory(clock)
         scheduler = make()
         scheduler.records = self.decisions
         self.engine = SchedulerThread(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
@@ -180,11 +180,11 @@ class SimulatorServer:
         # Loading plugins runs their files, and creating them runs their constructors: not on the loop.
         def change() -> None:
             settings = read()
-            maker = settings.maker(self.clock)
-            first = [maker()]
+            factory = settings.factory(self.clock)
+            first = [factory()]
             self.settings, before = settings, self.settings
             try:
-                self.engine.replace(lambda: first.pop() if first else maker())
+                self.engine.replace(lambda: first.pop() if first else factory())
             finally:
                 # The settings are in effect even if the engine is too busy to confirm it.
                 if self.annotator is not None:

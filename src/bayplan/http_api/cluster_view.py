@@ -77,9 +77,9 @@ class ClusterView:
         """Queue changes. Process a few at once; after many (a cluster load, a restored snapshot), leave the rest to `catch_up`."""
         self._waiting.extend(change for change in changes if change.kind is Pod or change.kind is Node)
         if len(self._waiting) <= CHANGES_AT_ONCE:
-            self._take_changes()
+            self._apply_changes()
 
-    def _take_changes(self) -> None:
+    def _apply_changes(self) -> None:
         now_ns = self._server.clock.now_ns()
         waiting = self._waiting
         for _ in range(min(len(waiting), CHANGES_AT_ONCE)):
@@ -137,7 +137,7 @@ class ClusterView:
     async def catch_up(self) -> None:
         """Process the changes and decisions since the last call, in slices between which other tasks can run."""
         while self._waiting:
-            self._take_changes()
+            self._apply_changes()
             if self._waiting:
                 await asyncio.sleep(0)
         end = len(self._server.decisions)

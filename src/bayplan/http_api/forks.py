@@ -18,7 +18,7 @@ import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.answers.copies import replacement
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.workloads import WorkloadObjects, find_workload
 from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot
@@ -374,7 +374,7 @@ def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str])
         lost = pod.spec.node_name in gone
         if not lost and ALL_PODS not in reschedule and pod.key not in again:
             continue
-        if comes_back(pod):
+        if is_recreated_elsewhere(pod):
             for item in replacement(pod, cluster):
                 objects[type(item), item.key] = item
         elif lost:

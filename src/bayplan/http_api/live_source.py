@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec.structs import replace
 
-from bayplan.analysis.free_amounts import bound_at_once, was_there
+from bayplan.analysis.free_amounts import bound_at_once, was_on_node
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.verdict import unattended_text
 from bayplan.analysis.volume_places import Lookup, NoObjects
@@ -182,7 +182,7 @@ class LiveSource:
             for name, code in codes.items()
         }
         for life in self._deleted:
-            if life.node in nodes and was_there(life, time_ns, at_once):
+            if life.node in nodes and was_on_node(life, time_ns, at_once):
                 amounts = found.setdefault(life.node, {})
                 for resource, amount in {**self.requests_of(life), PODS: 1}.items():
                     if amount:

@@ -14,7 +14,7 @@ from bayplan.analysis.explanation import Attempt, Explanation, PreemptionReport
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
-from bayplan.answers.present import PresentSource
+from bayplan.answers.current_source import CurrentSource
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision
@@ -39,7 +39,7 @@ class PodSource(RunSource, Protocol):
         ...
 
 
-class TrialSource(PresentSource):
+class TrialSource(CurrentSource):
     """One pod with a decision made in a trial."""
 
     def timelines_of(self, key: str) -> list[PodTimeline]:

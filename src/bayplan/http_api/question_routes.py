@@ -49,7 +49,7 @@ MAX_DIFFERENCES = 2_000
 """Maximum number of differing pods in a response, the worst differences first."""
 
 MAX_KEPT = 32
-MAX_JUDGED = 200
+MAX_EVALUATED = 200
 """Maximum number of groups of equal waiting pods to evaluate, the largest first."""
 
 
@@ -129,7 +129,7 @@ async def waiting(state: ServerState, request: Request, query: Query) -> Respons
 
     def answer(inquiry: Inquiry) -> Response:
         pods = list(inquiry.cluster.waiting.values())
-        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
+        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_EVALUATED]
         evaluated = [pod for group in groups for pod in group]
         with inquiry.cluster.trial() as trial:
             items = list(waiting_reasons(trial, evaluated)) if evaluated else []

@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from bayplan.answers.present import present_pods
+from bayplan.answers.current_source import current_pods
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import BayplanError, InputError
@@ -61,7 +61,7 @@ class QuestionEnded(BayplanError):
 
 
 class QuestionScheduler:
-    """Creates the schedulers of a question's trials, as a `bayplan.answers.question_cluster.SchedulerMaker`.
+    """Creates the schedulers of a question's trials, as a `bayplan.answers.question_cluster.SchedulerFactory`.
 
     Args:
         settings: the settings of the server.
@@ -139,7 +139,7 @@ class Inquiry:
     def timelines(self) -> Sequence[PodTimeline]:
         """The timelines of all pods, with their workloads."""
         objects = [item for items in self.cluster.objects.values() for item in items.values()]
-        return present_pods(objects, self.profiles)
+        return current_pods(objects, self.profiles)
 
     def timeline(self, key: str) -> PodTimeline:
         """Return the timeline of a pod by ``namespace/name``.
@@ -283,8 +283,8 @@ class Questions:
         try:
             checkpoint()
             with settings.connect(settings.configuration) as connections:
-                maker = QuestionScheduler(settings, settings.configuration, runner, connections.extenders)
-                cluster = self._cluster(objects, version, maker).asked_by(maker)
+                factory = QuestionScheduler(settings, settings.configuration, runner, connections.extenders)
+                cluster = self._cluster(objects, version, factory).with_scheduler(factory)
                 cluster.now_ns, cluster.seed, cluster.checkpoint = now_ns, settings.seed, checkpoint
                 return work(Inquiry(cluster, settings, runner))
         except (QuestionEnded, TrialEnded) as problem:
@@ -298,13 +298,13 @@ class Questions:
             runner.close()
 
     def _cluster(
-        self, objects: Sequence[KubernetesObject] | None, version: int, maker: QuestionScheduler
+        self, objects: Sequence[KubernetesObject] | None, version: int, factory: QuestionScheduler
     ) -> QuestionCluster:
         """Return the copy of the cluster; if `objects` are given and newer, create it from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
                 raise QuestionEnded("the copy of the cluster was dropped")
             self._copy, self._copied = None, -1
-            self._copy = QuestionCluster(objects, maker)
+            self._copy = QuestionCluster(objects, factory)
             self._copied = version
         return self._copy

@@ -132,7 +132,7 @@ async def main():
         for _ in range(7):
             store.put("pods", Item(b"{}" * 200, store.revision + 1, "a", f"p{number % 500}", "u", {}, {}))
             number += 1
-        await recorder.settled(store.revision)
+        await recorder.until_durable(store.revision)
         print(store.revision, flush=True)
 
 asyncio.run(main())

@@ -119,13 +119,13 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
         try:
             calls.append((hook, _call(hook, match, attributes, second=False)))
         except (CallProblem, ApiError) as problem:
-            first = first or _refused(hook, problem)
+            first = first or _rejection(hook, problem)
     answers = outgoing.answers([call for _, call in calls])
     for (hook, _), answer in zip(calls, answers, strict=True):
         try:
             _allowed(hook, _response(answer, mutating=False), attributes)
         except (CallProblem, ApiError) as problem:
-            first = first or _refused(hook, problem)
+            first = first or _rejection(hook, problem)
     if first is not None:
         raise first
     _warn_of(silent, attributes)
@@ -148,7 +148,7 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
     return "" if found is not None else name
 
 
-def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
+def _rejection(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
     """Return the error that denies the request after a validating webhook denied it or failed; None to ignore the
     failure.
     """

@@ -61,7 +61,7 @@ def parse_json(data: bytes) -> Parsed:
 
     text = data.decode("utf-8", "replace")
     try:
-        value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=collect, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as problem:
         raise BodyError(json_problem(data.decode("utf-8", "surrogateescape")) or str(problem)) from problem
     if "\\ud" in text or "\\uD" in text:
@@ -107,7 +107,7 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
 
 

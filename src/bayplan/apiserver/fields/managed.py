@@ -335,7 +335,7 @@ def apply(
     took = union(found.added, found.modified)
     changes = _Changes(request, live, merged, found)
     if not force:
-        _refuse_conflicts(managers, changes, who)
+        _raise_conflicts(managers, changes, who)
     left = _taken(managers, changes, spare=who)
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
@@ -347,7 +347,7 @@ def apply(
     return merged, left
 
 
-def _refuse_conflicts(managers: Managers, changes: _Changes, who: Manager) -> None:
+def _raise_conflicts(managers: Managers, changes: _Changes, who: Manager) -> None:
     conflicts = []
     for other in sorted(managers, key=lambda each: (each.name, each.operation, each.subresource)):
         owned = managers[other]

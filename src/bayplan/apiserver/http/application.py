@@ -87,9 +87,9 @@ class Application:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            await self._refuse_upgrade(scope, send)
+            await self._reject_upgrade(scope, send)
 
-    async def _refuse_upgrade(self, scope: Scope, send: Send) -> None:
+    async def _reject_upgrade(self, scope: Scope, send: Send) -> None:
         """Respond to a WebSocket request (exec, attach, port-forward) with the error of the equivalent GET request."""
         if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})

@@ -157,7 +157,7 @@ class LimitedProtocol(HttpToolsProtocol):
         if not self._known:
             self._is_rejection = self._table.begin_rejection()
             if self._is_rejection:
-                self._refuse(b"503 Service Unavailable")
+                self._reject(b"503 Service Unavailable")
             else:
                 self._refused = True
                 self.transport.abort()
@@ -238,10 +238,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._set_unfinished(self._received)
             over = self._received > self._limits.header_bytes + _SLOP
             if over or self._table.unfinished_bytes > self._limits.unfinished_bytes:
-                self._refuse(_TOO_LARGE if over else b"503 Service Unavailable")
+                self._reject(_TOO_LARGE if over else b"503 Service Unavailable")
         elif self._received - self._body_received - _CHUNK_OVERHEAD * self._chunks > 2 * self._limits.header_bytes:
             # Trailers or chunk extensions are endless.
-            self._refuse(b"400 Bad Request")
+            self._reject(b"400 Bad Request")
 
     def on_message_begin(self) -> None:
         """Reset the counters for a new request."""
@@ -384,7 +384,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 return
         self.transport.abort()
 
-    def _refuse(self, status: bytes) -> None:
+    def _reject(self, status: bytes) -> None:
         """Send an error with Go's text, stop reading, and close the connection half a second later.
 
         If a response is in progress, close the connection immediately.

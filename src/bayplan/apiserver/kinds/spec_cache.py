@@ -95,5 +95,5 @@ class SpecCache:
             spec = compute()
             if spec is None:
                 return None
-            facts = self._known.keep(key, SpecFacts(spec))
+            facts = self._known.put(key, SpecFacts(spec))
         return CachedSpec(facts, node_name)

@@ -260,7 +260,7 @@ class Api:
             # Upstream's message names only this resource in the singular.
             name = "componentstatus" if resource.name == "componentstatuses" else resource.name
             raise not_found(name, resource.group, info.name)
-        rendering.refuse_list_form(resource, form)
+        rendering.reject_list_form(resource, form)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         body = rendering.render_item(self.backend, resource, item, form, include)
         return Response(200, body, form.media_type, revision=item.revision)

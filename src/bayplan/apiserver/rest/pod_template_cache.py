@@ -199,7 +199,7 @@ class PodTemplateCache:
             if spec is None:
                 return None
             if spec.key in self._templates and len(found.spec) <= _MAX_SPEC_BYTES:
-                self._specs.keep(sent, spec)
+                self._specs.put(sent, spec)
         # A parsed object has fewer colons than the body if a key was sent twice; see `bayplan.apiserver.codec.bodies`.
         colons = 2 + bool(sent[1]) + bool(found.kind) + bool(found.api_version)
         colons += spec.colons + _encode(found.metadata).count(b":")
@@ -232,7 +232,7 @@ class PodTemplateCache:
         """Return the cached resources of a container; None if `_read_amounts` does not accept them."""
         if sent in self._amounts:
             return self._amounts[sent]
-        return self._amounts.keep(sent, _read_amounts(sent))
+        return self._amounts.put(sent, _read_amounts(sent))
 
     def create(self, info: RequestInfo, sent: PodCreate, options: WriteOptions) -> Item | None:
         """Store a pod of a known template.
@@ -357,7 +357,7 @@ class PodTemplateCache:
         head = b'{"metadata":' + _encode(part(document, "metadata"))
         if len(template.pieces) != len(sent.amounts) + 2 or item.raw != head + _encode_rest(template, sent.amounts):
             return None
-        return self._templates.keep(sent.key, template)
+        return self._templates.put(sent.key, template)
 
 
 def _has_unknown_fields(sent: PodCreate) -> bool:

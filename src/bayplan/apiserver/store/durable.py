@@ -82,7 +82,7 @@ class DurableRecorder:
             except RuntimeError:
                 return
             self._scheduled = True
-            loop.call_soon(self._hand_over, loop)
+            loop.call_soon(self._start_write, loop)
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
         """Replace all objects in the file, synchronously and atomically."""
@@ -120,7 +120,7 @@ class DurableRecorder:
         self._writer.shutdown()
         self._connection.close()
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _start_write(self, loop: asyncio.AbstractEventLoop) -> None:
         self._scheduled = False
         if self._in_flight is not None or not self._pending or self._failed is not None:
             return
@@ -140,7 +140,7 @@ class DurableRecorder:
             )
             return
         self._publish(batch)
-        self._hand_over(loop)
+        self._start_write(loop)
 
     def _fail(self, problem: Exception) -> None:
         self._failed = problem
