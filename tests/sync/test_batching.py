@@ -54,7 +54,7 @@ class Sender:
 
 @pytest.fixture(autouse=True)
 def _batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalCluster, "takes_batches", True)
+    monkeypatch.setattr(LocalCluster, "supports_batches", True)
 
 
 def run_once(sender: Sender, *documents: Document) -> SyncStatus:
@@ -121,7 +121,7 @@ def test_a_refused_object_does_not_block_the_rest_of_its_batch() -> None:
     assert pods(sender.here) == ALL
 
 
-@pytest.mark.parametrize("takes_batches", [True, False])
+@pytest.mark.parametrize("supports_batches", [True, False])
 def test_nominated_pods_with_a_node_run_in_the_target(supports_batches: bool) -> None:
     sender = Sender(LocalCluster())
     sender.here.supports_batches = supports_batches
@@ -132,7 +132,7 @@ def test_nominated_pods_with_a_node_run_in_the_target(supports_batches: bool) ->
     assert pods(sender.here) == {**ALL, "preemptor": ("n", "Running")}
 
 
-@pytest.mark.parametrize("takes_batches", [True, False])
+@pytest.mark.parametrize("supports_batches", [True, False])
 def test_an_object_with_a_refused_status_is_created_without_it(
     supports_batches: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,7 +164,7 @@ def test_fields_that_differ_after_a_batch_are_written_afterwards() -> None:
     assert (sender.batches, sender.others[-1]) == ([1], "PUT status")
 
 
-@pytest.mark.parametrize("takes_batches", [True, False])
+@pytest.mark.parametrize("supports_batches", [True, False])
 def test_an_object_created_by_another_client_is_updated_after_its_event(supports_batches: bool) -> None:
     sender = Sender(LocalCluster())
     sender.here.supports_batches = supports_batches

@@ -34,7 +34,7 @@ class LocalCluster:
     """The target cluster.
 
     Attributes:
-        takes_batches: Whether it accepts Bayplan's batch requests; the tests run both ways.
+        supports_batches: Whether it accepts Bayplan's batch requests; the tests run both ways.
     """
 
     supports_batches = False

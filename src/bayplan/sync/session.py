@@ -113,7 +113,7 @@ class SyncSession:
         self._at_once = at_once
         self._follower: Follower | None = None
         self._woken = asyncio.Event()
-        self._takes_batches = False
+        self._supports_batches = False
         self._under_way = 0
         # Batches allow more pending writes than concurrent single requests, behind which saves of memory would queue.
         self._singles = asyncio.Semaphore(at_once)
@@ -154,7 +154,7 @@ class SyncSession:
             raise InputError("this cluster", got=f"no {', '.join(missing)}", wanted="a Bayplan of the same release")
         memory = Memory()
         memory.load(await self._drive(read_memory()))
-        self._takes_batches = await self._drive(supports_batches())
+        self._supports_batches = await self._drive(supports_batches())
         follower = self._follower = Follower(self._policy, memory, self._source.kinds)
         try:
             async with asyncio.TaskGroup() as group:
@@ -232,10 +232,10 @@ class SyncSession:
         return follower.memory.is_urgent or asyncio.get_running_loop().time() >= self._next_save
 
     def _begin_writes(self, follower: Follower, group: asyncio.TaskGroup) -> None:
-        room = (BATCH * BATCHES_AT_ONCE if self._takes_batches else self._at_once) - self._under_way
+        room = (BATCH * BATCHES_AT_ONCE if self._supports_batches else self._at_once) - self._under_way
         batch: list[SyncWrite] = []
         for write in follower.next_writes(min(room, BATCH)) if room > 0 else ():
-            if self._takes_batches and fits_batch(write):
+            if self._supports_batches and fits_batch(write):
                 batch.append(write)
             else:
                 self._begin(group, [write], partial(self._execute, follower, write))
