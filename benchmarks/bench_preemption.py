@@ -46,7 +46,7 @@ def make_pod(name: str, cpu: str, priority: int, node_name: str = "") -> Pod:
     return default_object(decode_json(msgspec.json.encode(document), Pod))
 
 
-def carry_out(scheduler: Scheduler, action: Action, now_ns: int) -> str:
+def execute(scheduler: Scheduler, action: Action, now_ns: int) -> str:
     """Execute an action of the scheduler; return the name of the node that a pod was bound to, or ""."""
     pod = scheduler.pods.get(action.pod.key)
     if pod is None:
@@ -84,7 +84,7 @@ def run(scheduler: Scheduler, nodes_count: int, preemptors_count: int) -> tuple[
             now_ns = max(scheduler.next_wakeup_ns(now_ns) or 0, now_ns + SECOND_NS)
             scheduler.tick(now_ns)
             continue
-        chosen += filter(None, (carry_out(scheduler, action, now_ns) for action in report.actions))
+        chosen += filter(None, (execute(scheduler, action, now_ns) for action in report.actions))
     seconds = time.perf_counter() - start
     gc.unfreeze()
     return seconds, hashlib.blake2b("\n".join(chosen).encode(), digest_size=8).hexdigest()

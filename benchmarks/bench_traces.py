@@ -155,11 +155,11 @@ def read_file(path: str, limit: int = LIMIT) -> None:
     """Read a file as `bayplan simulate` does, and print the number of pods, CPU seconds and the peak memory."""
     from bayplan.formats.files import InputFile
     from bayplan.formats.traces.reader import ReadOptions
-    from bayplan.formats.traces.reading import read_trace, recognised
+    from bayplan.formats.traces.reading import detect_table, read_trace
     from bayplan.formats.traces.selection import Selection
 
     file = InputFile(path, Path(path))
-    table = recognised(file)
+    table = detect_table(file)
     if table is None:
         raise ValueError(f"expected a table of a trace, got {path}")
     gc.disable()

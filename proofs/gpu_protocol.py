@@ -170,7 +170,7 @@ class ProtocolRun:
             assert report is not None
             arrived += _milli(pod)
             if report.outcome is Outcome.SCHEDULED:
-                self._host.carry_out(report.actions)
+                self._host.execute(report.actions)
                 allocated += _milli(pod)
                 row = self.scheduler.state.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"].row
                 self._measure_rows(np.array([row]))

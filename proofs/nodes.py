@@ -13,7 +13,7 @@ from itertools import combinations, islice, product
 
 from msgspec.structs import replace
 
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
@@ -96,7 +96,7 @@ def _drains(cluster: Cluster, names: Sequence[str]) -> Iterator[tuple[str, str]]
         cluster.add(replace(node, spec=replace(node.spec, unschedulable=True)))
     for name in names:
         infos = list(state.pods_on[state.nodes.row_of[name]].values())
-        leaving = [info for info in infos if comes_back(info.pod)]
+        leaving = [info for info in infos if is_recreated_elsewhere(info.pod)]
         leaving.sort(key=lambda info: (-(info.pod.spec.priority or 0), -info.footprint.largest, info.key))
         for info in leaving:
             cluster.remove(info.key)

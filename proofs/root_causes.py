@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from bayplan.answers.judgement import judge
+from bayplan.answers.pod_diagnosis import diagnose_pod
 from bayplan.engine.records import Outcome, RecordLevel
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.library import Cluster
@@ -26,15 +26,19 @@ def prove(cases: int, seed: int) -> Proof:
 def check(case: WaitingPod, proof: Proof) -> None:
     """Compare the root cause of one pending pod with the effects of disabling filters one by one."""
     cluster = Cluster([*case.objects, case.pod], record_level=RecordLevel.OFF)
-    judged = judge(cluster.trial(), case.pod)
-    if judged.decision is None or judged.decision.record.outcome is Outcome.ERROR or not cluster.state.nodes.row_of:
+    diagnosis = diagnose_pod(cluster.trial(), case.pod)
+    if (
+        diagnosis.decision is None
+        or diagnosis.decision.record.outcome is Outcome.ERROR
+        or not cluster.state.nodes.row_of
+    ):
         proof.counts["an error, or no nodes"] += 1
         return
-    proof.counts[judged.cause.plugin or "several filters"] += 1
-    everywhere = {plugin for plugin in judged.cause.everywhere if plugin in FILTERS}
-    sole = {each.plugin for each in judged.cause.sole if each.plugin in FILTERS}
+    proof.counts[diagnosis.cause.plugin or "several filters"] += 1
+    everywhere = {plugin for plugin in diagnosis.cause.everywhere if plugin in FILTERS}
+    sole = {each.plugin for each in diagnosis.cause.sole if each.plugin in FILTERS}
     # A gate keeps the pod from all filters, so it is removed to run them.
-    gates = set(judged.matrix.whole) - set(FILTERS)
+    gates = set(diagnosis.matrix.whole) - set(FILTERS)
     want_everywhere = {plugin for plugin in FILTERS if not _fits(cluster, case, {*FILTERS, *gates} - {plugin})}
     want_sole = {plugin for plugin in FILTERS if _fits(cluster, case, {plugin})}
     if everywhere != want_everywhere:

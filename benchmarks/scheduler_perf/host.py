@@ -98,9 +98,9 @@ class Host:
             self.bound[report.pod.key] = report.node_name
         for action in report.actions:
             if self.echo or not isinstance(action, Bind):
-                self.carry_out(action)
+                self.execute(action)
 
-    def carry_out(self, action: Action) -> None:
+    def execute(self, action: Action) -> None:
         """Execute an action of the scheduler, and pass it the resulting event."""
         scheduler, now_ns = self.scheduler, self.now_ns
         if isinstance(action, Update):
@@ -124,7 +124,7 @@ class Host:
         """Advance the time and run the scheduler's timers."""
         self.now_ns += nanoseconds
         for action in self.scheduler.tick(self.now_ns):
-            self.carry_out(action)
+            self.execute(action)
 
 
 def _key_of(item: KubernetesObject) -> str:

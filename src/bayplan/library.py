@@ -22,11 +22,11 @@ from bayplan.analysis.waits import WAITING
 from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity, parse_mix
 from bayplan.answers.changes import parse_change
 from bayplan.answers.cluster_tables import NodeRow, PodRow, node_rows, pod_rows
+from bayplan.answers.current_source import current_pods
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.explain_now import explain_now
 from bayplan.answers.instant_host import InstantHost
 from bayplan.answers.node_removal import RemovalAnswer, nodes_to_remove
-from bayplan.answers.present import present_pods
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Unblocking, unblock
@@ -97,7 +97,7 @@ class Cluster:
         seed: int = 0,
         record_level: RecordLevel = RecordLevel.FULL,
     ) -> None:
-        refuse_path(objects)
+        reject_path(objects)
         try:
             listed = [*objects]
         except TypeError as problem:
@@ -205,7 +205,7 @@ class Cluster:
         self.add(*pods)
         before = len(self.records)
         while (report := self.scheduler.schedule_one(0)) is not None:
-            self._host.carry_out(report.actions)
+            self._host.execute(report.actions)
         if self._record_level is not RecordLevel.FULL:
             return []
         return [self.records.decision(number) for number in range(before, len(self.records))]
@@ -367,7 +367,7 @@ class Cluster:
     def _timelines(self, pods: Iterable[Pod]) -> list[PodTimeline]:
         """Return pods with their workloads."""
         catalog = self.state.catalog
-        return present_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
+        return current_pods(chain(catalog.all(ReplicaSet), catalog.all(Job), pods), self.scheduler.profiles)
 
     def fork(self) -> Cluster:
         """Return an independent copy of the cluster for experiments; its records and random streams start again."""
@@ -381,7 +381,7 @@ class Cluster:
         return other
 
 
-def refuse_path(objects: object) -> None:
+def reject_path(objects: object) -> None:
     """Raise if a string is given instead of objects: iterating over it returns characters.
 
     Raises:

@@ -22,7 +22,7 @@ def report_of(cluster: Cluster) -> str:
             console.print(*render_cluster_report(cluster_facts(scheduler, decisions)), sep="\n")
         return printed.get()
 
-    return cluster.host.ask(facts)
+    return cluster.host.call(facts)
 
 
 def test_the_report_contains_pending_pods_reasons_and_utilisation() -> None:

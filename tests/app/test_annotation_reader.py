@@ -204,7 +204,7 @@ def test_a_pod_deleted_during_reading_is_forgotten() -> None:
             await server.send("PATCH", PATH, body, MERGE)
             await server.send("DELETE", PATH, {"gracePeriodSeconds": 0})
             await server.until(lambda: reader.is_idle)
-            assert reader.remembered_pods == 0
+            assert reader.cached_pods == 0
 
     asyncio.run(scene())
 

@@ -88,7 +88,7 @@ def test_objects_created_before_the_start_are_scheduled() -> None:
         server.simulator.start()
         await server.settle()
         assert await server.node_of("waiting") == "n1"
-        assert server.simulator.engine.ask(lambda scheduler: len(scheduler.state.pods)) == 2
+        assert server.simulator.engine.call(lambda scheduler: len(scheduler.state.pods)) == 2
         server.simulator.stop()
 
     play(scene())
@@ -138,7 +138,7 @@ def test_a_refused_binding_is_undone_and_recorded_as_failed() -> None:
             binding = {"target": {"kind": "Node", "name": "n1"}, "metadata": {"name": "p"}}
             await server.send("POST", "/api/v1/namespaces/default/pods/p/binding", binding)
             await server.settle()
-            assert engine.ask(lambda scheduler: [it.message for it in scheduler.records]) == [
+            assert engine.call(lambda scheduler: [it.message for it in scheduler.records]) == [
                 "",
                 'running Bind plugin "DefaultBinder": Operation cannot be fulfilled on pods/binding "p": '
                 'pod p is already assigned to node "n1"',
@@ -148,7 +148,7 @@ def test_a_refused_binding_is_undone_and_recorded_as_failed() -> None:
             def look(scheduler: object) -> tuple[int, int]:
                 return len(scheduler.assumed), len(scheduler.state.pods)  # type: ignore[attr-defined]
 
-            assert engine.ask(look) == (0, 1)
+            assert engine.call(look) == (0, 1)
 
     play(scene())
 
@@ -359,7 +359,7 @@ class TestSnapshots:
                 simulator.reset()
                 await server.settle()
                 assert (await server.send("GET", "/api/v1/nodes"))["items"] == []
-                assert simulator.engine.ask(lambda scheduler: (len(scheduler.state.nodes), len(scheduler.pods))) == (
+                assert simulator.engine.call(lambda scheduler: (len(scheduler.state.nodes), len(scheduler.pods))) == (
                     0,
                     0,
                 )

@@ -19,14 +19,14 @@ from bayplan.base.bounded_cache import BoundedCache, SeenKeys
 )
 def test_the_oldest_entries_are_dropped_above_the_limit(max_entries: int, stored: str, want: str) -> None:
     cache: BoundedCache[str, str] = BoundedCache(max_entries)
-    assert [cache.keep(key, key.upper()) for key in stored] == [*stored.upper()]
+    assert [cache.put(key, key.upper()) for key in stored] == [*stored.upper()]
     assert list(cache) == [*want]
 
 
 def test_a_full_large_cache_drops_several_entries() -> None:
     cache: BoundedCache[int, None] = BoundedCache(1024)
     for number in range(1025):
-        cache.keep(number, None)
+        cache.put(number, None)
     assert (next(iter(cache)), len(cache)) == (4, 1021)
 
 

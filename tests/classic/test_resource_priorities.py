@@ -9,7 +9,7 @@ from bayplan.classic.plugins.resource_allocation import (
     CapacityRatio,
     LeastRequested,
     MostRequested,
-    WeighedResource,
+    WeightedResource,
 )
 from bayplan.framework.rule import ready
 from bayplan.state import resource_table
@@ -42,7 +42,7 @@ RATIO = "RequestedToCapacityRatioPriority"
 )
 def test_least_and_most_requested_score_a_single_resource(requested: int, capacity: int, least: int, most: int) -> None:
     state = scheduler_of([node("n1", memory=str(capacity))]).state
-    resources = (WeighedResource(resource_table.MEMORY, False, requested, 1),)
+    resources = (WeightedResource(resource_table.MEMORY, False, requested, 1),)
     for rule, want in ((LeastRequested(resources, state), least), (MostRequested(resources, state), most)):
         ready(rule, (), state.columns)
         assert rule.score(0) == want

@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from bayplan.base.errors import InputError
 from bayplan.client.cluster_access import open_access
-from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRefused
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected
 from bayplan.client.discovery import served_paths
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
@@ -147,7 +147,7 @@ def test_a_reflector_receives_changes_from_a_real_server(tmp_path: Path) -> None
 
 def test_a_refused_stream_raises_stream_refused(tmp_path: Path) -> None:
     async def use(connection: ApiConnection) -> ApiResponse:
-        with pytest.raises(StreamRefused) as refused:
+        with pytest.raises(StreamRejected) as refused:
             async for _ in connection.stream(f"{NAMESPACES}x", "watch=1", seconds=1):
                 pass
         return refused.value.response

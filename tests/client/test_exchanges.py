@@ -70,7 +70,7 @@ class Host:
     def now_ns(self) -> int:
         return 1_800_000_000_000_000_000
 
-    def happened(self, event: PodEvent) -> None:
+    def record_event(self, event: PodEvent) -> None:
         self.log.append(f"event {event.reason} of {event.pod.metadata.name} by {event.controller}")
 
     def binding_failed(self, key: str, message: str, *, plugin: str, point: str) -> None:
@@ -100,7 +100,7 @@ class Host:
         found = self.answers.get(name)
         return OK if not found else found.pop(0) if len(found) > 1 else found[0]
 
-    def carry_out(self, *actions: Action) -> list[str]:
+    def execute(self, *actions: Action) -> list[str]:
         for exchange in exchanges_of(actions, self):
             self.run(exchange)
         return self.log
@@ -144,12 +144,12 @@ def test_actions_are_executed_as_requests_in_order(actions: list[Action], want: 
 def _of_one_preemptor(host: Host, actions: list[Action]) -> list[str]:
     preemptor = pod("vip")
     found = [Evict(action.pod, preemptor, "n1") if isinstance(action, Evict) else action for action in actions]
-    return host.carry_out(*found)
+    return host.execute(*found)
 
 
 def test_condition_and_nomination_of_one_pod_are_sent_in_one_patch() -> None:
     host, vip = Host(), pod("vip")
-    host.carry_out(SetCondition(vip, "Unschedulable", "no room"), Nominate(vip, "n1"))
+    host.execute(SetCondition(vip, "Unschedulable", "no room"), Nominate(vip, "n1"))
     [body] = host.bodies.values()
     assert isinstance(body, dict)
     assert body["status"]["nominatedNodeName"] == "n1"
@@ -158,7 +158,7 @@ def test_condition_and_nomination_of_one_pod_are_sent_in_one_patch() -> None:
 
 def test_a_binding_contains_the_pod_name_and_uid() -> None:
     host = Host()
-    host.carry_out(Bind(pod(), "n1"))
+    host.execute(Bind(pod(), "n1"))
     assert host.bodies == {
         f"POST {POD_PATH}/p/binding": {
             "kind": "Binding", "apiVersion": "v1", "metadata": {"name": "p", "namespace": "n", "uid": "uid-p"},
@@ -177,25 +177,25 @@ def test_a_binding_contains_the_pod_name_and_uid() -> None:
 )
 def test_a_refused_binding_is_reported_as_failed(answer: ApiResponse, want: str) -> None:
     host = Host({f"POST {POD_PATH}/p/binding": [answer]})
-    assert host.carry_out(Bind(pod(), "n1"))[1:] == [f"Bind of n/p failed in DefaultBinder: {want}"]
+    assert host.execute(Bind(pod(), "n1"))[1:] == [f"Bind of n/p failed in DefaultBinder: {want}"]
 
 
 def test_a_status_patch_is_retried_on_503_and_409_but_not_on_404() -> None:
     path = f"PATCH {POD_PATH}/p/status"
     host = Host({path: [refusal(503), refusal(409), OK]})
-    assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path] * 3
+    assert host.execute(SetCondition(pod(), "Unschedulable", "")) == [path] * 3
     host = Host({path: [refusal(503)]})
-    assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path] * 4
+    assert host.execute(SetCondition(pod(), "Unschedulable", "")) == [path] * 4
     host = Host({path: [refusal(404)]})
-    assert host.carry_out(SetCondition(pod(), "Unschedulable", "")) == [path]
+    assert host.execute(SetCondition(pod(), "Unschedulable", "")) == [path]
 
 
 def test_a_missing_victim_is_skipped_and_other_failures_end_the_preemption() -> None:
     vip, a, b = pod("vip"), pod("a"), pod("b")
     actions: list[Action] = [Evict(a, vip, "n1"), emit(a, "Preempted"), Evict(b, vip, "n1"), emit(b, "Preempted")]
-    gone = Host({f"PATCH {POD_PATH}/a/status": [refusal(404)]}).carry_out(*actions)
+    gone = Host({f"PATCH {POD_PATH}/a/status": [refusal(404)]}).execute(*actions)
     assert gone[1:] == [f"PATCH {POD_PATH}/b/status", f"DELETE {POD_PATH}/b", "event Preempted of b by second"]
-    failed = Host({f"DELETE {POD_PATH}/a": [refusal(403)]}).carry_out(*actions)
+    failed = Host({f"DELETE {POD_PATH}/a": [refusal(403)]}).execute(*actions)
     assert failed[2:] == ["preemption for n/vip failed"]
 
 
@@ -221,7 +221,7 @@ WHOLE = ApiResponse(200, b'{"metadata": {"name": "v", "resourceVersion": "9"}, "
 def test_a_persistent_volume_update_sends_the_whole_object_and_waits_for_the_claim_to_bind() -> None:
     host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, (NODE, CLAIM, VOLUME, pod()))
     host.on_pause = lambda: host.objects.update({(PersistentVolumeClaim, CLAIM.key): BOUND})
-    log = host.carry_out(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
     assert log == [f"GET {VOLUME_PATH}", f"PUT {VOLUME_PATH}", f"POST {POD_PATH}/p/binding"]
     assert host.bodies[f"PUT {VOLUME_PATH}"] == {
         "metadata": {"name": "v", "resourceVersion": "5", "annotations": {"bound": "yes"}},
@@ -251,7 +251,7 @@ def test_waiting_for_a_volume_fails_if_node_pod_or_volume_changes_or_on_timeout(
     objects: tuple[KubernetesObject, ...], want: str
 ) -> None:
     host = Host({f"GET {VOLUME_PATH}": [WHOLE]}, objects)
-    log = host.carry_out(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", VOLUME), Bind(pod(), "n1"))
     assert log[-1] == f"PreBind of n/p failed in VolumeBinding: binding volumes: {want}"
 
 
@@ -260,7 +260,7 @@ def test_a_claim_with_failed_provisioning_fails_the_binding() -> None:
     asks = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", annotations={SELECTED_NODE: "n1"}))
     reset = PersistentVolumeClaim(metadata=ObjectMeta(name="c", namespace="n", annotations={"other": "x"}))
     host = Host({f"GET {path}": [ApiResponse(200, b'{"metadata": {}}')]}, (NODE, reset, pod()))
-    log = host.carry_out(Update(pod(), "n1", asks), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", asks), Bind(pod(), "n1"))
     assert log[-1] == 'PreBind of n/p failed in VolumeBinding: binding volumes: provisioning failed for PVC "c"'
 
 
@@ -277,7 +277,7 @@ FOUND = ApiResponse(200, b'{"metadata": {"name": "d", "uid": "uid-d"}, "spec": {
 
 def test_a_resource_claim_gets_a_finalizer_before_its_allocation() -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]})
-    log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log == [f"GET {CLAIM_PATH}", f"PUT {CLAIM_PATH}", f"PUT {CLAIM_PATH}/status", f"POST {POD_PATH}/p/binding"]
     status = host.bodies[f"PUT {CLAIM_PATH}/status"]
     assert isinstance(status, dict)
@@ -307,13 +307,13 @@ def test_a_resource_claim_gets_a_finalizer_before_its_allocation() -> None:
 )  # fmt: skip
 def test_a_failed_or_conflicting_resource_claim_update_fails_the_binding(answers: Answers, want: str) -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], **answers})
-    log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log[-1] == f"PreBind of n/p failed in DynamicResources: {want}"
 
 
 def test_a_resource_claim_conflict_is_retried() -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [refusal(409), FOUND]})
-    log = host.carry_out(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", DEVICES), Bind(pod(), "n1"))
     assert log.count(f"PUT {CLAIM_PATH}") == 2
     assert log[-1] == f"POST {POD_PATH}/p/binding"
 
@@ -324,7 +324,7 @@ def test_deallocating_an_unused_claim_uses_the_known_resource_version() -> None:
         b'{"metadata": {"name": "d", "resourceVersion": "9"}, "spec": {"a": 1}, "status": {"allocation": {}, "reservedFor": []}}',
     )
     host = Host({f"GET {CLAIM_PATH}": [found]})
-    log = host.carry_out(
+    log = host.execute(
         Update(pod(), "", DEVICES), emit(pod(), "FailedScheduling"), SetCondition(pod(), "Unschedulable", "")
     )
     assert log == [
@@ -385,7 +385,7 @@ def test_binding_waits_for_device_conditions_failure_or_timeout(
 ) -> None:
     host = Host({f"GET {CLAIM_PATH}": [FOUND], f"PUT {CLAIM_PATH}": [FOUND]}, () if now is None else (now,))
     host.on_pause = lambda: host.objects.update({(ResourceClaim, DEVICES.key): then})
-    log = host.carry_out(Update(pod(), "n1", attached()), Bind(pod(), "n1"))
+    log = host.execute(Update(pod(), "n1", attached()), Bind(pod(), "n1"))
     assert "event BindingConditionsPending of p by default-scheduler" in log
     assert (log[-1], host.pauses) == (want, pauses)
 
@@ -404,7 +404,7 @@ def test_extended_resource_claims_are_created_and_recorded_in_the_pod_status() -
     )
     collection = path_of(ResourceClaim, "n")
     host = Host({f"POST {collection}": [ApiResponse(201, b'{"metadata": {"name": "p-x", "uid": "u"}}')]})
-    log = host.carry_out(Update(wanting, "n1", made), Bind(wanting, "n1"))
+    log = host.execute(Update(wanting, "n1", made), Bind(wanting, "n1"))
     assert log == [
         f"POST {collection}",
         f"PUT {collection}/p-x/status",

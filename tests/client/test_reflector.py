@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
 from bayplan.client import reflector as module
-from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRefused
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.objects.kinds import decode_json
@@ -38,9 +38,9 @@ def bookmark(version: int, *, ends_list: bool = False) -> Line:
 
 
 TOO_OLD = {"type": "ERROR", "object": {"kind": "Status", "code": 410, "message": "too old resource version"}}
-REFUSED = StreamRefused(ApiResponse(403, b'{"message": "forbidden"}'))
-GONE = StreamRefused(ApiResponse(410, b'{"message": "too old"}'))
-NO_STREAMS = StreamRefused(ApiResponse(422, b'{"message": "sendInitialEvents is forbidden"}'))
+REFUSED = StreamRejected(ApiResponse(403, b'{"message": "forbidden"}'))
+GONE = StreamRejected(ApiResponse(410, b'{"message": "too old"}'))
+NO_STREAMS = StreamRejected(ApiResponse(422, b'{"message": "sendInitialEvents is forbidden"}'))
 LOST = ConnectionLost("reset by peer")
 
 

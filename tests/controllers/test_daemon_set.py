@@ -381,13 +381,13 @@ def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch)
     world = World(nodes=100)
     applied(world)
     looks: list[str] = []
-    original = NodeEligibility.judge
+    original = NodeEligibility.node_should_run
 
     def counting(self: NodeEligibility, item: Node) -> tuple[bool, bool]:
         looks.append(item.metadata.name)
         return original(self, item)
 
-    monkeypatch.setattr(NodeEligibility, "judge", counting)
+    monkeypatch.setattr(NodeEligibility, "node_should_run", counting)
     for number in range(10):
         world.apply(node(f"late-{number}"))
         world.settle()

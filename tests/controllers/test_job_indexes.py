@@ -44,26 +44,26 @@ def test_an_index_set_behaves_like_a_set(indexes: list[int]) -> None:
 def test_the_lowest_pending_indexes_are_returned_first() -> None:
     pending = PendingIndexes(done="0,2", failed="4")
     pending.start(1)
-    assert pending.take(3, 10) == [3, 5, 6]
+    assert pending.allocate(3, 10) == [3, 5, 6]
     for index in (3, 5, 6):
         pending.start(index)
-    assert pending.take(9, 8) == [7]
+    assert pending.allocate(9, 8) == [7]
     pending.start(7)
     pending.stop(5)
     pending.stop(1)
-    assert pending.take(5, 8) == [1, 5]
-    pending.give_back([5])
-    assert pending.take(5, 8) == [5]
+    assert pending.allocate(5, 8) == [1, 5]
+    pending.release([5])
+    assert pending.allocate(5, 8) == [5]
 
 
 def test_a_completed_index_is_not_returned_again() -> None:
     pending = PendingIndexes()
-    assert pending.take(2, 2) == [0, 1]
+    assert pending.allocate(2, 2) == [0, 1]
     pending.start(0)
     pending.done.add(0)
     pending.stop(0)
-    pending.give_back([1])
-    assert pending.take(2, 2) == [1]
+    pending.release([1])
+    assert pending.allocate(2, 2) == [1]
 
 
 @given(st.lists(st.tuples(st.sampled_from(["take", "stop", "done", "fail"]), st.integers(0, 9)), max_size=40))
@@ -74,7 +74,7 @@ def test_pending_indexes_match_a_linear_search(steps: list[tuple[str, int]]) -> 
     for action, number in steps:
         if action == "take":
             want = [index for index in range(10) if index not in active and index not in over][:number]
-            assert pending.take(number, 10) == want
+            assert pending.allocate(number, 10) == want
             for index in want:
                 pending.start(index)
             active |= set(want)

@@ -17,8 +17,8 @@ from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.garbage_collector import StoreGarbageCollector
 from bayplan.controllers.manager import ControllerManager
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
+from bayplan.controllers.pod_factory import PodFactory
 from bayplan.controllers.pod_gc import PodGarbageCollector
-from bayplan.controllers.pod_maker import PodMaker
 from bayplan.controllers.writer import AwaitsAnswers
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
@@ -52,7 +52,7 @@ def managed(*problems: Exception | None, retries: bool) -> tuple[ControllerManag
     store = ObjectStore(streams.stream("uids"))
     writer = StoreWriter(store, VirtualKubelet(store, KubeletOptions()))
     admission = PodAdmission(store)
-    tools = ControllerTools(store, writer, PodMaker(store, writer, NameGenerator(streams.stream("names")), admission))
+    tools = ControllerTools(store, writer, PodFactory(store, writer, NameGenerator(streams.stream("names")), admission))
     controller = Scripted(tools, *problems)
     pod_gc, node_lifecycle = PodGarbageCollector(tools), NodeLifecycleController(tools)
     manager = ControllerManager(
@@ -137,7 +137,7 @@ def test_an_unexpected_exception_ends_a_simulation() -> None:
 def test_a_requested_reconcile_is_due_immediately() -> None:
     manager, controller, _ = managed(retries=True)
     manager.run(0)
-    manager.ask(controller, "n/b", SECOND_NS)
+    manager.enqueue(controller, "n/b", SECOND_NS)
     assert manager.next_wakeup() == SECOND_NS
     assert manager.step(SECOND_NS)
     assert controller.calls[2:] == [("n/b", 1.0)]

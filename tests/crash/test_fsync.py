@@ -31,7 +31,7 @@ async def main():
         store.put("pods", Item(b"{}", store.revision + 1, "a", f"p{number}", "u", {}, {}))
         if (number + 1) % together == 0:
             before = counter.syncs["log"]
-            await recorder.settled(store.revision)
+            await recorder.until_durable(store.revision)
             assert counter.syncs["log"] > before, f"write {number} was acknowledged without a flush"
     print(counter.syncs["log"])
     recorder.close()

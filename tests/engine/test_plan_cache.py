@@ -330,7 +330,7 @@ def test_an_adapted_plan_passes_new_params_even_if_equal_to_the_previous_ones() 
 def test_a_retained_plan_is_not_adapted() -> None:
     cache = make()
     kept = plan_of(cache, pod(cpu="1m").obj())
-    cache[0].keep(kept)
+    cache[0].promote(kept)
     others = [plan_of(cache, pod(cpu=f"{number + 2}m").obj()) for number in range(3)]
     assert kept not in others
     assert kept.footprint.vector[3] == 1

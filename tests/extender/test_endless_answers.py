@@ -18,7 +18,7 @@ from bayplan.client.connection import MAX_LINE_BYTES, ApiConnection, ConnectionL
 from bayplan.extender.client import MIN_ANSWER_LIMIT_BYTES, ExtenderClient
 from bayplan.framework.configuration.document import Extender
 from bayplan.framework.extender import ExtenderFailure
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.remote_server import RemoteServer
 
 PIECE = b" " * (1 << 20)
@@ -97,7 +97,7 @@ def test_the_body_of_a_redirect_is_not_read() -> None:
 
 
 def test_an_endless_response_of_a_compared_server_is_refused() -> None:
-    with endless() as url, pytest.raises(Refusal, match="at most 67,108,864 bytes"):
+    with endless() as url, pytest.raises(RequestError, match="at most 67,108,864 bytes"):
         asyncio.run(RemoteServer(f"{url}/bomb?").placements())
 
 

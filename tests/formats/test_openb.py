@@ -10,7 +10,7 @@ from bayplan.formats.files import InputFile
 from bayplan.formats.inputs import load_inputs
 from bayplan.formats.trace import TimedPod, Trace
 from bayplan.formats.traces.openb import QOS, Reader
-from bayplan.formats.traces.reading import TraceTable, recognised
+from bayplan.formats.traces.reading import TraceTable, detect_table
 from bayplan.formats.traces.shapes import GPU_COUNT, GPU_MILLI, GPU_MODEL
 from bayplan.objects.defaults import default_object
 from bayplan.objects.requests import fit_requests
@@ -52,7 +52,7 @@ def task(row: str, folder: Path, header: str = TIMED) -> TimedPod:
 def test_tables_are_recognised_by_their_header(head: bytes, want: str, tmp_path: Path) -> None:
     path = tmp_path / "any.csv"
     path.write_bytes(head)
-    assert recognised(InputFile(str(path), path)) == TraceTable(Reader, want)
+    assert detect_table(InputFile(str(path), path)) == TraceTable(Reader, want)
 
 
 def test_nodes_have_gpu_labels_and_allocatable_resources(tmp_path: Path) -> None:

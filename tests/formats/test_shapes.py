@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.formats.shapes import recognise
+from bayplan.formats.shapes import infer_kind
 
 META = {"metadata": {"name": "x"}}
 CAPACITY = {"cpu": "4"}
@@ -33,4 +33,4 @@ CAPACITY = {"cpu": "4"}
 def test_only_unambiguous_objects_without_kind_are_recognised(
     value: dict[str, object], want: tuple[str, str] | None
 ) -> None:
-    assert recognise(value) == want
+    assert infer_kind(value) == want

@@ -76,7 +76,9 @@ class Lab:
             active = await asyncio.wrap_future(engine.submit(lambda scheduler: scheduler.queue.has_next))
             pending = await asyncio.wrap_future(engine.submit(lambda scheduler: len(scheduler.bindings.pending)))
             quiet = (
-                0 if (active and not self.server.clock.paused) or pending or not self.server.pump.is_idle else quiet + 1
+                0
+                if (active and not self.server.clock.paused) or pending or not self.server.action_loop.is_idle
+                else quiet + 1
             )
             await asyncio.sleep(0.005)
 

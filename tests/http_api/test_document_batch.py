@@ -199,7 +199,7 @@ def test_acknowledged_batches_are_stored_with_one_transaction_per_slice(tmp_path
         connection.set_trace_callback(lambda text: statements.append(text.split()[0]))
         body = lines(*(running(f"p-{number}") for number in range(300))).encode()
         batch = await BatchWriter(backend).write(body, "test")
-        waiting = store.settled(int(batch.items[-1].resource_version))
+        waiting = store.until_durable(int(batch.items[-1].resource_version))
         if waiting is not None:
             await waiting
         connection.set_trace_callback(None)
@@ -220,11 +220,11 @@ def test_acknowledged_batches_are_stored_with_one_transaction_per_slice(tmp_path
 
 def test_a_batch_waits_for_the_store_before_it_responds() -> None:
     async def within() -> None:
-        settled: list[int] = []
+        awaited: list[int] = []
         async with lab() as running_lab:
             service = running_lab.service
-            service._settled = lambda revision: settled.append(revision)
+            service._until_durable = lambda revision: awaited.append(revision)
             answer = await running_lab.send("POST", "/objects", lines(pod("a")))
-            assert settled[-1:] >= [int(answer["items"][0]["resource_version"])]
+            assert awaited[-1:] >= [int(answer["items"][0]["resource_version"])]
 
     asyncio.run(within())

@@ -206,7 +206,7 @@ def test_a_hanging_plugin_fails_only_its_own_fork(odd: str) -> None:
 def test_deleting_a_running_fork_stops_it(odd: str) -> None:
     async def test(lab: Lab) -> None:
         begun = await lab.send("POST", "/forks", {"objects": [pod(f"slow{n}") for n in range(400)]}, want=201)
-        fork = lab.service.observation.forks.get(begun["id"])
+        fork = lab.service.state.forks.get(begun["id"])
         await asyncio.sleep(0.2)
         await lab.send("DELETE", f"/forks/{begun['id']}")
         for _ in range(200):

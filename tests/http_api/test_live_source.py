@@ -18,7 +18,7 @@ def test_requested_amounts_before_a_decision_match_the_time_lines() -> None:
                 await lab.api("DELETE", path, {"gracePeriodSeconds": 0})
             await lab.create(pod(f"p{batch}-0", cpu="50m"))
             await lab.settle()
-        source = await lab.service.observation.source_of("default/p0-0")
+        source = await lab.service.state.source_of("default/p0-0")
         nodes = {"n1", "n2"}
         some = 0
         for number in range(len(lab.server.decisions)):
@@ -38,7 +38,7 @@ def test_live_source_records_equal_the_server_records() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(pod("a"), pod("b"))
         await lab.settle()
-        source = await lab.service.observation.source_of("default/a")
+        source = await lab.service.state.source_of("default/a")
         assert list(source.records) == [lab.server.decisions[number] for number in range(len(lab.server.decisions))]
         assert [number for number, _ in source.records_of("default/b")] == list(
             lab.server.decisions.numbers_of("default/b")
@@ -50,9 +50,9 @@ def test_live_source_records_equal_the_server_records() -> None:
 
 def test_queries_do_not_modify_cached_time_lines() -> None:
     async def test(lab: Lab) -> None:
-        source = await lab.service.observation.source_of("default/alien")
-        assert [life.fate for life in source.lives_of("default/alien")] == [PodFate.UNATTENDED]
-        kept = lab.service.observation.view.pods.lives_of("default/alien")
+        source = await lab.service.state.source_of("default/alien")
+        assert [life.fate for life in source.timelines_of("default/alien")] == [PodFate.UNATTENDED]
+        kept = lab.service.state.view.pods.timelines_of("default/alien")
         assert [life.fate for life in kept] == [PodFate.PENDING]
 
     run(test, node("n1"), pod("alien", schedulerName="nobody"))

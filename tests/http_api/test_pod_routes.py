@@ -35,9 +35,9 @@ class Counted:
         self._source = source
         self.asked: list[str] = []
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         self.asked.append(key)
-        return self._source.lives_of(key)
+        return self._source.timelines_of(key)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
@@ -185,8 +185,8 @@ def test_pod_page_and_explanation_share_one_verdict() -> None:
             key = f"default/{name}"
             answer = await lab.get(f"/pods/default/{name}")
             explained = await lab.get(f"/pods/default/{name}/explanation")
-            source = await lab.service.observation.source_of(key)
-            lives = source.lives_of(key)
+            source = await lab.service.state.source_of(key)
+            lives = source.timelines_of(key)
             verdict = pod_verdict(source, lives[-1], attempts_of(source, lives[-1], lives))
             assert answer["summary"] == explained["verdict"] == verdict == f"{key} {answer['short']}"
             assert len(answer["attempts"]) == len(lab.server.decisions.numbers_of(key))
@@ -226,14 +226,14 @@ def test_the_cause_of_pods_of_one_workload_is_computed_once() -> None:
     async def test(lab: Lab) -> None:
         await lab.create(*(pod(f"p{number}", cpu="100") for number in range(3)))
         await lab.settle()
-        pods = await lab.service.observation.view.pod_columns()
+        pods = await lab.service.state.view.pod_columns()
         rows = waiting_rows(pods, pods.used)
         for row in rows:
             life = pods.lives[row]
             assert life is not None
             life.workload = "Job default/p"
-        nodes = await lab.service.observation.view.node_columns()
-        source: Any = Counted(lab.service.observation.source_of_all(pods, nodes, rows))
+        nodes = await lab.service.state.view.node_columns()
+        source: Any = Counted(lab.service.state.source_of_all(pods, nodes, rows))
         known = WaitingCauses()
         causes = known.of(source, pods, nodes, rows, Deadline(60))
         assert len(causes) == len(rows) == 3

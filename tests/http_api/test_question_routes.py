@@ -257,7 +257,7 @@ def test_answers_reflect_the_current_cluster() -> None:
 
 
 def test_a_limited_number_of_pending_pod_groups_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question_routes, "MAX_JUDGED", 1)
+    monkeypatch.setattr(question_routes, "MAX_EVALUATED", 1)
 
     async def test(lab: Lab) -> None:
         found = await lab.get("/waiting")

@@ -12,7 +12,7 @@ import pytest
 
 from bayplan.base.asgi import Message
 from bayplan.http_api.application import STREAM, Service
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.stream import MAX_TOPICS, Client, Stream
 from tests.http_api.lab import Lab, node, pod, run
 
@@ -26,8 +26,8 @@ def _bodies(client: Client) -> list[dict[str, Any]]:
 
 def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
-        client = stream.join(["nodes:cpu", "pods", "clock"])
+        stream = Stream(lab.service.state)
+        client = stream.subscribe(["nodes:cpu", "pods", "clock"])
         await stream.tick()
         first = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert set(first) == {"nodes:cpu", "pods", "clock"}
@@ -51,8 +51,8 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
 
 def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
-        quick, slow = stream.join(["nodes:cpu"]), stream.join(["nodes:cpu"])
+        stream = Stream(lab.service.state)
+        quick, slow = stream.subscribe(["nodes:cpu"]), stream.subscribe(["nodes:cpu"])
         await stream.tick()
         assert quick._slots["nodes:cpu"][2] is slow._slots["nodes:cpu"][2]
         _bodies(quick)
@@ -73,13 +73,13 @@ def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
 
 def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
-        client = stream.join(["decisions", "pod:default/a", "queue", "overview"])
+        stream = Stream(lab.service.state)
+        client = stream.subscribe(["decisions", "pod:default/a", "queue", "overview"])
         await stream.tick()
         assert {frame["topic"]: frame for frame in _bodies(client)}["pod:default/a"]["data"]["exists"] is False
         await lab.create(pod("a"), pod("huge", cpu="90"))
         await lab.settle()
-        lab.service.observation.queue.forget()
+        lab.service.state.queue.forget()
         await stream.tick()
         frames = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert [item["name"] for item in frames["decisions"]["items"]] == ["a", "huge"]
@@ -95,12 +95,12 @@ def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
 
 def test_unknown_or_too_many_topics_are_refused() -> None:
     async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.observation)
+        stream = Stream(lab.service.state)
         for topic in ("nothing", "nodes:", "pod:a", "pod:a/b/c", "pod:a/b\nevent: x"):
-            with pytest.raises(Refusal, match="topic"):
-                stream.join([topic])
-        with pytest.raises(Refusal, match="at most"):
-            stream.join([f"pod:a/{number}" for number in range(MAX_TOPICS + 1)])
+            with pytest.raises(RequestError, match="topic"):
+                stream.subscribe([topic])
+        with pytest.raises(RequestError, match="at most"):
+            stream.subscribe([f"pod:a/{number}" for number in range(MAX_TOPICS + 1)])
 
     run(test)
 
@@ -280,11 +280,11 @@ def test_a_write_is_answered_once_it_is_durable() -> None:
         asked: list[int] = []
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def settled(revision: int) -> asyncio.Future[None]:
+        def until_durable(revision: int) -> asyncio.Future[None]:
             asked.append(revision)
             return durable
 
-        service = Service(lab.server, settled=settled)
+        service = Service(lab.server, until_durable=until_durable)
         transport = httpx.ASGITransport(app=service)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             assert (await client.get("/bayplan/v1/clock")).status_code == 200

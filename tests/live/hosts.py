@@ -137,7 +137,7 @@ class Cluster:
 
     def run(self) -> None:
         """Run the host, bind pods and delete preempted ones until nothing is left to do at the present time."""
-        self.host.at_this_instant()
+        self.host.schedule_current_instant()
         while self._done < len(self.actions):
             action = self.actions[self._done]
             self._done += 1
@@ -145,7 +145,7 @@ class Cluster:
                 self._bind(action)
             elif isinstance(action, Evict) and f"Pod {action.pod.key}" in self.objects:
                 self.delete(action.pod)
-            self.host.at_this_instant()
+            self.host.schedule_current_instant()
 
     def _bind(self, action: Bind) -> None:
         pod = self.objects.get(f"Pod {action.pod.key}")
@@ -158,7 +158,7 @@ class Cluster:
         """Advance the clock and stop at each timer on the way."""
         end_ns = self.clock.now_ns() + int(seconds * SECOND)
         while True:
-            due = self.host.ask(self.host.next_instant_of)
+            due = self.host.call(self.host.next_instant_of)
             if due is None or due > end_ns:
                 break
             self.clock.jump(due)
@@ -182,7 +182,7 @@ class Cluster:
             bound = {item.key for item in self.objects.values() if isinstance(item, Pod) and item.spec.node_name}
             assert set(scheduler.state.pods) == bound
 
-        self.host.ask(look)
+        self.host.call(look)
 
     def messages_of(self, name: str) -> list[str]:
         """Return the result of each attempt of a pod: the message, or the chosen node if the message is empty."""

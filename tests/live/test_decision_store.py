@@ -22,7 +22,7 @@ def store_with(cluster: Cluster, retention: Retention) -> DecisionStore:
     def exchange(scheduler: object) -> None:
         scheduler.records = store  # type: ignore[attr-defined]
 
-    cluster.host.ask(exchange)
+    cluster.host.call(exchange)
     cluster.decisions = store
     return store
 

@@ -75,7 +75,7 @@ def dispatched(
             now_ns=lambda: 10**18,
         )
         dispatcher.connect(engine)
-        await asyncio.to_thread(dispatcher.take, actions)
+        await asyncio.to_thread(dispatcher.submit, actions)
         await asyncio.sleep(0.05)
         check(server, events, engine, dispatcher)
         server.free.set()
@@ -151,11 +151,11 @@ def test_drain_stops_at_its_deadline_and_later_actions_are_ignored() -> None:
         connection = cast("ApiConnection", server)
         dispatcher = Dispatcher(connection, connection, Nothing(), host_name="host", now_ns=lambda: 0)
         dispatcher.connect(Engine())
-        dispatcher.take([Bind(pod("a"), "n1")])
+        dispatcher.submit([Bind(pod("a"), "n1")])
         await asyncio.sleep(0.05)
         began = asyncio.get_running_loop().time()
         await dispatcher.drain(0.2)
-        dispatcher.take([Bind(pod("b"), "n1")])
+        dispatcher.submit([Bind(pod("b"), "n1")])
         await asyncio.sleep(0.05)
         assert server.asked == ["POST pods/a/binding"]
         return asyncio.get_running_loop().time() - began

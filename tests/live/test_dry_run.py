@@ -29,32 +29,32 @@ class World:
         self.now_ns = 0
         for name in nodes:
             node = make_node(name).capacity(cpu=cpu, memory="8Gi", pods="10").obj()
-            self.dry_run.take([Change(None, node)], 0)
+            self.dry_run.apply([Change(None, node)], 0)
 
     def create(self, name: str, cpu: str = "1", scheduler_name: str = "default-scheduler") -> Pod:
         pod = make_pod(name).req(cpu=cpu).obj()
         pod = replace(pod, spec=replace(pod.spec, scheduler_name=scheduler_name))
-        self.dry_run.take([Change(None, pod)], self.now_ns)
+        self.dry_run.apply([Change(None, pod)], self.now_ns)
         return pod
 
     def bind(self, pod: Pod, node: str) -> Pod:
         bound = replace(pod, spec=replace(pod.spec, node_name=node))
-        self.dry_run.take([Change(pod, bound)], self.now_ns)
+        self.dry_run.apply([Change(pod, bound)], self.now_ns)
         return bound
 
     def refuse(self, pod: Pod, message: str) -> Pod:
         condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
         refused = replace(pod, status=replace(pod.status, conditions=(condition,)))
-        self.dry_run.take([Change(pod, refused)], self.now_ns)
+        self.dry_run.apply([Change(pod, refused)], self.now_ns)
         return refused
 
     def delete(self, pod: Pod) -> None:
-        self.dry_run.take([Change(pod, None)], self.now_ns)
+        self.dry_run.apply([Change(pod, None)], self.now_ns)
 
     def turn(self, seconds: float = 1.0) -> list[tuple[str, str, bool]]:
         """Let time pass; return pod, node and agreement of the verdicts so far."""
         self.now_ns += int(seconds * 1e9)
-        self.dry_run.turn(self.now_ns)
+        self.dry_run.compare_due(self.now_ns)
         return [(reported.pod.partition("/")[2], reported.node, reported.agrees) for reported in self.verdicts]
 
 
@@ -110,7 +110,7 @@ def test_attempts_from_before_the_start_are_not_compared() -> None:
     world = World()
     condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message="of old")
     pod = make_pod("p").req(cpu="1").obj()
-    world.dry_run.take([Change(None, replace(pod, status=replace(pod.status, conditions=(condition,))))], 0)
+    world.dry_run.apply([Change(None, replace(pod, status=replace(pod.status, conditions=(condition,))))], 0)
     assert world.turn() == []
 
 

@@ -76,7 +76,7 @@ def test_random_plugin_failures_lose_no_pod_and_leave_no_reservation(at: str, st
         assert not scheduler.queue.in_flight()
         assert len(scheduler.queue.nominator) == 0
 
-    cluster.host.ask(nothing_is_left)
+    cluster.host.call(nothing_is_left)
     records = [*cluster.decisions]
     assert [record.attempt for record in records if record.pod == "default/a"] == sorted(
         record.attempt for record in records if record.pod == "default/a"

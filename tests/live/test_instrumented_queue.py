@@ -55,7 +55,7 @@ def gate_of(cluster: Cluster, name: str) -> GateStatus | None:
         assert isinstance(scheduler.queue, InstrumentedQueue)
         return scheduler.queue.gate_of(f"default/{name}")
 
-    return cluster.host.ask(look)
+    return cluster.host.call(look)
 
 
 def test_a_gate_status_is_reported_while_the_pod_is_gated() -> None:
@@ -91,4 +91,4 @@ def test_bound_and_deleted_pods_are_forgotten() -> None:
         assert isinstance(queue, InstrumentedQueue)
         return len(queue._labels), len(queue._origins), len(queue._gates)
 
-    assert cluster.host.ask(left) == (0, 0, 0)
+    assert cluster.host.call(left) == (0, 0, 0)

@@ -14,7 +14,7 @@ def test_objects_are_ordered_nodes_first_then_bound_then_pending_pods() -> None:
     waiting, bound = make_pod("waiting").obj(), make_pod("bound").node("n").obj()
     node, namespace = make_node("n").obj(), make_namespace("team")
     for item in (waiting, bound, node, namespace):
-        mirror.take(None, item)
+        mirror.apply(None, item)
     assert [*mirror] == [node, namespace, bound, waiting]
     assert (len(mirror), mirror.pod("default/bound"), mirror.pod("default/nobody")) == (4, bound, None)
 
@@ -22,24 +22,24 @@ def test_objects_are_ordered_nodes_first_then_bound_then_pending_pods() -> None:
 def test_the_mirror_applies_updates_and_deletions() -> None:
     mirror = ObjectMirror()
     old, new = make_pod("p").obj(), make_pod("p").node("n").obj()
-    mirror.take(None, old)
-    mirror.take(old, new)
+    mirror.apply(None, old)
+    mirror.apply(old, new)
     assert [*mirror] == [new]
-    mirror.take(new, None)
+    mirror.apply(new, None)
     assert len(mirror) == 0
-    mirror.take(new, None)
+    mirror.apply(new, None)
 
 
 class TestQuarantine:
     def test_quarantine_time_doubles_up_to_a_maximum(self) -> None:
         mirror, quarantine = ObjectMirror(), Quarantine()
         pod = make_pod("p").obj()
-        mirror.take(None, pod)
+        mirror.apply(None, pod)
         waits = []
         for _ in range(12):
             quarantine.put_pod(pod.key, 0)
             waits.append(quarantine.next_ns())
-            assert quarantine.holds(pod)
+            assert quarantine.contains(pod)
             assert quarantine.released((waits[-1] or 0) - 1, mirror) == []
             assert quarantine.released(waits[-1] or 0, mirror) == [pod]
         assert waits[:3] == [2 * SECOND_NS, 4 * SECOND_NS, 8 * SECOND_NS]
@@ -50,21 +50,21 @@ class TestQuarantine:
         quarantine = Quarantine()
         pod, labelled = make_pod("p").obj(), make_pod("p").label(app="web").obj()
         quarantine.put_pod(pod.key, 0)
-        assert quarantine.holds_back(pod, labelled)
+        assert quarantine.hides(pod, labelled)
         bound = make_pod("p").node("n").obj()
-        assert not quarantine.holds_back(labelled, bound)
+        assert not quarantine.hides(labelled, bound)
         assert not quarantine
         quarantine.put_pod(pod.key, 0)
-        assert quarantine.holds_back(pod, None)
+        assert quarantine.hides(pod, None)
         assert not quarantine
 
     def test_an_object_is_quarantined_until_it_changes(self) -> None:
         quarantine = Quarantine()
         node, other = make_node("n").obj(), make_node("n").zone("a").obj()
         quarantine.put_object(node)
-        assert quarantine.holds(node)
-        assert not quarantine.holds(other)
-        assert not quarantine.holds_back(node, other)
-        assert not quarantine.holds(node)
+        assert quarantine.contains(node)
+        assert not quarantine.contains(other)
+        assert not quarantine.hides(node, other)
+        assert not quarantine.contains(node)
         quarantine.put_object(node)
-        assert quarantine.holds_back(node, None)
+        assert quarantine.hides(node, None)

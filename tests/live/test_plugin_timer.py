@@ -25,11 +25,11 @@ class Told:
         self.points: dict[str, list[str]] = {}
         self.seconds = 0.0
 
-    def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
+    def observe_plugin(self, plugin: str, point: str, status: str, seconds: float) -> None:
         self.plugins.setdefault((plugin, point), []).append(status)
         assert seconds > 0
 
-    def point_took(self, point: str, profile: str, status: str, seconds: float) -> None:
+    def observe_point(self, point: str, profile: str, status: str, seconds: float) -> None:
         assert profile == "default-scheduler"
         self.points.setdefault(point, []).append(status)
         self.seconds += seconds

@@ -39,7 +39,7 @@ def test_pods_are_scheduled_only_by_steps_while_the_clock_is_paused() -> None:
     cluster = small_cluster()
     cluster.clock.jump(cluster.clock.now_ns() + 1)
     cluster.add(small_pod("a"), small_pod("b"))
-    while cluster.host.turn():
+    while cluster.host.run_slice():
         pass
     assert not cluster.actions
     assert cluster.host.status().paused
@@ -70,7 +70,7 @@ def test_a_step_can_be_cancelled_before_it_runs() -> None:
 
 def test_a_clock_resumed_during_a_turn_wakes_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = small_cluster()
-    host, turn = cluster.host, cluster.host.turn
+    host, turn = cluster.host, cluster.host.run_slice
     turned = threading.Event()
 
     def slow_turn() -> bool:
@@ -83,7 +83,7 @@ def test_a_clock_resumed_during_a_turn_wakes_the_engine(monkeypatch: pytest.Monk
 
     cluster.add(small_pod("p"))
     monkeypatch.setattr(host, "_seconds_of_rest", lambda: None)
-    monkeypatch.setattr(host, "turn", slow_turn)
+    monkeypatch.setattr(host, "run_slice", slow_turn)
     host.start()
     assert turned.wait(30)
     end = time.monotonic() + 30
@@ -100,10 +100,10 @@ def test_a_time_step_advances_to_the_next_timer() -> None:
     cluster.run()
     before = cluster.clock.now_ns()
     cluster.refuses.clear()
-    due_ns = cluster.host.ask(cluster.host.next_instant_of)
+    due_ns = cluster.host.call(cluster.host.next_instant_of)
     assert due_ns is not None
     cluster.clock.jump(due_ns)
-    cluster.host.at_this_instant()
+    cluster.host.schedule_current_instant()
     cluster.run()
     assert cluster.clock.now_ns() > before
     assert cluster.nodes_of() == {"p": "n0"}
@@ -126,7 +126,7 @@ def test_a_refused_binding_is_retried_after_backoff() -> None:
 def test_a_refused_binding_of_another_generation_is_ignored() -> None:
     cluster = small_cluster()
     cluster.add(small_pod("p"))
-    cluster.host.at_this_instant()
+    cluster.host.schedule_current_instant()
     cluster.host.binding_failed("default/p", "too late", generation=7)
     cluster.run()
     assert cluster.nodes_of() == {"p": "n0"}
@@ -197,7 +197,7 @@ class TestReplacing:
 
         monkeypatch.setattr(host, "_on_actions", take)
         cluster.add(small_pod("p"))
-        host.at_this_instant()
+        host.schedule_current_instant()
         taken.clear()
         # The failed binding is handled in the same turn in which the scheduler is replaced.
         host.binding_failed("default/p", "no")
@@ -220,7 +220,7 @@ class TestReplacing:
         monkeypatch.setattr(Breakable, "handle", broken)
         cluster.host.replace(cluster.make)
         assert [it.doing for it in cluster.host.status().engine_failures] == ["replacing the scheduler"]
-        assert cluster.host.ask(lambda scheduler: len(scheduler.pods)) == 1
+        assert cluster.host.call(lambda scheduler: len(scheduler.pods)) == 1
 
     @pytest.mark.parametrize("threaded", [False, True], ids=["at once", "on a thread"])
     def test_a_replacement_that_keeps_failing_is_reported(
@@ -324,7 +324,7 @@ class TestBugsOfOurs:
         cluster = self.broken(monkeypatch, "worst", "handle")
         host = SchedulerThread(cluster.make(), Clock(paused=True), lambda actions: None)
         host.post([ChangeEvent(ADDED, Pod, None, small_pod("worst"), 1)])
-        host.turn()
+        host.run_slice()
         assert host.status().broken
         assert host.step_decision().result(0) is False
 
@@ -361,7 +361,7 @@ class TestThreads:
         host = self.started(cluster)
         cluster.add(*(small_pod(f"p{number}") for number in range(6)))
         self.until(lambda: host.status().decisions == 6)
-        assert host.ask(lambda scheduler: len(scheduler.assumed)) == 6
+        assert host.call(lambda scheduler: len(scheduler.assumed)) == 6
         host.stop()
         assert not [thread for thread in threading.enumerate() if thread.name == "bayplan-engine"]
 
@@ -373,8 +373,8 @@ class TestThreads:
         self.until(lambda: getattr(host.status().running_plugin, "point", "") == "Reserve")
         assert host.status().busy_since_ns is not None
         with pytest.raises(EngineBusy, match="it waits for Reserve of plugin Trouble"):
-            host.ask(len, timeout=0.05)  # type: ignore[arg-type]
-        assert host.ask(lambda scheduler: 7, timeout=30) == 7
+            host.call(len, timeout=0.05)  # type: ignore[arg-type]
+        assert host.call(lambda scheduler: 7, timeout=30) == 7
         host.stop()
 
     def test_replace_waits_for_pending_bindings(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -390,7 +390,7 @@ class TestThreads:
         cluster._bind(next(action for action in cluster.actions if isinstance(action, Bind)))
         replacing.join(10)
         assert host.generation == 1
-        assert host.ask(lambda scheduler: [*scheduler.state.pods]) == ["default/p"]
+        assert host.call(lambda scheduler: [*scheduler.state.pods]) == ["default/p"]
         host.stop()
 
     def test_timers_run_in_clock_time(self) -> None:

@@ -12,6 +12,6 @@ from tests.sync.world import LocalCluster
 @pytest.fixture(scope="package", params=[False, True], ids=["requests", "batches"])
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
     """Set whether the target accepts batches; modules of tests request this fixture with ``usefixtures``."""
-    LocalCluster.takes_batches = request.param
+    LocalCluster.supports_batches = request.param
     yield
-    LocalCluster.takes_batches = False
+    LocalCluster.supports_batches = False

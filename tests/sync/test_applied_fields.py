@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.base.plain_data import Document, part
 from bayplan.cluster.source_copies import SOURCE_UID
-from bayplan.sync.applied_fields import applied_fields, as_annotation, from_annotation, noted, unless_changed_here
+from bayplan.sync.applied_fields import applied_fields, as_annotation, from_annotation, keep_local_changes, with_hashes
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.policy import SOURCE_APPLIED
 from tests.sync.world import NS, World, node, pod
@@ -179,7 +179,7 @@ def test_a_sync_restart_without_changes_writes_nothing() -> None:
 
 
 def test_a_lost_status_write_is_repeated() -> None:
-    wanted = noted(NODES, node("n1"), node("n1"))
+    wanted = with_hashes(NODES, node("n1"), node("n1"))
     metadata = {
         **part(wanted, "metadata"),
         "annotations": {**part(part(wanted, "metadata"), "annotations"), SOURCE_UID: "u"},
@@ -187,7 +187,7 @@ def test_a_lost_status_write_is_repeated() -> None:
     lost = {**wanted, "metadata": metadata, "status": {}}
     before = from_annotation(lost, "u")
     assert before is not None
-    assert part(unless_changed_here(NODES, lost, node("n1"), before), "status") == node("n1")["status"]
+    assert part(keep_local_changes(NODES, lost, node("n1"), before), "status") == node("n1")["status"]
 
 
 def test_applied_fields_round_trip_through_the_annotation_of_one_uid() -> None:

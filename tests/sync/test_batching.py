@@ -14,7 +14,7 @@ from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.sync import batching
 from bayplan.sync.document_feed import DocumentFeed
-from bayplan.sync.feed import Changed, Listed, Take
+from bayplan.sync.feed import Changed, Listed, OnChange
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import AT_ONCE, SyncSession, SyncStatus
 from tests.sync.test_session import LiveFeed, dumped
@@ -54,7 +54,7 @@ class Sender:
 
 @pytest.fixture(autouse=True)
 def _batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LocalCluster, "takes_batches", True)
+    monkeypatch.setattr(LocalCluster, "supports_batches", True)
 
 
 def run_once(sender: Sender, *documents: Document) -> SyncStatus:
@@ -121,10 +121,10 @@ def test_a_refused_object_does_not_block_the_rest_of_its_batch() -> None:
     assert pods(sender.here) == ALL
 
 
-@pytest.mark.parametrize("takes_batches", [True, False])
-def test_nominated_pods_with_a_node_run_in_the_target(takes_batches: bool) -> None:
+@pytest.mark.parametrize("supports_batches", [True, False])
+def test_nominated_pods_with_a_node_run_in_the_target(supports_batches: bool) -> None:
     sender = Sender(LocalCluster())
-    sender.here.takes_batches = takes_batches
+    sender.here.supports_batches = supports_batches
     preemptor = dumped(pod("preemptor", node_name="n"), "preemptor")
     part(preemptor, "status")["nominatedNodeName"] = "n"
     status = run_once(sender, *some(), preemptor)
@@ -132,16 +132,16 @@ def test_nominated_pods_with_a_node_run_in_the_target(takes_batches: bool) -> No
     assert pods(sender.here) == {**ALL, "preemptor": ("n", "Running")}
 
 
-@pytest.mark.parametrize("takes_batches", [True, False])
+@pytest.mark.parametrize("supports_batches", [True, False])
 def test_an_object_with_a_refused_status_is_created_without_it(
-    takes_batches: bool, monkeypatch: pytest.MonkeyPatch
+    supports_batches: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(self: PodStrategy, context: object, new: object, old: object) -> list[Cause]:
         return [forbidden_value("status", "not today")]
 
     monkeypatch.setattr(PodStrategy, "validate_status", refused)
     sender = Sender(LocalCluster())
-    sender.here.takes_batches = takes_batches
+    sender.here.supports_batches = supports_batches
     status = run_once(sender, *some())
     assert [each.message.endswith("not today") for each in status.problems] == [True] * 5
     assert pods(sender.here) == dict.fromkeys(ALL, ("n", "Pending"))
@@ -164,18 +164,18 @@ def test_fields_that_differ_after_a_batch_are_written_afterwards() -> None:
     assert (sender.batches, sender.others[-1]) == ([1], "PUT status")
 
 
-@pytest.mark.parametrize("takes_batches", [True, False])
-def test_an_object_created_by_another_client_is_updated_after_its_event(takes_batches: bool) -> None:
+@pytest.mark.parametrize("supports_batches", [True, False])
+def test_an_object_created_by_another_client_is_updated_after_its_event(supports_batches: bool) -> None:
     sender = Sender(LocalCluster())
-    sender.here.takes_batches = takes_batches
+    sender.here.supports_batches = supports_batches
 
     class LateFeed(LiveFeed):
-        async def run(self, take: Take) -> None:
+        async def run(self, on_change: OnChange) -> None:
             for plural in self.kinds:
-                take(Listed(plural, [], 1))
+                on_change(Listed(plural, [], 1))
             made = await sender.here.answer(ApiRequest("POST", "/api/v1/nodes", msgspec.json.encode(node("n"))))
             await asyncio.sleep(0.2)
-            take(Changed("nodes", msgspec.json.decode(made.body)))
+            on_change(Changed("nodes", msgspec.json.decode(made.body)))
 
     async def run() -> SyncStatus:
         source = DocumentFeed([dumped(node("n", unschedulable=True), "n")])
@@ -201,7 +201,7 @@ def test_deletions_are_batched() -> None:
 
 def test_a_target_without_batch_support_gets_no_batches() -> None:
     sender = Sender(LocalCluster())
-    sender.here.takes_batches = False
+    sender.here.supports_batches = False
     run_once(sender, *some())
     assert pods(sender.here) == ALL
     assert sender.batches == []
@@ -264,7 +264,7 @@ def test_targets_without_batch_support_get_single_requests_and_one_log_line(
     ],
 )
 def test_batch_support_is_probed_with_a_limited_number_of_retries(answers: list[tuple[int, int]], want: bool) -> None:
-    exchange = batching.takes_batches()
+    exchange = batching.supports_batches()
     reported = [ApiResponse(status, b"") for status, times in answers for _ in range(times)]
     reported.append(ApiResponse(200, b'{"items": []}'))
     step: ApiRequest | float = next(exchange)

@@ -8,7 +8,7 @@ import pytest
 from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, carry_out
+from bayplan.sync.writing import Exchange, execute_write
 from tests.sync.world import NS, LocalCluster, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
@@ -93,7 +93,7 @@ def test_a_change_during_creation_is_written_after_it() -> None:
     (write,) = begin_writes(world, Verb.CREATE)
     world.put("pods", pod("web", labels={"new": "label"}))
     world.tell()
-    world.here.drive(carry_out(world.follower, write))
+    world.here.drive(execute_write(world.follower, write))
     world.work()
     found = world.here.get("pods", "web")
     assert found is not None
@@ -108,7 +108,7 @@ def test_a_deletion_is_requested_only_once() -> None:
     world.remove("pods", "web")
     world.tell()
     (write,) = begin_writes(world, Verb.DELETE)
-    world.here.drive(carry_out(world.follower, write))
+    world.here.drive(execute_write(world.follower, write))
     assert world.follower.next_writes(10) == []
     assert not world.follower.is_idle
     world.put("pods", pod("web"))
@@ -333,8 +333,10 @@ def test_local_result_annotations_survive_source_changes_of_a_pending_pod() -> N
     here = world.here.get("pods", "web")
     assert here is not None
     metadata = part(here, "metadata")
-    noted = {**part(metadata, "annotations"), "scheduler-simulator/result-history": "[]"}
-    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", {**here, "metadata": {**metadata, "annotations": noted}})
+    with_hashes = {**part(metadata, "annotations"), "scheduler-simulator/result-history": "[]"}
+    world.here.ask(
+        "PUT", f"/api/v1/namespaces/{NS}/pods/web", {**here, "metadata": {**metadata, "annotations": with_hashes}}
+    )
     world.put("pods", pod("web", labels={"new": "label"}))
     world.follow()
     found = world.here.get("pods", "web")
@@ -383,7 +385,7 @@ def test_a_pod_deleted_locally_during_a_watch_outage_is_not_recreated() -> None:
     world.here.delete_pod("web")
     world.lose_here()
     assert not world.follower.is_idle, "its event may still arrive"
-    world.follower.local_reached("pods", world.here.backend.store.revision)
+    world.follower.local_bookmark("pods", world.here.backend.store.revision)
     world.work()
     world.put("pods", pod("web", labels={"still": "there"}))
     world.follow()
@@ -396,13 +398,13 @@ def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     world.put("pods", pod("web"))
     world.tell()
     (write,) = begin_writes(world, Verb.CREATE)
-    steps = carry_out(world.follower, write)
+    steps = execute_write(world.follower, write)
     request = next(steps)
     assert isinstance(request, ApiRequest)
     answer = world.here.send(request)
     world.here.delete_pod("web")
     world.lose_here()
-    world.follower.local_reached("pods", world.here.backend.store.revision)
+    world.follower.local_bookmark("pods", world.here.backend.store.revision)
     with pytest.raises(StopIteration):
         steps.send(answer)
     world.work()
@@ -429,7 +431,7 @@ def test_a_pod_cidr_set_between_read_and_write_survives() -> None:
     world.put("nodes", {**changed, "metadata": {"name": "n1", "labels": {"new": "label"}}})
     world.tell()
     (write,) = begin_writes(world, Verb.UPDATE)
-    steps = carry_out(world.follower, write)
+    steps = execute_write(world.follower, write)
     requests, answer = [], None
     while (request := step(steps, answer)) is not None:
         answer = world.here.send(request)

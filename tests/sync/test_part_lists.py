@@ -58,7 +58,7 @@ class Beginning(World):
         """Write what can be written now."""
         for _ in range(20):
             self.tell_here()
-            self._carry_out(self.follower.next_writes(5))
+            self._execute(self.follower.next_writes(5))
 
     def pods(self) -> dict[str, str]:
         """Return the nodes of the pods here."""

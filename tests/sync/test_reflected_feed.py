@@ -11,13 +11,13 @@ import pytest
 
 from bayplan.base.plain_data import Document, part
 from bayplan.client import reflector
-from bayplan.client.connection import ApiConnection, StreamRefused
+from bayplan.client.connection import ApiConnection, StreamRejected
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.feed import Changed, FeedChange, Listed, Reached
+from bayplan.sync.feed import Bookmark, Changed, FeedChange, Listed
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.reflected_feed import ReflectedFeed
 
-TOO_OLD = StreamRefused(ApiResponse(410, b'{"message": "too old"}'))
+TOO_OLD = StreamRejected(ApiResponse(410, b'{"message": "too old"}'))
 
 
 def service(name: str, version: int, namespace: str = "a") -> Document:
@@ -61,8 +61,8 @@ def short(change: FeedChange) -> str:
         return f"={names} at {change.revision}"
     if isinstance(change, Changed):
         return f"{'-' if change.deleted else '+'}{part(change.document, 'metadata')['name']}"
-    assert isinstance(change, Reached)
-    assert isinstance(change, Reached)
+    assert isinstance(change, Bookmark)
+    assert isinstance(change, Bookmark)
     return f"up to {change.revision}"
 
 

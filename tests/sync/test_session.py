@@ -12,7 +12,7 @@ from bayplan.apiserver.store.item import Write
 from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.sync.document_feed import DocumentFeed
-from bayplan.sync.feed import Changed, Feed, FeedChange, Listed, Take
+from bayplan.sync.feed import Changed, Feed, FeedChange, Listed, OnChange
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.policy import SyncPolicy
@@ -36,19 +36,19 @@ class LiveFeed:
     async def open(self) -> None:
         """There is nothing to open."""
 
-    async def run(self, take: Take) -> None:
+    async def run(self, on_change: OnChange) -> None:
         """Emit existing objects, then every write, until cancelled."""
         store = self._here.backend.store
         for plural in self.kinds:
             documents = [msgspec.json.decode(item.raw) for item in store.between(plural_table(plural))]
-            take(Listed(plural, documents, store.revision))
-            store.listen(plural_table(plural), _teller(plural, take), lambda: None)
+            on_change(Listed(plural, documents, store.revision))
+            store.listen(plural_table(plural), _teller(plural, on_change), lambda: None)
         await asyncio.Event().wait()
 
 
-def _teller(plural: str, take: Take) -> Callable[[Write], None]:
+def _teller(plural: str, on_change: OnChange) -> Callable[[Write], None]:
     def tell(write: Write) -> None:
-        take(Changed(plural, msgspec.json.decode(write.new.raw), deleted=write.type == "DELETED"))
+        on_change(Changed(plural, msgspec.json.decode(write.new.raw), deleted=write.type == "DELETED"))
 
     return tell
 
@@ -65,10 +65,10 @@ class ScriptedFeed:
     async def open(self) -> None:
         """There is nothing to open."""
 
-    async def run(self, take: Take) -> None:
+    async def run(self, on_change: OnChange) -> None:
         """Emit the test's changes."""
         while (change := await self.changes.get()) is not None:
-            take(change)
+            on_change(change)
 
 
 class FlakySender:

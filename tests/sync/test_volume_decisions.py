@@ -32,7 +32,7 @@ def storage_class(name: str, mode: str) -> Document:
 
 def claim(name: str = "data", *, of: str = "waits", volume: str = "", annotations: Document | None = None) -> Document:
     """Return a claim of the source, bound by the controller there where it has a volume."""
-    noted = annotations if annotations is not None else dict(BY_CONTROLLER) if volume else {}
+    with_hashes = annotations if annotations is not None else dict(BY_CONTROLLER) if volume else {}
     spec: Document = {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -43,7 +43,7 @@ def claim(name: str = "data", *, of: str = "waits", volume: str = "", annotation
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {"name": name, "namespace": NS, "annotations": noted},
+        "metadata": {"name": name, "namespace": NS, "annotations": with_hashes},
         "spec": spec,
         "status": {"phase": "Bound" if volume else "Pending"},
     }
@@ -186,8 +186,8 @@ def test_local_binding_annotations_survive_source_annotation_changes(again: bool
     found = world.here.get("persistentvolumes", "disk")
     assert found is not None
     metadata = part(found, "metadata")
-    noted = {**part(metadata, "annotations"), **BY_CONTROLLER}
-    bound = {**found, "metadata": {**metadata, "annotations": noted}}
+    with_hashes = {**part(metadata, "annotations"), **BY_CONTROLLER}
+    bound = {**found, "metadata": {**metadata, "annotations": with_hashes}}
     world.here.ask("PUT", "/api/v1/persistentvolumes/disk", bound)
     if again:
         world.start()
@@ -216,8 +216,8 @@ def test_a_preset_claim_ref_of_a_volume_is_copied() -> None:
 
 def test_a_claim_with_a_volume_name_is_bound_to_that_volume() -> None:
     world = started()
-    asking = world.put("persistentvolumeclaims", claim(volume="disk", annotations={}))
-    world.put("persistentvolumes", volume("disk", claimed_by=asking, made=False))
+    recording = world.put("persistentvolumeclaims", claim(volume="disk", annotations={}))
+    world.put("persistentvolumes", volume("disk", claimed_by=recording, made=False))
     world.follow()
     assert outcome(world) == ("disk", "Bound", ["disk"])
 

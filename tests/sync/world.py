@@ -17,14 +17,14 @@ from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.http_api.document_batch import BatchWriter
-from bayplan.sync.batching import carry_out_batch, finish, fits_batch
+from bayplan.sync.batching import execute_batch, finish, fits_batch
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import ref_of
 from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite
-from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
+from bayplan.sync.writing import Exchange, execute_write, read_memory, save_memory
 
 NS = "default"
 T = TypeVar("T")
@@ -34,10 +34,10 @@ class LocalCluster:
     """The target cluster.
 
     Attributes:
-        takes_batches: Whether it accepts Bayplan's batch requests; the tests run both ways.
+        supports_batches: Whether it accepts Bayplan's batch requests; the tests run both ways.
     """
 
-    takes_batches = False
+    supports_batches = False
 
     def __init__(self) -> None:
         self.backend = Backend(Store())
@@ -50,7 +50,7 @@ class LocalCluster:
 
     async def answer(self, request: ApiRequest) -> ApiResponse:
         """Return the response to a request; for use in a running event loop."""
-        if self.takes_batches and request.path == "/bayplan/v1/objects":
+        if self.supports_batches and request.path == "/bayplan/v1/objects":
             batch = await BatchWriter(self.backend).write(request.body, "test", objects="objects=1" in request.query)
             return ApiResponse(200, msgspec.json.encode(batch))
         headers = {"content-type": request.content_type}
@@ -171,7 +171,7 @@ class World:
                 if self._told_here.get(ref) != document:
                     self._told_here[ref] = document
                     self.follower.local_changed(plural, document)
-            self.follower.local_reached(plural, revision)
+            self.follower.local_bookmark(plural, revision)
         self._seen_here = self.here.backend.store.revision
 
     def relist(self) -> None:
@@ -211,7 +211,7 @@ class World:
     def end_writes(self) -> None:
         """Execute the decided writes without delivering the target's events."""
         under_way, self._under_way = self._under_way, []
-        self._carry_out(under_way)
+        self._execute(under_way)
 
     def lose_here(self) -> None:
         """Drop the target's events, as an interrupted watch misses objects that were created and deleted."""
@@ -226,16 +226,16 @@ class World:
             writes = self.follower.next_writes(3)
             if not writes and self.follower.is_idle:
                 return
-            self._carry_out(writes)
+            self._execute(writes)
         raise AssertionError("the follower does not come to rest")
 
-    def _carry_out(self, writes: Sequence[SyncWrite]) -> None:
-        batch = [write for write in writes if self.here.takes_batches and fits_batch(write)]
-        for unfinished in self.here.drive(carry_out_batch(self.follower, batch)):
+    def _execute(self, writes: Sequence[SyncWrite]) -> None:
+        batch = [write for write in writes if self.here.supports_batches and fits_batch(write)]
+        for unfinished in self.here.drive(execute_batch(self.follower, batch)):
             self.here.drive(finish(self.follower, unfinished))
         for write in writes:
             if write not in batch:
-                self.here.drive(carry_out(self.follower, write))
+                self.here.drive(execute_write(self.follower, write))
 
     def save(self) -> None:
         """Write the follower's changed state to the target."""

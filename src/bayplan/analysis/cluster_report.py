@@ -26,7 +26,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 EXAMPLES = 3
 SHOWN_REASONS = 8
-MAX_JUDGED = 50
+MAX_EVALUATED = 50
 """Maximum number of groups of equal waiting pods to find root causes for, the largest first. More would delay the scheduler."""
 
 ALWAYS_SHOWN = ("cpu", "memory")
@@ -86,7 +86,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
     by_reason: dict[str, list[str]] = {}
     for place, pods in enumerate(sorted(groups.values(), key=len, reverse=True)):
         number = latest.get(pods[0].key)
-        reason = NOT_TRIED if number is None else _reason(scheduler, pods[0], number, judges=place < MAX_JUDGED)
+        reason = NOT_TRIED if number is None else _reason(scheduler, pods[0], number, evaluate=place < MAX_EVALUATED)
         by_reason.setdefault(reason, []).extend(pod.key for pod in pods)
     reasons = sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))
     zones = {node.metadata.labels.get("topology.kubernetes.io/zone") for node in state.nodes.nodes if node is not None}
@@ -102,10 +102,10 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
     )
 
 
-def _reason(scheduler: Scheduler, pod: Pod, number: int, *, judges: bool) -> str:
-    """Return the root cause of a pod's last attempt, or the attempt's message without a full record or if `judges` is false."""
+def _reason(scheduler: Scheduler, pod: Pod, number: int, *, evaluate: bool) -> str:
+    """Return the root cause of a pod's last attempt, or the attempt's message without a full record or if `evaluate` is false."""
     record = scheduler.records[number]
-    if not judges or record.frame < 0:
+    if not evaluate or record.frame < 0:
         return record.message or NOT_TRIED
     matrix = filter_matrix(scheduler.records.decision(number))
     if not matrix.known.all():

@@ -38,7 +38,7 @@ def free_amounts(source: RunSource, number: int, nodes: Iterable[str]) -> dict[s
 def requested_by_time_lines(source: RunSource, number: int, nodes: Collection[str]) -> dict[str, Amounts]:
     """Return the amounts requested just before a decision, by node and resource; ``pods`` is the number of pods."""
     found: dict[str, Amounts] = {}
-    for pod in pods_there(source, number):
+    for pod in pods_on_nodes(source, number):
         if pod.node not in nodes:
             continue
         amounts = found.setdefault(pod.node, {})
@@ -48,12 +48,12 @@ def requested_by_time_lines(source: RunSource, number: int, nodes: Collection[st
     return found
 
 
-def pods_there(source: RunSource, number: int) -> Iterator[PodTimeline]:
+def pods_on_nodes(source: RunSource, number: int) -> Iterator[PodTimeline]:
     """Yield the pods that were on nodes just before a decision."""
     time_ns = source.records[number].time_ns
     at_once = bound_at_once(source, number)
     for pod in source.pods:
-        if was_there(pod, time_ns, at_once):
+        if was_on_node(pod, time_ns, at_once):
             yield pod
 
 
@@ -73,7 +73,7 @@ def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
     return frozenset(keys)
 
 
-def was_there(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
+def was_on_node(pod: PodTimeline, time_ns: int, at_once: frozenset[str]) -> bool:
     """Return whether a pod occupied its node just before a decision at this time. `at_once`: see `bound_at_once`."""
     if pod.bound_ns is None or pod.bound_ns > time_ns:
         return False

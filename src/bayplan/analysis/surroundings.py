@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeVar, runtime_checkable
 
-from bayplan.analysis.free_amounts import free_amounts, pods_there
+from bayplan.analysis.free_amounts import free_amounts, pods_on_nodes
 from bayplan.analysis.volume_places import Lookup
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.meta import KubernetesObject
@@ -118,7 +118,7 @@ class RunSurroundings:
 
     def placed(self) -> Iterator[tuple[Pod, str]]:
         """Yield the pods that were on nodes just before the decision, each with the name of its node."""
-        for life in pods_there(self._source, self._number):
+        for life in pods_on_nodes(self._source, self._number):
             if life.pod is not None:
                 yield life.pod, life.node
 

@@ -31,7 +31,7 @@ def pod_verdict(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]
     """
     fate = pod.fate.value
     if pod.bound_ns is None and fate in ("pending", "unattended"):
-        verb = "" if _awaited_room(pod, attempts) else "is pending: "
+        verb = "" if _awaited_node(pod, attempts) else "is pending: "
         return f"{pod.key} {verb}{waiting_reason(source, pod, attempts)}"
     if pod.bound_ns is None and fate != "deleted":
         return f"{pod.key} is {fate}: {source.message_of(pod)}"
@@ -60,7 +60,7 @@ def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attem
     """Return why a pod without a node waits, in plain words and without its name. `RunSource.message_of` has upstream's words."""
     if pod.fate is PodFate.UNATTENDED:
         return unattended_text(pod.scheduler_name)
-    if room := _awaited_room(pod, attempts):
+    if room := _awaited_node(pod, attempts):
         return room
     cause, message = last_cause(source, pod, attempts), source.message_of(pod)
     if cause is not None:
@@ -68,7 +68,7 @@ def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attem
     return _short_message(message) if attempts and attempts[-1].outcome == "unschedulable" else message
 
 
-def _awaited_room(pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
+def _awaited_node(pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
     """Return which node a pod waits for after preempting other pods in its last attempt, in words; "" if it did not."""
     last = attempts[-1] if attempts and pod.fate is PodFate.PENDING else None
     if last is None or last.outcome != "unschedulable" or not last.nominated_node or not last.victims:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.node_shapes import NodeShape
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.base.extras import named_extras
@@ -78,7 +78,7 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
     count = state.nodes.count
     fixed = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():
-        if not comes_back(info.pod):
+        if not is_recreated_elsewhere(info.pod):
             vector = info.footprint.vector
             fixed[: len(vector), info.row] += vector
     alive = state.nodes.alive[:count]
@@ -193,7 +193,9 @@ def packed_removal_bound(
     """
     rules, state = _Rules(cluster), cluster.state
     row_of = state.nodes.row_of
-    leaving = [(info.pod, info.footprint.vector, info.row) for info in state.pods.values() if comes_back(info.pod)]
+    leaving = [
+        (info.pod, info.footprint.vector, info.row) for info in state.pods.values() if is_recreated_elsewhere(info.pod)
+    ]
     may_go = {row_of[name] for name in candidates}
     free = _free(state)
     groups = _groups([each for each in leaving if each[2] in may_go], state, free, rules)

@@ -15,7 +15,7 @@ import numpy as np
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.instant_host import Eviction
 from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
@@ -399,7 +399,7 @@ def _victims(trial: Trial, cluster: QuestionCluster) -> list[VictimRow]:
     for profile in trial.scheduler.profiles.values():
         profile.post_filter = ()
     for pod in list(trial.victims.values()):
-        if comes_back(pod) and cluster.get(Pod, pod.key) is not None:
+        if is_recreated_elsewhere(pod) and cluster.get(Pod, pod.key) is not None:
             trial.add_all(replacement(pod, cluster))
     trial.settle()
     return [

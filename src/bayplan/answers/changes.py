@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.answers.copies import Template, replacement
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import uncordoned
 from bayplan.answers.node_groups import ZONE
 from bayplan.answers.node_shapes import daemon_models, parse_shape, parse_taint
@@ -155,7 +155,7 @@ def select_names(text: str, cluster: QuestionCluster) -> list[str]:
     return [node.metadata.name for node in matching_nodes(text, cluster.all(Node))]
 
 
-def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
+def _delete_nodes(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
     for node in nodes:
         effect.nodes_gone[node.metadata.name] = None
         for pod in trial.remove_node(node.metadata.name):
@@ -165,7 +165,7 @@ def _lose(nodes: Sequence[Node], trial: Trial, effect: Effect) -> None:
 def _displace(pod: Pod, effect: Effect) -> None:
     """Record a pod that has lost its node: as displaced if it is recreated, else as gone."""
     effect.added.pop(pod.key, None)
-    if not comes_back(pod):
+    if not is_recreated_elsewhere(pod):
         effect.gone[pod.key] = "it ends with its node"
         return
     effect.displaced[pod.key] = pod
@@ -176,17 +176,17 @@ def _displace(pod: Pod, effect: Effect) -> None:
 
 
 def _remove_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
-    _lose(select_nodes(change.target, trial), trial, effect)
+    _delete_nodes(select_nodes(change.target, trial), trial, effect)
 
 
-def _lose_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
+def _remove_zone(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
     found = [node for node in trial.nodes() if node.metadata.labels.get(ZONE) == change.target]
     if not found:
         zones = sorted({node.metadata.labels.get(ZONE, "") for node in trial.nodes()} - {""})
         raise InputError(
             "lose-zone", got=repr(change.target), wanted=f"a zone of this cluster: {', '.join(zones) or 'none'}"
         )
-    _lose(found, trial, effect)
+    _delete_nodes(found, trial, effect)
 
 
 def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
@@ -195,7 +195,7 @@ def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect:
         trial.put(replace(node, spec=replace(node.spec, unschedulable=True)))
     for node in nodes:
         for pod in trial.pods_on(node.metadata.name):
-            if comes_back(pod):
+            if is_recreated_elsewhere(pod):
                 trial.remove_pod(pod.key)
                 _displace(pod, effect)
     effect.notes["drained nodes are emptied at once, whatever disruption budgets say (nodes remove honours them)"] = (
@@ -332,7 +332,7 @@ class _Kind(msgspec.Struct, frozen=True):
 
 
 CHANGES: dict[str, _Kind] = {
-    "lose-zone": _Kind("", _lose_zone),
+    "lose-zone": _Kind("", _remove_zone),
     "remove-nodes": _Kind("", _remove_nodes),
     "drain": _Kind("", _drain_nodes),
     "cordon": _Kind("", _cordon),

@@ -17,7 +17,7 @@ def stays_on_node(pod: Pod) -> bool:
     return MIRROR in pod.metadata.annotations or (owner is not None and owner.kind in ("DaemonSet", "Node"))
 
 
-def comes_back(pod: Pod) -> bool:
+def is_recreated_elsewhere(pod: Pod) -> bool:
     """Return whether a pod is recreated elsewhere when its node is removed. A drain evicts only such pods.
 
     Pods of DaemonSets, mirror pods, finished pods and terminating pods are not recreated elsewhere. Pods without a

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.cluster.owned_pods import is_ready
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -81,7 +81,7 @@ class Budgets:
         budgets = self._of(pod)
         return budgets[0] if budgets and pod.status.phase != "Pending" else None
 
-    def refusal(self, pod: Pod) -> str:
+    def eviction_problem(self, pod: Pod) -> str:
         """Return why the eviction API refuses a pod; "" if it can be evicted."""
         budgets = self._of(pod)
         # Pods that have not started do not count towards any budget.
@@ -112,9 +112,9 @@ class Disruptions:
         self._budgets = budgets
         self._used: dict[str, int] = {}
 
-    def take(self, pod: Pod) -> bool:
+    def try_evict(self, pod: Pod) -> bool:
         """Return whether a pod may be evicted now; if so, count the eviction."""
-        if self._budgets.refusal(pod):
+        if self._budgets.eviction_problem(pod):
             return False
         budget = self._budgets.budget_of(pod)
         if budget is not None:
@@ -130,12 +130,12 @@ def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> l
     """Return the obstacles to draining a node with these pods."""
     found = []
     for pod in pods:
-        if not comes_back(pod):
+        if not is_recreated_elsewhere(pod):
             continue
         if pod.metadata.controller() is None and not options.force:
             found.append(Obstacle(pod.key, "no controller would make it again (--force)"))
         elif any(volume.empty_dir is not None for volume in pod.spec.volumes) and not options.delete_emptydir_data:
             found.append(Obstacle(pod.key, "it has emptyDir data (--delete-emptydir-data)"))
-        elif not options.disable_eviction and (refusal := budgets.refusal(pod)):
+        elif not options.disable_eviction and (refusal := budgets.eviction_problem(pod)):
             found.append(Obstacle(pod.key, refusal))
     return found

@@ -11,12 +11,12 @@ from bayplan.analysis.explanation import Attempt, AttemptDetail, Explanation, No
 from bayplan.analysis.filter_matrix import LOAD, filter_matrix
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_list
-from bayplan.answers.judgement import Judgement, judge
+from bayplan.answers.current_source import CurrentSource
 from bayplan.answers.move_steps import move_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.node_steps import node_steps
+from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import pod_steps
-from bayplan.answers.present import PresentSource
 from bayplan.answers.steps import RANKS, Step, StepKind, changes_of, edited
 from bayplan.answers.trial import Trial
 from bayplan.answers.unblock import Suggestion, preemption_text, unblock
@@ -41,7 +41,7 @@ def explain_now(
 
     Args:
         trial: the cluster.
-        pods: all pods, see `bayplan.answers.present.present_pods`.
+        pods: all pods, see `bayplan.answers.current_source.current_pods`.
         life: the pod.
         node: a node for which to show all filters, each with the smallest change after which it no longer rejects; ""
             for none.
@@ -59,7 +59,7 @@ def explain_now(
     life = replace(
         life, arrived_ns=arrived_ns, bound_ns=None if life.bound_ns is None else max(life.bound_ns, arrived_ns)
     )
-    source = PresentSource(trial, pods, life, now_ns)
+    source = CurrentSource(trial, pods, life, now_ns)
     found = explain(source, [life], node=node if source.records else "", best=best)
     found = replace(_with_reported(found, life, source), age_ns=max(now_ns - arrived_ns, 0))
     if life.pod is None or life.fate in (PodFate.UNATTENDED, PodFate.SUCCEEDED, PodFate.FAILED):
@@ -74,7 +74,7 @@ def explain_now(
     return with_suggestions(found, trial, life.pod, node)
 
 
-def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
+def _with_reported(found: Explanation, life: PodTimeline, source: CurrentSource) -> Explanation:
     """Add the time at which the explained message was reported, and the message of Bayplan's attempt if it differs."""
     condition = None if life.pod is None else not_scheduled(life.pod)
     if not found.message or condition is None:
@@ -84,7 +84,7 @@ def _with_reported(found: Explanation, life: PodTimeline, source: PresentSource)
     return replace(found, reported_at=at, message_now=own if own != found.message else "")
 
 
-def _again(found: Explanation, life: PodTimeline, source: PresentSource) -> Explanation:
+def _again(found: Explanation, life: PodTimeline, source: CurrentSource) -> Explanation:
     """Complete the explanation of a pod with a node: say where the scheduler would place it now."""
     detail = found.detail
     if detail is None:
@@ -109,7 +109,7 @@ def with_suggestions(found: Explanation, trial: Trial, pod: Pod, node: str = "")
     if found.detail is not None:
         found = replace(found, detail=_with_remedies(found.detail, answer.suggestions))
     if node:
-        found = replace(found, node_detail=_node_detail(found.node_detail, judge(trial, pod), trial, node))
+        found = replace(found, node_detail=_node_detail(found.node_detail, diagnose_pod(trial, pod), trial, node))
     return found
 
 
@@ -132,8 +132,8 @@ def _remedy(suggestion: Suggestion, attempt: Attempt) -> Remedy:
 # --- one node ---------------------------------------------------------------------------------------------------------
 
 
-def _node_detail(known: NodeDetail | None, judged: Judgement, trial: Trial, node: str) -> NodeDetail:
-    verdicts = node_verdicts(judged, trial, node)
+def _node_detail(known: NodeDetail | None, diagnosis: PodDiagnosis, trial: Trial, node: str) -> NodeDetail:
+    verdicts = node_verdicts(diagnosis, trial, node)
     rejecting = [each.plugin for each in verdicts if each.code != "Success"]
     shown = format_list(rejecting) if rejecting else ""
     fate = f"{shown} {'rejects' if len(rejecting) == 1 else 'reject'} {node}" if shown else f"no filter rejects {node}"
@@ -142,9 +142,9 @@ def _node_detail(known: NodeDetail | None, judged: Judgement, trial: Trial, node
     return replace(known, verdicts=verdicts, fate=fate if len(rejecting) != 1 else known.fate)
 
 
-def node_verdicts(judged: Judgement, trial: Trial, node: str) -> list[PluginVerdict]:
+def node_verdicts(diagnosis: PodDiagnosis, trial: Trial, node: str) -> list[PluginVerdict]:
     """Return the result of every filter for a node and, for rejections, the smallest change that would resolve them."""
-    matrix = judged.matrix
+    matrix = diagnosis.matrix
     row = matrix.nodes.index(node) if node in matrix.nodes else -1
     found: list[PluginVerdict] = []
     for plugin in matrix.filters:
@@ -154,39 +154,41 @@ def node_verdicts(judged: Judgement, trial: Trial, node: str) -> list[PluginVerd
         if status is None:
             found.append(PluginVerdict(plugin=plugin, code="Success", reasons=[]))
             continue
-        change = smallest_change(plugin, judged, trial, node)
+        change = smallest_change(plugin, diagnosis, trial, node)
         reasons = list(status.reasons) or [status.message]
         found.append(PluginVerdict(plugin=plugin, code=status.code.text, reasons=reasons, change=change))
     return found
 
 
-def smallest_change(plugin: str, judged: Judgement, trial: Trial, node: str) -> str:
+def smallest_change(plugin: str, diagnosis: PodDiagnosis, trial: Trial, node: str) -> str:
     """Return the least risky change after which a filter no longer rejects a node, tested in a fork; "" if none is known."""
     steps = [
-        step for step in (*pod_steps(judged, trial, node), *node_steps(judged, trial, node)) if step.lifts == plugin
+        step
+        for step in (*pod_steps(diagnosis, trial, node), *node_steps(diagnosis, trial, node))
+        if step.lifts == plugin
     ]
     if plugin in LOAD:
-        steps += [step for step in move_steps(judged, trial, node) if step.nodes is not None and node in step.nodes]
-    if plugin in judged.matrix.whole:
-        steps = [step for step in pod_steps(judged, trial, node) if not step.preempts]
+        steps += [step for step in move_steps(diagnosis, trial, node) if step.nodes is not None and node in step.nodes]
+    if plugin in diagnosis.matrix.whole:
+        steps = [step for step in pod_steps(diagnosis, trial, node) if not step.preempts]
     for step in sorted(steps, key=lambda each: (RANKS[each.kind], each.cost)):
-        if not _rejects(plugin, step, judged, trial, node):
+        if not _rejects(plugin, step, diagnosis, trial, node):
             return step.text
     of_node = trial.node(node)
     ill = (
         []
         if of_node is None
-        else [each for each in untolerated_taints(judged.pod, of_node) if is_condition_taint(each)]
+        else [each for each in untolerated_taints(diagnosis.pod, of_node) if is_condition_taint(each)]
     )
     if plugin == "TaintToleration" and ill:
         return f"the node gets well ({', '.join(each.key for each in ill)}); this is never to be tolerated"
     return ""
 
 
-def _rejects(plugin: str, step: Step, judged: Judgement, trial: Trial, node: str) -> bool:
+def _rejects(plugin: str, step: Step, diagnosis: PodDiagnosis, trial: Trial, node: str) -> bool:
     """Return whether a filter still rejects a node after a step, or the pod could not be scheduled at all."""
-    pod = edited(judged.pod, [step])
-    others = [name for name in judged.matrix.whole if name != plugin]
+    pod = edited(diagnosis.pod, [step])
+    others = [name for name in diagnosis.matrix.whole if name != plugin]
     decision = trial.decide_after(pod, changes_of([step], trial), others)
     if decision is None:
         return True

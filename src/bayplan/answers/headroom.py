@@ -75,7 +75,9 @@ def headroom(
     for time_ns in times_ns:
         cluster = cluster_at(time_ns) if time_ns != times_ns[-1] else last
         # If a workload does not exist yet at this time, copy its last version.
-        cluster.know(item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item))
+        cluster.add_missing(
+            item for each in models for item in (each.item, *each.pods[-1:]) if item and cluster.is_new(item)
+        )
         found = capacity(cluster, mix, preempts=preempts, limit=limit)
         rows.append(
             Headroom(

@@ -73,7 +73,7 @@ class InstantHost:
         if self._journal is not None:
             self._journal.append((old, new))
         if actions := self.scheduler.handle(old, new, self.now_ns):
-            self.carry_out(actions)
+            self.execute(actions)
 
     def put(self, item: KubernetesObject) -> None:
         """Add an object, or replace the existing one of its kind and key."""
@@ -200,7 +200,7 @@ class InstantHost:
 
     # Execute the scheduler's actions.
 
-    def carry_out(self, actions: Iterable[Action]) -> None:
+    def execute(self, actions: Iterable[Action]) -> None:
         """Execute the scheduler's actions."""
         for action in actions:
             key = key_of(action.pod)

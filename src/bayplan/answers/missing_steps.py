@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from bayplan.answers.judgement import Judgement
+from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ObjectReference, OwnerReference
@@ -24,9 +24,9 @@ from bayplan.plugins.pod_claims import claim_name_of
 VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone", "NodeVolumeLimits"))
 
 
-def missing_steps(judged: Judgement, trial: Trial) -> Iterator[Step]:
+def missing_steps(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
     """Yield a step that creates missing volumes and their claims, one that creates missing resource claims, and one for both."""
-    volumes, devices = _missing_volumes(judged, trial), _missing_devices(judged, trial)
+    volumes, devices = _missing_volumes(diagnosis, trial), _missing_devices(diagnosis, trial)
     if volumes is not None:
         yield volumes
     if devices is not None:
@@ -41,11 +41,11 @@ def missing_steps(judged: Judgement, trial: Trial) -> Iterator[Step]:
         )
 
 
-def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
+def _missing_volumes(diagnosis: PodDiagnosis, trial: Trial) -> Step | None:
     """Return a step that creates the volumes that the pod's claims lack, and missing claims; None if no volume is missing."""
-    if not set(judged.matrix.everywhere) & VOLUME_PLUGINS:
+    if not set(diagnosis.matrix.everywhere) & VOLUME_PLUGINS:
         return None
-    pod = judged.pod
+    pod = diagnosis.pod
     namespace, shown, objects = pod.metadata.namespace, list[str](), list[KubernetesObject]()
     for volume in pod.spec.volumes:
         name = claim_name_of(pod.metadata.name, volume)
@@ -70,12 +70,12 @@ def _missing_volumes(judged: Judgement, trial: Trial) -> Step | None:
     )
 
 
-def _missing_devices(judged: Judgement, trial: Trial) -> Step | None:
+def _missing_devices(diagnosis: PodDiagnosis, trial: Trial) -> Step | None:
     """Return a step that creates the missing ResourceClaims of the pod; None if there are none.
 
     The requests of a claim that a user has to create are unknown, so the trial uses a claim without requests.
     """
-    pod = judged.pod
+    pod = diagnosis.pod
     if "ResourceClaim" in trial.unread:
         return None
     made_for = {each.name for each in pod.status.resource_claim_statuses}

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import stays_on_node
-from bayplan.answers.judgement import Judgement
+from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -26,18 +26,23 @@ SHOWN = 3
 _MAX_DOMAINS = 4
 
 
-def move_steps(judged: Judgement, trial: Trial, only: str = "") -> Iterator[Step]:
+def move_steps(diagnosis: PodDiagnosis, trial: Trial, only: str = "") -> Iterator[Step]:
     """Yield steps that evict a set of pods whose removal may make room. Disruption budgets allow all these evictions.
 
     Args:
-        judged: the pod with the verdicts of all filters.
+        diagnosis: the pod with the verdicts of all filters.
         trial: the cluster.
         only: a node whose movable pods are tried as one more set; "" for none.
     """
     budgets = DisruptionBudgets(trial.catalog)
     seen: set[tuple[str, ...]] = set()
     movable = [] if not only else [(only, [pod.key for pod in trial.pods_on(only) if not stays_on_node(pod)])]
-    sets = (*_by_preemption(judged, trial), *_by_devices(judged, trial), *_by_neighbours(judged, trial), *movable)
+    sets = (
+        *_by_preemption(diagnosis, trial),
+        *_by_devices(diagnosis, trial),
+        *_affinity_violations(diagnosis, trial),
+        *movable,
+    )
     for node, keys in sets:
         chosen = tuple(sorted(keys))
         infos = [trial.state.pods[key] for key in chosen if key in trial.state.pods]
@@ -67,13 +72,13 @@ def _step(node: str, infos: Sequence[PodInfo], trial: Trial, place: int) -> Step
     )
 
 
-def _by_preemption(judged: Judgement, trial: Trial) -> list[tuple[str, list[str]]]:
+def _by_preemption(diagnosis: PodDiagnosis, trial: Trial) -> list[tuple[str, list[str]]]:
     """Return (node, victims) for the smallest sets that preemption would evict if the pod had the highest priority."""
-    if judged.matrix.whole:
+    if diagnosis.matrix.whole:
         return []
-    spec = replace(judged.pod.spec, priority=HIGHEST_PRIORITY, preemption_policy=None)
-    status = replace(judged.pod.status, nominated_node_name="")
-    decision = trial.decide(replace(judged.pod, spec=spec, status=status))
+    spec = replace(diagnosis.pod.spec, priority=HIGHEST_PRIORITY, preemption_policy=None)
+    status = replace(diagnosis.pod.status, nominated_node_name="")
+    decision = trial.decide(replace(diagnosis.pod, spec=spec, status=status))
     if decision is None or decision.preemption is None:
         return []
     allowed = [each for each in decision.preemption.candidates if not each.pdb_violations]
@@ -81,9 +86,9 @@ def _by_preemption(judged: Judgement, trial: Trial) -> list[tuple[str, list[str]
     return [(each.node, [victim.pod for victim in each.victims]) for each in order[:MAX_CANDIDATES]]
 
 
-def _by_devices(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
+def _by_devices(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:
     """Yield (node, pod) for single pods with devices, on nodes that lack nothing else: preemption does not free devices."""
-    matrix = judged.matrix
+    matrix = diagnosis.matrix
     if "DynamicResources" not in matrix.filters:
         return
     alone = matrix.failing[matrix.filters.index("DynamicResources")] & (matrix.failing.sum(axis=0) == 1)
@@ -98,9 +103,9 @@ def _by_devices(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str
                 return
 
 
-def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[str]]]:
+def _affinity_violations(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:
     """Yield (node, pods) for pods of a domain that violate affinity or spread constraints, the smallest sets first."""
-    matrix, sets = judged.matrix, list[tuple[str, list[str]]]()
+    matrix, sets = diagnosis.matrix, list[tuple[str, list[str]]]()
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
         if plugin not in matrix.filters:
             continue
@@ -108,7 +113,9 @@ def _by_neighbours(judged: Judgement, trial: Trial) -> Iterator[tuple[str, list[
         alone = matrix.failing[number] & (matrix.pinned_failures == 0)
         names = [matrix.nodes[row] for row in np.flatnonzero(alone).tolist()]
         sets += (
-            _rivals(judged.pod, trial, names) if plugin == "InterPodAffinity" else _crowded(judged.pod, trial, names)
+            _rivals(diagnosis.pod, trial, names)
+            if plugin == "InterPodAffinity"
+            else _overfull_domains(diagnosis.pod, trial, names)
         )
     yield from sorted(sets, key=lambda each: (len(each[1]), each))[:MAX_CANDIDATES]
 
@@ -131,9 +138,9 @@ def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str,
             against = [
                 info.key
                 for info in infos
-                if any(each.term.topology_key == key and _concerns(each, pod, info.pod) for each in own)
+                if any(each.term.topology_key == key and _applies_to(each, pod, info.pod) for each in own)
                 or any(
-                    each.term.topology_key == key and _concerns(each, info.pod, pod)
+                    each.term.topology_key == key and _applies_to(each, info.pod, pod)
                     for each in others.get(info.key, ())
                 )
             ]
@@ -141,7 +148,7 @@ def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str,
                 yield name, against
 
 
-def _crowded(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
+def _overfull_domains(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
     """Yield for each domain of a hard spread constraint its least important pods: one, then two, then three of them."""
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "DoNotSchedule":
@@ -203,7 +210,7 @@ def _compiled(terms: Sequence[PodAffinityTerm]) -> list[_Term]:
     return found
 
 
-def _concerns(each: _Term, owner: Pod, other: Pod) -> bool:
+def _applies_to(each: _Term, owner: Pod, other: Pod) -> bool:
     term = each.term
     namespaces = term.namespaces or (owner.metadata.namespace,)
     here = other.metadata.namespace in namespaces or term.namespace_selector is not None

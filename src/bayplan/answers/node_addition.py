@@ -157,7 +157,7 @@ class _Addition:
         self._gated = len(cluster.waiting) - len(waiting)
         # Pods that differ only in name share a number; pods with individual claims don't.
         numbers: dict[bytes, int] = {}
-        self._alike = [numbers.setdefault(_ask(items), len(numbers)) for items in self._items]
+        self._alike = [numbers.setdefault(_equality_key(items), len(numbers)) for items in self._items]
         self._place_of = {items[-1].key: number for number, items in enumerate(self._items)}
         self._is_zonal = any(_looks_at_zones(items) for items in self._items)
         self._messages: dict[str, str] = {}
@@ -166,15 +166,17 @@ class _Addition:
         """Add nodes until no pod waits or no shape helps, with all shapes and with each shape alone; improve the best outcome."""
         families = list(dict.fromkeys(map(_family, self._shapes)))
         # All shapes first: this finds the pods that no shape helps, and among equal outcomes the first one counts.
-        outcomes = [self._settled(self._shapes)]
+        outcomes = [self._add_until_placed(self._shapes)]
         if len(families) > 1:
-            outcomes += [self._settled([s for s in self._shapes if _family(s) == family]) for family in families]
+            outcomes += [
+                self._add_until_placed([s for s in self._shapes if _family(s) == family]) for family in families
+            ]
         best = min(outcomes, key=lambda found: (len(found.left), found.price))
         if len(best.shapes) <= MAX_IMPROVED:
             best = self._improve(best)
         return self._answer(best)
 
-    def _settled(self, shapes: Sequence[NodeShape]) -> _Outcome:
+    def _add_until_placed(self, shapes: Sequence[NodeShape]) -> _Outcome:
         """Add nodes of some shapes until all pods that fit any shape are placed. Return the outcome of scheduling all pods."""
         chosen, unplaceable = self._grow([], shapes)
         found = self._schedule(chosen)
@@ -231,7 +233,7 @@ class _Addition:
                 continue
             tried.add(_family(shape))
             if shape.most is None or counts[shape.name] < shape.most:
-                rank = (self._worth(trial, waiting, shape, f"added-{len(chosen) + 1}"), -counts[shape.name])
+                rank = (self._node_score(trial, waiting, shape, f"added-{len(chosen) + 1}"), -counts[shape.name])
                 if rank[0] > 0 and (found is None or rank > best):
                     best, found = rank, shape
         return found, best[0]
@@ -246,7 +248,7 @@ class _Addition:
         ]
         return min(family, key=lambda each: counts[each.name], default=None)
 
-    def _worth(self, trial: Trial, waiting: Sequence[str], shape: NodeShape, name: str) -> float:
+    def _node_score(self, trial: Trial, waiting: Sequence[str], shape: NodeShape, name: str) -> float:
         """Return the value of one more node of a shape: the size of the waiting pods that fit on it, divided by its price.
 
         Undoes its changes.
@@ -447,7 +449,7 @@ class _Addition:
         return sorted(asked - offered)
 
 
-def _ask(items: Sequence[KubernetesObject]) -> bytes:
+def _equality_key(items: Sequence[KubernetesObject]) -> bytes:
     """Return a key that is equal for pods that the scheduler treats alike."""
     pod = items[-1]
     assert isinstance(pod, Pod)

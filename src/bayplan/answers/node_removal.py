@@ -18,7 +18,7 @@ from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.bounds import RemovalBound, packed_removal_bound, removal_bound
 from bayplan.answers.copies import replacement
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacles
 from bayplan.answers.node_groups import group_of
 from bayplan.answers.question_cluster import QuestionCluster
@@ -186,7 +186,7 @@ class _Removal:
         window = min(bound.nodes, len(order))
         first = self._pass(order, window)
         left_out = dict(first.left_out)
-        found, passes = self._settled(first, left_out)
+        found, passes = self._replay_until_stable(first, left_out)
         for _ in range(MAX_RETRIES):
             enough = bound.nodes if self._most is None else min(bound.nodes, self._most)
             if len(found.removed) >= enough or len(found.moves) > MAX_RETRIED_MOVES:
@@ -195,14 +195,14 @@ class _Removal:
             chosen = frozenset(found.removed)
             more = self._pass([*found.removed, *(name for name in order if name not in chosen)], len(chosen))
             left_out.update(more.left_out)
-            better, replays = self._settled(more, left_out)
+            better, replays = self._replay_until_stable(more, left_out)
             passes += 1 + replays
             if len(better.removed) <= len(found.removed):
                 break
             found = better
         return self._answer(found, left_out, bound, passes)
 
-    def _settled(self, found: _Pass, left_out: dict[str, Obstacle]) -> tuple[_Pass, int]:
+    def _replay_until_stable(self, found: _Pass, left_out: dict[str, Obstacle]) -> tuple[_Pass, int]:
         """Replay a drain, with all its nodes cordoned from the beginning, until it empties all of them.
 
         Returns the last drain and the number of replays; adds to `left_out`.
@@ -313,7 +313,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
     Returns:
         The obstacle, or None; and the moved pods, each with its new node.
     """
-    pods = [pod for pod in _pods_on(trial.state, name) if comes_back(pod)]
+    pods = [pod for pod in _pods_on(trial.state, name) if is_recreated_elsewhere(pod)]
     # By priority, like the queue; within a priority the largest pods first, because they are the hardest to place.
     infos = trial.state.pods
     pods.sort(key=lambda pod: (-(pod.spec.priority or 0), -infos[pod.key].footprint.largest, pod.key))
@@ -343,7 +343,7 @@ def moving_share(state: ClusterState) -> np.ndarray:
     count = state.nodes.count
     taken = np.zeros((len(state.usage), count), dtype=np.int64)
     for info in state.pods.values():
-        if comes_back(info.pod):
+        if is_recreated_elsewhere(info.pod):
             vector = info.footprint.vector
             taken[: len(vector), info.row] += vector
     offered = np.maximum(state.nodes.allocatable[:2, :count], 1)

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from bayplan.analysis.filter_matrix import CORDON, NODE_AFFINITY, TAINTS
 from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.answers.drain_rules import CORDON_TAINT, uncordoned
-from bayplan.answers.judgement import Judgement
 from bayplan.answers.node_groups import describes_node
 from bayplan.answers.node_shapes import NodeShape, is_condition_taint
+from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.shape_catalogue import ShapeCatalogue, labels_named_by
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
@@ -27,14 +27,14 @@ _MAX_SHAPES = 12
 """Maximum number of shapes to try."""
 
 
-def node_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]:
+def node_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator[Step]:
     """Yield the steps that change an existing node. `node`: the only node to consider; "" for all."""
-    yield from _uncordons(judged, trial, node)
-    yield from _labels(judged, trial, node)
+    yield from _uncordons(diagnosis, trial, node)
+    yield from _labels(diagnosis, trial, node)
 
 
-def _uncordons(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
-    matrix = judged.matrix
+def _uncordons(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
+    matrix = diagnosis.matrix
     if CORDON not in matrix.filters:
         return
     rejected = matrix.failing[matrix.filters.index(CORDON)]
@@ -63,9 +63,9 @@ def _uncordons(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
             return
 
 
-def _labels(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
+def _labels(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
     """Yield steps that label nodes with a pod's node selector, if the missing labels are ones that administrators assign."""
-    matrix, wanted = judged.matrix, judged.pod.spec.node_selector or {}
+    matrix, wanted = diagnosis.matrix, diagnosis.pod.spec.node_selector or {}
     if NODE_AFFINITY not in matrix.filters or not wanted:
         return
     others = matrix.failing.sum(axis=0)
@@ -79,7 +79,7 @@ def _labels(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
         missing = {key: text for key, text in wanted.items() if node.metadata.labels.get(key) != text}
         if not missing or any(map(describes_node, missing)):
             continue
-        if not compile_required_node_affinity(judged.pod).matches(
+        if not compile_required_node_affinity(diagnosis.pod).matches(
             {**node.metadata.labels, **missing}, node.metadata.name
         ):
             continue
@@ -117,12 +117,12 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
     known = shapes.shapes
     if tailored:
         # Don't give nodes another pool's labels or hardware, unless there is no other way.
-        apt = [shape for shape in known if shapes.may_become(shape, pod)] or known
+        apt = [shape for shape in known if shapes.can_match(shape, pod)] or known
         made = [shapes.tailored(shape, pod) for shape in apt]
         # Prefer shapes that differ least from existing nodes.
         chosen = sorted(made, key=lambda each: (each.distance, each.price, each.like))[:_MAX_SHAPES]
     else:
-        chosen = [shape for shape in known if _could_do(shape, pod)][:_MAX_SHAPES]
+        chosen = [shape for shape in known if _can_accept(shape, pod)][:_MAX_SHAPES]
     highest = max((shape.price for shape in chosen), default=1.0) or 1.0
     for shape in chosen:
         yield Step(
@@ -137,7 +137,7 @@ def added_nodes(pod: Pod, shapes: ShapeCatalogue, *, tailored: bool) -> Iterator
         )
 
 
-def _could_do(shape: NodeShape, pod: Pod) -> bool:
+def _can_accept(shape: NodeShape, pod: Pod) -> bool:
     """Return whether a shape's labels, taints and size allow a pod; scheduling decides the rest."""
     node = shape.template
     if any(not is_condition_taint(taint) for taint in untolerated_taints(pod, node)):

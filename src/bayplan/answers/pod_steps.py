@@ -13,9 +13,9 @@ from bayplan.analysis.node_groups_text import requirement_text
 from bayplan.analysis.node_taints import reserving_taints, taint_text, taints_of_selected, untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.displaced_pods import is_sibling
-from bayplan.answers.judgement import Judgement
 from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
+from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.spread_steps import counted_domains
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
@@ -42,27 +42,27 @@ _SMALLEST_SHARE = 0.1
 """The smallest fraction to which a request may be reduced."""
 
 
-def pod_steps(judged: Judgement, trial: Trial, node: str = "") -> Iterator[Step]:
+def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator[Step]:
     """Yield the steps that change the pod, or create objects that it refers to.
 
     Args:
-        judged: the pod with the verdicts of all filters.
+        diagnosis: the pod with the verdicts of all filters.
         trial: the cluster.
         node: the only node to consider; "" for all.
     """
-    yield from _gates(judged)
-    yield from missing_steps(judged, trial)
-    yield from _shrinks(judged, trial, node)
-    yield from _unreadable(judged)
-    yield from _relaxations(judged.pod)
-    yield from _shared_relaxations(judged.pod, trial)
-    yield from _priorities(judged, trial)
-    yield from _tolerations(judged, trial, node)
+    yield from _gates(diagnosis)
+    yield from missing_steps(diagnosis, trial)
+    yield from _shrinks(diagnosis, trial, node)
+    yield from _unreadable(diagnosis)
+    yield from _relaxations(diagnosis.pod)
+    yield from _shared_relaxations(diagnosis.pod, trial)
+    yield from _priorities(diagnosis, trial)
+    yield from _tolerations(diagnosis, trial, node)
 
 
-def matrix_name(judged: Judgement, row: int) -> str:
+def matrix_name(diagnosis: PodDiagnosis, row: int) -> str:
     """Return the name of the node in a row of the matrix."""
-    return judged.matrix.nodes[row]
+    return diagnosis.matrix.nodes[row]
 
 
 def _with_spec(pod: Pod, **fields: object) -> Pod:
@@ -72,16 +72,16 @@ def _with_spec(pod: Pod, **fields: object) -> Pod:
 # --- what is missing --------------------------------------------------------------------------------------------------
 
 
-def _gates(judged: Judgement) -> Iterator[Step]:
-    for gate in judged.pod.spec.scheduling_gates:
+def _gates(diagnosis: PodDiagnosis) -> Iterator[Step]:
+    for gate in diagnosis.pod.spec.scheduling_gates:
         yield Step(
             StepKind.UNGATE,
             f"remove the scheduling gate {gate.name}",
             "SchedulingGates",
             edit_pod=partial(_without_gate, gate.name),
         )
-    if len(judged.pod.spec.scheduling_gates) > 1:
-        names = ", ".join(gate.name for gate in judged.pod.spec.scheduling_gates)
+    if len(diagnosis.pod.spec.scheduling_gates) > 1:
+        names = ", ".join(gate.name for gate in diagnosis.pod.spec.scheduling_gates)
         yield Step(
             StepKind.UNGATE,
             f"remove the scheduling gates {names}",
@@ -97,24 +97,24 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 # --- taints -----------------------------------------------------------------------------------------------------------
 
 
-def _tolerations(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
+def _tolerations(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
     """Yield steps that tolerate the taints of healthy nodes, the set of taints on most nodes first."""
-    if TAINTS not in judged.matrix.filters:
+    if TAINTS not in diagnosis.matrix.filters:
         return
-    number = judged.matrix.filters.index(TAINTS)
+    number = diagnosis.matrix.filters.index(TAINTS)
     groups: dict[tuple[str, ...], tuple[tuple[Taint, ...], list[str]]] = {}
-    for row in np.flatnonzero(judged.matrix.failing[number]).tolist():
-        node = trial.node(judged.matrix.nodes[row])
-        taints = () if node is None else tuple(untolerated_taints(judged.pod, node))
-        if not taints or any(map(is_condition_taint, taints)) or only not in ("", matrix_name(judged, row)):
+    for row in np.flatnonzero(diagnosis.matrix.failing[number]).tolist():
+        node = trial.node(diagnosis.matrix.nodes[row])
+        taints = () if node is None else tuple(untolerated_taints(diagnosis.pod, node))
+        if not taints or any(map(is_condition_taint, taints)) or only not in ("", matrix_name(diagnosis, row)):
             continue
         key = tuple(sorted(map(taint_text, taints)))
-        groups.setdefault(key, (taints, []))[1].append(judged.matrix.nodes[row])
+        groups.setdefault(key, (taints, []))[1].append(diagnosis.matrix.nodes[row])
     largest = sorted(groups.items(), key=lambda each: (-len(each[1][1]), each[0]))
-    requests = accounted_requests(judged.pod, trial.state.request_gates).requests
-    reserving = reserving_taints(judged.pod, requests, trial.nodes()).values()
+    requests = accounted_requests(diagnosis.pod, trial.state.request_gates).requests
+    reserving = reserving_taints(diagnosis.pod, requests, trial.nodes()).values()
     own = {taint_text(taint) for taints in reserving for taint in taints}
-    own |= {taint_text(taint) for taint in taints_of_selected(judged.pod, trial.nodes())}
+    own |= {taint_text(taint) for taint in taints_of_selected(diagnosis.pod, trial.nodes())}
     for place, (texts, (taints, names)) in enumerate(largest[:_MAX_SETS]):
         yield Step(
             StepKind.TOLERATE_OWN if own.issuperset(texts) else StepKind.TOLERATE,
@@ -178,11 +178,11 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
         yield Step(StepKind.RELAX, "do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports)
 
 
-def _unreadable(judged: Judgement) -> Iterator[Step]:
+def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
     """Yield a step that drops preferences for which the attempt failed: the API server accepts some that the scheduler rejects."""
-    affinity = judged.pod.spec.affinity
+    affinity = diagnosis.pod.spec.affinity
     node = affinity.node_affinity if affinity is not None else None
-    is_error = judged.decision is not None and judged.decision.record.outcome is Outcome.ERROR
+    is_error = diagnosis.decision is not None and diagnosis.decision.record.outcome is Outcome.ERROR
     if is_error and node is not None and node.preferred_during_scheduling_ignored_during_execution:
         yield Step(
             StepKind.RELAX,
@@ -363,9 +363,9 @@ def _without_host_ports(pod: Pod) -> Pod:
 # --- requests ---------------------------------------------------------------------------------------------------------
 
 
-def _shrinks(judged: Judgement, trial: Trial, only: str) -> Iterator[Step]:
+def _shrinks(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
     """Yield steps that reduce requests so that the pod fits on some node, the smallest reductions first."""
-    pod, matrix = judged.pod, judged.matrix
+    pod, matrix = diagnosis.pod, diagnosis.matrix
     if FIT not in matrix.filters:
         return
     requests = fit_requests(pod, trial.state.request_gates)
@@ -463,9 +463,9 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
 # --- priority ---------------------------------------------------------------------------------------------------------
 
 
-def _priorities(judged: Judgement, trial: Trial) -> Iterator[Step]:
+def _priorities(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
     """Yield steps that raise the pod's priority, the lowest class first, and one that permits preemption if it is off."""
-    pod = judged.pod
+    pod = diagnosis.pod
     own = pod.spec.priority or 0
     if pod.spec.preemption_policy == "Never":
         yield Step(

@@ -19,7 +19,7 @@ from bayplan.state.cluster_state import ClusterState
 T = TypeVar("T", bound=KubernetesObject)
 
 
-class SchedulerMaker(Protocol):
+class SchedulerFactory(Protocol):
     """Creates configured schedulers, e.g. `bayplan.app.scheduler_setup.SchedulerSetup`."""
 
     def make(
@@ -60,7 +60,7 @@ class QuestionCluster:
     def __init__(
         self,
         objects: Iterable[KubernetesObject],
-        scheduler: SchedulerMaker,
+        scheduler: SchedulerFactory,
         *,
         now_ns: int = 0,
         seed: int = 0,
@@ -113,14 +113,14 @@ class QuestionCluster:
         """Return whether the cluster has no object of this kind and key."""
         return item.key not in self.objects.get(type(item), {})
 
-    def know(self, items: Iterable[KubernetesObject]) -> None:
+    def add_missing(self, items: Iterable[KubernetesObject]) -> None:
         """Add objects that a question needs and the cluster lacks: workloads, pods to copy, and the objects they refer to."""
         for item in items:
             self.objects.setdefault(type(item), {})[item.key] = item
             if not isinstance(item, Pod | Node):
                 self.state.put_object(item.key, item)
 
-    def asked_by(self, scheduler: SchedulerMaker) -> QuestionCluster:
+    def with_scheduler(self, scheduler: SchedulerFactory) -> QuestionCluster:
         """Return the same cluster with another scheduler. Both share the state, so run their trials one at a time."""
         other = object.__new__(QuestionCluster)
         other.__dict__.update(self.__dict__)

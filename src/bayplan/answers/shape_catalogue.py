@@ -97,7 +97,7 @@ class ShapeCatalogue:
         price = size_price(node) if differs else shape.price
         return replace(shape, template=node, differs=tuple(differs), price=price)
 
-    def may_become(self, shape: NodeShape, pod: Pod) -> bool:
+    def can_match(self, shape: NodeShape, pod: Pod) -> bool:
         """Return whether a pod's node can be of this shape: no shape can get another pool's label, instance type or devices."""
         node = shape.template
         labels = self._wanted_labels(pod, node)

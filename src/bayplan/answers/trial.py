@@ -178,7 +178,7 @@ class Trial(InstantHost):
             if wakeup_ns is None or wakeup_ns > self._end_ns:
                 return
             self.now_ns = wakeup_ns
-            self.carry_out(scheduler.tick(wakeup_ns))
+            self.execute(scheduler.tick(wakeup_ns))
 
     def _enable_post_filters(self, enabled: bool) -> None:
         for name, profile in self.scheduler.profiles.items():
@@ -200,7 +200,7 @@ class Trial(InstantHost):
             self.last_decision[key] = len(self.scheduler.records) - 1
         if report.outcome is not Outcome.SCHEDULED:
             self.messages[key] = report.message
-        self.carry_out(report.actions)
+        self.execute(report.actions)
 
     # --- single attempts, which leave nothing behind ------------------------------------------------------------------
 

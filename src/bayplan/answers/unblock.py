@@ -14,9 +14,9 @@ from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
 from bayplan.analysis.units import format_count, format_list, is_or_are
 from bayplan.answers.displaced_pods import is_sibling
-from bayplan.answers.judgement import Judgement, judge
 from bayplan.answers.move_steps import move_steps
 from bayplan.answers.node_steps import added_nodes, node_steps
+from bayplan.answers.pod_diagnosis import PodDiagnosis, diagnose_pod
 from bayplan.answers.pod_steps import pod_steps
 from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
@@ -127,22 +127,22 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
         )
     # Pods that fit take room from those that don't, so schedule them first.
     with trial.after([pod for pod, place in zip(pods, now.placed, strict=True) if place.node]):
-        judged = judge(trial, waiting[0])
-    search = _Search(trial, judged, pods, now.count, ShapeCatalogue(trial, catalogue))
+        diagnosis = diagnose_pod(trial, waiting[0])
+    search = _Search(trial, diagnosis, pods, now.count, ShapeCatalogue(trial, catalogue))
     found = search.run()
     limits = search.limits
-    if ADDED_AFFINITY in judged.cause.summary:
+    if ADDED_AFFINITY in diagnosis.cause.summary:
         limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
     if others:
         first = f"{format_count(others, 'other pending pod')}, which may be scheduled first"
         limits.append(f"{first}, {is_or_are(others)} not considered")
     ranked = [replace(each, rank=place) for place, each in enumerate(found, start=1)]
     return Unblocking(
-        verdict=_verdict(judged, waiting, len(pods), ranked),
+        verdict=_verdict(diagnosis, waiting, len(pods), ranked),
         pods=keys,
         waiting=[pod.key for pod in waiting],
         fits=False,
-        cause=judged.cause,
+        cause=diagnosis.cause,
         suggestions=ranked,
         trials=trial.trials - before,
         limits=limits,
@@ -156,11 +156,11 @@ def _fitting(now: TrialResult) -> str:
     return f"all {len(now.placed):,} pods fit now: {first.pod} would go to {first.node}"
 
 
-def _verdict(judged: Judgement, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
+def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
     first, count = waiting[0].key, len(waiting)
     several = f"{count:,} of {format_count(asked, 'pod')} {is_or_are(count)} pending ({first})"
     best = found[0].text if found else "nothing that was tried gets it placed"
-    return f"{f'{first} is pending' if asked == 1 else several}: {judged.cause.headline}; best: {best}"
+    return f"{f'{first} is pending' if asked == 1 else several}: {diagnosis.cause.headline}; best: {best}"
 
 
 class _Search:
@@ -168,16 +168,18 @@ class _Search:
 
     Args:
         trial: the cluster.
-        judged: the first waiting pod, with the verdicts of all filters.
+        diagnosis: the first waiting pod, with the verdicts of all filters.
         pods: all pods in question.
         fit: the number of pods that fit without a change.
         shapes: the shapes of nodes that can be added.
     """
 
-    def __init__(self, trial: Trial, judged: Judgement, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue) -> None:
+    def __init__(
+        self, trial: Trial, diagnosis: PodDiagnosis, pods: Sequence[Pod], fit: int, shapes: ShapeCatalogue
+    ) -> None:
         self.limits: list[str] = []
         self._trial = trial
-        self._judged = judged
+        self._diagnosis = diagnosis
         self._pods = pods
         self._fit = fit
         self._shapes = shapes
@@ -186,29 +188,29 @@ class _Search:
 
     def run(self) -> list[Suggestion]:
         """Return the suggestions that work, the least risky first."""
-        judged, trial = self._judged, self._trial
-        found = [*self._by_itself()]
-        found += self._try_all(chain(pod_steps(judged, trial), node_steps(judged, trial)), MAX_OF_KIND)
-        found += self._try_all(move_steps(judged, trial), MAX_OF_KIND)
+        diagnosis, trial = self._diagnosis, self._trial
+        found = [*self._by_preemption()]
+        found += self._try_all(chain(pod_steps(diagnosis, trial), node_steps(diagnosis, trial)), MAX_OF_KIND)
+        found += self._try_all(move_steps(diagnosis, trial), MAX_OF_KIND)
         if not found:
             found += self._pairs()
-        added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=False), MAX_OF_KIND)
+        added = self._try_all(added_nodes(diagnosis.pod, self._shapes, tailored=False), MAX_OF_KIND)
         if not added:
-            added = self._try_all(added_nodes(judged.pod, self._shapes, tailored=True), 2)
+            added = self._try_all(added_nodes(diagnosis.pod, self._shapes, tailored=True), 2)
         if not found and not added:
             # A rule may reject new nodes too, so combine a new node with each of the other steps.
             added = self._pairs_with_nodes()
         found += added
         # Replacing a pod of the same workload gains nothing: suggest it only if nothing else works.
-        found = [each for each in found if not self._takes_own(each)] or found
+        found = [each for each in found if not self._displaces_own_workload(each)] or found
         return sorted(found, key=lambda each: (RANKS[StepKind(each.kind)], len(each.evicted), each.cost, each.text))
 
-    def _takes_own(self, found: Suggestion) -> bool:
+    def _displaces_own_workload(self, found: Suggestion) -> bool:
         """Return whether a suggestion deprives a pod of the same workload of its node."""
         gone = (self._trial.bound(key) for key in found.evicted)
-        return any(pod is not None and is_sibling(pod, self._judged.pod) for pod in gone)
+        return any(pod is not None and is_sibling(pod, self._diagnosis.pod) for pod in gone)
 
-    def _by_itself(self) -> Iterator[Suggestion]:
+    def _by_preemption(self) -> Iterator[Suggestion]:
         """Yield the suggestion to wait, if the scheduler will preempt other pods without any change."""
         done = self._try((Step(StepKind.WAIT, "wait", "DefaultPreemption", preempts=True),))
         if done is not None:
@@ -236,7 +238,7 @@ class _Search:
     def _pairs(self) -> list[Suggestion]:
         """Return suggestions for pairs of steps that work, among those that resolve different filters on the same nodes."""
         pairs = sorted(
-            (pair for pair in combinations(self._steps, 2) if _go_together(*pair)),
+            (pair for pair in combinations(self._steps, 2) if _combine_well(*pair)),
             key=lambda pair: (max(RANKS[step.kind] for step in pair), sum(step.cost for step in pair)),
         )
         if len(pairs) > MAX_PAIRS:
@@ -248,7 +250,7 @@ class _Search:
         return list(islice((done for pair in pairs[:MAX_PAIRS] if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
     def _pairs_with_nodes(self) -> list[Suggestion]:
-        nodes = list(added_nodes(self._judged.pod, self._shapes, tailored=True))[:MAX_NODES_IN_PAIRS]
+        nodes = list(added_nodes(self._diagnosis.pod, self._shapes, tailored=True))[:MAX_NODES_IN_PAIRS]
         pairs = [(node, step) for node in nodes for step in self._steps if not step.edit_nodes][:MAX_PAIRS]
         return list(islice((done for pair in pairs if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
@@ -266,7 +268,7 @@ class _Search:
     @cached_property
     def _may_preempt(self) -> bool:
         """Return whether the pod may preempt any pod."""
-        spec = self._judged.pod.spec
+        spec = self._diagnosis.pod.spec
         own = spec.priority or 0
         return spec.preemption_policy != "Never" and any(
             info.priority < own for info in self._trial.state.pods.values()
@@ -331,7 +333,7 @@ class _Search:
             text=" and ".join(texts),
             risk="; ".join(dict.fromkeys(risks)),
             cost=round(min(sum(step.cost for step in steps) / len(steps) + (0.5 if len(texts) > 1 else 0.0), 1.0), 4),
-            node=next((each.node for each in result.placed if each.node and each.pod == self._judged.pod.key), ""),
+            node=next((each.node for each in result.placed if each.node and each.pod == self._diagnosis.pod.key), ""),
             placed=result.count - self._fit,
             waiting=len(result.placed) - self._fit,
             moved=[each for each in result.displaced if each.node],
@@ -365,7 +367,7 @@ def _named(pods: Sequence[str]) -> str:
     return format_list(list(pods[:SHOWN]), more=max(0, len(pods) - SHOWN)) if pods else "others"
 
 
-def _go_together(first: Step, second: Step) -> bool:
+def _combine_well(first: Step, second: Step) -> bool:
     """Return whether two steps can help together: they resolve different filters, and are not meant for different nodes."""
     if first.lifts and first.lifts == second.lifts:
         return first.kind is not second.kind and first.kind is StepKind.UNGATE

@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
 from bayplan.analysis.rows import Rows
-from bayplan.answers.judgement import judge
+from bayplan.answers.pod_diagnosis import diagnose_pod
 from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
@@ -86,10 +86,10 @@ def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
     """Return (filter, whether it blocks the pod alone, root cause) for each filter that blocks a pod; [] if the pod fits."""
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
-    judged = judge(trial, pod)
-    if judged.fits:
+    diagnosis = diagnose_pod(trial, pod)
+    if diagnosis.fits:
         return []
-    cause = judged.cause
+    cause = diagnosis.cause
     if not cause.everywhere:
         return [(SEVERAL, True, cause.summary)]
     return [(plugin, len(cause.everywhere) == 1, cause.summary) for plugin in cause.everywhere]

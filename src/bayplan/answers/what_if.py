@@ -20,9 +20,9 @@ from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.changes import Change, Effect, apply_change
 from bayplan.answers.copies import replacement
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
-from bayplan.answers.displaced_pods import as_waiting, comes_back
+from bayplan.answers.displaced_pods import as_waiting, is_recreated_elsewhere
 from bayplan.answers.instant_host import Eviction
-from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload, workload_of
 from bayplan.base.errors import InputError
@@ -149,7 +149,7 @@ def what_if(
     cluster: QuestionCluster,
     changes: Sequence[Change] = (),
     *,
-    scheduler: SchedulerMaker | None = None,
+    scheduler: SchedulerFactory | None = None,
     scheduler_label: str = "",
     reschedule: Reschedule = Reschedule.NEW,
     these: Collection[str] = (),
@@ -173,10 +173,10 @@ def what_if(
     """
     if not changes and scheduler is None:
         raise InputError("what-if", got="no change", wanted="a change, or another configuration", hint="lose-zone=ZONE")
-    again = _pods_again(cluster, reschedule, these)
+    again = _pods_to_reschedule(cluster, reschedule, these)
     shapes = shapes_of_pods(cluster.all(Pod))
     effect = Effect()
-    other = cluster if scheduler is None else cluster.asked_by(scheduler)
+    other = cluster if scheduler is None else cluster.with_scheduler(scheduler)
     b = _run(other, changes, again, shapes, effect, after=after)
     a = _run(cluster, (), again, shapes, Effect(), explain=_moved(cluster, b, explained))
     rows, looked_at = differences(cluster, a, b, effect.gone)
@@ -216,7 +216,7 @@ def answer_of(
 # --- one side ---------------------------------------------------------------------------------------------------------
 
 
-def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collection[str]) -> list[Pod]:
+def _pods_to_reschedule(cluster: QuestionCluster, reschedule: Reschedule, these: Collection[str]) -> list[Pod]:
     if reschedule is Reschedule.NEW:
         return []
     if reschedule is Reschedule.ALL:
@@ -228,7 +228,7 @@ def _pods_again(cluster: QuestionCluster, reschedule: Reschedule, these: Collect
             )
         named = {pod.key: pod for text in these for pod in find_workload(text, cluster).pods}
         pods = [pod for pod in named.values() if pod.key in cluster.state.pods]
-    found = [pod for pod in pods if comes_back(pod)]
+    found = [pod for pod in pods if is_recreated_elsewhere(pod)]
     # In order of creation; the queue puts pods of higher priority first.
     return sorted(found, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.key))
 
@@ -261,7 +261,7 @@ def _run(
         for pod in effect.displaced.values():
             trial.add_all(replacement(pod, cluster))
         trial.settle()
-        _bring_back_victims(trial, cluster)
+        _recreate_victims(trial, cluster)
         side = side_of(trial, effect.gone)
         side.measures = measures(trial, side, shapes)
         if after is not None:
@@ -271,7 +271,7 @@ def _run(
         return side
 
 
-def _bring_back_victims(trial: Trial, cluster: QuestionCluster) -> None:
+def _recreate_victims(trial: Trial, cluster: QuestionCluster) -> None:
     done = 0
     for _ in range(MAX_ROUNDS):
         if len(trial.evictions) == done:
@@ -280,7 +280,7 @@ def _bring_back_victims(trial: Trial, cluster: QuestionCluster) -> None:
         done = len(trial.evictions)
         for eviction in fresh:
             pod = trial.victims[eviction.pod]
-            if comes_back(pod) and eviction.pod not in trial.scheduler.pods:
+            if is_recreated_elsewhere(pod) and eviction.pod not in trial.scheduler.pods:
                 trial.add_all(replacement(pod, cluster))
         trial.settle()
 
@@ -387,7 +387,7 @@ def differences(
         kind = _kind(before, after)
         plugin, reason = "", ""
         if kind is DifferenceKind.MOVED:
-            plugin, reason = _moved_because(key, a, b) if key not in evicted else ("DefaultPreemption", evicted[key])
+            plugin, reason = _move_reason(key, a, b) if key not in evicted else ("DefaultPreemption", evicted[key])
             looked_at += bool(reason)
         elif kind is DifferenceKind.GONE:
             reason = gone.get(key) or b.reasons.get(key) or evicted.get(key) or "it is not there any more"
@@ -419,7 +419,7 @@ def _kind(before: str | None, after: str | None) -> DifferenceKind:
     return DifferenceKind.MOVED if before else DifferenceKind.PLACED
 
 
-def _moved_because(key: str, a: Side, b: Side) -> tuple[str, str]:
+def _move_reason(key: str, a: Side, b: Side) -> tuple[str, str]:
     """Return the plugin that moved a pod, and the reason in words; "" if unknown."""
     before, after = a.nodes[key], b.nodes[key]
     if before not in b.node_names:

@@ -111,7 +111,7 @@ class AnnotationReader:
         own.append(hash(_entry_key(_entries(annotations)[-1])))
 
     @property
-    def remembered_pods(self) -> int:
+    def cached_pods(self) -> int:
         """The number of pods about which state is stored."""
         return len(self._seen.keys() | self._own.keys())
 

@@ -38,7 +38,7 @@ class Service:
             simulator,
             token=server.options.token,
             allowed_origins=server.options.allowed_origins,
-            settled=server.settled,
+            until_durable=server.until_durable,
         )
         server.mount(Page())
         server.mount(self.own_api, on_end=self.own_api.end_streams)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from bayplan.state.cluster_state import ClusterState
 
 
-class NotingClassicQueue(InstrumentedQueue, ClassicQueue):
+class InstrumentedClassicQueue(InstrumentedQueue, ClassicQueue):
     """A `ClassicQueue` that records the events that made pods ready."""
 
 
@@ -51,7 +51,7 @@ class TracedClassicQueue(TracedQueue, ClassicQueue):
 CLASSIC_QUEUES: Mapping[type[SchedulingQueue], type[ClassicQueue]] = {
     SchedulingQueue: ClassicQueue,
     EventDrivenQueue: ClassicQueue,
-    InstrumentedQueue: NotingClassicQueue,
+    InstrumentedQueue: InstrumentedClassicQueue,
     TracedQueue: TracedClassicQueue,
 }
 """The classic counterpart of each queue type that hosts use."""

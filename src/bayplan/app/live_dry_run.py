@@ -76,7 +76,7 @@ class LiveDryRun:
                         file.write(_encode(verdict) + b"\n")
 
                 dry_run = DryRun(self._make(), write)
-                feed = ClusterFeed(connection, lambda changes: dry_run.take(changes, self._clock.now_ns()))
+                feed = ClusterFeed(connection, lambda changes: dry_run.apply(changes, self._clock.now_ns()))
 
                 async def begin() -> None:
                     await feed.open()
@@ -87,12 +87,12 @@ class LiveDryRun:
                     await unless_stopped(self._stop, begin())
                     if not self._stop.is_set():
                         feed.begin()
-                        dry_run.turn(self._clock.now_ns(), at_once=True)
+                        dry_run.compare_due(self._clock.now_ns(), at_once=True)
                         self._print_line(f"watching the scheduler of {access.url}; nothing is written there")
                         await self._watch(dry_run)
                 finally:
                     await feed.close()
-                dry_run.turn(self._clock.now_ns(), at_once=True)
+                dry_run.compare_due(self._clock.now_ns(), at_once=True)
         self._print_line(dry_run.agreement.summary())
         return dry_run.agreement
 
@@ -100,7 +100,7 @@ class LiveDryRun:
         printed, printed_at = 0, time.monotonic()
         while not self._stop.is_set():
             await asyncio.sleep(TURN_SECONDS)
-            dry_run.turn(self._clock.now_ns())
+            dry_run.compare_due(self._clock.now_ns())
             found = dry_run.agreement.placed + dry_run.agreement.refused
             if found != printed and time.monotonic() - printed_at > PROGRESS_SECONDS:
                 printed, printed_at = found, time.monotonic()

@@ -28,7 +28,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
-from bayplan.client.exchanges import carry_out
+from bayplan.client.exchanges import drive
 from bayplan.client.requests import USER_AGENT
 from bayplan.engine.actions import Action
 from bayplan.engine.records import RecordLevel
@@ -120,7 +120,7 @@ class LiveScheduler:
         kubeconfig = self.options.kubeconfig or (Path(named) if named else None)
         access = await open_access(kubeconfig, self.options.context)
         async with self._connection(access) as main, self._connection(access) as events:
-            feed = self._feed = ClusterFeed(main, self._take_changes)
+            feed = self._feed = ClusterFeed(main, self._apply_changes)
             health = self._health()
             with stopping_signals(self._stop):
                 try:
@@ -164,7 +164,7 @@ class LiveScheduler:
             self._metrics.set_leading(name, leads=False)
             self._print_line(f"waiting for the lease {options.resource_namespace}/{name} as {elector.identity}")
             try:
-                await carry_out(elector.acquire(), leases.send, asyncio.sleep)
+                await drive(elector.acquire(), leases.send, asyncio.sleep)
                 self._metrics.set_leading(name, leads=True)
                 self._print_line("leading")
                 working = asyncio.ensure_future(self._work(main, events, feed))
@@ -180,12 +180,12 @@ class LiveScheduler:
             finally:
                 self._metrics.set_leading(name, leads=False)
                 if elector.leads:
-                    await carry_out(elector.release(), leases.send, asyncio.sleep)
+                    await drive(elector.release(), leases.send, asyncio.sleep)
 
     async def _hold(self, elector: LeaderElector, leases: ApiConnection) -> None:
         """Renew the lease; return when it is lost."""
         options = elector.options
-        renewing = asyncio.ensure_future(carry_out(elector.renew(), leases.send, asyncio.sleep))
+        renewing = asyncio.ensure_future(drive(elector.renew(), leases.send, asyncio.sleep))
         longest_ns = int((options.renew_deadline_seconds + options.retry_period_seconds) * SECOND_NS)
         try:
             while not renewing.done() and self._clock.now_ns() - elector.renewed_ns < longest_ns:
@@ -216,7 +216,7 @@ class LiveScheduler:
             await dispatcher.drain(DRAIN_SECONDS)
 
     def _make_engine(self, dispatcher: Dispatcher) -> SchedulerThread:
-        make = self.settings.maker(self._clock)
+        make = self.settings.factory(self._clock)
         scheduler = make()
         scheduler.records = DecisionStore(RecordLevel.SUMMARY, Retention())
         engine = SchedulerThread(
@@ -227,9 +227,9 @@ class LiveScheduler:
 
     def _take_actions(self, dispatcher: Dispatcher, actions: Sequence[Action]) -> None:
         self._metrics.on_actions(actions, self._clock.now_ns())
-        dispatcher.take(actions)
+        dispatcher.submit(actions)
 
-    def _take_changes(self, changes: Sequence[ObjectChange]) -> None:
+    def _apply_changes(self, changes: Sequence[ObjectChange]) -> None:
         if self._engine is not None:
             self._engine.post(changes)
 

@@ -117,9 +117,9 @@ class _Checker:
         base = f"/apis/{resource.group}/{resource.version}" if resource.group else f"/api/{resource.version}"
         path = f"{base}/namespaces/{namespace}/{resource.name}" if namespace else f"{base}/{resource.name}"
         query = {"fieldManager": _MANAGER, "fieldValidation": "Strict"} | ({"dryRun": "All"} if dry_run else {})
-        return await self._ask(Request("POST", path, query, {"content-type": "application/json"}), value, checked)
+        return await self._send(Request("POST", path, query, {"content-type": "application/json"}), value, checked)
 
-    async def _ask(self, request: Request, value: Document, checked: CheckedObject) -> CheckedObject:
+    async def _send(self, request: Request, value: Document, checked: CheckedObject) -> CheckedObject:
         request.body = msgspec.json.encode(value)
         answer = await self._api.handle(request)
         assert isinstance(answer, Response)

@@ -12,7 +12,7 @@ class Mode(StrEnum):
     CLASSIC = "classic"
 
 
-def refuse_provider(algorithm_provider: str) -> None:
+def reject_provider(algorithm_provider: str) -> None:
     """Raise InputError if an algorithm provider is given: the current scheduler has none.
 
     Raises:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
-from bayplan.app.mode import Mode, refuse_provider
+from bayplan.app.mode import Mode, reject_provider
 from bayplan.base.clock import Clock
 from bayplan.base.errors import ConfigurationError
 from bayplan.engine.assemble import Assemble, assemble_scheduler
@@ -98,7 +98,7 @@ class SchedulerSettings:
         """The files of the custom plugins, by plugin name; "" for a plugin of an installed package."""
         return {custom.plugin.name: custom.file for custom in self.custom_plugins}
 
-    def maker(self, clock: Clock) -> Callable[[], Scheduler]:
+    def factory(self, clock: Clock) -> Callable[[], Scheduler]:
         """Return a function that creates a scheduler for an empty cluster."""
         configuration = self.configuration
         if not self.options.enabled:
@@ -165,7 +165,7 @@ def read_settings(options: SchedulerOptions, runner: PluginRunner) -> SchedulerS
         from bayplan.app.classic_settings import read_classic_settings
 
         return read_classic_settings(options, runner)
-    refuse_provider(options.algorithm_provider)
+    reject_provider(options.algorithm_provider)
     gates = FeatureGates.from_text(options.feature_gates, where="--feature-gates")
     registry, custom_plugins = guarded_registry(options, runner, in_tree_registry())
     text, where = "", ""

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.app.custom_plugins import CustomPlugin, load_custom_plugins
-from bayplan.app.mode import Mode, refuse_provider
+from bayplan.app.mode import Mode, reject_provider
 from bayplan.base.errors import ConfigurationError
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.queue import SchedulingQueue
@@ -176,7 +176,7 @@ def read_setup(
     """
     if mode is Mode.CLASSIC:
         return _read_classic(config, algorithm_provider, feature_gates, plugins)
-    refuse_provider(algorithm_provider)
+    reject_provider(algorithm_provider)
     # Load plugins first, because the configuration may name them.
     gates = FeatureGates.from_text(feature_gates, where="--feature-gates")
     registry, custom_plugins = registry or in_tree_registry(), list[CustomPlugin]()

@@ -20,7 +20,7 @@ from bayplan.apiserver.bridge.bridge import Bridge, BridgeOptions
 from bayplan.apiserver.bridge.driver import BridgeDriver
 from bayplan.apiserver.rest.api import Api
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.app.action_pump import ActionPump
+from bayplan.app.action_loop import ActionLoop
 from bayplan.app.annotation_reader import AnnotationReader
 from bayplan.app.annotator import Annotator
 from bayplan.app.named_snapshots import NamedSnapshot, NamedSnapshots
@@ -98,12 +98,12 @@ class SimulatorServer:
         self.bridge = Bridge(self.backend, seed=options.scheduler.seed, options=options.bridge)
         self.driver = BridgeDriver(self.bridge, clock)
         self.named_snapshots = NamedSnapshots(self.backend.store, clock)
-        self.pump = ActionPump(api, self.bridge, clock)
-        make = self.settings.maker(clock)
+        self.action_loop = ActionLoop(api, self.bridge, clock)
+        make = self.settings.factory(clock)
         scheduler = make()
         scheduler.records = self.decisions
         self.engine = SchedulerThread(scheduler, clock, self._take_actions, remake=make, runner=self.runner)
-        self.pump.connect(self.engine)
+        self.action_loop.connect(self.engine)
         self.metrics = SchedulerMetrics(partial(figures_of, self.engine), self.settings.feature_gates)
         self.metrics.attach(self.engine)
         self.reader = AnnotationReader(
@@ -114,7 +114,7 @@ class SimulatorServer:
             self.annotator = Annotator(
                 api, self.decisions, extended=bool(self.settings.connections.extenders), reader=self.reader
             )
-            self.pump.executor.on_written = self.annotator.take
+            self.action_loop.executor.on_written = self.annotator.take
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ticker: asyncio.Task[None] | None = None
         # Apply one change at a time: the reported settings must be the last ones that the engine received.
@@ -132,7 +132,7 @@ class SimulatorServer:
         self.engine.start()
         self.bridge.listen(self.reader.take)
         self.driver.start()
-        self.pump.start(self._loop)
+        self.action_loop.start(self._loop)
         self._ticker = self._loop.create_task(self._tick())
 
     def stop(self) -> None:
@@ -149,11 +149,11 @@ class SimulatorServer:
         while True:
             await asyncio.sleep(TICK_SECONDS)
             catch_up_after_sleep(self.clock)
-            self.pump.executor.tick()
+            self.action_loop.executor.tick()
 
     def _take_actions(self, actions: Sequence[Action]) -> None:
         self.metrics.on_actions(actions, self.clock.now_ns())
-        self.pump.take(actions)
+        self.action_loop.submit(actions)
 
     # --- reconfiguration ----------------------------------------------------------------------------------------------
 
@@ -180,11 +180,11 @@ class SimulatorServer:
         # Loading plugins runs their files, and creating them runs their constructors: not on the loop.
         def change() -> None:
             settings = read()
-            maker = settings.maker(self.clock)
-            first = [maker()]
+            factory = settings.factory(self.clock)
+            first = [factory()]
             self.settings, before = settings, self.settings
             try:
-                self.engine.replace(lambda: first.pop() if first else maker())
+                self.engine.replace(lambda: first.pop() if first else factory())
             finally:
                 # The settings are in effect even if the engine is too busy to confirm it.
                 if self.annotator is not None:
@@ -226,7 +226,7 @@ class SimulatorServer:
         self.clock.pause()
         await self.settle()
         found = await self._jump()
-        self.engine.at_this_instant()
+        self.engine.schedule_current_instant()
         await self.settle()
         return found
 
@@ -245,7 +245,7 @@ class SimulatorServer:
         # Check twice, because the second check finds work that one component passed to another during the first.
         while quiet < 2 and time.monotonic() < end:
             busy = await asyncio.wrap_future(self.engine.submit(self.engine.has_work))
-            quiet = quiet + 1 if not busy and self.pump.is_idle and self.driver.is_idle else 0
+            quiet = quiet + 1 if not busy and self.action_loop.is_idle and self.driver.is_idle else 0
             if not quiet:
                 await asyncio.sleep(0.001)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from bayplan.analysis.explain import explain
-from bayplan.answers.present import PresentSource, present_pods
+from bayplan.answers.current_source import CurrentSource, current_pods
 from bayplan.answers.trial import Trial
 from bayplan.app.scheduler_setup import SchedulerSetup
 from bayplan.engine.records import RecordLevel
@@ -34,6 +34,6 @@ def why_waiting(simulator: Simulator, setup: SchedulerSetup, key: str) -> str:
     waiting = [pod for pod in store.all(Pod) if not pod.spec.node_name]
     trial = Trial(make(()), now_ns, make, waiting=waiting)
     objects = (item for kind in store.kinds() for item in store.all(kind))
-    pods = present_pods(objects, simulator.scheduler.profiles)
+    pods = current_pods(objects, simulator.scheduler.profiles)
     life = next(each for each in pods if each.key == key)
-    return explain(PresentSource(trial, pods, life, now_ns), [life]).verdict
+    return explain(CurrentSource(trial, pods, life, now_ns), [life]).verdict

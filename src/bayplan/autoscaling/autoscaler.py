@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from bayplan.answers.node_shapes import daemon_models, with_daemons
-from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.answers.trial import Trial
 from bayplan.autoscaling.configuration import AutoscalerConfiguration, NodeGroup, node_of
 from bayplan.autoscaling.consolidation import Consolidation
@@ -44,7 +44,7 @@ class ClusterAutoscaler:
     """
 
     def __init__(
-        self, configuration: AutoscalerConfiguration, simulator: Simulator, scheduler: Callable[[], SchedulerMaker]
+        self, configuration: AutoscalerConfiguration, simulator: Simulator, scheduler: Callable[[], SchedulerFactory]
     ) -> None:
         self.configuration = configuration
         self.events: list[ScalingEvent] = []

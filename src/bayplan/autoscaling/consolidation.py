@@ -16,7 +16,7 @@ from contextlib import suppress
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
 from bayplan.answers.node_shapes import daemon_models, with_daemons
@@ -127,8 +127,8 @@ class Consolidation:
             if group is None or name in wanted or node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
                 continue
             pods = on_nodes.get(name, [])
-            moving = [pod for pod in pods if comes_back(pod)]
-            if any(_blocks_disruption(pod) for pod in pods) or any(budgets.refusal(pod) for pod in moving):
+            moving = [pod for pod in pods if is_recreated_elsewhere(pod)]
+            if any(_blocks_disruption(pod) for pod in pods) or any(budgets.eviction_problem(pod) for pod in moving):
                 continue
             ready_ns = last_ns.get(name, now_ns) + self._rules.consolidate_after_ns
             if ready_ns > now_ns:
@@ -266,8 +266,8 @@ class Consolidation:
                 del self._in_progress[name]
             elif replacement and cluster.get(Node, replacement) is None:
                 continue
-            elif left := [pod for pod in on_nodes.get(name, []) if comes_back(pod)]:
-                found += [(now_ns, Evict(pod.key)) for pod in left if disruptions.take(pod)]
+            elif left := [pod for pod in on_nodes.get(name, []) if is_recreated_elsewhere(pod)]:
+                found += [(now_ns, Evict(pod.key)) for pod in left if disruptions.try_evict(pod)]
             else:
                 found.append((now_ns, Delete(Node, name)))
         return found

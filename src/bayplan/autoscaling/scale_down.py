@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import Budgets, Disruptions
 from bayplan.answers.node_removal import drain
 from bayplan.answers.question_cluster import QuestionCluster
@@ -111,7 +111,7 @@ class ScaleDown:
             ):
                 continue
             share = self._utilization(node, pods.get(name, []), cluster)
-            moving = [pod for pod in pods.get(name, []) if comes_back(pod)]
+            moving = [pod for pod in pods.get(name, []) if is_recreated_elsewhere(pod)]
             low = not moving or share < self._configuration.options.scale_down_utilization_threshold
             if low and not any(self._keeps_node(pod, budgets) for pod in moving):
                 # Nodes that were unneeded in the last scan come first.
@@ -150,7 +150,7 @@ class ScaleDown:
             return True
         if (pod.spec.priority or 0) < options.expendable_pods_priority_cutoff:
             return False
-        if budgets.refusal(pod):
+        if budgets.eviction_problem(pod):
             return True
         if annotation == "true":
             return False
@@ -216,7 +216,7 @@ class ScaleDown:
             node = cluster.get(Node, name)
             if node is None:
                 del self._draining[name]
-            elif not [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]:
+            elif not [pod for pod in pods_by_node(cluster).get(name, []) if is_recreated_elsewhere(pod)]:
                 del self._draining[name]
                 self._last_deleted_ns = now_ns
                 found.append((now_ns, Delete(Node, name)))
@@ -245,8 +245,8 @@ class ScaleDown:
         Only of pods that controllers would replace.
         """
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
-        pods = [pod for pod in pods_by_node(cluster).get(name, []) if comes_back(pod)]
-        return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.take(pod)]
+        pods = [pod for pod in pods_by_node(cluster).get(name, []) if is_recreated_elsewhere(pod)]
+        return [(now_ns, Evict(pod.key)) for pod in pods if disruptions.try_evict(pod)]
 
 
 def pods_by_node(cluster: QuestionCluster) -> dict[str, list[Pod]]:

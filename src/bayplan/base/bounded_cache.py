@@ -27,7 +27,7 @@ class BoundedCache(dict[K, V]):
         super().__init__()
         self._max_entries = max_entries
 
-    def keep(self, key: K, value: V) -> V:
+    def put(self, key: K, value: V) -> V:
         """Store a value and return it. Storing a key again does not make it newer."""
         if len(self) >= self._max_entries and key not in self:
             for oldest in list(islice(self, max(self._max_entries // _DROPPED_SHARE, 1))):
@@ -54,5 +54,5 @@ class SeenKeys:
         number = hash(key)
         if number in self._hashes:
             return False
-        self._hashes.keep(number, None)
+        self._hashes.put(number, None)
         return True

@@ -67,7 +67,7 @@ class CompiledFinder:
         module = self._modules.get(name)
         if module is None:
             if self._in_checkout and name.startswith("bayplan."):
-                self._refuse_if_compilable(name)
+                self._reject_if_compilable(name)
             return None
         for source, expected in module["sources"].items():
             if self._hash_of(source) != expected:
@@ -77,7 +77,7 @@ class CompiledFinder:
         file = f"{self._folder}/{variant}/{name.removeprefix('bayplan.')}{SUFFIX}"
         return spec_from_file_location(name, file, loader=importlib.machinery.ExtensionFileLoader(name, file))
 
-    def _refuse_if_compilable(self, name: str) -> None:
+    def _reject_if_compilable(self, name: str) -> None:
         stem = f"{self._root}/{name.replace('.', '/')}"
         if os.path.exists(f"{stem}.pxd") and os.path.exists(f"{stem}.py"):
             raise _stale(name, "this module is not compiled yet, and others are")

@@ -16,7 +16,7 @@ from bayplan.base.errors import InputError
 MAX_SPEED = 1_000_000.0
 
 
-def steady_ns() -> int:
+def boottime_ns() -> int:
     """Return the nanoseconds since some instant in the past.
 
     Never goes backwards, and includes the machine's sleep if possible.
@@ -48,7 +48,7 @@ class Clock:
         start_ns: int | None = None,
         speed: float = 1.0,
         paused: bool = False,
-        steady: Callable[[], int] = steady_ns,
+        steady: Callable[[], int] = boottime_ns,
         awake: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         self._steady = steady
@@ -64,10 +64,10 @@ class Clock:
 
     def now_ns(self) -> int:
         """Return the time in nanoseconds since 1970."""
-        then_ns, steady_ns, rate = self._since
+        then_ns, since_ns, rate = self._since
         if not rate:
             return then_ns
-        passed = self._steady() - steady_ns
+        passed = self._steady() - since_ns
         return then_ns + (passed if rate == 1.0 else int(passed * rate))
 
     def seconds(self) -> float:

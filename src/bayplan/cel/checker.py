@@ -94,7 +94,7 @@ class Checker:
         """
         found = self._unifier.resolve(self._check(node), to_dyn=True)
         if not self._problems:
-            self._look_for_mixtures()
+            self._check_homogeneous()
             self._check_formats()
         if self._problems:
             raise self._source.problems(self._problems)
@@ -104,7 +104,7 @@ class Checker:
         """Return the type of a node of the checked expression."""
         return self._unifier.resolve(self._kinds.get(id(node), DYN), to_dyn=True)
 
-    def _look_for_mixtures(self) -> None:
+    def _check_homogeneous(self) -> None:
         """Report lists and maps of mixed types (cel-go's ``ValidateHomogeneousAggregateLiterals``).
 
         For a list, report the first wrong element; for a map, report all wrong keys and values.
@@ -342,7 +342,7 @@ class Checker:
     # Lists, maps, macros.
 
     def _join(self, known: CelType | None, kind: CelType) -> CelType:
-        """Return the common type of two elements; `DYN` for incompatible types, which `_look_for_mixtures` reports."""
+        """Return the common type of two elements; `DYN` for incompatible types, which `_check_homogeneous` reports."""
         if known is None:
             return kind
         return most_general(known, kind) if self._unifier.assignable([known], [kind]) else DYN

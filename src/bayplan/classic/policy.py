@@ -272,28 +272,28 @@ class _Reader:
     def integer(self, item: Mapping[str, object], key: str, path: str, *, largest: int = 2**63 - 1) -> int:
         found = self._value(item, key, path, int, 0)
         if isinstance(found, bool) or not -largest - 1 <= found <= largest:
-            raise self._refuse(path, key, "an integer", found)
+            raise self._error(path, key, "an integer", found)
         return found
 
     def texts(self, item: Mapping[str, object], key: str, path: str) -> tuple[str, ...]:
         found: Sequence[object] = self._value(item, key, path, list, [])
         for each in found:
             if not isinstance(each, str):
-                raise self._refuse(path, key, "texts", each)
+                raise self._error(path, key, "texts", each)
         return tuple(str(each) for each in found)
 
     def mapping(self, item: Mapping[str, object], key: str, path: str) -> Mapping[str, object] | None:
         found = item.get(key)
         if found is None or isinstance(found, dict):
             return found
-        raise self._refuse(path, key, "an object", found)
+        raise self._error(path, key, "an object", found)
 
     def mappings(self, item: Mapping[str, object], key: str, path: str) -> list[Mapping[str, object]]:
         found: list[object] = self._value(item, key, path, list, [])
         mappings: list[Mapping[str, object]] = []
         for each in found:
             if not isinstance(each, dict):
-                raise self._refuse(path, key, "objects", each)
+                raise self._error(path, key, "objects", each)
             mappings.append(each)
         return mappings
 
@@ -302,9 +302,9 @@ class _Reader:
         if found is None:
             return absent
         if not isinstance(found, kind):
-            raise self._refuse(path, key, _WANTED[kind], found)
+            raise self._error(path, key, _WANTED[kind], found)
         return found
 
-    def _refuse(self, path: str, key: str, wanted: str, got: object) -> ConfigurationError:
+    def _error(self, path: str, key: str, wanted: str, got: object) -> ConfigurationError:
         shown = quote(got) if isinstance(got, str) else repr(got)
         return ConfigurationError(f"invalid policy: {path}.{key}", where=self._where, wanted=wanted, got=shown)

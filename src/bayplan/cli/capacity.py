@@ -90,7 +90,7 @@ def capacity(
         if files:
             from bayplan.formats.inputs import load_inputs
 
-            cluster.know(load_inputs(files, strict=strict).manifest.objects())
+            cluster.add_missing(load_inputs(files, strict=strict).manifest.objects())
         more = range(seed, seed + seeds) if seeds > 1 else ()
         answer = find_capacity(cluster, mix, preempts=preempt, limit=limit, seeds=more)
         print_answer(answer, source, lambda: capacity_text(answer, everything=everything), as_json=as_json)

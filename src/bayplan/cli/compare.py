@@ -89,4 +89,4 @@ def compare(
         origins = (SetupOrigin(config=None if each == DEFAULT else Path(each), feature_gates=gates) for each in (a, b))
         first, second = map(source.scheduler.read_again, origins)
         kind = Reschedule.NEW if keep else Reschedule.ALL
-        show(what_if(cluster.asked_by(first), scheduler=second, scheduler_label=b, reschedule=kind), source)
+        show(what_if(cluster.with_scheduler(first), scheduler=second, scheduler_label=b, reschedule=kind), source)

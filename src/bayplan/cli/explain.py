@@ -20,9 +20,9 @@ from bayplan.analysis.run_source import RunSource, SimulationSource
 from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.answer_text import assumed, columns
+from bayplan.answers.current_source import CurrentSource
 from bayplan.answers.explain_now import with_suggestions
 from bayplan.answers.missing_replicas import missing_replicas
-from bayplan.answers.present import PresentSource
 from bayplan.answers.score_errors import error_text
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
@@ -292,7 +292,7 @@ class _Question:
         waiting = [life for life in lives if life.fate in WAITING]
         verdicts = [cluster.explain(waiting[0].key, node=shown.node).verdict] if waiting else []
         missing = missing_replicas(pod, cluster.questions())
-        present = PresentSource(cluster.trial(), pods, lives[0], source.now_ns)
+        present = CurrentSource(cluster.trial(), pods, lives[0], source.now_ns)
         return Workload(present, lives, missing, verdicts, cluster.assumptions)
 
 

@@ -1,7 +1,7 @@
 """Executes the scheduler's actions: sends their requests to an API, those of one pod in order, and writes events.
 
 Hosts differ in how a request reaches the API, how time passes and when work is done; each implements a `Channel`. The
-implementations are `app.action_pump` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over
+implementations are `app.action_loop` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over
 connections) and `conformance.e2e` (Bayplan's own API, in virtual time).
 """
 
@@ -131,7 +131,7 @@ class ActionExecutor:
             _log.exception("actions of the scheduler")
             for action in actions:
                 if isinstance(action, Bind):
-                    host.give_up(action.pod.key)
+                    host.report_internal_error(action.pod.key)
             return
         self._ready.extend(_Work(each.pod, each.steps, each.is_binding, generation) for each in exchanges)
 
@@ -191,7 +191,7 @@ class ActionExecutor:
             self.failures += 1
             _log.exception("an exchange about %s", work.pod.key if work.pod is not None else "an event")
             if work.is_binding and work.pod is not None:
-                _Outcomes(self, work.generation).give_up(work.pod.key)
+                _Outcomes(self, work.generation).report_internal_error(work.pod.key)
             self._ended(work)
             return
         self._channel.call_later(step, partial(resume, None))
@@ -239,7 +239,7 @@ class _Outcomes:
         """Return a cached object, or None if it does not exist."""
         return self._executor._objects.find(kind, key)
 
-    def happened(self, event: PodEvent) -> None:
+    def record_event(self, event: PodEvent) -> None:
         """Queue an event."""
         self._executor._record(event)
 
@@ -254,7 +254,7 @@ class _Outcomes:
         """
         self._executor.engine.preemption_failed(pod, generation=self._generation)
 
-    def give_up(self, key: str) -> None:
+    def report_internal_error(self, key: str) -> None:
         """Report that a binding failed because of a bug in Bayplan, so that the pod does not wait forever."""
         self.binding_failed(key, "internal error", plugin="DefaultBinder", point="Bind")
 

@@ -89,7 +89,7 @@ def write_claim(claim: ResourceClaim) -> Steps:
     return problem
 
 
-def give_up_claim(claim: ResourceClaim) -> Steps:
+def deallocate_claim(claim: ResourceClaim) -> Steps:
     """Remove the allocation, the users and the device status of a claim, unless it was modified.
 
     Return the error, or "".

@@ -1,7 +1,7 @@
 """HTTP connections to an API server: requests and streams of lines, within the client's rate limit.
 
 The module uses aiohttp (docs/dependencies.md has the measurement). Error responses are returned, not raised. Only
-streams raise, and only `StreamRefused` and `ConnectionLost`.
+streams raise, and only `StreamRejected` and `ConnectionLost`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ConnectionLost(Exception):
     """A stream could not be opened, or ended prematurely. Reflectors catch this."""
 
 
-class StreamRefused(Exception):
+class StreamRejected(Exception):
     """The server rejected a stream. Reflectors catch this.
 
     Attributes:
@@ -146,7 +146,7 @@ class ApiConnection:
             await self._wait_for_turn(request.method)
             async with self._slots:
                 began = self._loop.time()
-                response, retry_after = await self._ask(request)
+                response, retry_after = await self._send_once(request)
             if self._observer is not None:
                 seconds = self._loop.time() - began
                 self._observer.answered(
@@ -169,7 +169,7 @@ class ApiConnection:
         if seconds:
             await asyncio.sleep(seconds)
 
-    async def _ask(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
+    async def _send_once(self, request: ApiRequest) -> tuple[ApiResponse, float | None]:
         """Send a request once.
 
         Return the response, and the seconds after which to retry, or None if the server does not request that.
@@ -223,7 +223,7 @@ class ApiConnection:
             seconds: the requested timeout; a stream without data for much longer is abandoned.
 
         Raises:
-            StreamRefused: the server rejected the stream.
+            StreamRejected: the server rejected the stream.
             ConnectionLost: the server is unavailable, or closed the connection.
         """
         await self._wait_for_turn("GET")
@@ -245,7 +245,7 @@ class ApiConnection:
                     response = ApiResponse(answer.status, await _read(answer))
                     if response.status == _UNAUTHORIZED and await self.access.refresh():
                         raise ConnectionLost("credentials were renewed")
-                    raise StreamRefused(response)
+                    raise StreamRejected(response)
                 unfinished, size = list[bytes](), 0
                 while chunk := await answer.content.readany():
                     lines = chunk.split(b"\n")

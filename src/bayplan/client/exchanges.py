@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias
 
 from msgspec import Struct
 
-from bayplan.client.claim_writes import give_up_claim, record_claim_in_status, wait_for_devices, write_claim
+from bayplan.client.claim_writes import deallocate_claim, record_claim_in_status, wait_for_devices, write_claim
 from bayplan.client.event_recorder import PodEvent
 from bayplan.client.pod_status import disruption_condition, status_patch, unscheduled_condition
 from bayplan.client.requests import (
@@ -46,7 +46,7 @@ class ExchangeHost(Objects, Protocol):
         """Return the time in nanoseconds since 1970."""
         ...
 
-    def happened(self, event: PodEvent) -> None:
+    def record_event(self, event: PodEvent) -> None:
         """Record an event."""
         ...
 
@@ -64,7 +64,7 @@ class Exchange(Struct, gc=False):
 
     Attributes:
         pod: the pod; exchanges of one pod run one at a time.
-        steps: the generator; `carry_out` drives it.
+        steps: the generator; `drive` drives it.
         is_binding: whether the exchange binds the pod; others report a status or evict victims.
     """
 
@@ -89,14 +89,14 @@ def _exchanges(actions: Sequence[Action], host: ExchangeHost) -> Generator[Excha
         action = actions[place]
         end = place + 1
         if isinstance(action, Emit):
-            host.happened(_pod_event(action, action.pod.spec.scheduler_name))
+            host.record_event(_pod_event(action, action.pod.spec.scheduler_name))
         elif isinstance(action, Evict):
             end = _end_of_evictions(actions, place, action.preemptor)
             victims = [item for item in actions[place:end] if isinstance(item, Evict)]
             notes = {item.pod.key: item for item in actions[place:end] if isinstance(item, Emit)}
             for note in notes.values():
                 if all(victim.pod.key != note.pod.key for victim in victims):
-                    host.happened(_pod_event(note, action.preemptor.spec.scheduler_name))
+                    host.record_event(_pod_event(note, action.preemptor.spec.scheduler_name))
             yield Exchange(action.preemptor, _evict(action.preemptor, victims, notes, host))
         elif isinstance(action, SetCondition):
             following = actions[end] if end < len(actions) else None
@@ -207,7 +207,7 @@ def _bind_claims(
         return ""
     note = f"waiting for binding conditions for device on node {bind.node_name}"
     pod = bind.pod
-    host.happened(PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, pod.spec.scheduler_name))
+    host.record_event(PodEvent(pod, "Normal", "BindingConditionsPending", "Scheduling", note, pod.spec.scheduler_name))
     return (yield from wait_for_devices(claims, host, host.now_ns))
 
 
@@ -220,7 +220,7 @@ def _write_status(action: SetCondition, nominated: str | None, host: ExchangeHos
 
 def _give_up(claim: ResourceClaim) -> Steps:
     # If this fails, the pod is retried when the claim changes.
-    yield from give_up_claim(claim)
+    yield from deallocate_claim(claim)
 
 
 def _nominate(action: Nominate, host: ExchangeHost) -> Steps:
@@ -265,13 +265,13 @@ def _evict(preemptor: Pod, victims: Sequence[Evict], notes: dict[str, Emit], hos
             return
         emitted = notes.get(pod.key)
         if emitted is not None:
-            host.happened(_pod_event(emitted, preemptor.spec.scheduler_name))
+            host.record_event(_pod_event(emitted, preemptor.spec.scheduler_name))
 
 
 # Driving exchanges.
 
 
-async def carry_out(
+async def drive(
     steps: Generator[ApiRequest | float, ApiResponse, object],
     send: Callable[[ApiRequest], Awaitable[ApiResponse]],
     sleep: Callable[[float], Awaitable[None]],

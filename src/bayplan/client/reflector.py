@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from bayplan.base.errors import InputError
-from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRefused
+from bayplan.client.connection import ApiConnection, ConnectionLost, StreamRejected
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.objects.meta import ObjectMeta
 
@@ -183,7 +183,7 @@ class Reflector(Generic[W]):
             except _TooOld:
                 self.version = ""
                 continue
-            except StreamRefused as refused:
+            except StreamRejected as refused:
                 if refused.response.status == _GONE:
                     self.version = ""
                     continue
@@ -207,7 +207,7 @@ class Reflector(Generic[W]):
             try:
                 await self._stream_list()
                 return
-            except StreamRefused as refused:
+            except StreamRejected as refused:
                 if refused.response.status not in _CANNOT_STREAM:
                     raise
                 self._can_stream = False
@@ -357,7 +357,7 @@ class Reflector(Generic[W]):
         status = self._bare(event.object)
         if status.code == _GONE:
             raise _TooOld
-        raise StreamRefused(ApiResponse(status.code, bytes(event.object)))
+        raise StreamRejected(ApiResponse(status.code, bytes(event.object)))
 
     def _emit(self, changes: list[Change[W]]) -> None:
         if changes:

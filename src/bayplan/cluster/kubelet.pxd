@@ -5,11 +5,11 @@ from bayplan.objects.struct_layouts cimport ObjectMeta, Pod
 
 cdef class VirtualKubelet:
     cdef public ObjectStore _store
-    cdef public object _pods, _options, _timers, _together
+    cdef public object _pods, _options, _timers, _start_groups
     cdef public dict _runs
     cdef object __weakref__
 
-    cpdef object take(self, Pod pod, object now_ns)
+    cpdef object add_pod(self, Pod pod, object now_ns)
     cpdef object _started(self, Pod pod, object now_ns)
     cpdef void _plan_end(self, Pod pod, object start_ns, object now_ns) except *
     cpdef object run_of(self, Pod pod)

@@ -9,7 +9,7 @@ as the binding). When the pod ends is determined by the first of these:
 * otherwise the pod runs until it is deleted.
 
 With the annotation ``bayplan.io/runs-with`` the run time starts when all pods of the group have started; see
-`bayplan.cluster.running_together`.
+`bayplan.cluster.start_groups`.
 
 A run time ends a pod regardless of its restart policy: containers are not restarted.
 
@@ -37,7 +37,7 @@ from bayplan.base.go_text.times import format_time, parse_time_ns
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.cluster.pod_status import ended_status, running_status
 from bayplan.cluster.run_time import EXIT_CODE_ANNOTATION, FOREVER, RUN_TIME_ANNOTATION
-from bayplan.cluster.running_together import RUNS_WITH_ANNOTATION, RunningTogether
+from bayplan.cluster.start_groups import RUNS_WITH_ANNOTATION, StartGroups
 from bayplan.cluster.store import ObjectStore, object_key
 from bayplan.cluster.timers import Timers
 from bayplan.objects.meta import KubernetesObject
@@ -119,11 +119,11 @@ class VirtualKubelet:
         self._options = options
         self._timers: Timers[_Task] = Timers()
         self._runs: dict[str, PodRun] = {}
-        self._together = RunningTogether()
+        self._start_groups = StartGroups()
 
     # --- starting -----------------------------------------------------------------------------------------------------
 
-    def take(self, pod: Pod, now_ns: int) -> Pod:
+    def add_pod(self, pod: Pod, now_ns: int) -> Pod:
         """Manage a pod that is being bound. Return its next version: pending, or already running.
 
         The caller stores the returned pod. A pod that is already running (an import) keeps its status; only its end is
@@ -148,7 +148,7 @@ class VirtualKubelet:
     def _plan_end(self, pod: Pod, start_ns: int, now_ns: int) -> None:
         # The run time of a group starts when its last pod starts.
         together = RUNS_WITH_ANNOTATION in pod.metadata.annotations
-        for each in self._together.started(pod) if together else (pod,):
+        for each in self._start_groups.started(pod) if together else (pod,):
             run = self.run_of(each)
             if run is not None and run.duration_ns is not None:
                 self._set(max(start_ns + run.duration_ns, now_ns), FINISH, each, run.exit_code)
@@ -235,7 +235,7 @@ class VirtualKubelet:
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
         metadata = pod.metadata
-        self._together.gone(pod)
+        self._start_groups.remove(pod)
         if not metadata.finalizers:
             self._pods.remove(Pod, pod.key)
             return

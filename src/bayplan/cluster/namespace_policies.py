@@ -140,7 +140,7 @@ class NamespacePolicies:
         if usage is not None:
             usages[key] = usage
 
-    def gives_back(self, event: ChangeEvent) -> bool:
+    def frees_quota(self, event: ChangeEvent) -> bool:
         """Process a write of a pod. Return whether it frees amounts of a quota."""
         pod = event.object
         if not self.counts or not isinstance(pod, Pod):

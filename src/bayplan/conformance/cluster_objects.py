@@ -84,7 +84,7 @@ def read_objects(case: JsonObject) -> ClusterObjects:
     found.others.sort(
         key=lambda item: ("", "") if isinstance(item, Node) else (item.metadata.namespace, item.metadata.name)
     )
-    _refuse_doubles([*found.others, *found.bound, *found.pending])
+    _reject_duplicates([*found.others, *found.bound, *found.pending])
     return found
 
 
@@ -99,7 +99,7 @@ def _list_of(case: JsonObject, name: str) -> list[JsonObject]:
     return [document for document in documents if isinstance(document, dict)]
 
 
-def _refuse_doubles(items: list[KubernetesObject]) -> None:
+def _reject_duplicates(items: list[KubernetesObject]) -> None:
     seen: dict[tuple[type, str, str], None] = {}
     for item in items:
         key = (type(item), item.metadata.namespace, item.metadata.name)

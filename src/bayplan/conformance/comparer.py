@@ -10,7 +10,7 @@ Everything is compared exactly, including the type of a number, except what the 
 - errors of several nodes in one dry run of preemption are in the order in which its workers ended;
 - if only some of the nodes were examined, any of the best nodes is right, and later pods are compared only if it is the
   recorded node;
-- an error of a hint function, and the wording of YAML syntax and Go type errors: see `_loosened_hints` and
+- an error of a hint function, and the wording of YAML syntax and Go type errors: see `_normalized_hints` and
   `same_decoding_error`.
 
 Parts that agree are distinguished from those that differ in every cycle, so that a missing plugin does not hide the
@@ -156,7 +156,7 @@ def _compare_cycles(comparison: Comparison, case: RecordedCase, want: list[JsonO
         for part in sorted(left.keys() | right.keys()):
             if part in left or not _is_empty(right[part]):
                 _compare_part(comparison, case, part, left.get(part, ABSENT), right.get(part, ABSENT), at)
-        followed = len(comparison.differences) == found or _leaves_the_same_cluster(left, right)
+        followed = len(comparison.differences) == found or _ends_in_same_state(left, right)
         if _is_ambiguous(left) and not _has_exact_victims(case):
             return
 
@@ -270,7 +270,7 @@ class _Ranks:
         return [ranks.get(str(pod)) for pod in want] == [ranks.get(str(pod)) for pod in got]
 
 
-def _leaves_the_same_cluster(want: JsonObject, got: JsonObject) -> bool:
+def _ends_in_same_state(want: JsonObject, got: JsonObject) -> bool:
     if any(not _same(want.get(part), got.get(part)) for part in _CARRIED):
         return False
     left, right = _object(want.get("preemption")), _object(got.get("preemption"))
@@ -341,7 +341,7 @@ def _compare_whole(comparison: Comparison, case: RecordedCase, want: JsonObject,
         if part == "error" and case.kind == "config" and same_decoding_error(left, right):
             right = left
         if part == "events" and case.kind == "hints":
-            left, right = _loosened_hints(left), _loosened_hints(right)
+            left, right = _normalized_hints(left), _normalized_hints(right)
             comparison.count(f"{part}/{case.case.get('plugin')}", _same(left, right))
         comparison.record(part, differ(part, left, right))
 
@@ -362,7 +362,7 @@ def same_decoding_error(want: Json, got: Json) -> bool:
     return all(re.search(rf"\b{re.escape(place)}\b", _INDEX.sub("", got)) for place in places)
 
 
-def _loosened_hints(events: Json) -> Json:
+def _normalized_hints(events: Json) -> Json:
     """Return the events of a hint case, with errors replaced by whether there was one: their texts are not compared.
 
     A change without events (None) becomes an empty list.

@@ -70,7 +70,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
         record_level=RecordLevel.OFF,
         sampling=sampling,
     )
-    _look_at_all_candidates(scheduler, written)
+    _examine_all_candidates(scheduler, written)
     for found in scheduler.profiles.values():
         # The recording program also runs every filter alone, after its own call of PreFilter.
         found.count_request_sums(pre_filter_runs=1 if sampling else 2)
@@ -317,7 +317,7 @@ def _first_of_all_starts(
     return found, sorted({name for each in results if each.shortlist for name in each.shortlist.best_nodes(names)})
 
 
-def _look_at_all_candidates(scheduler: Scheduler, written: Json) -> None:
+def _examine_all_candidates(scheduler: Scheduler, written: Json) -> None:
     """Make DefaultPreemption examine every candidate, except in profiles for which the case sets its arguments."""
     given: set[str] = set()
     profiles: Json = written.get("profiles") if isinstance(written, dict) else None

@@ -85,7 +85,7 @@ def answer_hint_case(case: JsonObject) -> JsonObject:
     return {
         "id": asked.id,
         "error": None,
-        "events": [_ask(registered, pod, change) for change in _changes(asked, gates)],
+        "events": [_run_hints(registered, pod, change) for change in _changes(asked, gates)],
     }
 
 
@@ -120,7 +120,9 @@ def _changes(asked: _Case, gates: FeatureGates) -> list[ObjectChange]:
     )
 
 
-def _ask(registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Pod, change: ObjectChange) -> JsonObject:
+def _run_hints(
+    registered: Sequence[tuple[ClusterEvent, QueueingHint | None]], pod: Pod, change: ObjectChange
+) -> JsonObject:
     """Run all hints that are registered for an event. An error counts as Queue, and one Queue is enough."""
     matching = sorted(
         ((event, hint) for event, hint in registered if event.matches(change.event)), key=lambda each: each[0].resource

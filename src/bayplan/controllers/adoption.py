@@ -15,9 +15,9 @@ from msgspec.structs import replace
 from bayplan.cluster.owned_pods import is_active
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Ask, Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Enqueue
 from bayplan.controllers.deployment import DeploymentController
-from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.replica_set import ReplicaSetController
 from bayplan.controllers.writer import Writer
 from bayplan.objects.meta import KubernetesObject, LabelSelector
@@ -112,7 +112,7 @@ class PodOwnership(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        ask: the function that queues a reconcile.
+        enqueue: the function that queues a reconcile.
 
     Attributes:
         orphans: the keys of the pods without a controller, by namespace.
@@ -122,10 +122,10 @@ class PodOwnership(Controller):
     kind = Pod
     watches = (ReplicaSet,)
 
-    def __init__(self, tools: ControllerTools, ask: Ask) -> None:
+    def __init__(self, tools: ControllerTools, enqueue: Enqueue) -> None:
         super().__init__(tools)
         self._selectors = _Selectors()
-        self._ask = ask
+        self._enqueue = enqueue
         self.orphans: dict[str, dict[str, None]] = {}
         self.replica_sets: Controller | None = None
         self._by_namespace: dict[str, dict[str, None]] = {}
@@ -174,18 +174,18 @@ class PodOwnership(Controller):
         """Release the pod if its ReplicaSet no longer selects it; if it has no controller, let a ReplicaSet adopt it.
 
         Raises:
-            WriteRefused: the API refuses the write.
+            WriteRejected: the API refuses the write.
         """
         pod = self.store.pods.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return None
         if pod.metadata.controller() is not None:
-            self._let_go(pod, now_ns)
+            self._release(pod, now_ns)
         elif is_active(pod):
             self._find_owner(pod)
         return None
 
-    def _let_go(self, pod: Pod, now_ns: int) -> None:
+    def _release(self, pod: Pod, now_ns: int) -> None:
         """Release a pod from a ReplicaSet that no longer selects it."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != ReplicaSet.__name__:
@@ -196,7 +196,7 @@ class PodOwnership(Controller):
         left = tuple(each for each in pod.metadata.owner_references if each.uid != controller.uid)
         self.writer.update(replace(pod, metadata=replace(pod.metadata, owner_references=left)))
         if self.replica_sets is not None:
-            self._ask(self.replica_sets, owner.key, now_ns)
+            self._enqueue(self.replica_sets, owner.key, now_ns)
 
     def _find_owner(self, pod: Pod) -> None:
         metadata = pod.metadata

@@ -10,14 +10,14 @@ import msgspec
 
 from bayplan.base.errors import InputError
 from bayplan.cluster.store import ChangeEvent, Kind, ObjectStore
-from bayplan.controllers.pod_maker import PodMaker, PreparedTemplate
-from bayplan.controllers.writer import NORMAL, WARNING, AwaitsAnswers, Writer, WriteRefused
+from bayplan.controllers.pod_factory import PodFactory, PreparedTemplate
+from bayplan.controllers.writer import NORMAL, WARNING, AwaitsAnswers, Writer, WriteRejected
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 
 UNLIMITED = 2**31
 
-Ask = Callable[["Controller", str, int], None]
+Enqueue = Callable[["Controller", str, int], None]
 """A function that queues a reconcile; its arguments are the controller, the key and the time (ns)."""
 
 
@@ -34,7 +34,7 @@ class ControllerTools(msgspec.Struct, frozen=True):
 
     store: ObjectStore
     writer: Writer
-    pods: PodMaker
+    pods: PodFactory
     burst: int = UNLIMITED
 
 
@@ -108,14 +108,14 @@ class Controller(ABC):
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
     ) -> Pod:
-        """Create one pod of an owner, and record an event about the pod or the error; see `PodMaker.create`."""
+        """Create one pod of an owner, and record an event about the pod or the error; see `PodFactory.create`."""
         try:
             pod = self.pods.create(
                 prepared, now_ns, name_prefix=name_prefix, spec=spec, labels=labels, annotations=annotations
             )
         except AwaitsAnswers:
             raise
-        except WriteRefused as refusal:
+        except WriteRejected as refusal:
             self.record(owner, "FailedCreate", f"Error creating: {refusal.message}", type_=WARNING)
             raise
         if self._reports:

@@ -20,8 +20,8 @@ from bayplan.cluster.job_labels import label_job
 from bayplan.controllers.controller import Controller
 from bayplan.controllers.cron_schedule import CronSchedule, load_time_zone, parse_cron_schedule
 from bayplan.controllers.job_status import COMPLETE, FAILED, find_condition, finish_condition
-from bayplan.controllers.pod_maker import controller_reference
-from bayplan.controllers.writer import WARNING, WriteRefused
+from bayplan.controllers.pod_factory import controller_reference
+from bayplan.controllers.writer import WARNING, WriteRejected
 from bayplan.objects.defaults import default_object
 from bayplan.objects.meta import ObjectMeta, ObjectReference
 from bayplan.objects.workloads import CronJob, CronJobStatus, Job
@@ -57,7 +57,7 @@ class CronJobController(Controller):
     def failed(self, key: str, problem: InputError) -> None:
         """Record an event about an invalid schedule."""
         item = self.store.get(CronJob, key)
-        if item is not None and not isinstance(problem, WriteRefused):
+        if item is not None and not isinstance(problem, WriteRejected):
             text = f'unparseable schedule: "{item.spec.schedule}" : {problem}'
             self.record(item, "UnparseableSchedule", text, type_=WARNING)
 

@@ -50,7 +50,7 @@ class NodeEligibility:
         self._affinity = compile_required_node_affinity(Pod(spec=spec))
         self._tolerations = daemon_tolerations(spec)
 
-    def judge(self, node: Node) -> tuple[bool, bool]:
+    def node_should_run(self, node: Node) -> tuple[bool, bool]:
         """Return whether a pod should be started on a node, and whether a running one may stay.
 
         A pod stays on a node with a taint that only excludes new pods (NoSchedule).

@@ -18,7 +18,7 @@ from bayplan.objects.workloads import DaemonSet
 
 
 class DaemonRollout:
-    """Computes one step of a rolling update: call `see` for every node, then `pods_to_delete` and `nodes_to_surge`.
+    """Computes one step of a rolling update: call `add_node` for every node, then `pods_to_delete` and `nodes_to_surge`.
 
     Args:
         item: the DaemonSet.
@@ -47,7 +47,7 @@ class DaemonRollout:
         self._nodes_due: list[str] = []
         self._node_candidates: list[str] = []
 
-    def see(self, name: str, pods: list[Pod], *, should_run: bool) -> None:
+    def add_node(self, name: str, pods: list[Pod], *, should_run: bool) -> None:
         """Process one node.
 
         Args:
@@ -62,11 +62,11 @@ class DaemonRollout:
             # The ordinary reconcile deletes surplus pods; until then, the node counts as unavailable.
             self._busy += 1
         elif self.max_surge == 0:
-            self._see_replacing(new, old)
+            self._add_replacing(new, old)
         else:
-            self._see_surging(name, new, old, should_run)
+            self._add_surging(name, new, old, should_run)
 
-    def _see_replacing(self, new: list[Pod], old: list[Pod]) -> None:
+    def _add_replacing(self, new: list[Pod], old: list[Pod]) -> None:
         if bool(new) == bool(old):
             self._busy += 1
         elif new:
@@ -77,7 +77,7 @@ class DaemonRollout:
         elif self._busy < self.max_unavailable:
             self._candidates.append(old[0])
 
-    def _see_surging(self, name: str, new: list[Pod], old: list[Pod], should_run: bool) -> None:
+    def _add_surging(self, name: str, new: list[Pod], old: list[Pod], should_run: bool) -> None:
         if old or new:
             self._serving += self._serves(old[0] if old else new[0])
         if not old:

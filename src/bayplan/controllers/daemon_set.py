@@ -1,7 +1,7 @@
 """The DaemonSet controller: one pod on every matching node, and rolling updates of the template.
 
 Pods are created unbound, with a required node affinity to the name of their node; the scheduler binds them.
-`daemon_nodes` selects the nodes, `daemon_memory` caches the results of earlier checks, and `daemon_rollout` selects the
+`daemon_nodes` selects the nodes, `daemon_set_state` caches the results of earlier checks, and `daemon_rollout` selects the
 pods that an update replaces next. Source: pkg/controller/daemon v1.36.3.
 """
 
@@ -17,10 +17,10 @@ from bayplan.cluster.owned_pods import condition_time, is_finished, is_ready
 from bayplan.cluster.store import DELETED, MODIFIED, ChangeEvent, object_key
 from bayplan.controllers.availability import is_available
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.daemon_memory import DaemonMemory, NodeTally
 from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import DaemonRollout
-from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
+from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
@@ -41,13 +41,13 @@ class DaemonSetController(Controller):
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        self._memories: dict[str, DaemonMemory] = {}
+        self._states: dict[str, DaemonSetState] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Record a change of a pod, so that the next reconcile of its DaemonSet checks the pod's node."""
         controller = event.object.metadata.controller()
         if controller is not None:
-            self._memory(controller.uid).follow_pod(event)
+            self._state(controller.uid).follow_pod(event)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Mark the node as dirty and return the keys of all DaemonSets; none if its labels and taints are unchanged."""
@@ -59,64 +59,64 @@ class DaemonSetController(Controller):
         name = event.object.metadata.name
         keys = []
         for item in self.store.all(DaemonSet):
-            memory = self._memory(item.metadata.uid)
-            memory.dirty[name] = None
+            state = self._state(item.metadata.uid)
+            state.dirty[name] = None
             if event.type == DELETED:
-                memory.forget_node(name)
+                state.forget_node(name)
             keys.append(object_key(item.metadata))
         return keys
 
-    def _memory(self, uid: str) -> DaemonMemory:
-        memory = self._memories.get(uid)
-        if memory is None:
-            memory = self._memories[uid] = DaemonMemory()
-        return memory
+    def _state(self, uid: str) -> DaemonSetState:
+        state = self._states.get(uid)
+        if state is None:
+            state = self._states[uid] = DaemonSetState()
+        return state
 
     def history_of(self, uid: str) -> RevisionHistory:
         """Return the revision history of a DaemonSet; the host fills it from stored ControllerRevisions."""
-        return self._memory(uid).history
+        return self._state(uid).history
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Create and delete pods on the nodes that changed, continue a rolling update, then write the status."""
         item = self.store.get(DaemonSet, key)
         if item is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
         if item.metadata.deletion_timestamp is not None:
             return None
-        memory = self._memory(item.metadata.uid)
-        revision = self._revision(item, memory)
-        if memory.follow_template(item.spec.template):
-            memory.dirty.update(dict.fromkeys(self.store.nodes))
-            memory.dirty.update(dict.fromkeys(memory.pods))
-        if not memory.is_halfway:
-            memory.dirty.update(memory.waiting)
-            memory.dirty.update(memory.retry)
-            memory.retry.clear()
-        dirty = list(memory.dirty)[: self.burst]
+        state = self._state(item.metadata.uid)
+        revision = self._revision(item, state)
+        if state.follow_template(item.spec.template):
+            state.dirty.update(dict.fromkeys(self.store.nodes))
+            state.dirty.update(dict.fromkeys(state.pods))
+        if not state.is_halfway:
+            state.dirty.update(state.waiting)
+            state.dirty.update(state.retry)
+            state.retry.clear()
+        dirty = list(state.dirty)[: self.burst]
         for name in dirty:
-            del memory.dirty[name]
-        memory.is_halfway = busy = bool(memory.dirty)
+            del state.dirty[name]
+        state.is_halfway = busy = bool(state.dirty)
         again_ns = now_ns if busy else None
         for name in dirty:
             node = self.store.nodes.get(name)
-            acted, alarm_ns = self._manage(item, memory, revision, name, node, now_ns)
+            acted, alarm_ns = self._manage(item, state, revision, name, node, now_ns)
             busy = busy or acted
             again_ns = _earlier(again_ns, alarm_ns)
-            again_ns = _earlier(again_ns, self._count(item, memory, revision, name, node, now_ns))
-        if not busy and _rolls(item) and _is_outdated(memory, revision) and self._roll(item, memory, revision, now_ns):
+            again_ns = _earlier(again_ns, self._count(item, state, revision, name, node, now_ns))
+        if not busy and _rolls(item) and _is_outdated(state, revision) and self._roll(item, state, revision, now_ns):
             again_ns = now_ns
-        self._write_status(item, memory)
+        self._write_status(item, state)
         return again_ns
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(DaemonSet)}
-        for uid in list(self._memories):
-            if uid not in stored and not self._memories[uid].pods:
-                del self._memories[uid]
+        for uid in list(self._states):
+            if uid not in stored and not self._states[uid].pods:
+                del self._states[uid]
 
-    def _revision(self, item: DaemonSet, memory: DaemonMemory) -> Revision:
-        history = memory.history
+    def _revision(self, item: DaemonSet, state: DaemonSetState) -> Revision:
+        history = state.history
         if not history.revisions:
             # If a set was loaded together with its pods, and its template has not changed since, its revision is that
             # of its newest pod.
@@ -127,25 +127,25 @@ class DaemonSetController(Controller):
         revision = history.current(item.spec.template)
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit
-            live = {hash_ for hash_, count in memory.by_hash.items() if count > 0}
+            live = {hash_ for hash_, count in state.by_hash.items() if count > 0}
             history.truncate(10 if limit is None else limit, live)
         return revision
 
     # --- one node -----------------------------------------------------------------------------------------------------
 
     def _manage(
-        self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
+        self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> tuple[bool, int | None]:
         """Create or delete pods for one node; return whether any pod was, and the time of the next check or None."""
-        pods = self._pods_on(memory, name)
+        pods = self._pods_on(state, name)
         if node is None:
             # Pod garbage collection deletes the pods that ran on the missing node, but not pending ones, which would
             # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
-        should_run, may_stay = memory.judge(node)
+        should_run, may_stay = state.node_should_run(node)
         if should_run and not pods:
-            self._create(item, memory, revision, name, now_ns)
+            self._create(item, state, revision, name, now_ns)
             return True, None
         present = [pod for pod in pods if pod.metadata.deletion_timestamp is None]
         if not may_stay:
@@ -156,15 +156,15 @@ class DaemonSetController(Controller):
         for pod in present:
             if not is_finished(pod):
                 running.append(pod)
-            elif pod.status.phase == "Failed" and (wait_ns := _back_off(memory, name, now_ns)) > 0:
+            elif pod.status.phase == "Failed" and (wait_ns := _back_off(state, name, now_ns)) > 0:
                 again_ns = _earlier(again_ns, now_ns + wait_ns)
-                memory.retry[name] = None
+                state.retry[name] = None
             else:
                 surplus.append(pod)
         surplus += self._too_many(item, revision, running, now_ns)
         acted = self._delete(item, surplus, now_ns)
         if not running and should_run and _surges(item):
-            self._create(item, memory, revision, name, now_ns)
+            self._create(item, state, revision, name, now_ns)
             acted = True
         return acted, again_ns
 
@@ -188,17 +188,17 @@ class DaemonSetController(Controller):
                 surplus.append(outdated[0])
         return surplus
 
-    def _create(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, now_ns: int) -> None:
-        prepared = self._prepared(item, memory, revision)
+    def _create(self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, now_ns: int) -> None:
+        prepared = self._prepared(item, state, revision)
         self.create_pod(item, prepared, now_ns, spec=pinned_spec(prepared.spec, name))
 
-    def _prepared(self, item: DaemonSet, memory: DaemonMemory, revision: Revision) -> PreparedTemplate:
-        prepared = memory.prepared
+    def _prepared(self, item: DaemonSet, state: DaemonSetState, revision: Revision) -> PreparedTemplate:
+        prepared = state.prepared
         if prepared is None or not self.pods.is_current(prepared, item.spec.template):
             template = item.spec.template
             labels = {**template.metadata.labels, REVISION_LABEL: revision.hash}
             prepared = self.pods.prepare(item, daemon_template(template), labels=labels)
-            prepared = memory.prepared = prepared.of_template(template)
+            prepared = state.prepared = prepared.of_template(template)
         return prepared
 
     def _delete(self, item: DaemonSet, pods: list[Pod], now_ns: int) -> bool:
@@ -206,49 +206,49 @@ class DaemonSetController(Controller):
             self.delete_pod(item, pod, now_ns)
         return bool(pods)
 
-    def _pods_on(self, memory: DaemonMemory, name: str) -> list[Pod]:
+    def _pods_on(self, state: DaemonSetState, name: str) -> list[Pod]:
         """Return the set's pods on a node, except finished ones that are being deleted already."""
         stored = self.store.pods
-        found = [stored[key] for key in memory.pods.get(name, ()) if key in stored]
+        found = [stored[key] for key in state.pods.get(name, ()) if key in stored]
         return [pod for pod in found if pod.metadata.deletion_timestamp is None or not is_finished(pod)]
 
     # --- rolling update -----------------------------------------------------------------------------------------------
 
-    def _roll(self, item: DaemonSet, memory: DaemonMemory, revision: Revision, now_ns: int) -> bool:
+    def _roll(self, item: DaemonSet, state: DaemonSetState, revision: Revision, now_ns: int) -> bool:
         """Delete outdated pods, and create surge pods; return whether `burst` left some for the next call."""
-        rollout = DaemonRollout(item, revision.hash, memory.totals.desired, now_ns)
-        names = dict.fromkeys((*self.store.nodes, *memory.pods))
+        rollout = DaemonRollout(item, revision.hash, state.totals.desired, now_ns)
+        names = dict.fromkeys((*self.store.nodes, *state.pods))
         for name in names:
             node = self.store.nodes.get(name)
-            should_run = node is not None and memory.judge(node)[0]
-            pods = self._pods_on(memory, name)
+            should_run = node is not None and state.node_should_run(node)[0]
+            pods = self._pods_on(state, name)
             if should_run or pods:
-                rollout.see(name, pods, should_run=should_run)
+                rollout.add_node(name, pods, should_run=should_run)
         outdated, surging = rollout.pods_to_delete(), rollout.nodes_to_surge()
         self._delete(item, outdated[: self.burst], now_ns)
         for name in surging[: self.burst]:
-            self._create(item, memory, revision, name, now_ns)
+            self._create(item, state, revision, name, now_ns)
         return max(len(outdated), len(surging)) > self.burst
 
     # --- status -------------------------------------------------------------------------------------------------------
 
     def _count(
-        self, item: DaemonSet, memory: DaemonMemory, revision: Revision, name: str, node: Node | None, now_ns: int
+        self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> int | None:
         """Set the contribution of a node to the status; return the time when its pod will become available, or None."""
         if node is None:
-            memory.forget_node(name)
+            state.forget_node(name)
             return None
-        should_run, _ = memory.judge(node)
-        pods = self._pods_on(memory, name)
+        should_run, _ = state.node_should_run(node)
+        pods = self._pods_on(state, name)
         if not should_run or not pods:
-            memory.tally(name, NodeTally(desired=int(should_run), misscheduled=int(bool(pods) and not should_run)))
+            state.tally(name, NodeTally(desired=int(should_run), misscheduled=int(bool(pods) and not should_run)))
             return None
         pod = pods[0] if len(pods) == 1 else min(pods, key=_age)
         ready = is_ready(pod)
         available = is_available(pod, item.spec.min_ready_seconds, now_ns)
         updated = pod.metadata.labels.get(REVISION_LABEL) == revision.hash
-        memory.tally(
+        state.tally(
             name, NodeTally(desired=1, current=1, ready=int(ready), available=int(available), updated=int(updated))
         )
         # The node may also have a surge pod, which replaces the counted pod once it is available.
@@ -256,14 +256,14 @@ class DaemonSetController(Controller):
             each for each in pods if is_ready(each) and not is_available(each, item.spec.min_ready_seconds, now_ns)
         ]
         if not waiting:
-            memory.waiting.pop(name, None)
+            state.waiting.pop(name, None)
             return None
-        memory.waiting[name] = None
+        state.waiting[name] = None
         times = [since for each in waiting if (since := condition_time(each, "Ready", "True")) is not None]
         return min(map(parse_time_ns, times)) + item.spec.min_ready_seconds * SECOND_NS if times else None
 
-    def _write_status(self, item: DaemonSet, memory: DaemonMemory) -> None:
-        totals = memory.totals
+    def _write_status(self, item: DaemonSet, state: DaemonSetState) -> None:
+        totals = state.totals
         status = replace(
             item.status,
             desired_number_scheduled=totals.desired,
@@ -300,20 +300,20 @@ def _surges(item: DaemonSet) -> bool:
     return _rolls(item) and rolling is not None and scaled_value(rolling.max_surge, 1, round_up=True) > 0
 
 
-def _is_outdated(memory: DaemonMemory, revision: Revision) -> bool:
+def _is_outdated(state: DaemonSetState, revision: Revision) -> bool:
     """Return whether a pod that is not being deleted has an older hash."""
-    return any(count > 0 and hash_ != revision.hash for hash_, count in memory.by_hash.items())
+    return any(count > 0 and hash_ != revision.hash for hash_, count in state.by_hash.items())
 
 
-def _back_off(memory: DaemonMemory, name: str, now_ns: int) -> int:
+def _back_off(state: DaemonSetState, name: str, now_ns: int) -> int:
     """Return how long (ns) a failed pod on a node must stay. If 0, double the delay for the next failure."""
-    known = memory.backoff.get(name)
+    known = state.backoff.get(name)
     if known is None or now_ns - known[1] > 2 * _MAX_BACKOFF_NS:
-        memory.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)
+        state.backoff[name] = (_FIRST_BACKOFF_NS, now_ns)
         return 0
     delay_ns, since_ns = known
     left_ns = delay_ns - (now_ns - since_ns)
     if left_ns > 0:
         return left_ns
-    memory.backoff[name] = (min(2 * delay_ns, _MAX_BACKOFF_NS), now_ns)
+    state.backoff[name] = (min(2 * delay_ns, _MAX_BACKOFF_NS), now_ns)
     return 0

@@ -20,7 +20,7 @@ from bayplan.base.go_text.times import format_time
 from bayplan.cluster.naming import replica_set_name, template_hash
 from bayplan.cluster.owned_pods import is_finished
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.rollout_arithmetic import (
     DESIRED_REPLICAS_ANNOTATION,
     MAX_REPLICAS_ANNOTATION,
@@ -59,16 +59,16 @@ class DeploymentController(Controller):
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        self._at_rest: dict[str, list[object]] = {}
+        self._stable: dict[str, list[object]] = {}
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Take one step of a rollout or of scaling, then write the status."""
         deployment = self.store.get(Deployment, key)
         if deployment is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
         sets = self._sets(deployment)
-        if deployment.metadata.deletion_timestamp is None and not self._is_at_rest(deployment, sets):
+        if deployment.metadata.deletion_timestamp is None and not self._is_stable(deployment, sets):
             if deployment.spec.paused or _is_scaling(deployment, sets):
                 self._rescale(deployment, sets, now_ns)
             elif is_rolling_update(deployment):
@@ -77,25 +77,25 @@ class DeploymentController(Controller):
                 self._recreate(deployment, sets, now_ns)
             deployment = self.store.get(Deployment, key) or deployment
             sets = self._sets(deployment)
-            self._note_rest(deployment, sets)
+            self._record_stable(deployment, sets)
         self._write_status(deployment, sets, now_ns)
         return None
 
     # --- rest ---------------------------------------------------------------------------------------------------------
 
-    def _is_at_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
+    def _is_stable(self, deployment: Deployment, sets: list[ReplicaSet]) -> bool:
         """Return whether the rollout is finished and nothing has changed since, so that only the status can differ.
 
         The pods of a large Deployment are bound one after the other, and each binding causes a reconcile of the
         Deployment.
         """
-        known = self._at_rest.get(deployment.metadata.uid)
+        known = self._stable.get(deployment.metadata.uid)
         if known is None:
             return False
         parts = _parts(deployment, sets)
         return len(parts) == len(known) and all(map(is_, parts, known))
 
-    def _note_rest(self, deployment: Deployment, sets: list[ReplicaSet]) -> None:
+    def _record_stable(self, deployment: Deployment, sets: list[ReplicaSet]) -> None:
         new = _find_new(deployment, sets)
         finished = (
             new is not None
@@ -104,13 +104,13 @@ class DeploymentController(Controller):
             and not any(set_replicas(item) for item in sets if item is not new)
         )
         if finished:
-            self._at_rest[deployment.metadata.uid] = _parts(deployment, sets)
+            self._stable[deployment.metadata.uid] = _parts(deployment, sets)
         else:
-            self._at_rest.pop(deployment.metadata.uid, None)
+            self._stable.pop(deployment.metadata.uid, None)
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(Deployment)}
-        self._at_rest = {uid: parts for uid, parts in self._at_rest.items() if uid in stored}
+        self._stable = {uid: parts for uid, parts in self._stable.items() if uid in stored}
 
     def _sets(self, deployment: Deployment) -> list[ReplicaSet]:
         """Return the ReplicaSets that a Deployment controls, oldest first."""

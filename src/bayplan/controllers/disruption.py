@@ -45,7 +45,7 @@ class _UnknownScaleError(Exception):
     """The scale of a pod's controller is unknown; the text is upstream's."""
 
 
-class _Memory:
+class _State:
     """The pods that one budget selects, and how many of them are healthy."""
 
     def __init__(self, selector: LabelSelector | None) -> None:
@@ -112,12 +112,12 @@ class DisruptionController(Controller):
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        self._memories: dict[str, _Memory] = {}
+        self._states: dict[str, _State] = {}
 
     @property
     def watches_pods(self) -> bool:
         """Whether any budgets exist; without budgets, the controller needs no events of pods."""
-        return bool(self._memories)
+        return bool(self._states)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return the keys of the budgets to reconcile: the changed budget, or all budgets that the change of a pod may affect."""
@@ -126,7 +126,7 @@ class DisruptionController(Controller):
         if isinstance(item, Pod):
             return self._budgets_of(item.metadata.namespace, key, item if event.type != DELETED else None)
         if event.type == DELETED:
-            self._memories.pop(key, None)
+            self._states.pop(key, None)
         elif isinstance(item, PodDisruptionBudget):
             self._follow_budget(key, item)
         return (key,)
@@ -134,28 +134,28 @@ class DisruptionController(Controller):
     def _budgets_of(self, namespace: str, key: str, pod: Pod | None) -> list[str]:
         prefix = f"{namespace}/"
         changed = []
-        for budget, memory in self._memories.items():
-            if budget.startswith(prefix) and memory.follow(key, pod):
+        for budget, state in self._states.items():
+            if budget.startswith(prefix) and state.follow(key, pod):
                 changed.append(budget)
         return changed
 
     def _follow_budget(self, key: str, item: PodDisruptionBudget) -> None:
-        memory = self._memories.get(key)
-        if memory is not None and memory.selector == item.spec.selector:
+        state = self._states.get(key)
+        if state is not None and state.selector == item.spec.selector:
             return
-        memory = self._memories[key] = _Memory(item.spec.selector)
+        state = self._states[key] = _State(item.spec.selector)
         for pod_key, pod in self.store.pods.items():
             if pod.metadata.namespace == item.metadata.namespace:
-                memory.follow(pod_key, pod)
+                state.follow(pod_key, pod)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Write the status of a budget."""
         item = self.store.get(PodDisruptionBudget, key)
-        memory = self._memories.get(key)
-        if item is None or memory is None:
+        state = self._states.get(key)
+        if item is None or state is None:
             return None
         try:
-            expected, desired = self._wanted(item, memory)
+            expected, desired = self._wanted(item, state)
         except _UnknownScaleError as problem:
             if replace(item.status, conditions=()) == _NEVER_SYNCED:
                 condition = _condition(item, False, "SyncFailed", str(problem), now_ns)
@@ -163,13 +163,13 @@ class DisruptionController(Controller):
             return None
         except InputError as problem:
             raise InputError(f"PodDisruptionBudget {key}", wanted=problem.wanted, got=problem.got) from None
-        allowed = max(memory.healthy_count - desired, 0) if expected > 0 else 0
+        allowed = max(state.healthy_count - desired, 0) if expected > 0 else 0
         reason = "SufficientPods" if allowed > 0 else "InsufficientPods"
         self._write(
             item,
             replace(
                 item.status,
-                current_healthy=memory.healthy_count,
+                current_healthy=state.healthy_count,
                 desired_healthy=desired,
                 expected_pods=expected,
                 disruptions_allowed=allowed,
@@ -185,26 +185,26 @@ class DisruptionController(Controller):
             if status.observed_generation != item.status.observed_generation and status.expected_pods == 0:
                 self.record(item, "NoPods", "No matching pods found")
 
-    def _wanted(self, item: PodDisruptionBudget, memory: _Memory) -> tuple[int, int]:
+    def _wanted(self, item: PodDisruptionBudget, state: _State) -> tuple[int, int]:
         """Return the expected number of pods, and how many of them must be healthy."""
         spec, namespace = item.spec, item.metadata.namespace
         if spec.max_unavailable is not None:
-            expected = self._scale(namespace, memory)
+            expected = self._scale(namespace, state)
             return expected, max(expected - scaled_value(spec.max_unavailable, expected, round_up=True), 0)
         if isinstance(spec.min_available, str):
-            expected = self._scale(namespace, memory)
+            expected = self._scale(namespace, state)
             return expected, scaled_value(spec.min_available, expected, round_up=True)
         if spec.min_available is not None:
-            return len(memory.healthy), spec.min_available
+            return len(state.healthy), spec.min_available
         return 0, 0
 
-    def _scale(self, namespace: str, memory: _Memory) -> int:
+    def _scale(self, namespace: str, state: _State) -> int:
         """Return the sum of the replicas of the pods' controllers; pods without a controller do not count."""
         scales: dict[str, int] = {}
-        for owner in memory.owners:
+        for owner in state.owners:
             found = self._scale_of(owner, namespace)
             if found is None:
-                raise _UnknownScaleError(f'found no controllers for pod "{memory.pod_of(owner)}"')
+                raise _UnknownScaleError(f'found no controllers for pod "{state.pod_of(owner)}"')
             uid, replicas = found
             scales[uid] = replicas
         return sum(scales.values())

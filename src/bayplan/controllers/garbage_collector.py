@@ -62,15 +62,15 @@ class OwnerGraph(ABC, Generic[P]):
         """Return the references of an object, or None if it does not exist."""
 
     @abstractmethod
-    def is_gone(self, uid: str) -> bool:
+    def is_deleted(self, uid: str) -> bool:
         """Return whether an owner is deleted and still has dependents to process."""
 
     @abstractmethod
-    def note_gone(self, uid: str) -> None:
+    def record_deleted(self, uid: str) -> None:
         """Record that an owner is deleted."""
 
     @abstractmethod
-    def forget_gone(self, uid: str) -> None:
+    def forget_deleted(self, uid: str) -> None:
         """Record that all dependents of a deleted owner were processed."""
 
     @abstractmethod
@@ -107,26 +107,26 @@ class GarbageCollector(Controller, Generic[P]):
     # --- events -------------------------------------------------------------------------------------------------------
 
     def forget_all(self) -> None:
-        """Forget the waiting owners; the caller then calls `note` for every object."""
+        """Forget the waiting owners; the caller then calls `record_object` for every object."""
         self._waiting.clear()
 
-    def note(self, place: P, refs: OwnerRefs) -> list[str]:
+    def record_object(self, place: P, refs: OwnerRefs) -> list[str]:
         """Record a new or changed object; return the uids of the owners to reconcile."""
         found = []
         if refs.asks_for_dependents:
             self._waiting[refs.uid] = place
             found.append(refs.uid)
         for owner in refs.owner_references:
-            if owner.uid in self._waiting or self.graph.is_gone(owner.uid):
+            if owner.uid in self._waiting or self.graph.is_deleted(owner.uid):
                 found.append(owner.uid)
         return found
 
-    def went(self, refs: OwnerRefs) -> list[str]:
+    def record_deletion(self, refs: OwnerRefs) -> list[str]:
         """Record the deletion of an object; return the uids of the owners to reconcile, including the object itself."""
         found = [owner.uid for owner in refs.owner_references if owner.uid in self._waiting]
         self._waiting.pop(refs.uid, None)
         if self.graph.dependents(refs.uid):
-            self.graph.note_gone(refs.uid)
+            self.graph.record_deleted(refs.uid)
             found.append(refs.uid)
         return found
 
@@ -136,20 +136,20 @@ class GarbageCollector(Controller, Generic[P]):
         """Delete, wait for, or release the dependents of one owner.
 
         Raises:
-            WriteRefused: a write is rejected.
+            WriteRejected: a write is rejected.
         """
         place = self._waiting.get(key)
         refs = self.graph.refs(place) if place is not None else None
         if place is not None and refs is not None and refs.uid == key:
             return self._serve(place, refs, now_ns)
-        if not self.graph.is_gone(key):
+        if not self.graph.is_deleted(key):
             return None
-        left = self._staying(key)
+        left = self._remaining_dependents(key)
         for dependent, refs in left[: self.burst]:
-            self._lose_owner(dependent, refs, key, now_ns)
+            self._remove_owner(dependent, refs, key, now_ns)
         if len(left) > self.burst:
             return now_ns
-        self.graph.forget_gone(key)
+        self.graph.forget_deleted(key)
         return None
 
     def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
@@ -161,29 +161,29 @@ class GarbageCollector(Controller, Generic[P]):
                 self.graph.drop_reference(dependent, uid)
             if len(dependents) > self.burst:
                 return now_ns
-            self._let_go(place, uid, ORPHAN_FINALIZER)
+            self._release(place, uid, ORPHAN_FINALIZER)
             return None
-        left = self._staying(uid)
+        left = self._remaining_dependents(uid)
         for dependent, refs in left[: self.burst]:
             # A dependent that has dependents is deleted in the foreground, so that they are deleted first.
             self.graph.delete(dependent, now_ns, foreground=bool(self.graph.dependents(refs.uid)))
         if len(left) > self.burst:
             return now_ns
         if not any(self._blocks(each, uid) for each in self.graph.dependents(uid)):
-            self._let_go(place, uid, FOREGROUND_FINALIZER)
+            self._release(place, uid, FOREGROUND_FINALIZER)
         return None
 
-    def _let_go(self, place: P, uid: str, finalizer: str) -> None:
+    def _release(self, place: P, uid: str, finalizer: str) -> None:
         self._waiting.pop(uid, None)
         self.graph.drop_finalizer(place, finalizer)
 
-    def _lose_owner(self, dependent: P, refs: OwnerRefs, uid: str, now_ns: int) -> None:
-        if any(not self.graph.is_gone(owner.uid) for owner in refs.owner_references if owner.uid != uid):
+    def _remove_owner(self, dependent: P, refs: OwnerRefs, uid: str, now_ns: int) -> None:
+        if any(not self.graph.is_deleted(owner.uid) for owner in refs.owner_references if owner.uid != uid):
             self.graph.drop_reference(dependent, uid)
         else:
             self.graph.delete(dependent, now_ns, foreground=False)
 
-    def _staying(self, uid: str) -> list[tuple[P, OwnerRefs]]:
+    def _remaining_dependents(self, uid: str) -> list[tuple[P, OwnerRefs]]:
         """Return the dependents that are not being deleted, and their references."""
         found = ((place, self.graph.refs(place)) for place in self.graph.dependents(uid))
         return [(place, refs) for place, refs in found if refs is not None and refs.deletion_timestamp is None]
@@ -223,15 +223,15 @@ class StoreOwners(OwnerGraph[Place]):
         item = self._store.get(*place)
         return refs_of(item) if item is not None else None
 
-    def is_gone(self, uid: str) -> bool:
+    def is_deleted(self, uid: str) -> bool:
         """Return whether an owner is deleted and still has dependents to process."""
         return uid in self._gone
 
-    def note_gone(self, uid: str) -> None:
+    def record_deleted(self, uid: str) -> None:
         """Record that an owner is deleted."""
         self._gone[uid] = None
 
-    def forget_gone(self, uid: str) -> None:
+    def forget_deleted(self, uid: str) -> None:
         """Record that all dependents of a deleted owner were processed."""
         self._gone.pop(uid, None)
 
@@ -274,7 +274,11 @@ class StoreGarbageCollector(GarbageCollector[Place]):
         """Return the uid of an owner that is deleted or has a deletion finalizer, and of owners that wait for this object."""
         item = event.object
         refs = refs_of(item)
-        return self.went(refs) if event.type == DELETED else self.note((event.kind, object_key(item.metadata)), refs)
+        return (
+            self.record_deletion(refs)
+            if event.type == DELETED
+            else self.record_object((event.kind, object_key(item.metadata)), refs)
+        )
 
 
 def refs_of(item: KubernetesObject) -> OwnerRefs:

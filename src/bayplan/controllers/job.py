@@ -33,7 +33,7 @@ from bayplan.controllers.job_status import (
     finished_ns,
     with_job_condition,
 )
-from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.pod_ranking import rank_active
 from bayplan.controllers.writer import WARNING, Propagation
 from bayplan.objects.meta import Condition
@@ -46,7 +46,7 @@ _OWN_NAME = "kubernetes.io/job-controller"
 _DEFAULT_BACKOFF_LIMIT = 6
 
 
-class _Memory:
+class _State:
     """Cached state of one Job; all of it can be derived from the Job's pods and status."""
 
     def __init__(self, job: Job) -> None:
@@ -65,7 +65,7 @@ class JobController(Controller):
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
-        self._memories: dict[str, _Memory] = {}
+        self._states: dict[str, _State] = {}
         self._orphans: dict[str, dict[str, None]] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
@@ -74,12 +74,12 @@ class JobController(Controller):
         controller = pod.metadata.controller()
         if controller is None or not isinstance(pod, Pod):
             return
-        memory = self._memories.get(controller.uid)
-        if memory is not None:
+        state = self._states.get(controller.uid)
+        if state is not None:
             was = isinstance(event.old, Pod) and is_active(event.old)
             now = isinstance(event.new, Pod) and is_active(event.new)
             if was != now and (index := completion_index(pod)) >= 0:
-                (memory.indexes.start if now else memory.indexes.stop)(index)
+                (state.indexes.start if now else state.indexes.stop)(index)
         if event.new is not None and JOB_TRACKING_FINALIZER in pod.metadata.finalizers:
             job = self.store.get(Job, key)
             if job is None or job.metadata.uid != controller.uid:
@@ -90,27 +90,27 @@ class JobController(Controller):
         self._release_orphans(key)
         job = self.store.get(Job, key)
         if job is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
         if job.spec.managed_by not in (None, _OWN_NAME):
             return None
         if finish_condition(job) is not None:
-            self._memories.pop(job.metadata.uid, None)
+            self._states.pop(job.metadata.uid, None)
             return self._clean_up(job, now_ns)
-        run = _Run(self, job, self._memory(job), now_ns)
+        run = _Run(self, job, self._state(job), now_ns)
         run.reconcile()
         if run.finished:
             return self.reconcile(key, now_ns)
         return run.again_ns
 
-    def _memory(self, job: Job) -> _Memory:
-        memory = self._memories.get(job.metadata.uid)
-        if memory is None:
-            memory = self._memories[job.metadata.uid] = _Memory(job)
+    def _state(self, job: Job) -> _State:
+        state = self._states.get(job.metadata.uid)
+        if state is None:
+            state = self._states[job.metadata.uid] = _State(job)
             for pod in self.store.owned_pods(job.metadata.uid).active.values():
                 if (index := completion_index(pod)) >= 0:
-                    memory.indexes.start(index)
-        return memory
+                    state.indexes.start(index)
+        return state
 
     def _release_orphans(self, key: str) -> None:
         for pod_key in self._orphans.pop(key, ()):
@@ -118,11 +118,11 @@ class JobController(Controller):
             if pod is not None and pod.metadata.deletion_timestamp is not None:
                 self.writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         stored = {item.metadata.uid for item in self.store.all(Job)}
-        for uid in list(self._memories):
+        for uid in list(self._states):
             if uid not in stored:
-                del self._memories[uid]
+                del self._states[uid]
 
     def _clean_up(self, job: Job, now_ns: int) -> int | None:
         """Remove the finalizer from the pods of a finished Job.
@@ -146,14 +146,14 @@ class JobController(Controller):
 class _Run:
     """One reconcile of one Job."""
 
-    def __init__(self, controller: JobController, job: Job, memory: _Memory, now_ns: int) -> None:
+    def __init__(self, controller: JobController, job: Job, state: _State, now_ns: int) -> None:
         self._controller = controller
         self._store = controller.store
         self._writer = controller.writer
         self._pods = controller.pods
         self._burst = controller.burst
         self._job = job
-        self._memory = memory
+        self._state = state
         self._now_ns = now_ns
         self._uid = job.metadata.uid
         spec = job.spec
@@ -172,7 +172,7 @@ class _Run:
         """Run all steps; see `JobController.reconcile`."""
         job = self._job
         succeeded, failed, ignored = self._newly_ended()
-        self._memory.backoff.note(succeeded, failed)
+        self._state.backoff.note(succeeded, failed)
         self._count(succeeded, failed)
         released = succeeded + failed + ignored
         suspended = bool(job.spec.suspend)
@@ -221,7 +221,7 @@ class _Run:
         if not self._indexed:
             status = replace(status, succeeded=status.succeeded + len(succeeded))
         else:
-            indexes = self._memory.indexes
+            indexes = self._state.indexes
             for pod in succeeded:
                 indexes.done.add(completion_index(pod))
             if self._per_index:
@@ -238,9 +238,9 @@ class _Run:
             text = pod.metadata.annotations.get(INDEX_FAILURES_ANNOTATION, "0")
             before = whole_number(text) if text.isascii() and text.isdecimal() else 0
             if before >= limit:
-                self._memory.indexes.failed.add(index)
-            known = self._memory.index_failures.get(index, (0, 0))
-            self._memory.index_failures[index] = max(known, (before + 1, finished_ns(pod)))
+                self._state.indexes.failed.add(index)
+            known = self._state.index_failures.get(index, (0, 0))
+            self._state.index_failures[index] = max(known, (before + 1, finished_ns(pod)))
 
     def _release(self, pod: Pod) -> None:
         """Remove the finalizer from a counted pod."""
@@ -267,11 +267,11 @@ class _Run:
             if self._now_ns >= deadline_ns:
                 text = "Job was active longer than specified deadline"
                 return self._condition(FAILURE_TARGET, "DeadlineExceeded", text)
-            self._look_again(deadline_ns)
+            self._requeue_at(deadline_ns)
         return self._find_failed_indexes() if self._per_index else None
 
     def _find_failed_indexes(self) -> Condition | None:
-        indexes = self._memory.indexes
+        indexes = self._state.indexes
         most = self._job.spec.max_failed_indexes
         if most is not None and len(indexes.failed) > most:
             text = "Job has exceeded the specified maximal number of failed indexes"
@@ -285,7 +285,7 @@ class _Run:
         active = list(self._store.owned_pods(self._uid).active.values())
         if len(active) > self._burst:
             active = active[: self._burst]
-            self._look_again(self._now_ns)
+            self._requeue_at(self._now_ns)
         for pod in active:
             self._controller.delete_pod(self._job, pod, self._now_ns)
         if end.type == FAILURE_TARGET:
@@ -316,7 +316,7 @@ class _Run:
             pods = list(owned.active.values())
             surplus = pods if wanted == 0 else rank_active(pods)[: active - wanted]
             if len(surplus) > self._burst:
-                self._look_again(self._now_ns)
+                self._requeue_at(self._now_ns)
             for pod in surplus[: self._burst]:
                 # Remove the finalizer first, so that the deleted pod is not counted as failed.
                 self._writer.drop_finalizer(pod, JOB_TRACKING_FINALIZER)
@@ -328,13 +328,13 @@ class _Run:
         if missing <= 0:
             return
         if not self._per_index:
-            end_ns = self._memory.backoff.end_ns()
+            end_ns = self._state.backoff.end_ns()
             if self._now_ns < end_ns:
-                self._look_again(end_ns)
+                self._requeue_at(end_ns)
                 return
         if missing > self._burst:
             missing = self._burst
-            self._look_again(self._now_ns)
+            self._requeue_at(self._now_ns)
         if self._indexed:
             self._create_indexed(missing)
         else:
@@ -350,15 +350,15 @@ class _Run:
         return max(min(self._completions - self._status.succeeded, self._parallelism), 0)
 
     def _create_indexed(self, count: int) -> None:
-        job, memory = self._job, self._memory
+        job, state = self._job, self._state
         prepared = self._prepared()
-        indexes = memory.indexes.take(count, self._completions or 0)
+        indexes = state.indexes.allocate(count, self._completions or 0)
         held: list[int] = []
         for position, index in enumerate(indexes):
-            failures, last_ns = memory.index_failures.get(index, (0, 0))
+            failures, last_ns = state.index_failures.get(index, (0, 0))
             if self._per_index and self._now_ns < (end_ns := backoff_end_ns(failures, last_ns)):
                 held.append(index)
-                self._look_again(end_ns)
+                self._requeue_at(end_ns)
                 continue
             annotations = {**prepared.annotations, INDEX_ANNOTATION: str(index)}
             if self._per_index:
@@ -375,19 +375,19 @@ class _Run:
                 )
             except InputError:
                 # The API rejects the pod; this index and the following ones are started when it accepts pods again.
-                memory.indexes.give_back([*held, *indexes[position:]])
+                state.indexes.release([*held, *indexes[position:]])
                 raise
-        memory.indexes.give_back(held)
+        state.indexes.release(held)
 
     def _prepared(self) -> PreparedTemplate:
-        prepared = self._memory.prepared
+        prepared = self._state.prepared
         template = self._job.spec.template
         if prepared is None or not self._pods.is_current(prepared, template):
             prepared = self._pods.prepare(self._job, template, finalizers=(JOB_TRACKING_FINALIZER,))
-            self._memory.prepared = prepared
+            self._state.prepared = prepared
         return prepared
 
-    def _look_again(self, time_ns: int) -> None:
+    def _requeue_at(self, time_ns: int) -> None:
         self.again_ns = time_ns if self.again_ns is None else min(self.again_ns, time_ns)
 
     # --- status -------------------------------------------------------------------------------------------------------

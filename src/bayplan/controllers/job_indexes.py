@@ -100,12 +100,12 @@ class PendingIndexes:
             if index < self._next:
                 heappush(self._returned, index)
 
-    def give_back(self, indexes: list[int]) -> None:
+    def release(self, indexes: list[int]) -> None:
         """Release indexes that were allocated and not started."""
         for index in indexes:
             heappush(self._returned, index)
 
-    def take(self, count: int, completions: int) -> list[int]:
+    def allocate(self, count: int, completions: int) -> list[int]:
         """Allocate up to `count` indexes below `completions`, smallest first."""
         taken: list[int] = []
         while self._returned and len(taken) < count and self._returned[0] < completions:

@@ -27,4 +27,4 @@ cdef class ControllerManager:
     cpdef object next_wakeup(self)
     cpdef void run(self, object now_ns) except *
     cdef void _wake(self, object now_ns) except *
-    cdef void _do_next(self, object now_ns) except *
+    cdef void _process_next(self, object now_ns) except *

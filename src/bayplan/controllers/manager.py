@@ -123,7 +123,7 @@ class ControllerManager:
             event = journal[position]
             item = event.new
             if isinstance(item, Pod):
-                if policies is not None and policies.gives_back(event):
+                if policies is not None and policies.frees_quota(event):
                     for work in self._failed:
                         self._add(work)
                 self._observe_pod(event, item)
@@ -151,7 +151,7 @@ class ControllerManager:
         # The object's own controller runs first: a ReplicaSet that was scaled down deletes its pods before its
         # Deployment uses the room for new ones.
         own = self._by_kind.get(kind)
-        if own is not None and _asks_for_something_new(event):
+        if own is not None and _needs_reconcile(event):
             self._add((own, item.key))
         if item.metadata.owner_references:
             self._notify_owners(event, item)
@@ -160,7 +160,7 @@ class ControllerManager:
             for work in self._failed:
                 self._add(work)
         if kind is Pod:
-            if self._admission.policies.gives_back(event):
+            if self._admission.policies.frees_quota(event):
                 for work in self._failed:
                     self._add(work)
             self._notify_watchers(event, self._pod_watchers)
@@ -185,7 +185,7 @@ class ControllerManager:
             for key in watcher.keys_for(event):
                 self._add((watcher, key))
 
-    def ask(self, controller: Controller, key: str, now_ns: int) -> None:
+    def enqueue(self, controller: Controller, key: str, now_ns: int) -> None:
         """Queue a reconcile that is not caused by an event, due now."""
         self._add((controller, key))
         if self._due_ns is None:
@@ -222,13 +222,13 @@ class ControllerManager:
                 raise InvariantError(
                     f"controllers still have work after too many steps at {now_ns} ns; next: {self._queue[0]}"
                 )
-            self._do_next(now_ns)
+            self._process_next(now_ns)
 
     def step(self, now_ns: int) -> bool:
         """Execute one due reconcile; return whether there was one. For hosts that process requests in between."""
         self._wake(now_ns)
         if self._queue:
-            self._do_next(now_ns)
+            self._process_next(now_ns)
             self._due_ns = now_ns if self._queue else None
             return True
         self._due_ns = None
@@ -244,7 +244,7 @@ class ControllerManager:
                 if self._due_ns is None or self._due_ns > time_ns:
                     self._due_ns = time_ns
 
-    def _do_next(self, now_ns: int) -> None:
+    def _process_next(self, now_ns: int) -> None:
         work = self._queue.popleft()
         self._queued.discard(work)
         try:
@@ -303,7 +303,7 @@ def workload_controllers(tools: ControllerTools) -> list[Controller]:
     ]
 
 
-def _asks_for_something_new(event: ChangeEvent) -> bool:
+def _needs_reconcile(event: ChangeEvent) -> bool:
     """Return whether an object's own controller must process an event: any write that changes more than the status."""
     old, new = event.old, event.new
     if event.type != MODIFIED or old is None or new is None:

@@ -30,7 +30,7 @@ from bayplan.plugins.pod_claims import (
     storage_amount,
 )
 from bayplan.plugins.volume_binding.assumed_objects import volume_for_claim
-from bayplan.plugins.volume_binding.matching import could_hold, is_available, is_bound_to
+from bayplan.plugins.volume_binding.matching import is_available, is_bound_to, matches_claim
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 NO_PROVISIONER = "kubernetes.io/no-provisioner"
@@ -118,19 +118,19 @@ class PersistentVolumeController(Controller):
         """Bind a claim, or provision its volume; make a volume available, or release it from a deleted claim."""
         if key.startswith(_CLASS):
             for claim in list(self._unbound.get(key.removeprefix(_CLASS), ())):
-                self._look_at(claim, now_ns)
+                self._sync_claim(claim, now_ns)
         elif "/" in key:
             if key in self._class_of:
-                self._look_at(key, now_ns)
+                self._sync_claim(key, now_ns)
         else:
             volume = self.store.get(PersistentVolume, key)
             if volume is not None and volume.metadata.deletion_timestamp is None:
-                self._settle(volume, now_ns)
+                self._sync_volume(volume, now_ns)
         return None
 
     # Claims.
 
-    def _look_at(self, key: str, now_ns: int) -> None:
+    def _sync_claim(self, key: str, now_ns: int) -> None:
         """Process an unbound claim."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
@@ -177,11 +177,11 @@ class PersistentVolumeController(Controller):
             named = self.store.get(PersistentVolume, claim.spec.volume_name)
             if named is None or is_bound_to(named, claim):
                 return named
-            fits = could_hold(named, claim, requested) and class_of_volume(named) == class_of_claim(claim)
+            fits = matches_claim(named, claim, requested) and class_of_volume(named) == class_of_claim(claim)
             return named if fits and set(claim.spec.access_modes) <= set(named.spec.access_modes) else None
         for name in sorted(self._meant.get(claim.key, {})):
             meant = self.store.get(PersistentVolume, name)
-            if meant is not None and is_bound_to(meant, claim) and could_hold(meant, claim, requested):
+            if meant is not None and is_bound_to(meant, claim) and matches_claim(meant, claim, requested):
                 return meant
         storage_class = self.store.get(StorageClass, class_of_claim(claim))
         if storage_class is not None and _waits(claim, storage_class):
@@ -190,13 +190,13 @@ class PersistentVolumeController(Controller):
         free = self._free.get(class_of_claim(claim), [])
         for place in range(bisect_left(free, (requested, "")), len(free)):
             volume = self.store.get(PersistentVolume, free[place][1])
-            if volume is not None and could_hold(volume, claim, requested) and is_available(volume, claim, selector):
+            if volume is not None and matches_claim(volume, claim, requested) and is_available(volume, claim, selector):
                 return volume
         return None
 
     # Volumes.
 
-    def _settle(self, volume: PersistentVolume, now_ns: int) -> None:
+    def _sync_volume(self, volume: PersistentVolume, now_ns: int) -> None:
         """Make a new volume available.
 
         If the claim of a volume was deleted, delete or release it by its reclaim policy.

@@ -37,17 +37,15 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
         return _compare_ages(one, other, now_ns)
 
     age = cmp_to_key(compare)
-    return sorted(
-        pods, key=lambda pod: (*_standing(pod), _deletion_cost(pod), -pods_on_node[pod.spec.node_name], age(pod))
-    )
+    return sorted(pods, key=lambda pod: (*_rank(pod), _deletion_cost(pod), -pods_on_node[pod.spec.node_name], age(pod)))
 
 
 def rank_active(pods: Iterable[Pod]) -> list[Pod]:
     """Return pods in a Job's deletion order: like `rank_for_deletion`, with exact times, ignoring costs and related pods."""
-    return sorted(pods, key=lambda pod: (*_standing(pod), -_ready_since(pod), -_restarts(pod), -_created(pod)))
+    return sorted(pods, key=lambda pod: (*_rank(pod), -_ready_since(pod), -_restarts(pod), -_created(pod)))
 
 
-def _standing(pod: Pod) -> tuple[bool, int, bool]:
+def _rank(pod: Pod) -> tuple[bool, int, bool]:
     return bool(pod.spec.node_name), _PHASES.get(pod.status.phase, 0), is_ready(pod)
 
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from bayplan.controllers.controller import Controller
-from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
+from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL
-from bayplan.controllers.writer import WARNING, AwaitsAnswers, WriteRefused
+from bayplan.controllers.writer import WARNING, AwaitsAnswers, WriteRejected
 from bayplan.objects.meta import ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodSpec, Volume
 from bayplan.objects.storage import PersistentVolumeClaim
@@ -73,7 +73,7 @@ class StatefulPods:
             pod = self._controller.pods.create(prepared, now_ns, name=name, spec=spec, labels=labels)
         except AwaitsAnswers:
             raise
-        except WriteRefused as refusal:
+        except WriteRejected as refusal:
             text = f"create Pod {name} in StatefulSet {set_name} failed error: {refusal.message}"
             record(item, "FailedCreate", text, type_=WARNING)
             raise

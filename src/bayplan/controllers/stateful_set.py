@@ -24,7 +24,7 @@ from bayplan.cluster.owned_pods import OwnedPods, condition_time, is_finished, i
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.pod_maker import PreparedTemplate, controller_reference
+from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
 from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.objects.meta import KubernetesObject
@@ -33,7 +33,7 @@ from bayplan.objects.selectors import SelectorError, compile_label_selector
 from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
 
 
-class _Memory:
+class _State:
     """Cached state of one StatefulSet; all pods with an ordinal less than `healthy_below` are healthy."""
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class StatefulSetController(Controller):
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
         self._stateful_pods = StatefulPods(self)
-        self._memories: dict[str, _Memory] = {}
+        self._states: dict[str, _State] = {}
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
         """Count pods by revision, and reset `healthy_below` to the ordinal of the changed pod."""
@@ -64,32 +64,32 @@ class StatefulSetController(Controller):
             controller = pod.metadata.controller()
             if controller is None:
                 continue
-            memory = self._memories.setdefault(controller.uid, _Memory())
+            state = self._states.setdefault(controller.uid, _State())
             if pod.metadata.deletion_timestamp is None:
-                memory.by_revision[pod.metadata.labels.get(REVISION_LABEL, "")] += step
-            memory.healthy_below = min(memory.healthy_below, max(ordinal_of(pod.metadata.name), 0))
+                state.by_revision[pod.metadata.labels.get(REVISION_LABEL, "")] += step
+            state.healthy_below = min(state.healthy_below, max(ordinal_of(pod.metadata.name), 0))
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Take the steps that the pod management policy allows, then write the status."""
         item = self.store.get(StatefulSet, key)
         if item is None:
-            self._forget_gone()
+            self._forget_deleted()
             return None
-        memory = self._memories.setdefault(item.metadata.uid, _Memory())
-        update = self._revision(item, memory)
-        current = memory.history.find(_hash_in(item, item.status.current_revision)) or update
-        run = _Run(self, item, memory, current, update, now_ns)
+        state = self._states.setdefault(item.metadata.uid, _State())
+        update = self._revision(item, state)
+        current = state.history.find(_hash_in(item, item.status.current_revision)) or update
+        run = _Run(self, item, state, current, update, now_ns)
         if item.metadata.deletion_timestamp is None:
             run.step()
-        self._write_status(item, memory, current, update, now_ns)
+        self._write_status(item, state, current, update, now_ns)
         return run.again_ns
 
-    def _forget_gone(self) -> None:
+    def _forget_deleted(self) -> None:
         """Drop the cached state of sets that no longer exist and have no pods."""
         stored = {item.metadata.uid for item in self.store.all(StatefulSet)}
-        for uid in list(self._memories):
+        for uid in list(self._states):
             if uid not in stored and not self.store.owned_pods(uid):
-                del self._memories[uid]
+                del self._states[uid]
 
     def delete_pod(self, owner: KubernetesObject, pod: Pod, now_ns: int) -> None:
         """Delete a pod of a set and record an event about it."""
@@ -99,12 +99,12 @@ class StatefulSetController(Controller):
 
     def history_of(self, uid: str) -> RevisionHistory:
         """Return the revision history of a StatefulSet; the host fills it from stored ControllerRevisions."""
-        return self._memories.setdefault(uid, _Memory()).history
+        return self._states.setdefault(uid, _State()).history
 
     # --- revisions ----------------------------------------------------------------------------------------------------
 
-    def _revision(self, item: StatefulSet, memory: _Memory) -> Revision:
-        history = memory.history
+    def _revision(self, item: StatefulSet, state: _State) -> Revision:
+        history = state.history
         if not history.revisions:
             known = _hash_in(item, item.status.update_revision)
             if known and item.status.observed_generation == item.metadata.generation:
@@ -112,15 +112,15 @@ class StatefulSetController(Controller):
         revision = history.current(item.spec.template)
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit
-            live = {_hash_in(item, name) for name, count in memory.by_revision.items() if count > 0}
+            live = {_hash_in(item, name) for name, count in state.by_revision.items() if count > 0}
             history.truncate(10 if limit is None else limit, live | {_hash_in(item, item.status.current_revision)})
         return revision
 
-    def prepared(self, item: StatefulSet, memory: _Memory, template: PodTemplateSpec, name: str) -> PreparedTemplate:
+    def prepared(self, item: StatefulSet, state: _State, template: PodTemplateSpec, name: str) -> PreparedTemplate:
         """Return the data that the pods of one revision share, prepared once."""
-        known = memory.prepared.get(name)
+        known = state.prepared.get(name)
         if known is None or not self.pods.is_current(known, template):
-            known = memory.prepared[name] = self.pods.prepare(item, template)
+            known = state.prepared[name] = self.pods.prepare(item, template)
         return known
 
     @property
@@ -130,9 +130,7 @@ class StatefulSetController(Controller):
 
     # --- status -------------------------------------------------------------------------------------------------------
 
-    def _write_status(
-        self, item: StatefulSet, memory: _Memory, current: Revision, update: Revision, now_ns: int
-    ) -> None:
+    def _write_status(self, item: StatefulSet, state: _State, current: Revision, update: Revision, now_ns: int) -> None:
         item = self.store.get(StatefulSet, item.key) or item
         owned = self.store.owned_pods(item.metadata.uid)
         current_name, update_name = _name(item, current), _name(item, update)
@@ -145,8 +143,8 @@ class StatefulSetController(Controller):
             replicas=len(owned),
             ready_replicas=ready,
             available_replicas=available,
-            current_replicas=memory.by_revision[current_name],
-            updated_replicas=memory.by_revision[update_name],
+            current_replicas=state.by_revision[current_name],
+            updated_replicas=state.by_revision[update_name],
             current_revision=current_name,
             update_revision=update_name,
             collision_count=0,
@@ -164,14 +162,14 @@ class _Run:
         self,
         controller: StatefulSetController,
         item: StatefulSet,
-        memory: _Memory,
+        state: _State,
         current: Revision,
         update: Revision,
         now_ns: int,
     ) -> None:
         self._controller = controller
         self._item = item
-        self._memory = memory
+        self._state = state
         self._current = current
         self._update = update
         self._now_ns = now_ns
@@ -196,23 +194,23 @@ class _Run:
 
     def _fill(self) -> bool:
         """Process the ordinals of the set from the lowest; return whether to stop after this step."""
-        memory, item = self._memory, self._item
+        state, item = self._state, self._item
         asked = (item.spec, self._update)
-        if memory.seen is None or memory.seen != asked or item.spec.min_ready_seconds > 0:
-            memory.healthy_below = self._start
-            memory.seen = asked
-        for ordinal in range(max(self._start, memory.healthy_below), self._end):
+        if state.seen is None or state.seen != asked or item.spec.min_ready_seconds > 0:
+            state.healthy_below = self._start
+            state.seen = asked
+        for ordinal in range(max(self._start, state.healthy_below), self._end):
             if self._acted >= self._controller.burst:
                 self.again_ns = self._now_ns
                 return True
-            wait = self._settle(ordinal)
+            wait = self._process_ordinal(ordinal)
             if wait and self._ordered:
                 return True
-            if not wait and memory.healthy_below == ordinal:
-                memory.healthy_below = ordinal + 1
+            if not wait and state.healthy_below == ordinal:
+                state.healthy_below = ordinal + 1
         return False
 
-    def _settle(self, ordinal: int) -> bool:
+    def _process_ordinal(self, ordinal: int) -> bool:
         """Process one ordinal; return whether the following ordinals must wait for it."""
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
@@ -240,7 +238,7 @@ class _Run:
             older = _rolls(item) and ordinal < self._start + item.status.current_replicas
         revision = self._current if older else self._update
         name = _name(item, revision)
-        prepared = self._controller.prepared(item, self._memory, revision.template, name)
+        prepared = self._controller.prepared(item, self._state, revision.template, name)
         self._controller.stateful_pods.create(item, prepared, name, ordinal, self._now_ns)
 
     # --- removing -----------------------------------------------------------------------------------------------------
@@ -283,7 +281,7 @@ class _Run:
         update_name = _name(self._item, self._update)
         strategy = self._item.spec.update_strategy.rolling_update
         lowest = self._start + ((strategy.partition or 0) if strategy is not None else 0)
-        if self._memory.by_revision[update_name] >= self._end - lowest and lowest == self._start:
+        if self._state.by_revision[update_name] >= self._end - lowest and lowest == self._start:
             return
         for ordinal in range(self._end - 1, lowest - 1, -1):
             pod = self._pod(ordinal)

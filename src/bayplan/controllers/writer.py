@@ -30,7 +30,7 @@ class Propagation(StrEnum):
     ORPHAN = "Orphan"
 
 
-class WriteRefused(InputError):
+class WriteRejected(InputError):
     """A write that admission rejected, or that conflicts with the stored object.
 
     Attributes:
@@ -42,12 +42,12 @@ class WriteRefused(InputError):
         super().__init__(what, got=message)
 
 
-class AwaitsAnswers(WriteRefused):
+class AwaitsAnswers(WriteRejected):
     """A write that waits for webhook responses. Retry it later; until then, no failure is reported."""
 
 
 class Writer(Protocol):
-    """Writes of controllers. All of them raise `WriteRefused` if the write is rejected.
+    """Writes of controllers. All of them raise `WriteRejected` if the write is rejected.
 
     Attributes:
         records_events: whether events are recorded; if not, controllers do not create their messages.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bayplan.answers.question_cluster import QuestionCluster, SchedulerMaker
+from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.base.durations import MINUTE_NS, SECOND_NS
 from bayplan.descheduling.plugins import RUNS
 from bayplan.descheduling.policy import PodLifeTimeArgs, Policy
@@ -34,7 +34,7 @@ class Descheduler:
     """
 
     def __init__(
-        self, policy: Policy, interval_ns: int, simulator: Simulator, scheduler: Callable[[], SchedulerMaker]
+        self, policy: Policy, interval_ns: int, simulator: Simulator, scheduler: Callable[[], SchedulerFactory]
     ) -> None:
         self.evicted: list[Descheduled] = []
         self._policy = policy

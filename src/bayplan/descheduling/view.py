@@ -146,7 +146,7 @@ class ClusterView:
         ):
             if limit is not None and count >= limit:
                 return False
-        if not self._disruptions.take(pod):
+        if not self._disruptions.try_evict(pod):
             return False
         self.evicted.append((pod, plugin))
         self._evicted_keys.add(pod.key)

@@ -86,7 +86,7 @@ class PlanCache:
                 return plan
         return self._find(signature, profile, pod)
 
-    def keep(self, plan: Plan) -> None:
+    def promote(self, plan: Plan) -> None:
         """Move a plan from probation to the cache: the caller stores it, so it must not be adapted to another pod."""
         if self._probation.get(plan.signature) is plan:
             self._plans[plan.signature] = self._probation.pop(plan.signature)

@@ -38,7 +38,7 @@ cdef class PreFilters(PreparedPlugins):
     @cython.locals(outcome=PreFilterOutcome)
     cpdef PreFilterOutcome run(self, object cycle_state)
     @cython.locals(changes=int, number=Py_ssize_t, run_count=Py_ssize_t)
-    cdef PreFilterOutcome _bring_up_to_date(self, object cycle_state)
+    cdef PreFilterOutcome _refresh(self, object cycle_state)
     @cython.locals(number=Py_ssize_t)
     cdef void _drop_stale(self, Py_ssize_t first) except *
     @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t, run_count=Py_ssize_t)

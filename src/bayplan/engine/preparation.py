@@ -128,7 +128,7 @@ class PreFilters(PreparedPlugins):
 
     def run(self, cycle_state: CycleState) -> PreFilterOutcome:
         """Return the outcome of this cycle: the same object as before if no result changed."""
-        outcome = self._bring_up_to_date(cycle_state)
+        outcome = self._refresh(cycle_state)
         if outcome.status is not None:
             cycle_state.unreached_pre_filters = tuple([plugin.name for plugin, _ in self._plugins[self._run_count :]])
         return outcome
@@ -140,7 +140,7 @@ class PreFilters(PreparedPlugins):
             self._recorded = (self._outcome, tuple(_record_of(plugin.name, answer) for (plugin, _), answer in ran))
         return self._recorded[1]
 
-    def _bring_up_to_date(self, cycle_state: CycleState) -> PreFilterOutcome:
+    def _refresh(self, cycle_state: CycleState) -> PreFilterOutcome:
         changes = self._changes()
         if changes & _NODES or self._run_count < 0:
             self._answers = [None] * len(self._plugins)

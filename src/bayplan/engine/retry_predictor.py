@@ -36,8 +36,8 @@ class RetryPredictor:
             return None
         plans = self._scheduler.plans
         plan = plans.plan_for(self._scheduler.profiles[name], pod)
-        plans.keep(plan)
-        return plan if _judges_nodes_one_by_one(plan) else None
+        plans.promote(plan)
+        return plan if _evaluates_nodes_separately(plan) else None
 
     @property
     def has_no_nodes(self) -> bool:
@@ -60,7 +60,7 @@ class RetryPredictor:
             names = (pre.status.plugin,) if pre.status.plugin else pre.narrowed_by
             return pre.status.code.rejects and rejecting == frozenset(names)
         plan.refresh_filters()
-        if plan.failure is not None or plan.filtered.count or not _judges_nodes_one_by_one(plan):
+        if plan.failure is not None or plan.filtered.count or not _evaluates_nodes_separately(plan):
             return False
         return self._rejecting(plan) == rejecting
 
@@ -78,7 +78,7 @@ class RetryPredictor:
         return found if plan.pre.node_names is None else found.union(plan.pre.narrowed_by)
 
 
-def _judges_nodes_one_by_one(plan: Plan) -> bool:
+def _evaluates_nodes_separately(plan: Plan) -> bool:
     """Return whether every verdict on a node depends only on that node, and placements change at most one filter's.
 
     Otherwise (affinity between pods, spreading, host ports along with resources) a pod that gets a node changes which

@@ -25,7 +25,7 @@ _UNITS |= {f"{letter}i{rest}": f"{letter.upper()}i" for letter in "mgtp" for res
 _WRITTEN = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]+)\s*")
 
 
-class OddAmount(NamedTuple):
+class AmountWarning(NamedTuple):
     """An amount that kube-apiserver rejects, or that does not count as written.
 
     Attributes:
@@ -41,7 +41,7 @@ class OddAmount(NamedTuple):
     problem: str = ""
 
 
-def odd_amounts(document: Mapping[str, object]) -> Iterator[OddAmount]:
+def amount_warnings(document: Mapping[str, object]) -> Iterator[AmountWarning]:
     """Yield the odd amounts of a pod, a workload's pod template, or a node.
 
     Args:
@@ -100,7 +100,7 @@ def _exceeds(amount: QuantityLike, limit: QuantityLike) -> bool:
     return amount != limit and parse_quantity(amount) > parse_quantity(limit)
 
 
-def _requests(resources: Mapping[str, object], at: str) -> Iterator[OddAmount]:
+def _requests(resources: Mapping[str, object], at: str) -> Iterator[AmountWarning]:
     if not resources:
         return
     limits = _part(resources, "limits")
@@ -110,10 +110,10 @@ def _requests(resources: Mapping[str, object], at: str) -> Iterator[OddAmount]:
     for name, amount in requests.items():
         limit = limits.get(name)
         if limit is not None and _exceeds(cast("QuantityLike", amount), cast("QuantityLike", limit)):
-            yield OddAmount(f"{at}.requests.{name}", str(amount), f"an amount of at most the limit, {limit}")
+            yield AmountWarning(f"{at}.requests.{name}", str(amount), f"an amount of at most the limit, {limit}")
 
 
-def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterator[OddAmount]:
+def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterator[AmountWarning]:
     for name, amount in amounts.items():
         found = _odd(name, cast("QuantityLike", amount), of_pod)
         if found is not None:
@@ -121,18 +121,18 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
 
 
 @lru_cache(maxsize=4096, typed=True)
-def _odd(name: str, amount: QuantityLike, of_pod: bool) -> OddAmount | None:
+def _odd(name: str, amount: QuantityLike, of_pod: bool) -> AmountWarning | None:
     """Return what is odd about an amount, without its path; None if nothing is."""
     quantity, text = parse_quantity(amount), str(amount)
     nanos = quantity.as_nanos()
     if nanos < 0:
-        return OddAmount("", text, refused="an amount of at least 0")
+        return AmountWarning("", text, refused="an amount of at least 0")
     if of_pod and "/" in name and nanos % 10**9:
-        return OddAmount("", text, refused="a whole number")
+        return AmountWarning("", text, refused="a whole number")
     if of_pod and name in _BYTES and nanos % 10**9:
-        return OddAmount("", text, problem=f"a fraction of a byte; counted as {quantity.value()}")
+        return AmountWarning("", text, problem=f"a fraction of a byte; counted as {quantity.value()}")
     counted, unit = (quantity.milli_value(), 10**6) if name == "cpu" else (quantity.value(), 10**9)
     if counted != -(-nanos // unit) or (counted == MAX_INT64 and text != str(MAX_INT64)):
         shown = f"{counted}m" if name == "cpu" else str(counted)
-        return OddAmount("", text, problem=f"more than an int64 holds; kube-scheduler counts it as {shown}")
+        return AmountWarning("", text, problem=f"more than an int64 holds; kube-scheduler counts it as {shown}")
     return None

@@ -69,7 +69,7 @@ def load_inputs(
 ) -> Inputs:
     """Read manifests and traces, e.g. `nodes.csv pods.csv extra.yaml`.
 
-    Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.recognised`); everything
+    Tables of traces are recognised by name and header (see `bayplan.formats.traces.reading.detect_table`); everything
     else is a manifest. A Trace document can name further tables and select a part of them. Pods of manifests may be
     bound to nodes of the trace.
 
@@ -120,9 +120,9 @@ def _table(file: InputFile) -> TraceTable | None:
     if file.path is None or file.suffix in _YAML:
         return None
     # Return before importing the trace readers for YAML: their import takes longer than reading a small manifest.
-    from bayplan.formats.traces.reading import recognised
+    from bayplan.formats.traces.reading import detect_table
 
-    return recognised(file)
+    return detect_table(file)
 
 
 def _read_trace(tables: Sequence[tuple[InputFile, TraceTable]]) -> Trace | None:

@@ -143,7 +143,7 @@ def _one_by_one(data: bytes) -> Iterator[Value]:
         text = data.decode()
     except UnicodeDecodeError as problem:
         raise _explain(problem, data) from None
-    decoder = json.JSONDecoder(parse_constant=_refuse_constant)
+    decoder = json.JSONDecoder(parse_constant=_reject_constant)
     line = position = 0
     while True:
         space = _SPACE.match(text, position)
@@ -161,7 +161,7 @@ def _one_by_one(data: bytes) -> Iterator[Value]:
         line += text.count("\n", start, position)
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(f"{name}, which JSON does not have")
 
 

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.formats import schema, shapes
-from bayplan.formats.amounts import odd_amounts, quantity_hint
+from bayplan.formats.amounts import amount_warnings, quantity_hint
 from bayplan.formats.files import InputFile
 from bayplan.formats.fixed_values import wrong_values
 from bayplan.formats.manifest import LoadedObject, LoadWarning, Manifest, UnusedObject, WarningKind, shown
@@ -160,7 +160,7 @@ class ManifestLoader:
                 problem = f"items without kind in a {list_kind}; read as {inferred[1]}"
                 self._warn(WarningKind.INFERRED_KIND, str(document.source), list_kind, problem)
         else:
-            recognised = shapes.recognise(value)
+            recognised = shapes.infer_kind(value)
             if recognised is None:
                 hint = "apiVersion and kind, as in 'apiVersion: v1' and 'kind: Pod'"
                 raise self._no_object(
@@ -224,7 +224,7 @@ class ManifestLoader:
         Raises:
             InputError: an amount is not allowed.
         """
-        for odd in odd_amounts(value):
+        for odd in amount_warnings(value):
             what = f"{describe(value)} {odd.path}"
             text = document.written(odd.path) or odd.text
             if odd.refused:

@@ -131,12 +131,12 @@ class ObjectDecoder:
                 uid=found.uid,
                 resource_version=found.resource_version,
                 generation=found.generation,
-                labels=_recalled(self._maps, bytes(found.labels), _decode_map) or _NO_LABELS,
-                annotations=_recalled(self._maps, bytes(found.annotations), _decode_map) or _NO_LABELS,
+                labels=_cached(self._maps, bytes(found.labels), _decode_map) or _NO_LABELS,
+                annotations=_cached(self._maps, bytes(found.annotations), _decode_map) or _NO_LABELS,
                 creation_timestamp=found.creation_timestamp,
                 deletion_timestamp=found.deletion_timestamp,
                 deletion_grace_period_seconds=found.deletion_grace_period_seconds,
-                owner_references=_recalled(self._owners, bytes(found.owner_references), _decode_owners) or (),
+                owner_references=_cached(self._owners, bytes(found.owner_references), _decode_owners) or (),
                 finalizers=found.finalizers,
             )
             spec = self._decode_spec(bytes(document.spec))
@@ -149,13 +149,13 @@ class ObjectDecoder:
     def _decode_pod_status(self, raw: bytes) -> PodStatus:
         pod_ips, host_ips = _POD_IP.findall(raw), _HOST_IP.findall(raw)
         if not pod_ips and not host_ips:
-            return _recalled(self._statuses, raw, _decode_status) or PodStatus()
+            return _cached(self._statuses, raw, _decode_status) or PodStatus()
         if len(pod_ips) > 1 or len(host_ips) > 1:
             return _decode_status(raw)
         key = _OF_ONE_POD.sub(b"", raw)
         shared = self._statuses.get(key)
         if shared is None:
-            shared = self._statuses.keep(key, replace(_decode_status(raw), pod_ip="", host_ip=""))
+            shared = self._statuses.put(key, replace(_decode_status(raw), pod_ip="", host_ip=""))
         pod_ip, host_ip = (found[0].decode() if found else "" for found in (pod_ips, host_ips))
         return replace(shared, pod_ip=pod_ip, host_ip=sys.intern(host_ip))
 
@@ -170,13 +170,13 @@ class ObjectDecoder:
                 spec = self._shared(default_pod(Pod(spec=replace(found, node_name=""))).spec)
                 if found.node_name != node_name:
                     return replace(spec, node_name=found.node_name)
-            self._specs.keep(known, spec)
+            self._specs.put(known, spec)
         return replace(spec, node_name=node_name) if node_name else spec
 
     def _shared(self, spec: PodSpec) -> PodSpec:
         """Return the first spec that was equal to this one: specs whose JSON differs in the order of fields share an object."""
         key = _digest(_encode_value(spec))
-        return self._equal_specs.get(key) or self._equal_specs.keep(key, spec)
+        return self._equal_specs.get(key) or self._equal_specs.put(key, spec)
 
     def _framed_spec(self, bare: bytes) -> PodSpec | None:
         """Build a spec from a shared frame and its resources; return None if it has to be decoded as a whole."""
@@ -185,10 +185,10 @@ class ObjectDecoder:
         if len(found) == 1:
             return None
         known = _digest(b"\0".join(found[::2]))
-        frame = self._frames[known] if known in self._frames else self._frames.keep(known, self._frame(found))
+        frame = self._frames[known] if known in self._frames else self._frames.put(known, self._frame(found))
         if frame is None:
             return None
-        decoded = [_recalled(self._resources, each, self._decode_resources) or _NONE for each in found[1::2]]
+        decoded = [_cached(self._resources, each, self._decode_resources) or _NONE for each in found[1::2]]
         own = sorted(zip(frame.places, decoded, strict=True), key=_place_of)
         key = _digest(frame.key + _encode_value(own))
         spec = self._equal_specs.get(key)
@@ -197,7 +197,7 @@ class ObjectDecoder:
             for (name, index), resources in own:
                 fields[name][index] = replace(fields[name][index], resources=resources)
             shared = {name: tuple(each) for name, each in fields.items() if each}
-            spec = self._equal_specs.keep(key, replace(frame.spec, **shared))
+            spec = self._equal_specs.put(key, replace(frame.spec, **shared))
             self.framed += 1
         return spec
 
@@ -226,12 +226,12 @@ class ObjectDecoder:
 
     def _decode_resources(self, raw: bytes) -> ResourceRequirements:
         found = default_requirements(_decode_resources(raw))
-        return ResourceRequirements(limits=self._alike(found.limits), requests=self._alike(found.requests))
+        return ResourceRequirements(limits=self._interned(found.limits), requests=self._interned(found.requests))
 
-    def _alike(self, amounts: ResourceList) -> ResourceList:
+    def _interned(self, amounts: ResourceList) -> ResourceList:
         """Return the same dictionary for equal amounts."""
         key = _encode_value(amounts)
-        return self._amounts.get(key) or self._amounts.keep(key, amounts)
+        return self._amounts.get(key) or self._amounts.put(key, amounts)
 
 
 _encode_value = msgspec.msgpack.Encoder().encode
@@ -243,12 +243,12 @@ _decode_map = msgspec.json.Decoder(dict[str, str]).decode
 _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
 
 
-def _recalled(memory: BoundedCache[bytes, T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
+def _cached(memory: BoundedCache[bytes, T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
     """Return the decoded value of JSON, from a cache if possible; None for b""."""
     if not raw:
         return None
     known = memory.get(raw)
-    return known if known is not None else memory.keep(raw, decode(raw))
+    return known if known is not None else memory.put(raw, decode(raw))
 
 
 def _digest(data: bytes) -> bytes:

@@ -10,7 +10,7 @@ _VOLUME_FIELDS = frozenset(("accessModes", "capacity", "persistentVolumeReclaimP
 _NODE_FIELDS = frozenset(("nodeInfo", "allocatable", "daemonEndpoints"))
 
 
-def recognise(value: Mapping[str, object]) -> tuple[str, str] | None:
+def infer_kind(value: Mapping[str, object]) -> tuple[str, str] | None:
     """Return (apiVersion, kind) of an object that has neither; None if its fields are ambiguous.
 
     - Pod: `spec.containers` is a list of objects with names.

@@ -49,11 +49,11 @@ class _Doubt(Exception):
     """kubectl may read the text differently, so the slow parser must read it."""
 
 
-def _refuse_float(text: str) -> float:
+def _reject_float(text: str) -> float:
     raise _Doubt(text)
 
 
-_decode = msgspec.json.Decoder(float_hook=_refuse_float).decode
+_decode = msgspec.json.Decoder(float_hook=_reject_float).decode
 
 
 def parse(text: str) -> Answer | None:

@@ -18,15 +18,15 @@ from bayplan.apiserver.model.errors import ApiError
 from bayplan.base.asgi import Receive, Scope, Send
 from bayplan.base.errors import EngineBusy, InputError, PluginFailure
 from bayplan.http_api.answers import bytes_answer, json_answer
+from bayplan.http_api.errors import RequestError, document_of, request_error_of
 from bayplan.http_api.kss_api import KssApi, is_operation
-from bayplan.http_api.observation import Observation
 from bayplan.http_api.openapi import openapi_document
 from bayplan.http_api.operations import OPERATIONS, ROOT, Operation
 from bayplan.http_api.query import Query
-from bayplan.http_api.refusal import Refusal, document_of, refusal_of
+from bayplan.http_api.server_context import ServerContext
+from bayplan.http_api.server_state import ServerState
 from bayplan.http_api.stream import Stream
 from bayplan.http_api.stream_routes import as_events, over_websocket, shown_token
-from bayplan.http_api.subject import Subject
 
 STREAM = f"{ROOT}/stream"
 OPENAPI = f"{ROOT}/openapi.json"
@@ -38,27 +38,27 @@ class Service:
     """Bayplan's own API of a running server, as an ASGI application.
 
     Args:
-        subject: the server.
+        server: the server.
         token: the token that clients must send; if empty, every client on this machine is allowed.
         allowed_origins: see `Access`.
-        settled: given a revision of the store, returns an awaitable that completes when the revision is durable, or
+        until_durable: given a revision of the store, returns an awaitable that completes when the revision is durable, or
             None if it already is. Responses to writes wait for it.
     """
 
     def __init__(
         self,
-        subject: Subject,
+        server: ServerContext,
         *,
         token: str = "",
         allowed_origins: Collection[str] = (),
-        settled: Callable[[int], Awaitable[None] | None] | None = None,
+        until_durable: Callable[[int], Awaitable[None] | None] | None = None,
     ) -> None:
-        self.observation = Observation(subject)
+        self.state = ServerState(server)
         self._access = Access(token, allowed_origins=allowed_origins)
-        self._settled = settled
+        self._until_durable = until_durable
         self._requests = count(1)
         self._stream: Stream | None = None
-        self._kss = KssApi(self.observation, self._access)
+        self._kss = KssApi(self.state, self._access)
         self._routes = [
             (Route(f"{ROOT}{operation.path}", _unused, methods=[operation.method]), operation)
             for operation in OPERATIONS
@@ -66,7 +66,7 @@ class Service:
 
     def start(self) -> None:
         """Start the stream's background tasks. Call on the event loop, which they end with."""
-        self._stream = Stream(self.observation)
+        self._stream = Stream(self.state)
         self._stream.start()
 
     def end_streams(self) -> None:
@@ -77,7 +77,7 @@ class Service:
 
     def close(self) -> None:
         """Stop the worker threads. Call once no request is in flight."""
-        self.observation.close()
+        self.state.close()
 
     def answers(self, scope: Scope) -> bool:
         """Return whether this application handles the request: a path of this API, or a kube-scheduler-simulator operation."""
@@ -94,25 +94,25 @@ class Service:
         request = Request(scope, receive, send)
         if not scope["path"].startswith(ROOT):
             response = await self._kss.answer(request)
-            response = await self._settle(request, response)
+            response = await self._wait_until_durable(request, response)
             await response(scope, receive, send)
             return
-        request_id = f"{self.observation.subject.instance}-{next(self._requests)}"
+        request_id = f"{self.state.server.instance}-{next(self._requests)}"
         response = await self._answer(request, request_id)
-        response = await self._settle(request, response, request_id)
+        response = await self._wait_until_durable(request, response, request_id)
         response.headers["x-request-id"] = request_id
         await response(scope, receive, send)
 
-    async def _settle(self, request: Request, response: Response, request_id: str = "") -> Response:
+    async def _wait_until_durable(self, request: Request, response: Response, request_id: str = "") -> Response:
         """Return the response once the request's writes are durable; if storing them fails, return an error response."""
-        if self._settled is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
-            waiting = self._settled(self.observation.subject.backend.store.revision)
+        if self._until_durable is not None and request.method not in ("GET", "HEAD", "OPTIONS"):
+            waiting = self._until_durable(self.state.server.backend.store.revision)
             if waiting is not None:
                 try:
                     await waiting
                 except InputError as problem:
-                    refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "the write was not stored", got=str(problem))
-                    return json_answer(request, document_of(refusal, request_id), refusal.status)
+                    error = RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "the write was not stored", got=str(problem))
+                    return json_answer(request, document_of(error, request_id), error.status)
         return response
 
     async def _websocket(self, socket: WebSocket) -> None:
@@ -136,31 +136,31 @@ class Service:
                 return bytes_answer(request, msgspec.json.encode(openapi_document()))
             operation = self._operation(request)
             query = Query(request.query_params, operation.query)
-            return await operation.handler(self.observation, request, query)
+            return await operation.handler(self.state, request, query)
         except ApiError as problem:
-            refusal = Refusal(problem.code, problem.message)
+            error = RequestError(problem.code, problem.message)
         except EngineBusy as problem:
-            refusal = Refusal(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), hint="again in a moment")
+            error = RequestError(HTTPStatus.SERVICE_UNAVAILABLE, str(problem), hint="again in a moment")
         except PluginFailure as problem:
-            refusal = Refusal(HTTPStatus.BAD_GATEWAY, str(problem))
+            error = RequestError(HTTPStatus.BAD_GATEWAY, str(problem))
         except InputError as problem:
-            refusal = refusal_of(problem)
+            error = request_error_of(problem)
         except ClientDisconnect:
             # The client disconnected before it sent the whole body, so it never reads this response.
-            refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
+            error = RequestError(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
-            refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
-        answer = json_answer(request, document_of(refusal, request_id), refusal.status)
-        if refusal.allowed:
-            answer.headers["allow"] = ", ".join(refusal.allowed)
+            error = RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
+        answer = json_answer(request, document_of(error, request_id), error.status)
+        if error.allowed:
+            answer.headers["allow"] = ", ".join(error.allowed)
         return answer
 
     def _operation(self, request: Request) -> Operation:
         """Return the operation for a request, and set the request's path parameters.
 
         Raises:
-            Refusal: no operation has this path, or none has this path with this method.
+            RequestError: no operation has this path, or none has this path with this method.
         """
         allowed: list[str] = []
         for route, operation in self._routes:
@@ -173,9 +173,11 @@ class Service:
         if allowed:
             methods = tuple(dict.fromkeys(allowed))
             wanted = f"one of {', '.join(methods)}"
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted, allowed=methods)
+            raise RequestError(
+                HTTPStatus.METHOD_NOT_ALLOWED, "method", got=request.method, wanted=wanted, allowed=methods
+            )
         path = request.scope["path"]
-        raise Refusal(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="a path listed at /bayplan/v1/")
+        raise RequestError(HTTPStatus.NOT_FOUND, "path", got=f"'{path}'", wanted="a path listed at /bayplan/v1/")
 
 
 async def _unused(request: Request) -> Response:

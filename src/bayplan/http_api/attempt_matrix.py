@@ -28,12 +28,12 @@ from bayplan.http_api.contract.matrix import (
 from bayplan.http_api.decision_summaries import margin_of
 from bayplan.http_api.matrix import MatrixLayout, MatrixQuery, no_matrix, skipped_plugins
 from bayplan.http_api.pod_page import PodPage, chosen_attempt
-from bayplan.http_api.subject import Decisions
+from bayplan.http_api.server_context import Decisions
 from bayplan.live.attempt_results import late_answers
 from bayplan.sim.result import PodFate
 
 
-class AskedPlugins(NamedTuple):
+class MatrixPlugins(NamedTuple):
     """Facts of the scheduler's configuration that the matrix of an attempt needs.
 
     Attributes:
@@ -45,20 +45,20 @@ class AskedPlugins(NamedTuple):
     max_score: int
 
 
-def asked_plugins(configuration: SchedulerConfiguration) -> AskedPlugins:
+def matrix_plugins(configuration: SchedulerConfiguration) -> MatrixPlugins:
     """Return the facts of a configuration that matrices need."""
     by_profile = {
         profile.scheduler_name: {point: profile.names(point) for point in ("filter", "score")}
         for profile in configuration.profiles
     }
-    return AskedPlugins(by_profile, configuration.max_score)
+    return MatrixPlugins(by_profile, configuration.max_score)
 
 
 def attempt_matrix(
     page: PodPage,
     attempt: str,
     wanted: Callable[[Decision], MatrixQuery],
-    asked: AskedPlugins,
+    asked: MatrixPlugins,
     decisions: Decisions | None,
 ) -> AnyMatrix:
     """Return the matrix of an attempt, or why there is none.
@@ -67,11 +67,11 @@ def attempt_matrix(
         page: the page of the pod.
         attempt: the number of the attempt, or ``latest``.
         wanted: returns the query for the matrix of a decision.
-        asked: see `asked_plugins`.
+        asked: see `matrix_plugins`.
         decisions: the decisions of the running server, which have the results from Reserve to Bind; None for a fork.
 
     Raises:
-        Refusal: there is no such attempt.
+        RequestError: there is no such attempt.
     """
     chosen = chosen_attempt(page.attempts, attempt, page.key)
     level = page.source.level.name.lower()

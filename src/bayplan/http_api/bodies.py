@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from starlette.requests import Request
 
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 
 MAX_BYTES = 3 * 1024 * 1024
 """The maximum size of a request body, as in the Kubernetes API."""
@@ -20,7 +20,7 @@ async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
     """Return the whole body of a request.
 
     Raises:
-        Refusal: the body is larger than `most` bytes.
+        RequestError: the body is larger than `most` bytes.
     """
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
@@ -34,8 +34,8 @@ async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
     return b"".join(pieces)
 
 
-def _too_large(most: int) -> Refusal:
-    return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="more", wanted=f"at most {most:,} bytes")
+def _too_large(most: int) -> RequestError:
+    return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="more", wanted=f"at most {most:,} bytes")
 
 
 async def read_text(request: Request, most: int = MAX_BYTES) -> str:
@@ -47,13 +47,15 @@ async def read_struct(request: Request, kind: type[T], most: int = MAX_BYTES) ->
     """Decode the JSON body of a request as a struct. An empty body counts as an empty object.
 
     Raises:
-        Refusal: the body is too large, is not JSON, or does not match the struct.
+        RequestError: the body is too large, is not JSON, or does not match the struct.
     """
     body = await read_body(request, most)
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.ValidationError as problem:
         wanted = ", ".join(kind.__struct_encode_fields__)
-        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted=f"fields {wanted}") from None
+        raise RequestError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted=f"fields {wanted}"
+        ) from None
     except msgspec.DecodeError as problem:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None
+        raise RequestError(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None

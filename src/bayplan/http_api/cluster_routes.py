@@ -21,6 +21,7 @@ from bayplan.http_api.contract.cluster import Root
 from bayplan.http_api.contract.decisions import DecisionList
 from bayplan.http_api.contract.nodes import NodeBlock, NodeCondition, NodeList, NodePage, PodsRejected
 from bayplan.http_api.decision_timeline import MAX_BINS, TimelineColumns, density_document
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.node_query import (
     SORTS,
     NodeFilter,
@@ -31,15 +32,14 @@ from bayplan.http_api.node_query import (
     node_row,
 )
 from bayplan.http_api.node_table import CORDONED, FULL_CELL, NOT_READY, NodeColumns
-from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lives_on_nodes, node_lanes
-from bayplan.http_api.observation import Observation
+from bayplan.http_api.node_timeline import MAX_LANE_BINS, MAX_LANES, lifetimes_on_nodes, node_lanes
 from bayplan.http_api.overview import clock_document
 from bayplan.http_api.pod_page import event_row
 from bayplan.http_api.pod_query import PodFilter, find_pods
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import MAX_ROWS, Deadline, Query
 from bayplan.http_api.queue_view import TIERS, queue_document
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.server_state import ServerState
 from bayplan.sim.result import SimulatedEvent
 from bayplan.state.resource_table import PODS
 
@@ -49,9 +49,9 @@ REJECTED_SECONDS = 0.1
 NODE_FLAGS = {"": 0, "cordoned": CORDONED, "not_ready": NOT_READY}
 
 
-async def root(observation: Observation, request: Request, query: Query) -> Response:
+async def root(state: ServerState, request: Request, query: Query) -> Response:
     """Return the server's versions and the paths of the API."""
-    subject = observation.subject
+    server = state.server
     names = (
         "overview",
         "nodes",
@@ -69,16 +69,16 @@ async def root(observation: Observation, request: Request, query: Query) -> Resp
         version=__version__,
         kubernetes_version=KUBERNETES_VERSION,
         build=build_name(),
-        instance=subject.instance,
-        started_at=format_instant(observation.start_ns),
+        instance=server.instance,
+        started_at=format_instant(state.start_ns),
         links={name: f"/bayplan/v1/{name}" for name in (*names, "stream", "openapi.json")},
     )
     return json_answer(request, document)
 
 
-async def overview(observation: Observation, request: Request, query: Query) -> Response:
+async def overview(state: ServerState, request: Request, query: Query) -> Response:
     """Return a summary of the cluster and its problems."""
-    return json_answer(request, await observation.overview())
+    return json_answer(request, await state.overview())
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -95,16 +95,16 @@ def _node_filter(query: Query) -> NodeFilter:
     )
 
 
-async def nodes(observation: Observation, request: Request, query: Query) -> Response:
+async def nodes(state: ServerState, request: Request, query: Query) -> Response:
     """List the matching nodes, sorted, one page at a time."""
     wanted, (offset, limit) = _node_filter(query), query.page()
-    reading = await observation.reading(query.text("run"))
-    columns = reading.nodes
+    model = await state.read_model(query.text("run"))
+    columns = model.nodes
     sort = query.sort((*SORTS, *metrics_of(columns)), "name")
     blocks = query.switch("blocks")
     if blocks and limit > MAX_NODES_WITH_BLOCKS:
-        raise Refusal(400, "limit", got=str(limit), wanted=f"at most {MAX_NODES_WITH_BLOCKS} with blocks")
-    pods = reading.pods if blocks else None
+        raise RequestError(400, "limit", got=str(limit), wanted=f"at most {MAX_NODES_WITH_BLOCKS} with blocks")
+    pods = model.pods if blocks else None
 
     def make() -> Response:
         rows = find_nodes(columns, wanted, sort)
@@ -122,7 +122,7 @@ async def nodes(observation: Observation, request: Request, query: Query) -> Res
         )
         return json_answer(request, page)
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)
 
 
 def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
@@ -143,10 +143,10 @@ def _blocks(node_name: str, pods: PodColumns) -> list[NodeBlock]:
     ]
 
 
-async def cells(observation: Observation, request: Request, query: Query) -> Response:
+async def cells(state: ServerState, request: Request, query: Query) -> Response:
     """Return the heat map of all matching nodes."""
     wanted = _node_filter(query)
-    columns = (await observation.reading(query.text("run"))).nodes
+    columns = (await state.read_model(query.text("run"))).nodes
     metric = query.one_of("metric", metrics_of(columns), "cpu")
     by = query.text("by", "zone")
 
@@ -154,19 +154,19 @@ async def cells(observation: Observation, request: Request, query: Query) -> Res
         rows = find_nodes(columns, wanted, ("name", False))
         return json_answer(request, cells_document(columns, rows, metric, by))
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)
 
 
-async def node(observation: Observation, request: Request, query: Query) -> Response:
+async def node(state: ServerState, request: Request, query: Query) -> Response:
     """Return the details of one node."""
     offset, limit = query.page(default=MAX_ROWS)
     name = request.path_params["name"]
-    columns = await observation.view.node_columns()
+    columns = await state.view.node_columns()
     row = columns.rows.get(name)
     if row is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
-    pods = await observation.view.pod_columns()
-    events = [SimulatedEvent(name, *event) for event in observation.events.of("Node", "default", name)]
+        raise RequestError(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
+    pods = await state.view.pod_columns()
+    events = [SimulatedEvent(name, *event) for event in state.events.of("Node", "default", name)]
 
     def make() -> Response:
         found = find_pods(
@@ -178,7 +178,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
             facets=False,
             deadline=Deadline(),
         )
-        rejected, exact, missing = _rejected(observation, pods, name)
+        rejected, exact, missing = _rejected(state, pods, name)
         facts = asdict(node_row(columns, row))
         for name_of_row_only in ("pods", "blocks"):
             del facts[name_of_row_only]
@@ -193,7 +193,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
                 NodeCondition(type=each.type, status=each.status, reason=each.reason, message=each.message)
                 for each in item.status.conditions
             ],
-            pods=observation.rows.rows(pods, found.rows, Deadline(0.1)),
+            pods=state.rows.rows(pods, found.rows, Deadline(0.1)),
             pods_total=found.total,
             events=[event_row(event) for event in events],
             rejected=rejected,
@@ -202,7 +202,7 @@ async def node(observation: Observation, request: Request, query: Query) -> Resp
         )
         return json_answer(request, page)
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)
 
 
 def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
@@ -229,12 +229,12 @@ def _node_sentence(columns: NodeColumns, row: int, named_by: int) -> str:
     )
 
 
-def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tuple[list[PodsRejected], bool, str]:
+def _rejected(state: ServerState, pods: PodColumns, node_name: str) -> tuple[list[PodsRejected], bool, str]:
     """Return why a node rejected waiting pods in their last attempts, whether the list is complete, and a plugin's failure or "".
 
     The list is incomplete if time ran out, or if a plugin failed to give its reason.
     """
-    deadline, decisions = Deadline(REJECTED_SECONDS), observation.subject.decisions
+    deadline, decisions = Deadline(REJECTED_SECONDS), state.server.decisions
     rejected: dict[str, list[str]] = {}
     rows = np.flatnonzero(pods.used & (pods.status == PodStatus.WAITING)).tolist()
     exact, missing = True, ""
@@ -269,15 +269,15 @@ def _rejected(observation: Observation, pods: PodColumns, node_name: str) -> tup
 _OUTCOMES = ("scheduled", "unschedulable", "error", "skipped")
 
 
-async def decisions(observation: Observation, request: Request, query: Query) -> Response:
+async def decisions(state: ServerState, request: Request, query: Query) -> Response:
     """List the matching decisions, the newest last."""
     limit = query.number("limit", 50, least=1, most=MAX_ROWS)
     after, before = query.maybe_number("after"), query.maybe_number("before")
     outcome, pod, node_name = query.one_of("outcome", _OUTCOMES), query.text("pod"), query.text("node")
-    reading = await observation.reading(query.text("run"))
+    model = await state.read_model(query.text("run"))
 
     def make() -> Response:
-        records = reading.decisions
+        records = model.decisions
         low = max(records.oldest, 0 if after is None else after + 1)
         high = len(records) if before is None else min(before, len(records))
         numbers = [each for each in records.numbers_of(pod) if low <= each < high] if pod else range(low, high)
@@ -301,7 +301,7 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
                 break
         page = DecisionList(
             version=len(records),
-            items=reading.summaries.of(sorted(found), deadline),
+            items=model.summaries.of(sorted(found), deadline),
             total=len(records) - records.oldest if not (pod or outcome or node_name) else len(found),
             total_is_exact=exact and not (outcome or node_name),
             oldest=records.oldest_full,
@@ -311,50 +311,50 @@ async def decisions(observation: Observation, request: Request, query: Query) ->
         )
         return json_answer(request, page)
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)
 
 
-async def density(observation: Observation, request: Request, query: Query) -> Response:
+async def density(state: ServerState, request: Request, query: Query) -> Response:
     """Count decisions in equal parts of a span of time or of decision numbers, for a timeline."""
     bins = query.number("bins", 200, least=1, most=MAX_BINS)
     axis = query.one_of("axis", ("time", "number"))
     by_time = axis == "time" or bool(query.text("from_at") or query.text("to_at"))
-    await observation.view.catch_up()
-    timeline = observation.view.timeline.freeze()
+    await state.view.catch_up()
+    timeline = state.view.timeline.freeze()
     if by_time:
-        span = _time_span(observation, query, timeline)
+        span = _time_span(state, query, timeline)
     else:
         newest = timeline.first + len(timeline.times_ns) - 1
         span = (query.number("from", timeline.first), query.number("to", max(newest, 0)))
     if span[0] > span[1] and len(timeline.times_ns):
-        raise Refusal(400, "from", got=str(span[0]), wanted="a beginning that is not behind the end")
-    changes = [change.at_ns for change in observation.view.node_changes]
-    return await observation.off_loop(
+        raise RequestError(400, "from", got=str(span[0]), wanted="a beginning that is not behind the end")
+    changes = [change.at_ns for change in state.view.node_changes]
+    return await state.off_loop(
         lambda: json_answer(request, density_document(timeline, changes, span, bins, by_time=by_time))
     )
 
 
-def _time_span(observation: Observation, query: Query, timeline: TimelineColumns) -> tuple[int, int]:
+def _time_span(state: ServerState, query: Query, timeline: TimelineColumns) -> tuple[int, int]:
     """Return the requested span; by default from the first decision in memory to one second after the last."""
-    times, now_ns = timeline.times_ns, observation.subject.clock.now_ns()
-    first, last = (int(times[0]), int(times[-1])) if len(times) else (observation.start_ns, now_ns)
+    times, now_ns = timeline.times_ns, state.server.clock.now_ns()
+    first, last = (int(times[0]), int(times[-1])) if len(times) else (state.start_ns, now_ns)
     begin = _instant(query, "from_at", first)
     return begin, _instant(query, "to_at", max(last, begin) + SECOND_NS)
 
 
-async def lanes(observation: Observation, request: Request, query: Query) -> Response:
+async def lanes(state: ServerState, request: Request, query: Query) -> Response:
     """Count pods that ran on, were placed on and left each node in equal parts of a time span, for a timeline."""
     bins = query.number("bins", 200, least=1, most=MAX_LANE_BINS)
     offset, limit = query.page(MAX_LANES, 20)
     words = query.text("q").split()
-    pods = await observation.view.pod_columns()
-    span = _time_span(observation, query, observation.view.timeline.freeze())
+    pods = await state.view.pod_columns()
+    span = _time_span(state, query, state.view.timeline.freeze())
     if span[0] > span[1]:
-        raise Refusal(400, "from_at", got=str(span[0]), wanted="a beginning that is not behind the end")
-    deleted = [life for lives in observation.view.pods.deleted.values() for life in lives]
-    return await observation.off_loop(
+        raise RequestError(400, "from_at", got=str(span[0]), wanted="a beginning that is not behind the end")
+    deleted = [life for lives in state.view.pods.deleted.values() for life in lives]
+    return await state.off_loop(
         lambda: json_answer(
-            request, node_lanes(lives_on_nodes(pods, deleted), words, span, bins, offset=offset, limit=limit)
+            request, node_lanes(lifetimes_on_nodes(pods, deleted), words, span, bins, offset=offset, limit=limit)
         )
     )
 
@@ -365,22 +365,22 @@ def _instant(query: Query, name: str, default: int) -> int:
         return default
     found = parse_instant(text)
     if found is None:
-        raise Refusal(400, name, got=f"'{text}'", wanted="a time", hint="'2026-11-21T12:00:00Z'")
+        raise RequestError(400, name, got=f"'{text}'", wanted="a time", hint="'2026-11-21T12:00:00Z'")
     return found
 
 
 # --- queue and clock --------------------------------------------------------------------------------------------------
 
 
-async def queue(observation: Observation, request: Request, query: Query) -> Response:
+async def queue(state: ServerState, request: Request, query: Query) -> Response:
     """List the pods in the scheduling queue, one page at a time."""
     tier, (offset, limit) = query.one_of("tier", TIERS), query.page()
-    now_ns = observation.subject.clock.now_ns()
-    return await observation.off_loop(
-        lambda: json_answer(request, queue_document(observation.queue.copy(), tier, offset, limit, now_ns))
+    now_ns = state.server.clock.now_ns()
+    return await state.off_loop(
+        lambda: json_answer(request, queue_document(state.queue.copy(), tier, offset, limit, now_ns))
     )
 
 
-async def clock(observation: Observation, request: Request, query: Query) -> Response:
+async def clock(state: ServerState, request: Request, query: Query) -> Response:
     """Return the state of the clock."""
-    return json_answer(request, clock_document(observation.subject.clock))
+    return json_answer(request, clock_document(state.server.clock))

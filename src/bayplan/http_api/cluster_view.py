@@ -12,7 +12,7 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.http_api.decision_timeline import DecisionTimeline
 from bayplan.http_api.node_table import NodeColumns, NodeTable
 from bayplan.http_api.pod_table import PodColumns, PodTable
-from bayplan.http_api.subject import Subject
+from bayplan.http_api.server_context import ServerContext
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, RequestGates
@@ -44,7 +44,7 @@ class ClusterView:
     """The pods and nodes of a running server as columns. Use on the event loop; the copies that it returns are for any thread.
 
     Args:
-        subject: the server.
+        server: the server.
         gates: the feature gates that determine a pod's requests.
 
     Attributes:
@@ -54,33 +54,33 @@ class ClusterView:
         workloads: finds the workload of a pod.
     """
 
-    def __init__(self, subject: Subject, gates: RequestGates) -> None:
-        self._subject = subject
+    def __init__(self, server: ServerContext, gates: RequestGates) -> None:
+        self._server = server
         self.pods = PodTable(gates, self._profiles)
         self.nodes = NodeTable()
         self.node_changes: deque[NodeChange] = deque(maxlen=MAX_CHANGES)
-        self.workloads = Workloads(subject.bridge.store)
+        self.workloads = Workloads(server.bridge.store)
         # By pod UID: the node that the pod counts on, and its requests there.
         self._placed: dict[str, tuple[str, Amounts]] = {}
-        self._next_record = subject.decisions.oldest
+        self._next_record = server.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
         self._waiting: deque[ChangeEvent] = deque()
-        subject.bridge.listen(self._listen)
+        server.bridge.listen(self._listen)
 
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def _profiles(self) -> frozenset[str]:
         """Return the names of the schedulers that have a profile."""
-        return frozenset(profile.scheduler_name for profile in self._subject.settings.configuration.profiles)
+        return frozenset(profile.scheduler_name for profile in self._server.settings.configuration.profiles)
 
     def _listen(self, changes: Sequence[ChangeEvent]) -> None:
         """Queue changes. Process a few at once; after many (a cluster load, a restored snapshot), leave the rest to `catch_up`."""
         self._waiting.extend(change for change in changes if change.kind is Pod or change.kind is Node)
         if len(self._waiting) <= CHANGES_AT_ONCE:
-            self._take_changes()
+            self._apply_changes()
 
-    def _take_changes(self) -> None:
-        now_ns = self._subject.clock.now_ns()
+    def _apply_changes(self) -> None:
+        now_ns = self._server.clock.now_ns()
         waiting = self._waiting
         for _ in range(min(len(waiting), CHANGES_AT_ONCE)):
             change = waiting.popleft()
@@ -135,17 +135,17 @@ class ClusterView:
     async def catch_up(self) -> None:
         """Process the changes and decisions since the last call, in slices between which other tasks can run."""
         while self._waiting:
-            self._take_changes()
+            self._apply_changes()
             if self._waiting:
                 await asyncio.sleep(0)
-        end = len(self._subject.decisions)
+        end = len(self._server.decisions)
         while self._next_record < end:
             self._take_records(min(end, self._next_record + RECORDS_AT_ONCE))
             if self._next_record < end:
                 await asyncio.sleep(0)
 
     def _take_records(self, end: int) -> None:
-        decisions = self._subject.decisions
+        decisions = self._server.decisions
         first = max(self._next_record, decisions.oldest)
         # Advance first, because two requests may catch up concurrently.
         self._next_record = max(end, first)

@@ -13,7 +13,7 @@ from bayplan.answers.decisive_plugin import DecisionOutput, PluginOutput, decisi
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome
 from bayplan.http_api.answers import json_answer
-from bayplan.http_api.attempt_matrix import asked_plugins, attempt_matrix
+from bayplan.http_api.attempt_matrix import attempt_matrix, matrix_plugins
 from bayplan.http_api.comparison import (
     KINDS,
     MatrixOutput,
@@ -22,29 +22,29 @@ from bayplan.http_api.comparison import (
 )
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import ComparedMatrix, ComparedRun, Placements, PodComparison
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.forks import NOW
 from bayplan.http_api.matrix import MAX_ROWS, MatrixQuery
-from bayplan.http_api.observation import Observation
 from bayplan.http_api.pod_page import PodPage
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Query
-from bayplan.http_api.refusal import Refusal
 from bayplan.http_api.remote_server import RemoteServer
+from bayplan.http_api.server_context import Decisions
+from bayplan.http_api.server_state import ServerState
 from bayplan.http_api.sources import source_facts, sources_of
-from bayplan.http_api.subject import Decisions
 from bayplan.sim.result import PodFate, SimulationResult
 
 
-async def placements(observation: Observation, request: Request, query: Query) -> Response:
+async def placements(state: ServerState, request: Request, query: Query) -> Response:
     """Return the node of every unfinished pod, so that another server can compare the runs."""
-    columns = await observation.view.pod_columns()
-    instance = observation.subject.instance
+    columns = await state.view.pod_columns()
+    instance = state.server.instance
 
     def make() -> Response:
         nodes = nodes_of(columns)
         return json_answer(request, Placements(pods=[*nodes], nodes=[*nodes.values()], instance=instance))
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)
 
 
 def nodes_of(pods: PodColumns) -> dict[str, str]:
@@ -57,21 +57,21 @@ def nodes_of(pods: PodColumns) -> dict[str, str]:
     return found
 
 
-async def compare(observation: Observation, request: Request, query: Query) -> Response:
+async def compare(state: ServerState, request: Request, query: Query) -> Response:
     """Compare the placements of two runs. A run is ``now``, a fork, or another server, given by its URL."""
     kind, (offset, limit) = query.one_of("kind", KINDS), query.page()
     names = _sides(request, query)
-    sides = [await _side(observation, name) for name in names]
-    return await observation.off_loop(
+    sides = [await _side(state, name) for name in names]
+    return await state.off_loop(
         lambda: json_answer(request, comparison_document(sides[0], sides[1], kind, offset, limit))
     )
 
 
-async def compare_pod(observation: Observation, request: Request, query: Query) -> Response:
+async def compare_pod(state: ServerState, request: Request, query: Query) -> Response:
     """Compare the plugin results for one pod in the last attempts of two runs."""
     namespace, name = request.path_params["namespace"], request.path_params["name"]
     sides = _sides(request, query)
-    a, b = await asyncio.gather(*(_matrix(observation, side, namespace, name) for side in sides))
+    a, b = await asyncio.gather(*(_matrix(state, side, namespace, name) for side in sides))
 
     def make() -> Response:
         a_node, b_node = ("" if isinstance(side.matrix, NoMatrix) else side.matrix.winner for side in (a, b))
@@ -85,7 +85,7 @@ async def compare_pod(observation: Observation, request: Request, query: Query) 
         )
         return json_answer(request, answer)
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)
 
 
 def _sides(request: Request, query: Query) -> list[str]:
@@ -94,7 +94,9 @@ def _sides(request: Request, query: Query) -> list[str]:
     if any(_is_remote(name) for name in names) and site not in ("none", "same-origin"):
         # An image on another site's page could otherwise make this server send requests to any address that it can
         # reach. Another port counts as another site.
-        raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
+        raise RequestError(
+            HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours"
+        )
     return names
 
 
@@ -102,15 +104,15 @@ def _is_remote(name: str) -> bool:
     return name.startswith(("http://", "https://"))
 
 
-async def _side(observation: Observation, name: str) -> Side:
+async def _side(state: ServerState, name: str) -> Side:
     if name == NOW:
-        pods = await observation.view.pod_columns()
-        subject = observation.subject
-        nodes = await observation.off_loop(lambda: nodes_of(pods))
-        followed = [source_facts(each) for each in sources_of(subject.backend)]
-        at = format_instant(subject.clock.now_ns())
+        pods = await state.view.pod_columns()
+        server = state.server
+        nodes = await state.off_loop(lambda: nodes_of(pods))
+        followed = [source_facts(each) for each in sources_of(server.backend)]
+        at = format_instant(server.clock.now_ns())
         facts = ComparedRun(name="this cluster", kind=NOW, at=at, sources=followed)
-        return Side(nodes=nodes, facts=facts, output=lambda pod: _output(subject.decisions, pod))
+        return Side(nodes=nodes, facts=facts, output=lambda pod: _output(server.decisions, pod))
     if _is_remote(name):
         remote = RemoteServer(name)
         placements, sources = await asyncio.gather(remote.placements(), remote.sources())
@@ -118,8 +120,8 @@ async def _side(observation: Observation, name: str) -> Side:
             name=remote.url, kind="server", url=remote.url, instance=placements.instance, sources=sources
         )
         return Side(nodes=dict(zip(placements.pods, placements.nodes, strict=True)), facts=facts)
-    fork, result = observation.forks.get(name), observation.forks.finished(name)
-    numbers = await observation.off_loop(lambda: _last_numbers(result))
+    fork, result = state.forks.get(name), state.forks.finished(name)
+    numbers = await state.off_loop(lambda: _last_numbers(result))
     nodes = {life.key: life.node for life in result.pods if life.ended_ns is None and life.fate is not PodFate.DELETED}
     name, at = fork.name or f"fork {fork.id}", format_instant(result.end_ns)
     facts = ComparedRun(name=name, kind="fork", at=at, digest=result.digest, id=fork.id)
@@ -158,21 +160,21 @@ class _MatrixWithOutput(NamedTuple):
     output: PluginOutput | None
 
 
-async def _matrix(observation: Observation, side: str, namespace: str, name: str) -> _MatrixWithOutput:
+async def _matrix(state: ServerState, side: str, namespace: str, name: str) -> _MatrixWithOutput:
     """Return the matrix and plugin results of a pod's last attempt in a run."""
     if _is_remote(side):
         matrix = await RemoteServer(side).matrix(namespace, name, f"form=columns&limit={MAX_ROWS}")
         return _MatrixWithOutput(matrix, None if isinstance(matrix, NoMatrix) else MatrixOutput(matrix))
-    key, asked = f"{namespace}/{name}", asked_plugins(observation.subject.settings.configuration)
-    source = await observation.source_of(key) if side == NOW else None
-    decisions = observation.subject.decisions if side == NOW else None
+    key, asked = f"{namespace}/{name}", matrix_plugins(state.server.settings.configuration)
+    source = await state.source_of(key) if side == NOW else None
+    decisions = state.server.decisions if side == NOW else None
 
     def make() -> _MatrixWithOutput:
         if source is not None:
-            page = PodPage(source, key, observation.summaries)
+            page = PodPage(source, key, state.summaries)
         else:
-            fork = observation.forks.reading_of(side)
-            page = PodPage(fork.source, key, fork.reading.summaries)
+            fork = state.forks.read_model_of(side)
+            page = PodPage(fork.source, key, fork.read_model.summaries)
         output: PluginOutput | None = None
 
         def wanted(decision: Decision) -> MatrixQuery:
@@ -182,4 +184,4 @@ async def _matrix(observation: Observation, side: str, namespace: str, name: str
 
         return _MatrixWithOutput(attempt_matrix(page, "latest", wanted, asked, decisions), output)
 
-    return await observation.off_loop(make)
+    return await state.off_loop(make)

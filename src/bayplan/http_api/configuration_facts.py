@@ -21,8 +21,8 @@ from bayplan.http_api.contract.configuration import (
     PointPlugin,
     Validation,
 )
-from bayplan.http_api.refusal import Refusal
-from bayplan.http_api.subject import Settings
+from bayplan.http_api.errors import RequestError
+from bayplan.http_api.server_context import Settings
 
 WIDTH = 110
 
@@ -133,14 +133,14 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     """Return a configuration with defaults applied and the server's custom plugins added.
 
     Raises:
-        Refusal: the configuration is invalid; the message lists the errors, one per line.
+        RequestError: the configuration is invalid; the message lists the errors, one per line.
     """
     found = settings.examine(text)
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is not None:
         return configuration
     lines = [each.line("configuration") for each in problems_of(found, text)]
-    raise Refusal(
+    raise RequestError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",
         got="\n".join(lines) or found.error or "",
@@ -149,9 +149,9 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     )
 
 
-def refused(problem: ConfigurationError) -> Refusal:
+def error_of(problem: ConfigurationError) -> RequestError:
     """Return the error response for a configuration that could not be applied."""
-    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, problem.what, got=problem.got, wanted=problem.wanted)
+    return RequestError(HTTPStatus.UNPROCESSABLE_ENTITY, problem.what, got=problem.got, wanted=problem.wanted)
 
 
 # --- differences ------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from bayplan.http_api.configuration_facts import (
     check,
     configuration_document,
     default_document,
-    refused,
+    error_of,
     validation_document,
 )
 from bayplan.http_api.contract.answer import whole
@@ -29,13 +29,13 @@ from bayplan.http_api.contract.configuration import PluginIncident, PluginList, 
 from bayplan.http_api.contract.decisions import ClockStep
 from bayplan.http_api.contract.queue import Moved
 from bayplan.http_api.contract.runs import Restored, SnapshotList, SnapshotRow
-from bayplan.http_api.observation import Observation
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.overview import clock_document
 from bayplan.http_api.pod_table import PodStatus
 from bayplan.http_api.query import Query
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.server_context import NamedSnapshot
+from bayplan.http_api.server_state import ServerState
 from bayplan.http_api.sources import sources_of
-from bayplan.http_api.subject import NamedSnapshot
 
 QUEUE_SECONDS = 2.0
 """Maximum time to wait for the engine to change its queue."""
@@ -59,9 +59,9 @@ class Step(msgspec.Struct, forbid_unknown_fields=True):
     by: Literal["decision", "event"] = "decision"
 
 
-async def set_clock(observation: Observation, request: Request, query: Query) -> Response:
+async def set_clock(state: ServerState, request: Request, query: Query) -> Response:
     """Pause or resume the clock, or set its speed."""
-    wanted, clock = await read_struct(request, ClockChange), observation.subject.clock
+    wanted, clock = await read_struct(request, ClockChange), state.server.clock
     if wanted.speed is not None:
         clock.set_speed(wanted.speed)
     if wanted.paused is not None and wanted.paused != clock.paused:
@@ -72,101 +72,101 @@ async def set_clock(observation: Observation, request: Request, query: Query) ->
     return json_answer(request, clock_document(clock))
 
 
-async def step_clock(observation: Observation, request: Request, query: Query) -> Response:
+async def step_clock(state: ServerState, request: Request, query: Query) -> Response:
     """Make one decision, or advance to the next event, and leave the clock paused."""
-    step, subject = await read_struct(request, Step), observation.subject
-    before = len(subject.decisions)
-    done = await (subject.step_decision() if step.by == "decision" else subject.step_event())
-    observation.queue.forget()
-    decisions = range(before, len(subject.decisions))
-    items = await observation.off_loop(lambda: observation.summaries.of(decisions[-20:]))
-    return json_answer(request, ClockStep(**asdict(clock_document(subject.clock)), done=done, decisions=items))
+    step, server = await read_struct(request, Step), state.server
+    before = len(server.decisions)
+    done = await (server.step_decision() if step.by == "decision" else server.step_event())
+    state.queue.forget()
+    decisions = range(before, len(server.decisions))
+    items = await state.off_loop(lambda: state.summaries.of(decisions[-20:]))
+    return json_answer(request, ClockStep(**asdict(clock_document(server.clock)), done=done, decisions=items))
 
 
 # --- queue ------------------------------------------------------------------------------------------------------------
 
 
-async def flush_queue(observation: Observation, request: Request, query: Query) -> Response:
+async def flush_queue(state: ServerState, request: Request, query: Query) -> Response:
     """Retry all pods in backoff and all unschedulable pods now. Gated pods stay gated."""
-    now_ns = observation.subject.clock.now_ns()
+    now_ns = state.server.clock.now_ns()
 
     def flush(scheduler: Scheduler) -> int:
         queue = scheduler.queue
         pods = {queued.key: queued.pod for queued in (*queue.backing_off(), *queue.unschedulable()) if not queued.gated}
         return queue.activate(pods.values(), now_ns)
 
-    moved = await observation.off_loop(lambda: observation.subject.engine.ask(flush, QUEUE_SECONDS))
-    observation.queue.forget()
+    moved = await state.off_loop(lambda: state.server.engine.call(flush, QUEUE_SECONDS))
+    state.queue.forget()
     return json_answer(request, Moved(moved=moved))
 
 
-async def retry_pod(observation: Observation, request: Request, query: Query) -> Response:
+async def retry_pod(state: ServerState, request: Request, query: Query) -> Response:
     """Retry one waiting pod now."""
     key = f"{request.path_params['namespace']}/{request.path_params['name']}"
-    now_ns = observation.subject.clock.now_ns()
+    now_ns = state.server.clock.now_ns()
 
     def retry(scheduler: Scheduler) -> int | None:
         queued = scheduler.queue.get(key)
         return None if queued is None else scheduler.queue.activate([queued.pod], now_ns)
 
-    moved = await observation.off_loop(lambda: observation.subject.engine.ask(retry, QUEUE_SECONDS))
+    moved = await state.off_loop(lambda: state.server.engine.call(retry, QUEUE_SECONDS))
     if moved is None:
-        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod in the scheduling queue")
-    observation.queue.forget()
+        raise RequestError(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod in the scheduling queue")
+    state.queue.forget()
     return json_answer(request, Moved(moved=moved))
 
 
 # --- configuration and plugins ----------------------------------------------------------------------------------------
 
 
-async def config(observation: Observation, request: Request, query: Query) -> Response:
+async def config(state: ServerState, request: Request, query: Query) -> Response:
     """Return the configuration in use."""
-    settings = observation.subject.settings
-    return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
+    settings = state.server.settings
+    return await state.off_loop(lambda: json_answer(request, configuration_document(settings)))
 
 
-async def default_config(observation: Observation, request: Request, query: Query) -> Response:
+async def default_config(state: ServerState, request: Request, query: Query) -> Response:
     """Return the default configuration."""
-    settings = observation.subject.settings
-    return await observation.off_loop(lambda: json_answer(request, default_document(settings)))
+    settings = state.server.settings
+    return await state.off_loop(lambda: json_answer(request, default_document(settings)))
 
 
-async def validate_config(observation: Observation, request: Request, query: Query) -> Response:
+async def validate_config(state: ServerState, request: Request, query: Query) -> Response:
     """Return the errors of a configuration, or what applying it would change, without applying it."""
-    text, settings = await read_text(request), observation.subject.settings
-    pods = await observation.view.pod_columns()
+    text, settings = await read_text(request), state.server.settings
+    pods = await state.view.pod_columns()
     waiting = pods.counts()[PodStatus.WAITING.text]
-    return await observation.off_loop(lambda: json_answer(request, validation_document(settings, text, waiting)))
+    return await state.off_loop(lambda: json_answer(request, validation_document(settings, text, waiting)))
 
 
-async def put_config(observation: Observation, request: Request, query: Query) -> Response:
+async def put_config(state: ServerState, request: Request, query: Query) -> Response:
     """Apply another configuration, completely or not at all."""
-    text, subject = await read_text(request), observation.subject
-    settings = subject.settings
-    await observation.off_loop(lambda: check(settings, text))
+    text, server = await read_text(request), state.server
+    settings = server.settings
+    await state.off_loop(lambda: check(settings, text))
     try:
-        await subject.configure(text)
+        await server.configure(text)
     except ConfigurationError as problem:
-        raise refused(problem) from problem
-    observation.queue.forget()
-    settings = subject.settings
-    return await observation.off_loop(lambda: json_answer(request, configuration_document(settings)))
+        raise error_of(problem) from problem
+    state.queue.forget()
+    settings = server.settings
+    return await state.off_loop(lambda: json_answer(request, configuration_document(settings)))
 
 
-async def plugins(observation: Observation, request: Request, query: Query) -> Response:
+async def plugins(state: ServerState, request: Request, query: Query) -> Response:
     """List the available plugins and their failures."""
-    return json_answer(request, _plugins(observation))
+    return json_answer(request, _plugins(state))
 
 
-async def reload_plugins(observation: Observation, request: Request, query: Query) -> Response:
+async def reload_plugins(state: ServerState, request: Request, query: Query) -> Response:
     """Reload the files of custom plugins."""
-    await observation.subject.reload_plugins()
-    observation.queue.forget()
-    return json_answer(request, _plugins(observation))
+    await state.server.reload_plugins()
+    state.queue.forget()
+    return json_answer(request, _plugins(state))
 
 
-def _plugins(observation: Observation) -> PluginList:
-    settings = observation.subject.settings
+def _plugins(state: ServerState) -> PluginList:
+    settings = state.server.settings
     enabled: dict[str, list[str]] = {}
     for profile in settings.configuration.profiles:
         for point, of_point in profile.plugins.items():
@@ -174,7 +174,7 @@ def _plugins(observation: Observation) -> PluginList:
                 points = enabled.setdefault(plugin.name, [])
                 if point not in points:
                     points.append(point)
-    failures = _incidents(observation)
+    failures = _incidents(state)
     items = [
         PluginRow(
             name=name,
@@ -190,10 +190,10 @@ def _plugins(observation: Observation) -> PluginList:
     return PluginList(**whole(items), items=items)
 
 
-def _incidents(observation: Observation) -> dict[str, list[PluginIncident]]:
+def _incidents(state: ServerState) -> dict[str, list[PluginIncident]]:
     """Return the failures by plugin: each exception once per extension point, with the number of times it was raised."""
     found: dict[str, dict[tuple[str, str], PluginIncident]] = {}
-    for failure in observation.subject.engine.status().plugin_failures:
+    for failure in state.server.engine.status().plugin_failures:
         of_plugin = found.setdefault(failure.plugin, {})
         known = of_plugin.get((failure.point, failure.exception))
         of_plugin[failure.point, failure.exception] = PluginIncident(
@@ -219,56 +219,56 @@ def _snapshot(kept: NamedSnapshot) -> SnapshotRow:
     return SnapshotRow(name=kept.name, taken_at=format_instant(kept.taken_ns), revision=kept.revision)
 
 
-def _snapshots(observation: Observation) -> SnapshotList:
-    items = [_snapshot(kept) for kept in observation.subject.snapshots()]
+def _snapshots(state: ServerState) -> SnapshotList:
+    items = [_snapshot(kept) for kept in state.server.snapshots()]
     return SnapshotList(**whole(items), items=items)
 
 
-async def snapshots(observation: Observation, request: Request, query: Query) -> Response:
+async def snapshots(state: ServerState, request: Request, query: Query) -> Response:
     """List the snapshots."""
-    return json_answer(request, _snapshots(observation))
+    return json_answer(request, _snapshots(state))
 
 
-async def take_snapshot(observation: Observation, request: Request, query: Query) -> Response:
+async def take_snapshot(state: ServerState, request: Request, query: Query) -> Response:
     """Take a snapshot of the cluster."""
     wanted = await read_struct(request, SnapshotName)
-    if any(kept.name == wanted.name for kept in observation.subject.snapshots()):
-        raise Refusal(HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which is taken", hint="another name")
-    observation.subject.take_snapshot(wanted.name)
-    kept = next(kept for kept in observation.subject.snapshots() if kept.name == wanted.name)
+    if any(kept.name == wanted.name for kept in state.server.snapshots()):
+        raise RequestError(HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which is taken", hint="another name")
+    state.server.take_snapshot(wanted.name)
+    kept = next(kept for kept in state.server.snapshots() if kept.name == wanted.name)
     return json_answer(request, _snapshot(kept), HTTPStatus.CREATED)
 
 
-def _known(observation: Observation, request: Request) -> str:
+def _known(state: ServerState, request: Request) -> str:
     name: str = request.path_params["name"]
-    names = [kept.name for kept in observation.subject.snapshots()]
+    names = [kept.name for kept in state.server.snapshots()]
     if name not in names:
         known = ", ".join(names) or "none"
-        raise Refusal(
+        raise RequestError(
             HTTPStatus.NOT_FOUND, "snapshot", got=f"'{name}'", wanted=f"one of the existing snapshots: {known}"
         )
     return name
 
 
-async def restore_snapshot(observation: Observation, request: Request, query: Query) -> Response:
+async def restore_snapshot(state: ServerState, request: Request, query: Query) -> Response:
     """Restore a snapshot."""
-    observation.subject.restore_snapshot(_known(observation, request))
-    return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
+    state.server.restore_snapshot(_known(state, request))
+    return json_answer(request, Restored(revision=state.server.backend.store.revision))
 
 
-async def delete_snapshot(observation: Observation, request: Request, query: Query) -> Response:
+async def delete_snapshot(state: ServerState, request: Request, query: Query) -> Response:
     """Delete a snapshot."""
-    observation.subject.delete_snapshot(_known(observation, request))
-    return json_answer(request, _snapshots(observation))
+    state.server.delete_snapshot(_known(state, request))
+    return json_answer(request, _snapshots(state))
 
 
-async def reset(observation: Observation, request: Request, query: Query) -> Response:
+async def reset(state: ServerState, request: Request, query: Query) -> Response:
     """Reset the cluster to its state when the server became ready."""
-    observation.subject.reset()
-    return json_answer(request, Restored(revision=observation.subject.backend.store.revision))
+    state.server.reset()
+    return json_answer(request, Restored(revision=state.server.backend.store.revision))
 
 
-async def sources(observation: Observation, request: Request, query: Query) -> Response:
+async def sources(state: ServerState, request: Request, query: Query) -> Response:
     """List the sources that import, sync and replay read."""
-    items = sources_of(observation.subject.backend)
+    items = sources_of(state.server.backend)
     return json_answer(request, SourceList(**whole(items), items=items))

@@ -14,7 +14,7 @@ from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.http_api.contract.decisions import DecisionSummary
 from bayplan.http_api.query import Deadline
-from bayplan.http_api.subject import Decisions
+from bayplan.http_api.server_context import Decisions
 
 MAX_MARGINS = 20_000
 """Maximum number of cached margins. To compute one, the full record is rebuilt from its changes."""

@@ -20,7 +20,7 @@ from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOp
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.whole_objects import create_whole
+from bayplan.apiserver.rest.imported_objects import create_with_status
 from bayplan.base.plain_data import Plain, part
 
 MAX_BATCH_BYTES = 32 << 20
@@ -119,7 +119,7 @@ class BatchWriter:
         async with self.turn:
             end_ns = time.perf_counter_ns() + SLICE_NS
             for entry in entries:
-                outcome = _carry_out(self._backend, entry, types, options, objects=objects)
+                outcome = _execute(self._backend, entry, types, options, objects=objects)
                 batch.items.append(outcome)
                 setattr(batch, outcome.outcome, getattr(batch, outcome.outcome) + 1)
                 if time.perf_counter_ns() > end_ns:
@@ -147,7 +147,7 @@ def _is_one(body: bytes) -> bool:
     return True
 
 
-def _carry_out(
+def _execute(
     backend: Backend, entry: bytes | msgspec.Raw, types: _TypeOfItems, options: WriteOptions, *, objects: bool
 ) -> Outcome:
     result = Outcome("refused", HTTPStatus.BAD_REQUEST)
@@ -171,7 +171,7 @@ def _create(backend: Backend, value: Plain, result: Outcome, options: WriteOptio
     info = RequestInfo("create", resource, result.namespace)
     there = backend.store.get(resource.table, (result.namespace, name)) if name else None
     try:
-        made = create_whole(backend, info, value, options)
+        made = create_with_status(backend, info, value, options)
     except ApiError as problem:
         if problem.code == HTTPStatus.CONFLICT and there is not None:
             result.outcome, result.uid, result.resource_version = "exists", there.uid, str(there.revision)

@@ -21,10 +21,10 @@ from bayplan.http_api.contract.documents import Imported
 from bayplan.http_api.contract.nodes import Drained, EvictionRefused
 from bayplan.http_api.document_batch import MAX_BATCH_BYTES
 from bayplan.http_api.document_loading import load_into
-from bayplan.http_api.document_writes import ApplyRequest, apply_text, ask, message_of
-from bayplan.http_api.observation import Observation
+from bayplan.http_api.document_writes import ApplyRequest, apply_text, message_of, send_request
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.query import Query
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.server_state import ServerState
 from bayplan.objects.pod import Pod
 
 MAX_IMPORT_BYTES = 256 << 20
@@ -33,27 +33,27 @@ NOT_EXPORTED = frozenset(("events",))
 """Tables that record events and are not part of the cluster's state."""
 
 
-async def apply(observation: Observation, request: Request, query: Query) -> Response:
+async def apply(state: ServerState, request: Request, query: Query) -> Response:
     """Write the documents in a text."""
     wanted = await read_struct(request, ApplyRequest)
-    return json_answer(request, await apply_text(observation.subject.api, wanted))
+    return json_answer(request, await apply_text(state.server.api, wanted))
 
 
-async def objects(observation: Observation, request: Request, query: Query) -> Response:
+async def objects(state: ServerState, request: Request, query: Query) -> Response:
     """Create or delete many objects independently, including their status. The body has one JSON object per line, or is a List."""
     body = await read_body(request, MAX_BATCH_BYTES)
     manager = request.headers.get("user-agent", "").partition("/")[0] or "bayplan-objects"
-    batch = await observation.batches.write(body, manager, objects=query.switch("objects"))
+    batch = await state.batches.write(body, manager, objects=query.switch("objects"))
     return json_answer(request, batch)
 
 
 # --- the whole cluster ------------------------------------------------------------------------------------------------
 
 
-async def export(observation: Observation, request: Request, query: Query) -> Response:
+async def export(state: ServerState, request: Request, query: Query) -> Response:
     """Return all objects as a List, with the scheduler's configuration."""
-    subject = observation.subject
-    pieces = _exported(subject.backend, subject.backend.store.snapshot(), subject.settings.configuration_text)
+    server = state.server
+    pieces = _exported(server.backend, server.backend.store.snapshot(), server.settings.configuration_text)
     headers = {"content-disposition": 'attachment; filename="bayplan-export.json"'}
     return StreamingResponse(pieces, media_type=JSON, headers=headers)
 
@@ -87,17 +87,17 @@ class ImportRequest(msgspec.Struct):
     configuration: str = ""
 
 
-async def import_documents(observation: Observation, request: Request, query: Query) -> Response:
+async def import_documents(state: ServerState, request: Request, query: Query) -> Response:
     """Import the result of `export` or any other List; ``replace=1`` deletes all existing objects first."""
     body = await read_body(request, MAX_IMPORT_BYTES)
-    wanted = await observation.off_loop(lambda: _decode(body))
+    wanted = await state.off_loop(lambda: _decode(body))
     if wanted.configuration:
-        settings = observation.subject.settings
-        await observation.off_loop(lambda: check(settings, wanted.configuration))
-    async with observation.batches.turn:
-        loaded = await load_into(observation.subject.backend, wanted.items, replace=query.switch("replace"))
-    if wanted.configuration and wanted.configuration != observation.subject.settings.configuration_text:
-        await observation.subject.configure(wanted.configuration)
+        settings = state.server.settings
+        await state.off_loop(lambda: check(settings, wanted.configuration))
+    async with state.batches.turn:
+        loaded = await load_into(state.server.backend, wanted.items, replace=query.switch("replace"))
+    if wanted.configuration and wanted.configuration != state.server.settings.configuration_text:
+        await state.server.configure(wanted.configuration)
     document = Imported(
         loaded=loaded.counts,
         replaced=loaded.replaced,
@@ -111,32 +111,34 @@ def _decode(body: bytes) -> ImportRequest:
     try:
         return msgspec.json.decode(body, type=ImportRequest)
     except msgspec.ValidationError as problem:
-        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted="a List of documents") from None
+        raise RequestError(
+            HTTPStatus.UNPROCESSABLE_ENTITY, "body", got=str(problem), wanted="a List of documents"
+        ) from None
     except msgspec.DecodeError as problem:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None
+        raise RequestError(HTTPStatus.BAD_REQUEST, "body", got=str(problem), wanted="JSON") from None
 
 
 # --- one node ---------------------------------------------------------------------------------------------------------
 
 
-async def drain(observation: Observation, request: Request, query: Query) -> Response:
+async def drain(state: ServerState, request: Request, query: Query) -> Response:
     """Cordon a node and evict its pods, except those of DaemonSets, as far as disruption budgets allow."""
     name: str = request.path_params["name"]
-    api, store = observation.subject.api, observation.subject.bridge.store
-    cordoned = await ask(api, "GET", f"/api/v1/nodes/{quote(name)}")
+    api, store = state.server.api, state.server.bridge.store
+    cordoned = await send_request(api, "GET", f"/api/v1/nodes/{quote(name)}")
     if cordoned.status != 200:
-        raise Refusal(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
+        raise RequestError(HTTPStatus.NOT_FOUND, "node", got=f"'{name}'", wanted="a node of the cluster")
     document = cast("dict[str, dict[str, object]]", msgspec.json.decode(cordoned.body))
     document["spec"] = {**document.get("spec", {}), "unschedulable": True}
-    answer = await ask(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
+    answer = await send_request(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
     if answer.status != 200:
-        raise Refusal(answer.status, "cordon", got=message_of(answer))
+        raise RequestError(answer.status, "cordon", got=message_of(answer))
     evicted, refused = 0, []
     for pod in [pod for pod in store.pods_on(name) if not _stays(pod)]:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}
         path = f"/api/v1/namespaces/{quote(pod.metadata.namespace)}/pods/{quote(pod.metadata.name)}/eviction"
         eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata}
-        answer = await ask(api, "POST", path, eviction)
+        answer = await send_request(api, "POST", path, eviction)
         if answer.status < 300:
             evicted += 1
         else:

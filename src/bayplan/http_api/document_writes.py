@@ -15,7 +15,7 @@ from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.base.errors import InputError
 from bayplan.formats.documents import Document, read_documents
 from bayplan.http_api.contract.documents import Applied, AppliedItem, AppliedProblem
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 
 MAX_COPIES = 10_000
 """Maximum number of documents per request that writes a text more than once: copies times documents."""
@@ -47,23 +47,25 @@ async def apply_text(api: Api, wanted: ApplyRequest) -> Applied:
     """Write the documents in a text. If the API refuses a document, continue with the next one.
 
     Raises:
-        Refusal: the text can't be parsed, or the count is too large.
+        RequestError: the text can't be parsed, or the count is too large.
     """
     count = wanted.count
     if count is not None and not 1 <= count <= MAX_COPIES:
-        raise Refusal(422, "count", got=str(count), wanted=f"1 to {MAX_COPIES:,}")
+        raise RequestError(422, "count", got=str(count), wanted=f"1 to {MAX_COPIES:,}")
     items: list[AppliedItem] = []
     for number in range(1, (count or 1) + 1):
         text = wanted.text if count is None else wanted.text.replace("{n}", str(number))
         try:
             documents = _read(text) if len(text) < MIN_OFF_LOOP_BYTES else await asyncio.to_thread(_read, text)
         except InputError as problem:
-            raise Refusal(422, problem.what, where=problem.where, got=problem.got, wanted=problem.wanted) from problem
+            raise RequestError(
+                422, problem.what, where=problem.where, got=problem.got, wanted=problem.wanted
+            ) from problem
         if not documents:
-            raise Refusal(422, "text", got="no document", wanted="YAML or JSON")
+            raise RequestError(422, "text", got="no document", wanted="YAML or JSON")
         if (count or 1) * len(documents) > MAX_COPIES and count not in (None, 1):
             got = f"{count:,} copies of {len(documents):,} documents"
-            raise Refusal(422, "count", got=got, wanted=f"at most {MAX_COPIES:,} documents in all")
+            raise RequestError(422, "count", got=got, wanted=f"at most {MAX_COPIES:,} documents in all")
         for document in documents:
             items.append(await _apply(api, document, wanted, len(items)))
             if len(items) % AT_ONCE == 0:
@@ -145,7 +147,7 @@ async def write(
     """Create an object through the API or, with `replace`, replace an existing object of the same name."""
     query = {"dryRun": "All"} if dry_run else {}
     path = collection_path(resource, namespace)
-    answer = await ask(api, "POST", path, document, query)
+    answer = await send_request(api, "POST", path, document, query)
     if not replace or answer.status != 409:
         return answer
     metadata = document.get("metadata")
@@ -155,10 +157,10 @@ async def write(
         unconditional["metadata"] = {
             key: value for key, value in metadata.items() if key not in ("resourceVersion", "uid")
         }
-    return await ask(api, "PUT", f"{path}/{segment(str(name))}", unconditional, query)
+    return await send_request(api, "PUT", f"{path}/{segment(str(name))}", unconditional, query)
 
 
-async def ask(
+async def send_request(
     api: Api, method: str, path: str, document: object = None, query: Mapping[str, str] | None = None
 ) -> Response:
     """Send a request to the in-process Kubernetes API, and return its whole response."""

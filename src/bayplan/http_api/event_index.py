@@ -15,7 +15,7 @@ EVENTS = "events"
 MAX_EVENTS = 200
 """Maximum number of events returned for one object."""
 
-Subject = tuple[str, str, str]
+InvolvedObject = tuple[str, str, str]
 """Kind, namespace of the event, and name of the object that an event refers to."""
 
 
@@ -40,11 +40,11 @@ class EventIndex:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._names: dict[Subject, OrderedDict[tuple[str, str], None]] = {}
-        backend.store.listen(EVENTS, self._take, self._read_again)
-        self._read_again()
+        self._names: dict[InvolvedObject, OrderedDict[tuple[str, str], None]] = {}
+        backend.store.listen(EVENTS, self._take, self._reload)
+        self._reload()
 
-    def _read_again(self) -> None:
+    def _reload(self) -> None:
         self._names.clear()
         for item in self._backend.store.between(EVENTS):
             self._add(item)
@@ -83,7 +83,7 @@ class EventIndex:
         ]
 
 
-def _about(item: Item) -> Subject:
+def _about(item: Item) -> InvolvedObject:
     fields = item.fields
     return fields.get("involvedObject.kind", ""), item.namespace, fields.get("involvedObject.name", "")
 

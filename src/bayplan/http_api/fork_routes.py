@@ -16,10 +16,10 @@ from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.contract.answer import whole
 from bayplan.http_api.contract.runs import ForkList, ForkProgress, ForkStatus
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.forks import NOW, Fork, ForkRequest, ForkSetup, changed_objects, objects_now, objects_of
-from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.server_state import ServerState
 from bayplan.objects.meta import KubernetesObject
 
 
@@ -40,53 +40,51 @@ def fork_document(fork: Fork) -> ForkStatus:
     )
 
 
-async def forks(observation: Observation, request: Request, query: Query) -> Response:
+async def forks(state: ServerState, request: Request, query: Query) -> Response:
     """List the forks."""
-    items = [fork_document(fork) for fork in observation.forks.all()]
+    items = [fork_document(fork) for fork in state.forks.all()]
     return json_answer(request, ForkList(**whole(items), items=items))
 
 
-async def fork(observation: Observation, request: Request, query: Query) -> Response:
+async def fork(state: ServerState, request: Request, query: Query) -> Response:
     """Return one fork."""
-    return json_answer(request, fork_document(observation.forks.get(request.path_params["id"])))
+    return json_answer(request, fork_document(state.forks.get(request.path_params["id"])))
 
 
-async def delete_fork(observation: Observation, request: Request, query: Query) -> Response:
+async def delete_fork(state: ServerState, request: Request, query: Query) -> Response:
     """Delete a fork, and return the remaining ones."""
-    observation.forks.delete(request.path_params["id"])
-    return await forks(observation, request, query)
+    state.forks.delete(request.path_params["id"])
+    return await forks(state, request, query)
 
 
-async def begin_fork(observation: Observation, request: Request, query: Query) -> Response:
+async def begin_fork(state: ServerState, request: Request, query: Query) -> Response:
     """Copy the cluster, apply changes to the copy, and run it in virtual time."""
-    wanted, subject = await read_struct(request, ForkRequest), observation.subject
-    settings, text = subject.settings, wanted.config
+    wanted, server = await read_struct(request, ForkRequest), state.server
+    settings, text = server.settings, wanted.config
     if wanted.until is not None and not 0 <= wanted.until <= 10**9:
-        raise Refusal(
+        raise RequestError(
             HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="a number of seconds of at least 0"
         )
     configuration = settings.configuration
     if text is not None:
-        configuration = await observation.off_loop(lambda: check(settings, text))
+        configuration = await state.off_loop(lambda: check(settings, text))
     if wanted.origin == NOW:
-        now = objects_now(subject.bridge.store)
-        objects = await observation.off_loop(
-            lambda: changed_objects(now, wanted.objects, wanted.delete, wanted.reschedule)
-        )
+        now = objects_now(server.bridge.store)
+        objects = await state.off_loop(lambda: changed_objects(now, wanted.objects, wanted.delete, wanted.reschedule))
     else:
-        contents = next((each.contents for each in subject.snapshots() if each.name == wanted.origin), None)
+        contents = next((each.contents for each in server.snapshots() if each.name == wanted.origin), None)
         if contents is None:
-            known = ", ".join((NOW, *(each.name for each in subject.snapshots())))
-            raise Refusal(HTTPStatus.NOT_FOUND, "from", got=f"'{wanted.origin}'", wanted=f"one of {known}")
-        objects = await observation.off_loop(
+            known = ", ".join((NOW, *(each.name for each in server.snapshots())))
+            raise RequestError(HTTPStatus.NOT_FOUND, "from", got=f"'{wanted.origin}'", wanted=f"one of {known}")
+        objects = await state.off_loop(
             lambda: changed_objects(objects_of(contents), wanted.objects, wanted.delete, wanted.reschedule)
         )
-    begun = begin(observation, wanted, objects, configuration)
+    begun = begin(state, wanted, objects, configuration)
     return json_answer(request, fork_document(begun), HTTPStatus.CREATED)
 
 
 def begin(
-    observation: Observation,
+    state: ServerState,
     wanted: ForkRequest,
     objects: Sequence[KubernetesObject],
     configuration: SchedulerConfiguration | None,
@@ -94,9 +92,9 @@ def begin(
     """Start a fork with the given objects, and the given configuration or the server's.
 
     Raises:
-        Refusal: there are too many forks.
+        RequestError: there are too many forks.
     """
-    settings, now_ns = observation.subject.settings, observation.subject.clock.now_ns()
+    settings, now_ns = state.server.settings, state.server.clock.now_ns()
     setup = ForkSetup(
         objects=lambda: objects,
         configuration=settings.configuration if configuration is None else configuration,
@@ -108,4 +106,4 @@ def begin(
         start_ns=now_ns,
         until_ns=None if wanted.until is None else int(wanted.until * SECOND_NS),
     )
-    return observation.forks.begin(wanted, setup, now_ns)
+    return state.forks.begin(wanted, setup, now_ns)

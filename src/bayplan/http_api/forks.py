@@ -18,7 +18,7 @@ import msgspec
 
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.answers.copies import replacement
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.workloads import WorkloadObjects, find_workload
 from bayplan.apiserver.bridge.typed_store import KIND_OF_TABLE
 from bayplan.apiserver.store.store import Snapshot
@@ -34,8 +34,8 @@ from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.extender import Extender
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.registry import Registry
-from bayplan.http_api.readings import ForkReading
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
+from bayplan.http_api.read_models import ForkReadModel
 from bayplan.http_api.trial_runner import TrialEnded, TrialRunner, deadline_of
 from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.defaults import default_object
@@ -131,7 +131,7 @@ class Fork:
         message: why it failed, or "".
         progress: the progress of the run.
         result, facts: the outcome of the run; None until it is done.
-        reading: the read model of the outcome, once a request has needed it.
+        read_model: the read model of the outcome, once a request has needed it.
         feature_gates: the feature gates that the fork runs with.
     """
 
@@ -145,7 +145,7 @@ class Fork:
     progress: Progress | None = None
     result: SimulationResult | None = None
     facts: RunFacts | None = None
-    reading: ForkReading | None = None
+    read_model: ForkReadModel | None = None
     cancelled: Event = field(default_factory=Event)
 
 
@@ -166,12 +166,12 @@ class Forks:
         """Return a fork by its ID.
 
         Raises:
-            Refusal: no fork has this ID.
+            RequestError: no fork has this ID.
         """
         found = self._forks.get(fork_id)
         if found is None:
             known = ", ".join(self._forks) or "none"
-            raise Refusal(
+            raise RequestError(
                 HTTPStatus.NOT_FOUND, "fork", got=f"'{fork_id}'", wanted=f"one of the existing forks: {known}"
             )
         return found
@@ -180,35 +180,35 @@ class Forks:
         """Return the outcome of a fork.
 
         Raises:
-            Refusal: no fork has this ID, or the fork is not done.
+            RequestError: no fork has this ID, or the fork is not done.
         """
         fork = self.get(fork_id)
         if fork.result is None:
-            raise Refusal(
+            raise RequestError(
                 HTTPStatus.CONFLICT, f"fork {fork_id}", got=fork.message or fork.state, wanted="one that is done"
             )
         return fork.result
 
-    def reading_of(self, fork_id: str) -> ForkReading:
+    def read_model_of(self, fork_id: str) -> ForkReadModel:
         """Return the read model for lists and pages about a fork. Call on a worker thread.
 
         Raises:
-            Refusal: no fork has this ID, or the fork is not done.
+            RequestError: no fork has this ID, or the fork is not done.
         """
         fork, result = self.get(fork_id), self.finished(fork_id)
         with self._lock:
-            if fork.reading is None:
-                fork.reading = ForkReading(result, fork.feature_gates)
-            return fork.reading
+            if fork.read_model is None:
+                fork.read_model = ForkReadModel(result, fork.feature_gates)
+            return fork.read_model
 
     def begin(self, request: ForkRequest, setup: ForkSetup, created_ns: int) -> Fork:
         """Start a fork, after those that are already running or waiting.
 
         Raises:
-            Refusal: there are too many forks.
+            RequestError: there are too many forks.
         """
         if len(self._forks) >= MAX_FORKS:
-            raise Refusal(HTTPStatus.CONFLICT, "forks", got=f"{MAX_FORKS} already", hint="delete one")
+            raise RequestError(HTTPStatus.CONFLICT, "forks", got=f"{MAX_FORKS} already", hint="delete one")
         fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
         self._forks[fork.id] = fork
         self._waiting.put((fork, setup))
@@ -222,7 +222,7 @@ class Forks:
         """Delete a fork. Stop it if it is still running.
 
         Raises:
-            Refusal: no fork has this ID.
+            RequestError: no fork has this ID.
         """
         self.get(fork_id).cancelled.set()
         del self._forks[fork_id]
@@ -374,7 +374,7 @@ def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str])
         lost = pod.spec.node_name in gone
         if not lost and ALL_PODS not in reschedule and pod.key not in again:
             continue
-        if comes_back(pod):
+        if is_recreated_elsewhere(pod):
             for item in replacement(pod, cluster):
                 objects[type(item), item.key] = item
         elif lost:

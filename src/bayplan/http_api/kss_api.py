@@ -28,7 +28,7 @@ from bayplan.http_api.bodies import read_body
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.document_loading import load_into
 from bayplan.http_api.document_routes import MAX_IMPORT_BYTES
-from bayplan.http_api.observation import Observation
+from bayplan.http_api.server_state import ServerState
 
 ROOT = "/api/v1/"
 ECHO_JSON = "application/json; charset=UTF-8"
@@ -88,12 +88,12 @@ class KssApi:
     """Handles the operations of kube-scheduler-simulator.
 
     Args:
-        observation: the state of the server, as handlers read it.
+        state: the state of the server, as handlers read it.
         access: the access check.
     """
 
-    def __init__(self, observation: Observation, access: Access) -> None:
-        self._observation = observation
+    def __init__(self, state: ServerState, access: Access) -> None:
+        self._state = state
         self._access = access
         self._streams: set[asyncio.Event] = set()
 
@@ -143,7 +143,7 @@ class KssApi:
     # --- configuration and reset --------------------------------------------------------------------------------------
 
     async def _configuration(self, request: Request) -> Response:
-        return _document(self._observation.subject.settings.configuration.effective_document())
+        return _document(self._state.server.settings.configuration.effective_document())
 
     async def _configure(self, request: Request) -> Response:
         given = _decode(await read_body(request))
@@ -154,25 +154,25 @@ class KssApi:
 
     async def _take_configuration(self, given: Mapping[str, Any]) -> None:
         """Apply the given fields of a configuration, and keep the current values of all others."""
-        subject = self._observation.subject
+        server = self._state.server
         # Extenders and profiles are lists. A list in the request replaces the current one.
-        now = subject.settings.configuration.effective_document()
+        now = server.settings.configuration.effective_document()
         text = json.dumps({**now, **{name: value for name, value in given.items() if value is not None}})
-        settings = subject.settings
-        await self._observation.off_loop(lambda: check(settings, text))
-        await subject.configure(text)
+        settings = server.settings
+        await self._state.off_loop(lambda: check(settings, text))
+        await server.configure(text)
 
     async def _reset(self, request: Request) -> Response:
-        self._observation.subject.reset()
+        self._state.server.reset()
         return Response(status_code=202)
 
     # --- export and import --------------------------------------------------------------------------------------------
 
     async def _export(self, request: Request) -> Response:
-        subject = self._observation.subject
-        tables = subject.backend.store.snapshot().tables
-        configuration = subject.settings.configuration.effective_document()
-        return await self._observation.off_loop(lambda: _exported(tables, configuration))
+        server = self._state.server
+        tables = server.backend.store.snapshot().tables
+        configuration = server.settings.configuration.effective_document()
+        return await self._state.off_loop(lambda: _exported(tables, configuration))
 
     async def _import(self, request: Request) -> Response:
         given = _decode(await read_body(request, MAX_IMPORT_BYTES))
@@ -187,14 +187,14 @@ class KssApi:
         configuration = given.get("schedulerConfig")
         if isinstance(configuration, dict):
             await self._take_configuration(configuration)
-        async with self._observation.batches.turn:
-            await load_into(self._observation.subject.backend, documents, replace=False)
+        async with self._state.batches.turn:
+            await load_into(self._state.server.backend, documents, replace=False)
         return Response(status_code=200)
 
     # --- watch --------------------------------------------------------------------------------------------------------
 
     async def _watch(self, request: Request) -> Response:
-        store = self._observation.subject.backend.store
+        store = self._state.server.backend.store
         versions = {kind: request.query_params.get(parameter, "") for kind, (_, parameter) in WATCHED.items()}
         ending = asyncio.Event()
         return StreamingResponse(self._changes(store, versions, ending), media_type="application/json")
@@ -248,7 +248,7 @@ class KssApi:
         if request.method != "POST":
             return _message(405, "Method Not Allowed")
         verb, _, number = rest.partition("/")
-        extenders = self._observation.subject.settings.configuration.extenders
+        extenders = self._state.server.settings.configuration.extenders
         known = verb in VERBS and number.isascii() and number.isdigit() and int(number) < len(extenders)
         path = getattr(extenders[int(number)], VERBS[verb]) if known else ""
         if not path:
@@ -257,14 +257,14 @@ class KssApi:
         if arguments is None:
             return _message(400, "Bad Request")
 
-        def ask() -> object:
+        def call_extender() -> object:
             client = ExtenderClient(extenders[int(number)])
             try:
                 return client.send(path, arguments)
             finally:
                 client.close()
 
-        answer = await self._observation.off_loop(ask)
+        answer = await self._state.off_loop(call_extender)
         if isinstance(answer, ExtenderFailure):
             raise InputError(extenders[int(number)].url_prefix, got=answer.message)
         return _document(answer)

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from msgspec.structs import replace
 
-from bayplan.analysis.free_amounts import bound_at_once, was_there
+from bayplan.analysis.free_amounts import bound_at_once, was_on_node
 from bayplan.analysis.pending import waiting_message
 from bayplan.analysis.verdict import unattended_text
 from bayplan.analysis.volume_places import Lookup, NoObjects
@@ -19,7 +19,7 @@ from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.plugin_arguments import NodeAffinityArgs
 from bayplan.http_api.node_table import NodeColumns
 from bayplan.http_api.pod_table import PodColumns, PodTable
-from bayplan.http_api.subject import Decisions, Subject
+from bayplan.http_api.server_context import Decisions, ServerContext
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.requests import Amounts
@@ -31,7 +31,7 @@ MESSAGE_SECONDS = 0.05
 """Maximum time to wait for the engine to return a gate's message. After that, the message of the pod's condition is used."""
 
 
-class KeptRecords:
+class SummaryRecords:
     """The summary records in memory, by decision number.
 
     Args:
@@ -59,7 +59,7 @@ class LiveSource:
     """A running server at one moment, as a `bayplan.analysis.run_source.RunSource`. Create on the event loop, use on any thread.
 
     Args:
-        subject: the server.
+        server: the server.
         start_ns: when the server started, by its clock.
         table: the pods, including deleted ones that are still remembered.
         pods, nodes: frozen copies.
@@ -72,7 +72,7 @@ class LiveSource:
 
     def __init__(
         self,
-        subject: Subject,
+        server: ServerContext,
         start_ns: int,
         table: PodTable,
         pods: PodColumns,
@@ -80,19 +80,19 @@ class LiveSource:
         events: Sequence[SimulatedEvent] = (),
         catalog: Lookup | None = None,
     ) -> None:
-        self._subject = subject
+        self._server = server
         self.catalog: Lookup = catalog or NoObjects()
         self._start_ns = start_ns
-        self._end_ns = subject.clock.now_ns()
+        self._end_ns = server.clock.now_ns()
         self._table = table
         self._pods, self._nodes, self._events = pods, nodes, events
         self._deleted = [life for lives in table.deleted.values() for life in lives]
-        self._attended = frozenset(profile.scheduler_name for profile in subject.settings.configuration.profiles)
+        self._attended = frozenset(profile.scheduler_name for profile in server.settings.configuration.profiles)
 
     @property
     def level(self) -> RecordLevel:
         """Return the record level of the server."""
-        return self._subject.decisions.level
+        return self._server.decisions.level
 
     @property
     def start_ns(self) -> int:
@@ -105,9 +105,9 @@ class LiveSource:
         return self._end_ns
 
     @cached_property
-    def records(self) -> KeptRecords:
+    def records(self) -> SummaryRecords:
         """Return the summary records in memory."""
-        return KeptRecords(self._subject.decisions)
+        return SummaryRecords(self._server.decisions)
 
     @cached_property
     def pods(self) -> Sequence[PodTimeline]:
@@ -127,7 +127,7 @@ class LiveSource:
 
     def added_affinity_of(self, scheduler_name: str) -> NodeSelector | None:
         """Return the required node affinity that a profile adds to all pods, or None."""
-        for profile in self._subject.settings.configuration.profiles:
+        for profile in self._server.settings.configuration.profiles:
             arguments = profile.plugin_arguments.get("NodeAffinity")
             if profile.scheduler_name == scheduler_name and isinstance(arguments, NodeAffinityArgs):
                 added = arguments.added_affinity
@@ -136,7 +136,7 @@ class LiveSource:
 
     def records_of(self, key: str) -> list[tuple[int, Record]]:
         """Return the summary records of all pods that had this key, each with its number."""
-        decisions = self._subject.decisions
+        decisions = self._server.decisions
         found = []
         for number in decisions.numbers_of(key):
             try:
@@ -147,7 +147,7 @@ class LiveSource:
 
     def decision(self, number: int) -> Decision:
         """Return the full record of a cycle."""
-        return self._subject.decisions.decision(number)
+        return self._server.decisions.decision(number)
 
     def message_of(self, pod: PodTimeline) -> str:
         """Return why a waiting pod has no node, or else the message of its last failed attempt."""
@@ -155,7 +155,7 @@ class LiveSource:
             return pod.message or unattended_text(pod.scheduler_name)
         if pod.fate is PodFate.GATED:
             try:
-                return self._subject.engine.ask(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
+                return self._server.engine.call(lambda scheduler: waiting_message(pod, scheduler), MESSAGE_SECONDS)
             except EngineBusy:
                 return pod.message
         if pod.fate in WAITING:
@@ -182,7 +182,7 @@ class LiveSource:
             for name, code in codes.items()
         }
         for life in self._deleted:
-            if life.node in nodes and was_there(life, time_ns, at_once):
+            if life.node in nodes and was_on_node(life, time_ns, at_once):
                 amounts = found.setdefault(life.node, {})
                 for resource, amount in {**self.requests_of(life), PODS: 1}.items():
                     if amount:
@@ -202,9 +202,9 @@ class LiveSource:
             totals[resource] = sums.astype(np.int64)
         return totals
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all remembered pods with this key, the newest last."""
-        return [self._with_attendance(life) for life in self._table.lives_of(key)]
+        return [self._with_attendance(life) for life in self._table.timelines_of(key)]
 
     def _with_attendance(self, life: PodTimeline) -> PodTimeline:
         """Return the timeline, with the fate UNATTENDED if no scheduler handles the waiting pod."""
@@ -213,5 +213,5 @@ class LiveSource:
 
     def _has_annotated_attempt(self, key: str) -> bool:
         """Return whether a pod's last attempt was another scheduler's."""
-        numbers = self._subject.decisions.numbers_of(key)
-        return bool(numbers) and self._subject.decisions.is_annotated(numbers[-1])
+        numbers = self._server.decisions.numbers_of(key)
+        return bool(numbers) and self._server.decisions.is_annotated(numbers[-1])

@@ -12,8 +12,8 @@ from bayplan.apiserver.model.selectors import parse_labels
 from bayplan.base.go_text.times import format_instant
 from bayplan.http_api.contract.answer import Facet
 from bayplan.http_api.contract.nodes import CellGroup, Cells, NodeFacets, NodeRow, UsageRow
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.node_table import CORDONED, NOT_READY, NodeColumns
-from bayplan.http_api.refusal import Refusal
 from bayplan.objects.node import Node, Taint
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.resource_table import PODS
@@ -56,7 +56,7 @@ def find_nodes(nodes: NodeColumns, wanted: NodeFilter, sort: tuple[str, bool]) -
         sort: (key, descending); the key is one of `SORTS`, or a resource (sorts by its share).
 
     Raises:
-        Refusal: the label selector can't be parsed.
+        RequestError: the label selector can't be parsed.
     """
     chosen = nodes.used.copy()
     if wanted.flags:
@@ -78,12 +78,12 @@ def label_test(text: str) -> Callable[[Mapping[str, str]], bool]:
     """Return a predicate for labels that match a selector.
 
     Raises:
-        Refusal: the selector can't be parsed.
+        RequestError: the selector can't be parsed.
     """
     try:
         requirements = parse_labels(text)
     except ApiError as problem:
-        raise Refusal(400, "label", got=f"'{text}'", wanted="a label selector", hint="'zone=a,!gpu'") from problem
+        raise RequestError(400, "label", got=f"'{text}'", wanted="a label selector", hint="'zone=a,!gpu'") from problem
     return lambda labels: all(each.matches(labels) for each in requirements)
 
 
@@ -167,7 +167,7 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
         by: ``zone``, ``pool``, ``label:KEY``, or "" for one group.
 
     Raises:
-        Refusal: `by` is not supported.
+        RequestError: `by` is not supported.
     """
     cells, flags = nodes.cells(metric), nodes.flags
     groups: dict[str, list[int]] = {}
@@ -198,7 +198,7 @@ def _groups(nodes: NodeColumns, rows: Index, by: str) -> list[str]:
     if not by or by == "none":
         return [""] * len(rows)
     if not by.startswith("label:"):
-        raise Refusal(400, "by", got=f"'{by}'", wanted="zone, pool, none, or label:KEY")
+        raise RequestError(400, "by", got=f"'{by}'", wanted="zone, pool, none, or label:KEY")
     key = by.removeprefix("label:")
     found: list[Node | None] = [nodes.nodes[row] for row in rows.tolist()]
     return [node.metadata.labels.get(key, "") if node is not None else "" for node in found]

@@ -17,7 +17,7 @@ MAX_LANES = 60
 MAX_LANE_BINS = 600
 
 
-class Lives(NamedTuple):
+class PodLifetimes(NamedTuple):
     """Pods that have or had a node, as columns.
 
     Attributes:
@@ -32,7 +32,7 @@ class Lives(NamedTuple):
     names: Sequence[str]
 
 
-def lives_on_nodes(pods: PodColumns, deleted: Collection[PodTimeline]) -> Lives:
+def lifetimes_on_nodes(pods: PodColumns, deleted: Collection[PodTimeline]) -> PodLifetimes:
     """Return the existing pods that have a node, and the remembered deleted pods that had one."""
     names = list(pods.nodes)
     codes = {name: code for code, name in enumerate(names)}
@@ -48,11 +48,11 @@ def lives_on_nodes(pods: PodColumns, deleted: Collection[PodTimeline]) -> Lives:
         (pods.ended_ns[rows], [life.ended_ns for life in gone]),
     )
     node, began_ns, ended_ns = (np.concatenate((here, np.array(past, dtype=np.int64))) for here, past in parts)
-    return Lives(node, began_ns, ended_ns, names)
+    return PodLifetimes(node, began_ns, ended_ns, names)
 
 
 def node_lanes(
-    lives: Lives, words: Sequence[str], span_ns: tuple[int, int], bins: int, *, offset: int, limit: int
+    lives: PodLifetimes, words: Sequence[str], span_ns: tuple[int, int], bins: int, *, offset: int, limit: int
 ) -> NodeLanes:
     """Return a page of nodes with the counts of their pods, those with the most changes in the span first.
 
@@ -87,7 +87,7 @@ def node_lanes(
     )
 
 
-def _lane(lives: Lives, code: int, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> NodeLane:
+def _lane(lives: PodLifetimes, code: int, edges: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> NodeLane:
     rows = lives.node == code
     began, ended = np.sort(lives.began_ns[rows]), np.sort(lives.ended_ns[rows])
     placed = np.diff(np.searchsorted(began, edges))

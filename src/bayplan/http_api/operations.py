@@ -52,10 +52,10 @@ from bayplan.http_api.contract.runs import (
 from bayplan.http_api.document_batch import Batch
 from bayplan.http_api.document_writes import ApplyRequest
 from bayplan.http_api.forks import ForkRequest
-from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
+from bayplan.http_api.server_state import ServerState
 
-Handler = Callable[[Observation, Request, Query], Awaitable[Response]]
+Handler = Callable[[ServerState, Request, Query], Awaitable[Response]]
 
 ROOT = "/bayplan/v1"
 """The prefix of all operations' paths."""

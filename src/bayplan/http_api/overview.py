@@ -33,8 +33,8 @@ from bayplan.http_api.pod_query import waiting_reasons
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.queue_view import TIERS, QueueCopy, next_retry_at
+from bayplan.http_api.server_context import ServerContext
 from bayplan.http_api.sources import source_facts
-from bayplan.http_api.subject import Subject
 from bayplan.state.resource_table import PODS
 
 MAX_REASONS = 12
@@ -67,7 +67,7 @@ class UtilisationHistory:
 
 
 def overview_document(
-    subject: Subject,
+    server: ServerContext,
     pods: PodColumns,
     nodes: NodeColumns,
     queue: QueueCopy | None,
@@ -79,7 +79,7 @@ def overview_document(
     """Return the overview. Call on a worker thread.
 
     Args:
-        subject: the server.
+        server: the server.
         pods, nodes: frozen copies.
         queue: a copy of the queue; None if the engine does not respond.
         history: the history of utilisation.
@@ -87,7 +87,7 @@ def overview_document(
         sources: the source clusters of this cluster.
         cause: the root cause of most waiting pods, as on their pages; None if unknown.
     """
-    status = subject.engine.status()
+    status = server.engine.status()
     reasons = waiting_reasons(pods, pods.used)
     # The sentence counts gated pods separately, so their reasons are left out.
     ungated = waiting_reasons(pods, pods.used & (pods.status == PodStatus.WAITING))
@@ -98,7 +98,7 @@ def overview_document(
         FailedPlugin(plugin=each.plugin, point=each.point, message=each.exception) for each in status.plugin_failures
     ]
     return Overview(
-        version=f"{pods.version}.{nodes.version}.{len(subject.decisions)}",
+        version=f"{pods.version}.{nodes.version}.{len(server.decisions)}",
         summary=_sentence(counts, ungated, cause),
         counts=counts,
         decisions=DecisionRate(
@@ -111,9 +111,9 @@ def overview_document(
         preemptions=status.preemptions,
         binding_failures=status.binding_failures,
         latest=summaries.newest(LATEST, Deadline(0.05)),
-        clock=clock_document(subject.clock),
+        clock=clock_document(server.clock),
         scheduler=SchedulerStatus(
-            profiles=[profile.scheduler_name for profile in subject.settings.configuration.profiles],
+            profiles=[profile.scheduler_name for profile in server.settings.configuration.profiles],
             plugins_failed=failures,
         ),
         source=source_facts(sources[0]) if sources else None,

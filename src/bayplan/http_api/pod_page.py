@@ -14,7 +14,7 @@ from bayplan.analysis.explanation import Attempt, Explanation, PreemptionReport
 from bayplan.analysis.preemption_detail import preemption_report
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.verdict import attempt_difference, pod_verdict, waiting_message_of
-from bayplan.answers.present import PresentSource
+from bayplan.answers.current_source import CurrentSource
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision
@@ -23,10 +23,10 @@ from bayplan.http_api.contract.decisions import AttemptSummary
 from bayplan.http_api.contract.pods import EventRow, NodesRejected, PodChanged, PodFacts
 from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
 from bayplan.http_api.decision_summaries import DecisionSummaries
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.pod_table import PodStatus, status_of
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.queue_view import QueueCopy, queue_row
-from bayplan.http_api.refusal import Refusal
 from bayplan.objects.pod import Pod
 from bayplan.sim.result import PodTimeline, SimulatedEvent
 
@@ -34,28 +34,28 @@ from bayplan.sim.result import PodTimeline, SimulatedEvent
 class PodSource(RunSource, Protocol):
     """A run that looks up the timelines of a pod by key."""
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
         ...
 
 
-class TrialSource(PresentSource):
+class TrialSource(CurrentSource):
     """One pod with a decision made in a trial."""
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
         return [life for life in self.pods if life.key == key]
 
 
-def lives_of(source: PodSource, key: str) -> list[PodTimeline]:
+def timelines_of(source: PodSource, key: str) -> list[PodTimeline]:
     """Return the timelines of a pod, the newest last.
 
     Raises:
-        Refusal: there is neither such a pod nor a recently deleted one.
+        RequestError: there is neither such a pod nor a recently deleted one.
     """
-    lives = source.lives_of(key)
+    lives = source.timelines_of(key)
     if not lives:
-        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="an existing or recently deleted pod")
+        raise RequestError(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="an existing or recently deleted pod")
     return lives
 
 
@@ -63,7 +63,7 @@ def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt 
     """Return the attempt for a path segment, which is a number or ``latest``; None for ``latest`` if the pod has no attempts.
 
     Raises:
-        Refusal: the attempt does not exist, or its record is no longer in memory.
+        RequestError: the attempt does not exist, or its record is no longer in memory.
     """
     if text == "latest":
         return attempts[-1] if attempts else None
@@ -71,7 +71,7 @@ def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt 
         if str(attempt.attempt) == text:
             return attempt
     have = f"one of {attempts[0].attempt:,} to {attempts[-1].attempt:,}, or latest" if attempts else "latest"
-    raise Refusal(HTTPStatus.NOT_FOUND, f"attempt of {key}", got=f"'{text}'", wanted=have)
+    raise RequestError(HTTPStatus.NOT_FOUND, f"attempt of {key}", got=f"'{text}'", wanted=have)
 
 
 class PodPage:
@@ -83,13 +83,13 @@ class PodPage:
         summaries: the summaries of decisions.
 
     Raises:
-        Refusal: there is no such pod.
+        RequestError: there is no such pod.
     """
 
     def __init__(self, source: PodSource, key: str, summaries: DecisionSummaries) -> None:
         self.source, self.key = source, key
         self._summaries = summaries
-        self.lives = lives_of(source, key)
+        self.lives = timelines_of(source, key)
         self.life = self.lives[-1]
         self.attempts = attempts_of(source, self.life, self.lives)
 
@@ -194,13 +194,13 @@ class PodPage:
         """Return the explanation of the pod, as printed by ``bayplan explain --json``.
 
         Raises:
-            Refusal: there is no such attempt, or no such node.
+            RequestError: there is no such attempt, or no such node.
         """
         try:
             return explain(self.source, self.lives, attempt=attempt, node=node, best=best)
         except InputError as problem:
             what = {"--node": "node"}.get(problem.what, problem.what.removeprefix("--"))
-            raise Refusal(
+            raise RequestError(
                 HTTPStatus.NOT_FOUND, what, got=problem.got, wanted=problem.wanted, hint=problem.hint
             ) from problem
 

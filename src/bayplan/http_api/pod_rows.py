@@ -14,7 +14,7 @@ from bayplan.http_api.contract.pods import PodRow
 from bayplan.http_api.decision_summaries import DecisionSummaries
 from bayplan.http_api.pod_table import PodColumns, PodStatus
 from bayplan.http_api.query import Deadline
-from bayplan.http_api.subject import Decisions
+from bayplan.http_api.server_context import Decisions
 from bayplan.http_api.waiting_causes import WaitingCause, WaitingCauses
 
 

@@ -183,7 +183,7 @@ class PodTable:
         row = self._named.rows.get(key)
         return None if row is None else self._lives[row]
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return all remembered timelines of pods with this key, the newest last."""
         found = list(self.deleted.get(key, ()))
         now = self.life(key)

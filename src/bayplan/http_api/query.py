@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 
 from bayplan.base.near_names import near_name
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 
 MAX_ROWS = 200
 DEFAULT_ROWS = 50
@@ -41,7 +41,7 @@ class Query:
             everything.
 
     Raises:
-        Refusal: there is an unknown parameter.
+        RequestError: there is an unknown parameter.
     """
 
     def __init__(self, values: Mapping[str, str], known: Sequence[str]) -> None:
@@ -49,7 +49,7 @@ class Query:
         for name in values:
             if name not in known:
                 wanted = f"one of {', '.join(known) or 'none'}"
-                raise Refusal(400, "query", got=f"'{name}'", wanted=wanted, hint=near_name(name, known))
+                raise RequestError(400, "query", got=f"'{name}'", wanted=wanted, hint=near_name(name, known))
 
     def text(self, name: str, default: str = "") -> str:
         """Return the value of a parameter as text."""
@@ -59,7 +59,7 @@ class Query:
         """Return the value of a parameter, which must be among the allowed values; the default if it is absent or empty."""
         value = self._values.get(name) or default
         if value and value not in allowed:
-            raise Refusal(400, name, got=f"'{value}'", wanted=f"one of {', '.join(allowed)}")
+            raise RequestError(400, name, got=f"'{value}'", wanted=f"one of {', '.join(allowed)}")
         return value
 
     def number(self, name: str, default: int, *, least: int = 0, most: int = _LARGEST) -> int:
@@ -70,7 +70,7 @@ class Query:
         digits = text.removeprefix("-")
         if not (digits.isascii() and digits.isdigit() and len(digits) < 18 and least <= int(text) <= most):
             span = f"from {least:,}" if most >= _LARGEST else f"from {least:,} to {most:,}"
-            raise Refusal(400, name, got=f"'{text}'", wanted=f"a whole number {span}")
+            raise RequestError(400, name, got=f"'{text}'", wanted=f"a whole number {span}")
         return int(text)
 
     def maybe_number(self, name: str) -> int | None:
@@ -90,7 +90,7 @@ class Query:
         text = self._values.get("sort") or default
         name = text.removeprefix("-")
         if name not in allowed:
-            raise Refusal(
+            raise RequestError(
                 400, "sort", got=f"'{text}'", wanted=f"one of {', '.join(allowed)}, with or without '-' before it"
             )
         return name, text.startswith("-")

@@ -30,12 +30,12 @@ from bayplan.http_api.bodies import read_struct
 from bayplan.http_api.configuration_facts import check
 from bayplan.http_api.contract.answer import whole
 from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport, WhatIfSummary
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.fork_routes import begin
 from bayplan.http_api.forks import ForkRequest
-from bayplan.http_api.observation import Observation
 from bayplan.http_api.query import Query
 from bayplan.http_api.questions import Inquiry
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.server_state import ServerState
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
@@ -49,18 +49,20 @@ MAX_DIFFERENCES = 2_000
 """Maximum number of differing pods in a response, the worst differences first."""
 
 MAX_KEPT = 32
-MAX_JUDGED = 200
+MAX_EVALUATED = 200
 """Maximum number of groups of equal waiting pods to evaluate, the largest first."""
 
 
 def _target(query: Query) -> str:
     target = query.text("workload")
     if not target:
-        raise Refusal(HTTPStatus.BAD_REQUEST, "workload", got="nothing", wanted="a workload, or pod/NAMESPACE/NAME")
+        raise RequestError(
+            HTTPStatus.BAD_REQUEST, "workload", got="nothing", wanted="a workload, or pod/NAMESPACE/NAME"
+        )
     return target
 
 
-async def explain(observation: Observation, request: Request, query: Query) -> Response:
+async def explain(state: ServerState, request: Request, query: Query) -> Response:
     """Explain a pod in the present cluster; with a node, also all its rejections and the smallest change that resolves each."""
     target, node, best = _target(query), query.text("node"), query.number("best", 5, least=1, most=200)
 
@@ -72,15 +74,15 @@ async def explain(observation: Observation, request: Request, query: Query) -> R
         except InputError as problem:
             if problem.what != "--node":
                 raise
-            raise Refusal(
+            raise RequestError(
                 HTTPStatus.NOT_FOUND, "node", got=problem.got, wanted=problem.wanted, hint=problem.hint
             ) from problem
         return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
-    return await observation.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
-async def unblock(observation: Observation, request: Request, query: Query) -> Response:
+async def unblock(state: ServerState, request: Request, query: Query) -> Response:
     """Return suggestions to get a waiting pod, or a workload's waiting pods, placed. Each was verified in a fork."""
     target = _target(query)
 
@@ -90,10 +92,10 @@ async def unblock(observation: Observation, request: Request, query: Query) -> R
             found = find_suggestions(trial, pods, others=len(inquiry.cluster.waiting) - len(pods))
         return json_answer(request, replace(found, assumptions=inquiry.assumptions))
 
-    return await observation.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
-async def capacity(observation: Observation, request: Request, query: Query) -> Response:
+async def capacity(state: ServerState, request: Request, query: Query) -> Response:
     """Return how many further copies of a workload, or of a mix of workloads, fit."""
     mix, preempts = parse_mix(_target(query)), query.switch("preempt")
     limit = query.number("limit", 1_000, least=1, most=DEFAULT_LIMIT)
@@ -119,19 +121,19 @@ async def capacity(observation: Observation, request: Request, query: Query) -> 
         )
         return json_answer(request, document)
 
-    return await observation.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
-async def waiting(observation: Observation, request: Request, query: Query) -> Response:
+async def waiting(state: ServerState, request: Request, query: Query) -> Response:
     """Return why pods wait, sorted by the number of pods that have no other reason."""
 
     def answer(inquiry: Inquiry) -> Response:
         pods = list(inquiry.cluster.waiting.values())
-        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_JUDGED]
-        judged = [pod for group in groups for pod in group]
+        groups = sorted(equal_pods(pods), key=len, reverse=True)[:MAX_EVALUATED]
+        evaluated = [pod for group in groups for pod in group]
         with inquiry.cluster.trial() as trial:
-            items = list(waiting_reasons(trial, judged)) if judged else []
-        gated, state = sum(bool(pod.spec.scheduling_gates) for pod in pods), inquiry.cluster.state
+            items = list(waiting_reasons(trial, evaluated)) if evaluated else []
+        gated, cluster_state = sum(bool(pod.spec.scheduling_gates) for pod in pods), inquiry.cluster.state
         document = WaitingReasons(
             **whole(items),
             items=items,
@@ -139,16 +141,16 @@ async def waiting(observation: Observation, request: Request, query: Query) -> R
                 items,
                 waiting=len(pods) - gated,
                 gated=gated,
-                pods=len(pods) + len(state.pods),
-                nodes=len(state.nodes),
+                pods=len(pods) + len(cluster_state.pods),
+                nodes=len(cluster_state.nodes),
             ),
-            evaluated=len(judged),
+            evaluated=len(evaluated),
             waiting=len(pods),
             assumptions=inquiry.assumptions,
         )
         return json_answer(request, document)
 
-    return await observation.questions.ask(request, answer)
+    return await state.questions.run(request, answer)
 
 
 # --- what if ----------------------------------------------------------------------------------------------------------
@@ -176,13 +178,13 @@ class WhatIfRequest(msgspec.Struct, forbid_unknown_fields=True):
     keep: bool = False
 
 
-async def what_if(observation: Observation, request: Request, query: Query) -> Response:
+async def what_if(state: ServerState, request: Request, query: Query) -> Response:
     """Compare the current cluster, pod by pod, before and after changes."""
     wanted = await read_struct(request, WhatIfRequest)
     if len(wanted.changes) > MAX_CHANGES:
-        raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
-    if wanted.keep and len(observation.what_ifs) >= MAX_KEPT:
-        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} stored answers already", hint="delete one")
+        raise RequestError(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
+    if wanted.keep and len(state.what_ifs) >= MAX_KEPT:
+        raise RequestError(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} stored answers already", hint="delete one")
     changes = [_bounded(parse_change(text)) for text in wanted.changes if not is_profile_change(text)]
     if wanted.objects:
         items = tuple(
@@ -190,7 +192,7 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
             for number, document in enumerate(wanted.objects)
         )
         changes.append(Change("apply", format_count(len(items), "object"), objects=items))
-    configuration = await _configuration(observation, wanted)
+    configuration = await _configuration(state, wanted)
 
     changed: list[KubernetesObject] = []
 
@@ -209,34 +211,34 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
         )
         return _report(found, wanted, inquiry)
 
-    report = await observation.questions.ask(request, answer)
+    report = await state.questions.run(request, answer)
     if wanted.keep:
         request_of_fork = ForkRequest(name=wanted.name or report.summary[:80])
-        fork = begin(observation, request_of_fork, changed, configuration)
+        fork = begin(state, request_of_fork, changed, configuration)
         report = replace(report, id=uuid.uuid4().hex[:8], fork=fork.id)
-        observation.what_ifs[report.id] = report
-    return await observation.off_loop(lambda: json_answer(request, report))
+        state.what_ifs[report.id] = report
+    return await state.off_loop(lambda: json_answer(request, report))
 
 
 def _bounded(change: Change) -> Change:
     """Return the change. Refuse it if it adds too many nodes or replicas, or is ``apply``."""
     number = {"add-nodes": change.target, "scale": change.value}.get(change.kind, "")
     if number.isdecimal() and int(number) > MAX_ADDED:
-        raise Refusal(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
+        raise RequestError(422, change.kind, got=number, wanted=f"at most {MAX_ADDED:,}")
     if change.kind == "apply":
-        raise Refusal(422, "changes", got=str(change), wanted="objects in the body", hint='"objects": [...]')
+        raise RequestError(422, "changes", got=str(change), wanted="objects in the body", hint='"objects": [...]')
     return change
 
 
-async def _configuration(observation: Observation, wanted: WhatIfRequest) -> SchedulerConfiguration | None:
+async def _configuration(state: ServerState, wanted: WhatIfRequest) -> SchedulerConfiguration | None:
     """Return the configuration to try; None for the server's."""
-    settings, text = observation.subject.settings, wanted.config
+    settings, text = state.server.settings, wanted.config
     profile_changes = [change for change in wanted.changes if is_profile_change(change)]
     if text is None and not profile_changes:
         return None
     configuration = settings.configuration
     if text is not None:
-        configuration = await observation.off_loop(lambda: check(settings, text))
+        configuration = await state.off_loop(lambda: check(settings, text))
     for change in profile_changes:
         configuration = changed_configuration(configuration, change)
     return configuration
@@ -265,34 +267,34 @@ def _report(found: Differences, wanted: WhatIfRequest, inquiry: Inquiry) -> What
     )
 
 
-async def what_ifs(observation: Observation, request: Request, query: Query) -> Response:
+async def what_ifs(state: ServerState, request: Request, query: Query) -> Response:
     """List the stored what-if answers."""
     items = [
         WhatIfSummary(id=each.id, name=each.name, at=each.at, changes=each.changes, summary=each.summary)
-        for each in observation.what_ifs.values()
+        for each in state.what_ifs.values()
     ]
     return json_answer(request, WhatIfList(**whole(items), items=items))
 
 
-def _known(observation: Observation, request: Request) -> str:
+def _known(state: ServerState, request: Request) -> str:
     found: str = request.path_params["id"]
-    if found not in observation.what_ifs:
-        known = ", ".join(observation.what_ifs) or "none"
-        raise Refusal(
+    if found not in state.what_ifs:
+        known = ", ".join(state.what_ifs) or "none"
+        raise RequestError(
             HTTPStatus.NOT_FOUND, "what-if", got=f"'{found}'", wanted=f"one of the existing what-ifs: {known}"
         )
     return found
 
 
-async def stored_what_if(observation: Observation, request: Request, query: Query) -> Response:
+async def stored_what_if(state: ServerState, request: Request, query: Query) -> Response:
     """Return a stored what-if answer."""
-    report = observation.what_ifs[_known(observation, request)]
-    return await observation.off_loop(lambda: json_answer(request, report))
+    report = state.what_ifs[_known(state, request)]
+    return await state.off_loop(lambda: json_answer(request, report))
 
 
-async def delete_what_if(observation: Observation, request: Request, query: Query) -> Response:
+async def delete_what_if(state: ServerState, request: Request, query: Query) -> Response:
     """Delete a stored what-if answer and its fork."""
-    report = observation.what_ifs.pop(_known(observation, request))
-    if any(fork.id == report.fork for fork in observation.forks.all()):
-        observation.forks.delete(report.fork)
-    return await what_ifs(observation, request, query)
+    report = state.what_ifs.pop(_known(state, request))
+    if any(fork.id == report.fork for fork in state.forks.all()):
+        state.forks.delete(report.fork)
+    return await what_ifs(state, request, query)

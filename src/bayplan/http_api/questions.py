@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from starlette.requests import Request
 
-from bayplan.answers.present import present_pods
+from bayplan.answers.current_source import current_pods
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload
 from bayplan.base.errors import BayplanError, InputError
@@ -28,9 +28,9 @@ from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import SchedulerConfiguration
 from bayplan.framework.extender import Extender
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.forks import objects_now
-from bayplan.http_api.refusal import Refusal
-from bayplan.http_api.subject import Settings, Subject
+from bayplan.http_api.server_context import ServerContext, Settings
 from bayplan.http_api.trial_runner import TrialEnded, TrialRunner, deadline_of
 from bayplan.live.plugin_guard import GuardedRegistry
 from bayplan.objects.meta import KubernetesObject
@@ -61,7 +61,7 @@ class QuestionEnded(BayplanError):
 
 
 class QuestionScheduler:
-    """Creates the schedulers of a question's trials, as a `bayplan.answers.question_cluster.SchedulerMaker`.
+    """Creates the schedulers of a question's trials, as a `bayplan.answers.question_cluster.SchedulerFactory`.
 
     Args:
         settings: the settings of the server.
@@ -139,18 +139,18 @@ class Inquiry:
     def timelines(self) -> Sequence[PodTimeline]:
         """The timelines of all pods, with their workloads."""
         objects = [item for items in self.cluster.objects.values() for item in items.values()]
-        return present_pods(objects, self.profiles)
+        return current_pods(objects, self.profiles)
 
     def timeline(self, key: str) -> PodTimeline:
         """Return the timeline of a pod by ``namespace/name``.
 
         Raises:
-            Refusal: no pod has this key.
+            RequestError: no pod has this key.
         """
         for life in self.timelines:
             if life.key == key:
                 return life
-        raise Refusal(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod of the cluster")
+        raise RequestError(HTTPStatus.NOT_FOUND, "pod", got=f"'{key}'", wanted="a pod of the cluster")
 
     def pod_of(self, target: str) -> PodTimeline:
         """Return the timeline of the pod that a text names; for a workload, of its first waiting pod, or else of its first pod.
@@ -196,11 +196,11 @@ class Questions:
     """Answers questions to a server. Use on the event loop.
 
     Args:
-        subject: the server.
+        server: the server.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self._subject = subject
+    def __init__(self, server: ServerContext) -> None:
+        self._server = server
         self._version = 0
         self._copy: QuestionCluster | None = None
         self._copied = -1
@@ -208,7 +208,7 @@ class Questions:
         self._used_at = 0.0
         self._closed = Event()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bayplan-question")
-        subject.bridge.listen(self._take)
+        server.bridge.listen(self._take)
 
     def _take(self, changes: Sequence[ChangeEvent]) -> None:
         self._version += len(changes)
@@ -218,7 +218,7 @@ class Questions:
         self._closed.set()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
-    async def ask(self, request: Request, work: Callable[[Inquiry], T]) -> T:
+    async def run(self, request: Request, work: Callable[[Inquiry], T]) -> T:
         """Call a function on the question thread, and return its result.
 
         Args:
@@ -226,18 +226,18 @@ class Questions:
             work: the function that answers; it may only use its argument.
 
         Raises:
-            Refusal: too many questions are pending, or this one took too long.
+            RequestError: too many questions are pending, or this one took too long.
         """
         if self._pending >= MAX_PENDING:
-            raise Refusal(
+            raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "questions",
                 got=f"{self._pending} are pending",
                 hint="again in a moment",
             )
-        subject, cancelled = self._subject, Event()
-        settings, now_ns, version = subject.settings, subject.clock.now_ns(), self._version
-        objects = None if version == self._copied else list(objects_now(subject.bridge.store).values())
+        server, cancelled = self._server, Event()
+        settings, now_ns, version = server.settings, server.clock.now_ns(), self._version
+        objects = None if version == self._copied else list(objects_now(server.bridge.store).values())
         self._pending += 1
         running = asyncio.get_running_loop().run_in_executor(
             self._thread, lambda: self._answer(objects, version, settings, now_ns, cancelled, work)
@@ -283,12 +283,12 @@ class Questions:
         try:
             checkpoint()
             with settings.connect(settings.configuration) as connections:
-                maker = QuestionScheduler(settings, settings.configuration, runner, connections.extenders)
-                cluster = self._cluster(objects, version, maker).asked_by(maker)
+                factory = QuestionScheduler(settings, settings.configuration, runner, connections.extenders)
+                cluster = self._cluster(objects, version, factory).with_scheduler(factory)
                 cluster.now_ns, cluster.seed, cluster.checkpoint = now_ns, settings.seed, checkpoint
                 return work(Inquiry(cluster, settings, runner))
         except (QuestionEnded, TrialEnded) as problem:
-            raise Refusal(
+            raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
                 "no answer",
                 got=str(problem),
@@ -298,13 +298,13 @@ class Questions:
             runner.close()
 
     def _cluster(
-        self, objects: Sequence[KubernetesObject] | None, version: int, maker: QuestionScheduler
+        self, objects: Sequence[KubernetesObject] | None, version: int, factory: QuestionScheduler
     ) -> QuestionCluster:
         """Return the copy of the cluster; if `objects` are given and newer, create it from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
                 raise QuestionEnded("the copy of the cluster was dropped")
             self._copy, self._copied = None, -1
-            self._copy = QuestionCluster(objects, maker)
+            self._copy = QuestionCluster(objects, factory)
             self._copied = version
         return self._copy

@@ -18,11 +18,11 @@ from bayplan.engine.queued_pod import QueuedPod
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.plugin import Plugin
 from bayplan.http_api.contract.queue import QueueCounts, QueueList, QueueRow, WaitHistogram
-from bayplan.http_api.subject import Engine
+from bayplan.http_api.server_context import Engine
 from bayplan.live.instrumented_queue import InstrumentedQueue
 
 TIERS = ("active", "backoff", "unschedulable", "gated")
-ASK_SECONDS = 0.1
+COPY_TIMEOUT_S = 0.1
 BUSY_SECONDS = 1.0
 """Time to wait after an engine timeout before asking again: a plugin may take seconds, and requests should not wait for it."""
 
@@ -106,15 +106,15 @@ class QueueView:
             begun = monotonic()
             if self._is_forgotten or begun >= self._fresh_until:
                 self._is_forgotten = False
-                self._ask(begun)
+                self._refresh(begun)
             if self._copy is EMPTY:
                 raise EngineBusy("the scheduler is busy, and its queue has not been read yet")
             return self._copy
 
-    def _ask(self, begun: float) -> None:
+    def _refresh(self, begun: float) -> None:
         """Make a new copy. If the engine does not respond, keep the previous one for a while."""
         try:
-            tiers, events = self._engine.ask(_copy_queue, ASK_SECONDS)
+            tiers, events = self._engine.call(_copy_queue, COPY_TIMEOUT_S)
         except EngineBusy:
             self._fresh_until = monotonic() + BUSY_SECONDS
             return

@@ -17,7 +17,7 @@ from bayplan.http_api.comparison import MatrixOutput
 from bayplan.http_api.contract.cluster import SourceFacts
 from bayplan.http_api.contract.matrix import AnyMatrix, NoMatrix
 from bayplan.http_api.contract.runs import Placements
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
 
 REMOTE_SECONDS = 10.0
 """Time limit for the whole response of another server."""
@@ -55,7 +55,7 @@ class FollowedSources(msgspec.Struct):
 
 
 class RemoteServer:
-    """Another Bayplan server. Every request raises Refusal if it times out, or if the response is too large or unexpected.
+    """Another Bayplan server. Every request raises RequestError if it times out, or if the response is too large or unexpected.
 
     Args:
         url: the URL of the server.
@@ -66,14 +66,16 @@ class RemoteServer:
 
     async def placements(self) -> Placements:
         """Return the node of each of the server's pods."""
-        placements = await self._ask("/placements", Placements)
+        placements = await self._get("/placements", Placements)
         if len(placements.pods) != len(placements.nodes):
-            raise self._odd(f"{len(placements.pods)} pods and {len(placements.nodes)} nodes", "a node for each pod")
+            raise self._bad_gateway(
+                f"{len(placements.pods)} pods and {len(placements.nodes)} nodes", "a node for each pod"
+            )
         return placements
 
     async def sources(self) -> list[SourceFacts]:
         """Return the server's source clusters."""
-        return [SourceFacts(**asdict(each)) for each in (await self._ask("/sources", FollowedSources)).items]
+        return [SourceFacts(**asdict(each)) for each in (await self._get("/sources", FollowedSources)).items]
 
     async def matrix(self, namespace: str, name: str, query: str) -> AnyMatrix:
         """Return the matrix of the last attempt of one of the server's pods.
@@ -83,21 +85,21 @@ class RemoteServer:
             query: the query string to send.
         """
         path = f"/pods/{quote(namespace, safe='')}/{quote(name, safe='')}/attempts/latest/matrix?{query}"
-        matrix = await self._ask(path, cast("type[AnyMatrix]", AnyMatrix))
+        matrix = await self._get(path, cast("type[AnyMatrix]", AnyMatrix))
         if not isinstance(matrix, NoMatrix):
             try:
                 MatrixOutput(matrix)
             except ValueError as problem:
-                raise self._odd(str(problem), "a matrix in columns") from problem
+                raise self._bad_gateway(str(problem), "a matrix in columns") from problem
         return matrix
 
-    async def _ask(self, path: str, kind: type[T]) -> T:
+    async def _get(self, path: str, kind: type[T]) -> T:
         try:
             async with asyncio.timeout(REMOTE_SECONDS), httpx.AsyncClient(timeout=REMOTE_SECONDS) as client:
                 return msgspec.json.decode(await self._read(client, path), type=kind)
         except _NO_ANSWER as problem:
             got = f"{type(problem).__name__}: {problem}"
-            raise self._odd(got, "a server of this kind that answers") from problem
+            raise self._bad_gateway(got, "a server of this kind that answers") from problem
 
     async def _read(self, client: httpx.AsyncClient, path: str) -> bytes:
         address = f"{self.url}/bayplan/v1{path}"
@@ -108,8 +110,8 @@ class RemoteServer:
                 try:
                     found.add(piece)
                 except BodyTooLarge:
-                    raise self._odd("a longer answer", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
+                    raise self._bad_gateway("a longer answer", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
         return found.joined()
 
-    def _odd(self, got: str, wanted: str) -> Refusal:
-        return Refusal(HTTPStatus.BAD_GATEWAY, self.url, got=got, wanted=wanted)
+    def _bad_gateway(self, got: str, wanted: str) -> RequestError:
+        return RequestError(HTTPStatus.BAD_GATEWAY, self.url, got=got, wanted=wanted)

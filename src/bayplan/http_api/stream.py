@@ -15,8 +15,8 @@ from itertools import count
 import msgspec
 
 from bayplan.base.go_text.times import format_instant
-from bayplan.http_api.observation import Observation
-from bayplan.http_api.refusal import Refusal
+from bayplan.http_api.errors import RequestError
+from bayplan.http_api.server_state import ServerState
 from bayplan.http_api.topics import Frame, Topic, make_topic
 
 TICK_SECONDS = 0.25
@@ -86,11 +86,11 @@ class Stream:
     """The ticker and its clients. Use on the event loop.
 
     Args:
-        observation: the state of the server, from which frames are created.
+        state: the state of the server, from which frames are created.
     """
 
-    def __init__(self, observation: Observation) -> None:
-        self._observation = observation
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
         self._clients: set[Client] = set()
         self._topics: dict[str, Topic] = {}
         self._sequence = count(1)
@@ -111,14 +111,14 @@ class Stream:
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
-    def join(self, topics: Iterable[str]) -> Client:
+    def subscribe(self, topics: Iterable[str]) -> Client:
         """Add a client that subscribes to these topics, and return it.
 
         Raises:
-            Refusal: a topic does not exist, or there are too many topics or clients.
+            RequestError: a topic does not exist, or there are too many topics or clients.
         """
         if len(self._clients) >= MAX_CLIENTS:
-            raise Refusal(503, "stream", got=f"{MAX_CLIENTS} clients already", hint="again later")
+            raise RequestError(503, "stream", got=f"{MAX_CLIENTS} clients already", hint="again later")
         client = Client()
         self.follow(client, topics)
         self._clients.add(client)
@@ -128,18 +128,18 @@ class Stream:
         """Change the topics that a client subscribes to.
 
         Raises:
-            Refusal: a topic does not exist, or there are too many.
+            RequestError: a topic does not exist, or there are too many.
         """
         wanted = list(dict.fromkeys(topics))
         if len(wanted) > MAX_TOPICS:
-            raise Refusal(400, "topics", got=str(len(wanted)), wanted=f"at most {MAX_TOPICS}")
+            raise RequestError(400, "topics", got=str(len(wanted)), wanted=f"at most {MAX_TOPICS}")
         for topic in wanted:
             if topic not in self._topics:
-                self._topics[topic] = make_topic(self._observation, topic)
+                self._topics[topic] = make_topic(self._state, topic)
         client.follow(wanted)
         self._wake.set()
 
-    def leave(self, client: Client) -> None:
+    def unsubscribe(self, client: Client) -> None:
         """Remove a client."""
         self._clients.discard(client)
 
@@ -160,16 +160,16 @@ class Stream:
 
     async def tick(self) -> None:
         """Process all changes since the last tick, and send frames to the subscribers."""
-        observation = self._observation
-        nodes = await observation.view.node_columns()
-        observation.history.note(nodes, observation.subject.clock.now_ns())
+        state = self._state
+        nodes = await state.view.node_columns()
+        state.history.note(nodes, state.server.clock.now_ns())
         followed = frozenset[str]().union(*(client.topics for client in self._clients))
         for name in [name for name in self._topics if name not in followed]:
             del self._topics[name]
         for name in sorted(followed):
             topic = self._topics.get(name)
             if topic is None:
-                topic = self._topics[name] = make_topic(observation, name)
+                topic = self._topics[name] = make_topic(state, name)
             frame = await topic()
             if self._topics.get(name) is topic:
                 self._send(name, frame)
@@ -190,11 +190,11 @@ class Stream:
                 client.put(name, change, whole=frame.change is frame.whole)
 
     def _encoded(self, name: str, data: object) -> EncodedFrame:
-        sequence, subject = next(self._sequence), self._observation.subject
+        sequence, server = next(self._sequence), self._state.server
         document = {
             "seq": sequence,
-            "instance": subject.instance,
-            "at": format_instant(subject.clock.now_ns()),
+            "instance": server.instance,
+            "at": format_instant(server.clock.now_ns()),
             "topic": name,
             "data": data,
         }

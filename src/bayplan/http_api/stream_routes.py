@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from bayplan.http_api.errors import RequestError, document_of
 from bayplan.http_api.query import Query
-from bayplan.http_api.refusal import Refusal, document_of
 from bayplan.http_api.stream import Client, Stream
 
 PROTOCOL = "bayplan.v1"
@@ -46,8 +46,8 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
     offered = socket.scope.get("subprotocols", ())
     await socket.accept(subprotocol=PROTOCOL if PROTOCOL in offered else None)
     try:
-        client = stream.join(())
-    except Refusal as problem:
+        client = stream.subscribe(())
+    except RequestError as problem:
         await socket.send_text(_error(problem))
         await socket.close(_TRY_AGAIN)
         return
@@ -56,7 +56,7 @@ async def over_websocket(stream: Stream, socket: WebSocket) -> None:
     try:
         await asyncio.wait((sending, receiving), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        stream.leave(client)
+        stream.unsubscribe(client)
         for task in (sending, receiving):
             task.cancel()
         ended = await asyncio.gather(sending, receiving, return_exceptions=True)
@@ -81,12 +81,12 @@ async def _receive(stream: Stream, client: Client, socket: WebSocket) -> None:
             stream.follow(client, _decoder.decode(text).topics)
         except msgspec.DecodeError as problem:
             wanted = '{"topics": ["overview"]}'
-            await socket.send_text(_error(Refusal(400, "message", got=str(problem), wanted=wanted)))
-        except Refusal as problem:
+            await socket.send_text(_error(RequestError(400, "message", got=str(problem), wanted=wanted)))
+        except RequestError as problem:
             await socket.send_text(_error(problem))
 
 
-def _error(problem: Refusal) -> str:
+def _error(problem: RequestError) -> str:
     document = {"topic": "error", "data": document_of(problem, "").error}
     return msgspec.json.encode(document).decode()
 
@@ -96,8 +96,10 @@ async def as_events(stream: Stream, request: Request) -> Response:
     query = Query(request.query_params, ("topics",))
     topics = [topic for topic in query.text("topics").split(",") if topic]
     if not topics:
-        raise Refusal(400, "topics", got="none", wanted="topics, separated by commas", hint="?topics=overview,clock")
-    client = stream.join(topics)
+        raise RequestError(
+            400, "topics", got="none", wanted="topics, separated by commas", hint="?topics=overview,clock"
+        )
+    client = stream.subscribe(topics)
     return StreamingResponse(
         _events(stream, client), media_type="text/event-stream", headers={"cache-control": "no-cache"}
     )
@@ -111,4 +113,4 @@ async def _events(stream: Stream, client: Client) -> AsyncIterator[bytes]:
             for topic, sequence, body in frames:
                 yield b"event: %s\nid: %d\ndata: %s\n\n" % (topic.encode(), sequence, body)
     finally:
-        stream.leave(client)
+        stream.unsubscribe(client)

@@ -19,7 +19,7 @@ from bayplan.plugins.pod_claims import claim_name_of
 from bayplan.sim.result import PodTimeline
 from bayplan.state.arrays import Bools
 
-MAX_JUDGED = 1_000
+MAX_EVALUATED = 1_000
 """Maximum number of waiting pods whose causes are computed for the overview, which the page requests often."""
 
 MAX_CACHED = 10_000
@@ -42,10 +42,10 @@ class WaitingCause(NamedTuple):
 
 
 def waiting_rows(pods: PodColumns, rows: Sequence[int] | Bools) -> list[int]:
-    """Return those of the rows (or of a mask) whose pods wait after an attempt, at most `MAX_JUDGED`."""
+    """Return those of the rows (or of a mask) whose pods wait after an attempt, at most `MAX_EVALUATED`."""
     wanted = np.flatnonzero(rows).tolist() if isinstance(rows, np.ndarray) else rows
     tried = (row for row in wanted if pods.status[row] == PodStatus.WAITING and pods.message[row])
-    return [row for row, _ in zip(tried, range(MAX_JUDGED), strict=False)]
+    return [row for row, _ in zip(tried, range(MAX_EVALUATED), strict=False)]
 
 
 class WaitingCauses:
@@ -99,7 +99,7 @@ class WaitingCauses:
         if known is not None and known[0] == version:
             self.cached += 1
             return known[1]
-        lives = [] if deadline.is_over else source.lives_of(key)
+        lives = [] if deadline.is_over else source.timelines_of(key)
         if not lives:
             return None
         self.found += 1

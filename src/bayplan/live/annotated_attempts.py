@@ -158,7 +158,7 @@ class _Rows:
     def __init__(self, results: SchedulingResults, nodes: Sequence[str]) -> None:
         self._results = results
         extenders = results.extenders if results.extenders is not None else ExtenderResults()
-        asked = {url: _asked(answer) for url, answer in extenders.filter.items()}
+        asked = {url: _called_nodes(answer) for url, answer in extenders.filter.items()}
         names = dict.fromkeys(nodes)
         tables: tuple[Iterable[str], ...] = (results.filter, results.score, results.post_filter)
         for table in (*tables, *results.pre_filter.values(), *asked.values()):
@@ -442,7 +442,7 @@ class _Nodes(msgspec.Struct):
     items: list[_Node] = msgspec.field(default_factory=list)
 
 
-def _asked(answer: ExtenderFilterResult) -> list[str]:
+def _called_nodes(answer: ExtenderFilterResult) -> list[str]:
     """Return the names of the nodes that an extender was called with: those that passed, and those that it rejected."""
     passed = answer.node_names or ()
     if bytes(answer.nodes) != b"null":

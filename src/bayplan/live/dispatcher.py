@@ -66,7 +66,7 @@ class Dispatcher:
         """Set the engine that is notified of rejected writes; call it before the first action."""
         self._engine = self.executor.engine = engine
 
-    def take(self, actions: Sequence[Action]) -> None:
+    def submit(self, actions: Sequence[Action]) -> None:
         """Queue the engine's actions; called on the engine's thread."""
         self._loop.call_soon_threadsafe(self._execute, actions, self._engine.generation)
 
@@ -101,9 +101,11 @@ class Dispatcher:
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> None:
         """Send a request, and call `answer` with the response when it arrives."""
-        self._spawn(self._ask(self._events if is_event else self._connection, request, answer))
+        self._spawn(self._send(self._events if is_event else self._connection, request, answer))
 
-    async def _ask(self, connection: ApiConnection, request: ApiRequest, answer: Callable[[ApiResponse], None]) -> None:
+    async def _send(
+        self, connection: ApiConnection, request: ApiRequest, answer: Callable[[ApiResponse], None]
+    ) -> None:
         answer(await connection.send(request))
 
     def call_later(self, seconds: float, call: Callable[[], None]) -> None:

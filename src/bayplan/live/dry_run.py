@@ -5,7 +5,7 @@ the cluster as it was before that, and the cluster's decision is applied, so tha
 If several nodes are equally good, we adopt the cluster's choice.
 
 Bindings arrive in a different order than they were decided, because each has its own thread. Verdicts therefore wait
-for `SETTLE_NS` and are then compared in queue order. A verdict that differs waits longer (`PATIENCE_NS`), because it
+for `COMPARE_DELAY_NS` and are then compared in queue order. A verdict that differs waits longer (`PATIENCE_NS`), because it
 may depend on bindings that arrive later. We score all nodes, even if the cluster's scheduler uses a sample.
 """
 
@@ -26,7 +26,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, not_scheduled
 from bayplan.state.cluster_state import ClusterState
 
-SETTLE_NS = 1_000_000_000
+COMPARE_DELAY_NS = 1_000_000_000
 """The time that a verdict waits for the verdicts of earlier pods."""
 
 PATIENCE_NS = 10_000_000_000
@@ -80,7 +80,7 @@ class Agreement(Struct):
     same_message: int = 0
     differences: Counter[str] = field(default_factory=Counter)
 
-    def take(self, verdict: Verdict) -> None:
+    def add(self, verdict: Verdict) -> None:
         """Count a verdict."""
         if verdict.node:
             self.placed += 1
@@ -188,7 +188,7 @@ class DryRun:
 
     # --- changes of the cluster ---------------------------------------------------------------------------------------
 
-    def take(self, changes: Sequence[ObjectChange], now_ns: int) -> None:
+    def apply(self, changes: Sequence[ObjectChange], now_ns: int) -> None:
         """Process changes of the cluster, in order."""
         for change in changes:
             old, new = change
@@ -200,7 +200,7 @@ class DryRun:
     def _know(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
         """Apply a change to our scheduler, after comparing all earlier verdicts."""
         if self._open:
-            self._settle(now_ns, now_ns)
+            self._close_agreed(now_ns, now_ns)
         self._scheduler.handle(old, new, now_ns)
         self._answers.clear()
 
@@ -234,7 +234,7 @@ class DryRun:
                 if verdict.pod.key == key and verdict.pod.spec.node_name:
                     verdict.pod = new
             return
-        self._settle(now_ns, now_ns)
+        self._close_agreed(now_ns, now_ns)
         mine = [verdict for verdict in self._open if verdict.pod.key == key]
         self._open = [verdict for verdict in self._open if verdict.pod.key != key]
         for verdict in mine:
@@ -246,16 +246,16 @@ class DryRun:
 
     # --- verdicts -----------------------------------------------------------------------------------------------------
 
-    def turn(self, now_ns: int, *, at_once: bool = False) -> None:
+    def compare_due(self, now_ns: int, *, at_once: bool = False) -> None:
         """Compare the verdicts that are due; with `at_once`, all of them."""
-        before_ns = now_ns if at_once else now_ns - SETTLE_NS
-        self._settle(now_ns, before_ns)
+        before_ns = now_ns if at_once else now_ns - COMPARE_DELAY_NS
+        self._close_agreed(now_ns, before_ns)
         while late := [verdict for verdict in self._open if at_once or verdict.heard_ns + PATIENCE_NS <= now_ns]:
             self._open.remove(late[0])
             self._close(late[0], now_ns)
-            self._settle(now_ns, before_ns)
+            self._close_agreed(now_ns, before_ns)
 
-    def _settle(self, now_ns: int, before_ns: int) -> None:
+    def _close_agreed(self, now_ns: int, before_ns: int) -> None:
         """Close, in queue order, the verdicts that arrived until `before_ns` and agree with our decisions."""
         ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
         place = 0
@@ -306,7 +306,7 @@ class DryRun:
             best=answer.best[:MAX_REPORTED_TIES],
             our_message="" if answer.node else answer.message,
         )
-        self.agreement.take(compared)
+        self.agreement.add(compared)
         self._on_verdict(compared)
 
 

@@ -92,7 +92,7 @@ def refill(
         actions: the list to which the scheduler's actions are appended.
     """
     for item in mirror:
-        if not quarantine.holds(item):
+        if not quarantine.contains(item):
             try:
                 actions += scheduler.handle(None, item, now_ns)
             except Exception:
@@ -105,7 +105,7 @@ def refill(
             fresh.attempts, fresh.initial_attempt_ns = queued.attempts, queued.initial_attempt_ns
 
 
-def hold_back_broken_cycle(scheduler: Scheduler, quarantine: Quarantine, text: str, now_ns: int) -> None:
+def quarantine_unfinished_cycle(scheduler: Scheduler, quarantine: Quarantine, text: str, now_ns: int) -> None:
     """Put the pod of the unfinished cycle, which was popped last, into quarantine, and record the error.
 
     Args:

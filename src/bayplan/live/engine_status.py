@@ -102,7 +102,7 @@ class CycleMeter:
         """The number of cycles."""
         return sum(self.outcomes.values())
 
-    def take(self, report: CycleReport, seconds: float) -> None:
+    def record(self, report: CycleReport, seconds: float) -> None:
         """Count a cycle that took this many seconds."""
         self.outcomes[report.outcome] += 1
         self._seconds.append(seconds)

@@ -258,11 +258,11 @@ class SchedulerMetrics:
         """Record the duration (seconds) of processing a change of the cluster."""
         self._event_seconds.observe(seconds, event)
 
-    def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
+    def observe_plugin(self, plugin: str, point: str, status: str, seconds: float) -> None:
         """Record the duration of one plugin at one extension point; see `PluginTimer`."""
         self._plugin_seconds.observe(seconds, point, plugin, status)
 
-    def point_took(self, point: str, profile: str, status: str, seconds: float) -> None:
+    def observe_point(self, point: str, profile: str, status: str, seconds: float) -> None:
         """Record the duration of all plugins at one extension point; see `PluginTimer`."""
         self._point_seconds.observe(seconds, point, profile, status)
 

@@ -44,7 +44,7 @@ class ObjectMirror:
         yield from (pod for pod in pods if pod.spec.node_name)
         yield from (pod for pod in pods if not pod.spec.node_name)
 
-    def take(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
+    def apply(self, old: KubernetesObject | None, new: KubernetesObject | None) -> None:
         """Apply a change: an addition (no `old`), an update, or a deletion (no `new`)."""
         if new is not None:
             table = self._tables.get(type(new))

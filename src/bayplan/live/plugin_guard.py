@@ -127,13 +127,13 @@ def _checked(
 ) -> object:
     """Call a method whose failure ends the cycle; an invalid result counts as a failure."""
     answer = runner.call(plugin, point, function, *arguments)
-    wrong = _what_is_wrong(method, answer, arguments)
+    wrong = _describe_problem(method, answer, arguments)
     if wrong:
         raise PluginFailure(plugin, point, f"{method}() returned {answer!r:.80}, wanted {wrong}")
     return answer
 
 
-def _what_is_wrong(method: str, answer: object, arguments: Sequence[Any]) -> str:
+def _describe_problem(method: str, answer: object, arguments: Sequence[Any]) -> str:
     """Return a description of the expected result, or "" if the result is valid."""
     if method in ("filter", "score"):
         rows = arguments[2]

@@ -184,7 +184,7 @@ class PluginRunner:
     def _failed(self, plugin: str, point: str, problem: BaseException) -> PluginFailure:
         if isinstance(problem, PluginFailure):
             return problem
-        frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_ours(frame)]
+        frames = [frame for frame in traceback.extract_tb(problem.__traceback__) if not _is_own_code(frame)]
         text = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
         if frames:
             text += f" ({frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno})"
@@ -197,7 +197,7 @@ class PluginRunner:
         return PluginFailure(plugin, point, text)
 
 
-def _is_ours(frame: traceback.FrameSummary) -> bool:
+def _is_own_code(frame: traceback.FrameSummary) -> bool:
     return frame.filename in _OUR_FILES
 
 
@@ -205,7 +205,7 @@ def _stack_of(worker: _Worker) -> list[traceback.FrameSummary]:
     """Return the stack of a thread, outermost frame first, without Bayplan's own frames."""
     frame = sys._current_frames().get(worker.ident or 0)
     stack = traceback.extract_stack(frame) if frame is not None else []
-    return [each for each in stack if not _is_ours(each)]
+    return [each for each in stack if not _is_own_code(each)]
 
 
 def _interrupt(worker: _Worker) -> None:

@@ -46,17 +46,17 @@ _POINTS = {
 """Extension points by method, with upstream's names."""
 
 _IN_SCORE = "ScoreExtensionNormalize"
-"""The point of normalizing; `point_took` counts it as a part of Score."""
+"""The point of normalizing; `observe_point` counts it as a part of Score."""
 
 
-class TimeTaken(Protocol):
+class DurationObserver(Protocol):
     """The receiver of durations: `bayplan.live.metrics.SchedulerMetrics`."""
 
-    def plugin_took(self, plugin: str, point: str, status: str, seconds: float) -> None:
+    def observe_plugin(self, plugin: str, point: str, status: str, seconds: float) -> None:
         """Record the duration of one plugin at one extension point."""
         ...
 
-    def point_took(self, point: str, profile: str, status: str, seconds: float) -> None:
+    def observe_point(self, point: str, profile: str, status: str, seconds: float) -> None:
         """Record the duration of all plugins at one extension point."""
         ...
 
@@ -70,7 +70,9 @@ class PluginTimer(EngineCalls):
         draw: the function that returns a random number in [0, 1); seeded by default.
     """
 
-    def __init__(self, receiver: TimeTaken, *, share: float = SAMPLED, draw: Callable[[], float] | None = None) -> None:
+    def __init__(
+        self, receiver: DurationObserver, *, share: float = SAMPLED, draw: Callable[[], float] | None = None
+    ) -> None:
         self._receiver = receiver
         self._share = share
         self._draw = draw or random.Random(0).random
@@ -141,13 +143,13 @@ class PluginTimer(EngineCalls):
         for which, seconds in self._seconds.items():
             plugin, point = which
             status = self._statuses.get(which, Code.SUCCESS.text)
-            self._receiver.plugin_took(plugin, point, status, seconds)
+            self._receiver.observe_plugin(plugin, point, status, seconds)
             point = "Score" if point == _IN_SCORE else point
             points[point] = points.get(point, 0.0) + seconds
             if status not in (Code.SUCCESS.text, Code.SKIP.text):
                 statuses[point] = status
         for point, seconds in points.items():
-            self._receiver.point_took(point, profile, statuses.get(point, Code.SUCCESS.text), seconds)
+            self._receiver.observe_point(point, profile, statuses.get(point, Code.SUCCESS.text), seconds)
         self._seconds.clear()
         self._statuses.clear()
 

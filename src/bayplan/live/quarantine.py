@@ -30,14 +30,14 @@ class Quarantine:
         """Hold back an object that the engine could not process, until the object changes."""
         self._objects[type(item), key_of_object(item)] = item
 
-    def holds(self, item: KubernetesObject) -> bool:
+    def contains(self, item: KubernetesObject) -> bool:
         """Return whether an object is held back."""
         key = key_of_object(item)
         if isinstance(item, Pod) and not item.spec.node_name and key in self._until_ns:
             return True
         return self._objects.get((type(item), key)) is item
 
-    def holds_back(self, old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
+    def hides(self, old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
         """Process a change of an object; return whether to hide it from the engine, which does not know the object."""
         item = new if new is not None else old
         if item is None:

@@ -54,7 +54,7 @@ class QueueFigures:
 def figures_of(host: SchedulerThread) -> QueueFigures | None:
     """Return the figures of a host's scheduler, or None on a timeout. Must not be called on its thread."""
     try:
-        return host.ask(QueueFigures, FIGURES_SECONDS)
+        return host.call(QueueFigures, FIGURES_SECONDS)
     except EngineBusy:
         return None
 

@@ -3,7 +3,7 @@
 Only that thread uses the scheduler. Other threads post changes, submit functions that run between two cycles, pause,
 step, and replace the scheduler by one with another configuration. If a plugin fails, its cycle fails
 (`bayplan.live.plugin_guard`). An exception in the engine itself is a bug: it is reported, and the scheduler is rebuilt from the
-current objects. Without a thread (if `start` is not called), every call does its work immediately in `turn`, which tests use.
+current objects. Without a thread (if `start` is not called), every call does its work immediately in `run_slice`, which tests use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from bayplan.engine.actions import Action, Bind, CycleReport
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.decision_store import DecisionStore
 from bayplan.live.engine_calls import EngineCalls
-from bayplan.live.engine_recovery import EngineRecovery, hold_back_broken_cycle, prepare, refill
+from bayplan.live.engine_recovery import EngineRecovery, prepare, quarantine_unfinished_cycle, refill
 from bayplan.live.engine_status import CycleMeter, EngineStatus, status_of
 from bayplan.live.object_mirror import Change, ObjectMirror
 from bayplan.live.plugin_runner import PluginRunner
@@ -43,7 +43,7 @@ PUBLISH_SECONDS = 0.05
 DRAIN_SECONDS = 2.0
 """The time that a replaced scheduler waits for the outcomes of its last bindings."""
 
-ASK_SECONDS = 5.0
+CALL_TIMEOUT_S = 5.0
 SWITCH_SECONDS = 0.0005
 """Python's switch interval: how long the engine's thread may delay other threads (measured in docs/simulator.md)."""
 
@@ -126,7 +126,7 @@ class SchedulerThread:
         while not self._stopping:
             # Reset this before the turn: a change during the turn (of the clock, too) requires another turn.
             self._is_woken = False
-            if not self.turn():
+            if not self.run_slice():
                 self._sleep()
 
     def _sleep(self) -> None:
@@ -158,7 +158,7 @@ class SchedulerThread:
 
     def post(self, changes: Sequence[Change]) -> None:
         """Queue changes of the cluster; the engine's thread processes them in order."""
-        self._put(lambda: self._take_changes(changes))
+        self._put(lambda: self._apply_changes(changes))
 
     def binding_failed(
         self,
@@ -213,7 +213,7 @@ class SchedulerThread:
             self._put(job)
         return future
 
-    def ask(self, question: Callable[[Scheduler], T], timeout: float = ASK_SECONDS) -> T:
+    def call(self, question: Callable[[Scheduler], T], timeout: float = CALL_TIMEOUT_S) -> T:
         """Return the result of a function of the scheduler; see `submit`.
 
         Raises:
@@ -224,7 +224,7 @@ class SchedulerThread:
             return future.result(timeout)
         except TimeoutError:
             future.cancel()
-            raise EngineBusy(f"the scheduler has not answered for {timeout:g}s{self._busy_with()}") from None
+            raise EngineBusy(f"the scheduler has not answered for {timeout:g}s{self._running_call()}") from None
 
     def replace(self, make: Callable[[], Scheduler], *, timeout: float = 60.0) -> None:
         """Replace the scheduler; all pending pods are retried, and the records continue.
@@ -250,15 +250,15 @@ class SchedulerThread:
         begin = time.monotonic()
         self._put(job)
         if self._is_alone():
-            self.turn()
+            self.run_slice()
             if not future.done():
-                self.turn()  # The object that broke the successor is in quarantine now.
+                self.run_slice()  # The object that broke the successor is in quarantine now.
             timeout = 0.0
         try:
             future.result(timeout)
         except TimeoutError:
             waited = time.monotonic() - begin
-            raise EngineBusy(f"the scheduler was not replaced within {waited:.3g}s{self._busy_with()}") from None
+            raise EngineBusy(f"the scheduler was not replaced within {waited:.3g}s{self._running_call()}") from None
 
     # --- time ---------------------------------------------------------------------------------------------------------
 
@@ -268,10 +268,10 @@ class SchedulerThread:
         self._instant_ns = -1
         self._put(lambda: self._steps.append(future))
         if self._is_alone():
-            self.turn()
+            self.run_slice()
         return future
 
-    def at_this_instant(self) -> None:
+    def schedule_current_instant(self) -> None:
         """Schedule all pods that are or become ready at the current instant of a paused clock.
 
         To advance to the next instant at which something is due, set the clock first (`next_instant_of`).
@@ -279,15 +279,15 @@ class SchedulerThread:
         self._instant_ns = self.clock.now_ns()
         self._notify()
         if self._is_alone():
-            while self.turn():
+            while self.run_slice():
                 pass
 
     def next_instant_of(self, scheduler: Scheduler) -> int | None:
-        """Return the time when the scheduler next has work (now if pods are ready), or None. Call it with `ask`."""
+        """Return the time when the scheduler next has work (now if pods are ready), or None. Call it with `call`."""
         return self.clock.now_ns() if scheduler.queue.has_next else self._timer_ns
 
     def has_work(self, scheduler: Scheduler) -> bool:
-        """Return whether the host has work at the current time. Call it with `ask`."""
+        """Return whether the host has work at the current time. Call it with `call`."""
         return bool(self._inbox or self._actions or self._steps) or (
             scheduler.queue.has_next and self._may_schedule(self.clock.now_ns())
         )
@@ -328,7 +328,7 @@ class SchedulerThread:
             broken=self._recovery.is_broken,
         )
 
-    def _busy_with(self) -> str:
+    def _running_call(self) -> str:
         running = self._runner.running() if self._runner is not None else None
         return "" if running is None else f"; it waits for {running.point} of plugin {running.plugin}"
 
@@ -338,25 +338,25 @@ class SchedulerThread:
 
     # --- work of the engine's thread ----------------------------------------------------------------------------------
 
-    def turn(self) -> bool:
+    def run_slice(self) -> bool:
         """Do the due work in a slice of bounded length; return whether there is more."""
-        self._take_inbox()
+        self._process_inbox()
         recovery = self._recovery
         if recovery.is_resting and not recovery.seconds_left():
             self._rebuild()
         more = False
-        self._take_over()
+        self._switch_to_successor()
         if recovery.in_order:
             more = self._guarded("scheduling", self._schedule) is True
         else:
             self._end_steps()
-        self._hand_over()
+        self._deliver_actions()
         self._is_published = False
         if time.monotonic() - self._published_at > PUBLISH_SECONDS or self._is_alone():
             self._guarded("publishing the status", self._publish, fatal=False)
         return more or bool(self._inbox)
 
-    def _hand_over(self) -> None:
+    def _deliver_actions(self) -> None:
         """Pass the actions to the host's callback; if it raises, the bindings have failed."""
         actions, self._actions = self._actions, []
         if actions and self._guarded("handing over actions", lambda: (self._on_actions(actions),), fatal=False) is None:
@@ -364,21 +364,21 @@ class SchedulerThread:
                 if isinstance(action, Bind):
                     self.binding_failed(action.pod.key, "internal error", generation=self.generation)
 
-    def _take_inbox(self) -> None:
+    def _process_inbox(self) -> None:
         inbox = self._inbox
         for _ in range(len(inbox)):
             self._guarded("taking in what was posted", inbox.popleft())
 
-    def _take_changes(self, changes: Iterable[Change]) -> None:
+    def _apply_changes(self, changes: Iterable[Change]) -> None:
         now_ns, mirror, quarantine = self.clock.now_ns(), self._mirror, self._quarantine
         watched = [
             (it.old, it.new) for it in changes if type(it.new if it.new is not None else it.old) in WATCHED_KINDS
         ]
         # Mirror all of them first: if one of them breaks the engine, the next scheduler still gets the others.
         for old, new in watched:
-            mirror.take(old, new)
+            mirror.apply(old, new)
         for old, new in watched:
-            if quarantine and quarantine.holds_back(old, new):
+            if quarantine and quarantine.hides(old, new):
                 continue
             if self._recovery.in_order:
                 self._actions += self.calls.handle(self._scheduler, old, new, now_ns)
@@ -431,7 +431,7 @@ class SchedulerThread:
         if report is None:
             return False
         seconds = time.perf_counter() - start
-        self._meter.take(report, seconds)
+        self._meter.record(report, seconds)
         if self.on_cycle is not None:
             self.on_cycle(scheduler, report, seconds)
         self._actions += report.actions
@@ -441,7 +441,7 @@ class SchedulerThread:
 
     # --- replacing the scheduler --------------------------------------------------------------------------------------
 
-    def _take_over(self) -> None:
+    def _switch_to_successor(self) -> None:
         """Switch to the successor once no binding is pending, or when the deadline has passed."""
         if self._successor is None:
             return
@@ -466,7 +466,7 @@ class SchedulerThread:
     def _load(self, scheduler: Scheduler, before: Scheduler) -> bool:
         """Make a scheduler the current one, and pass it all objects and the attempt numbers of the pods."""
         # Pass on pending actions first: they belong to the generation of the previous scheduler.
-        self._hand_over()
+        self._deliver_actions()
         scheduler.records = before.records
         prepare(scheduler)
         self._scheduler = scheduler
@@ -484,7 +484,7 @@ class SchedulerThread:
             text = self._recovery.note(doing, problem, self.clock.now_ns())
             if fatal:
                 if doing == "scheduling":
-                    hold_back_broken_cycle(self._scheduler, self._quarantine, text, self.clock.now_ns())
+                    quarantine_unfinished_cycle(self._scheduler, self._quarantine, text, self.clock.now_ns())
                 self._recovery.begin(for_ever=self._remake is None)
             return None
 

@@ -104,7 +104,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
     def pre_score_reads(self, spec: BalancedAllocationSpec) -> Reads:
         """Return OBJECTS if devices may serve a scored resource, else NOTHING."""
-        return Reads.OBJECTS if self._devices.may_count(spec.scored) else Reads.NOTHING
+        return Reads.OBJECTS if self._devices.may_serve(spec.scored) else Reads.NOTHING
 
     def score_rule(self, spec: BalancedAllocationSpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule that scores the change in balance."""

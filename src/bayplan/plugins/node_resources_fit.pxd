@@ -34,9 +34,9 @@ cdef class FreeResourcesRule(FilterRule):
     )
     cdef void _add_lacking(self, Py_ssize_t place, Py_ssize_t start, Py_ssize_t length) except *
     @cython.locals(columns=Columns, number=Py_ssize_t, allocatable=int64_t, used=int64_t)
-    cdef int _lacking(self, Py_ssize_t place, Py_ssize_t row) except -1
+    cdef int _insufficient_flag(self, Py_ssize_t place, Py_ssize_t row) except -1
     @cython.locals(columns=Columns, place=Py_ssize_t)
     cdef int _number(self, Py_ssize_t row) except -1
 
 @cython.locals(verdict=int64_t)
-cdef inline int64_t lack(int64_t amount, int64_t flag, bint delegated, int64_t allocatable, int64_t used) noexcept
+cdef inline int64_t insufficient_flag(int64_t amount, int64_t flag, bint delegated, int64_t allocatable, int64_t used) noexcept

@@ -198,7 +198,7 @@ class NodeResourcesFit(
 
     def pre_score_reads(self, spec: NodeResourcesFitSpec) -> Reads:
         """Return OBJECTS if devices may serve a scored resource, else NOTHING."""
-        return Reads.OBJECTS if self._scored_devices.may_count(spec.scored) else Reads.NOTHING
+        return Reads.OBJECTS if self._scored_devices.may_serve(spec.scored) else Reads.NOTHING
 
     def pre_filter(
         self, spec: NodeResourcesFitSpec, cluster: ClusterState, state: CycleState
@@ -252,7 +252,7 @@ class NodeResourcesFit(
 
 
 class FreeResourcesRule(FilterRule):
-    """Compares requests with free resources: a verdict has one bit per request that does not fit, see `lack`.
+    """Compares requests with free resources: a verdict has one bit per request that does not fit, see `insufficient_flag`.
 
     Args:
         spec: the spec of the pod.
@@ -290,7 +290,7 @@ class FreeResourcesRule(FilterRule):
         columns = self.columns
         verdict = TOO_MANY_PODS if columns.usage[POD_COUNT, row] >= columns.allowed_pods[row] else 0
         for place in range(self._count):
-            verdict |= self._lacking(place, row)
+            verdict |= self._insufficient_flag(place, row)
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
@@ -312,24 +312,26 @@ class FreeResourcesRule(FilterRule):
                 codes[start + i] = found[i]
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
-        """Add the result of `lack` for one request to the verdicts of `length` rows."""
+        """Add the result of `insufficient_flag` for one request to the verdicts of `length` rows."""
         columns, number, found = self.columns, self._numbers[place], self._found
         amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
         allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
         for i in range(length):
-            found[i] |= lack(amount, flag, delegated, allocatable[start + i], used[start + i])
+            found[i] |= insufficient_flag(amount, flag, delegated, allocatable[start + i], used[start + i])
 
-    def _lacking(self, place: int, row: int) -> int:
-        """Return the result of `lack` for one request."""
+    def _insufficient_flag(self, place: int, row: int) -> int:
+        """Return the result of `insufficient_flag` for one request."""
         columns, number = self.columns, self._numbers[place]
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
-        return lack(self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used)
+        return insufficient_flag(
+            self._amounts[place], self._flags[place], self._delegated[place] != 0, allocatable, used
+        )
 
     def _number(self, row: int) -> int:
         """Return the number of the set of resources that are short on a node."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
-        lacking += [self._lacking(place, row) for place in range(self._count)]
+        lacking += [self._insufficient_flag(place, row) for place in range(self._count)]
         if not any(lacking):
             return 0
         shortage = tuple([bool(flags) for flags in lacking])
@@ -339,7 +341,7 @@ class FreeResourcesRule(FilterRule):
         return known | (UNRESOLVABLE_BIT if any(flags & UNRESOLVABLE_BIT for flags in lacking) else 0)
 
 
-def lack(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
+def insufficient_flag(amount: int, flag: int, delegated: bool, allocatable: int, used: int) -> int:
     """Return the flag of a request that exceeds a node's free amount, else 0.
 
     `UNRESOLVABLE_BIT` is added if the request exceeds the allocatable amount. A delegated request passes on a node

@@ -113,13 +113,13 @@ class ScoredDevices:
         self._version: tuple[object, ...] | None = None
         self._counted: dict[int, CountedDevices] = {}
 
-    def may_count(self, scored: Sequence[ScoredResource]) -> bool:
+    def may_serve(self, scored: Sequence[ScoredResource]) -> bool:
         """Return whether devices may serve one of these resources."""
         return bool(self._names) and any(resource.is_scalar for resource in scored)
 
     def tallies(self, scored: Sequence[ScoredResource]) -> tuple[DeviceTally, ...]:
         """Return the tallies of the scored resources that a device class serves; empty if no class serves any."""
-        if not self.may_count(scored) or not any(self._classes.get(name) is not None for name in self._names):
+        if not self.may_serve(scored) or not any(self._classes.get(name) is not None for name in self._names):
             return ()
         self._refresh()
         found = []

@@ -114,7 +114,7 @@ def _sections(runs: Runs) -> Iterable[str]:
     first = next(iter(runs.values()))[0]
     yield f"<p>Bayplan {__version__}, decisions of kube-scheduler {KUBERNETES_VERSION}. {_seeds(runs)}</p>"
     yield _summary(runs)
-    resources = _asked_for(runs)
+    resources = _requested_resources(runs)
     for number, resource in enumerate(resources):
         yield chart_section(
             f"utilisation-{number}",
@@ -168,7 +168,7 @@ def _sections(runs: Runs) -> Iterable[str]:
     yield from node_sections(runs, axis)
 
 
-def _asked_for(runs: Runs) -> list[str]:
+def _requested_resources(runs: Runs) -> list[str]:
     """Return the resources that some pod requests and some node offers, at most `MAX_RESOURCES`."""
     found: dict[str, None] = {}
     for group in runs.values():

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from bayplan.answers.displaced_pods import comes_back
+from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.drain_rules import Budgets
 from bayplan.apiserver.patches.json_patch import JsonPatchError, json_patch, merge_patch
 from bayplan.apiserver.patches.strategic import StrategicPatchError, strategic_merge
@@ -185,7 +185,7 @@ def drain_nodes(simulator: Simulator, nodes: str, until_ns: int) -> list[str]:
 def _leaving(simulator: Simulator, names: Sequence[str]) -> list[Pod]:
     """Return the pods that still have to leave the nodes, including those that are being deleted."""
     pods = (pod for name in names for pod in simulator.cluster.store.pods_on(name))
-    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None or comes_back(pod)]
+    return [pod for pod in pods if pod.metadata.deletion_timestamp is not None or is_recreated_elsewhere(pod)]
 
 
 def _emptied(simulator: Simulator, names: Sequence[str]) -> Callable[[], bool]:
@@ -200,7 +200,7 @@ def _evict_all(simulator: Simulator, names: Sequence[str]) -> dict[str, str]:
         if pod.metadata.deletion_timestamp is not None:
             continue
         # Read the budgets again: each eviction changes what they allow.
-        refusal = Budgets(store.all(PodDisruptionBudget)).refusal(pod)
+        refusal = Budgets(store.all(PodDisruptionBudget)).eviction_problem(pod)
         if refusal:
             refused[pod.key] = refusal
         elif store.pods.get(pod.key) is not None:

@@ -6,15 +6,15 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 
 
-def makes_a_difference(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
+def affects_decisions(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
     """Return whether a change may affect a decision about this or any other pod.
 
     What the scheduler itself writes to the status of a waiting pod does not.
     """
-    return not isinstance(old, Pod) or not isinstance(new, Pod) or _pod_makes_a_difference(old, new)
+    return not isinstance(old, Pod) or not isinstance(new, Pod) or _pod_affects_decisions(old, new)
 
 
-def _pod_makes_a_difference(old: Pod, new: Pod) -> bool:
+def _pod_affects_decisions(old: Pod, new: Pod) -> bool:
     return (
         bool(new.spec.node_name)
         or old.spec is not new.spec

@@ -30,7 +30,7 @@ cdef class Simulator:
     cdef void _stop(self, object end_ns, object why) except *
     cdef void _instant(self, object now_ns) except *
     cdef void _run_operations(self, object now_ns) except *
-    cdef bint _let_agents_act(self, object now_ns) except -1
+    cdef bint _run_agents(self, object now_ns) except -1
     cdef object _next_operation_ns(self)
     cdef void _operate(self, object operation, object now_ns) except *
     @cython.locals(scheduler=Scheduler, counters=Counters, change=ChangeEvent)

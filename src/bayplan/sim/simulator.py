@@ -29,7 +29,7 @@ from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.perpetual import perpetual_workloads
 from bayplan.sim.priority_census import PriorityCensus
 from bayplan.sim.progress import Progress
-from bayplan.sim.relevance import makes_a_difference
+from bayplan.sim.relevance import affects_decisions
 from bayplan.sim.result import Counters, InputSummary, PodTimeline, SimulationResult
 from bayplan.sim.scaling import NodeLifetime
 from bayplan.sim.timelines import Timelines
@@ -318,7 +318,7 @@ class Simulator:
                 self._execute(scheduler.tick(now_ns), now_ns)
             self._empty_queue(now_ns)
             wakeup_ns = cluster.next_wakeup()
-            if (wakeup_ns is None or wakeup_ns > now_ns) and not self._let_agents_act(now_ns):
+            if (wakeup_ns is None or wakeup_ns > now_ns) and not self._run_agents(now_ns):
                 break
         else:
             raise InputError(
@@ -334,7 +334,7 @@ class Simulator:
         while (time_ns := self._next_operation_ns()) is not None and time_ns <= now_ns:
             self._operate(self._operations.pop()[3], now_ns)
 
-    def _let_agents_act(self, now_ns: int) -> bool:
+    def _run_agents(self, now_ns: int) -> bool:
         """Execute the actions that agents request now; return whether there were any."""
         asked = self.agents.act(now_ns, self._changes)
         for time_ns, operation in asked:
@@ -385,7 +385,7 @@ class Simulator:
             if change.kind not in WATCHED_KINDS:
                 continue
             counters.events += 1
-            if makes_a_difference(old, new):
+            if affects_decisions(old, new):
                 self._changes += 1
             actions = scheduler.handle(old, new, now_ns)
             if self._check:

@@ -9,7 +9,7 @@ cdef class _Totals:
     cdef public dict times_ns
 
     @cython.locals(number=Py_ssize_t)
-    cpdef void note_peaks(self, object time_ns, object numbers) except *
+    cpdef void update_peaks(self, object time_ns, object numbers) except *
 
 cdef class UsageMeter:
     cdef public ClusterState _state

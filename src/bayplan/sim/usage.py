@@ -50,7 +50,7 @@ class _Totals:
         ):
             values.extend([0] * (count - len(values)))
 
-    def note_peaks(self, time_ns: int, numbers: Iterable[int]) -> None:
+    def update_peaks(self, time_ns: int, numbers: Iterable[int]) -> None:
         """Update the peaks of some resources."""
         for number in numbers:
             amount = self.requested[number]
@@ -101,10 +101,10 @@ class UsageMeter:
             for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
                 self._take_node(row, time_ns, touched)
         for zone, footprint in grown:
-            zone.note_peaks(now_ns, footprint.numbers)
-            self._cluster.note_peaks(now_ns, footprint.numbers)
+            zone.update_peaks(now_ns, footprint.numbers)
+            self._cluster.update_peaks(now_ns, footprint.numbers)
         for totals in touched.values():
-            totals.note_peaks(now_ns, range(self._width))
+            totals.update_peaks(now_ns, range(self._width))
 
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
         """Add a pod's requests to a zone and the cluster, or subtract them."""

@@ -123,7 +123,7 @@ class Arrival:
             return item
         if not item.metadata.uid:
             item = replace(item, metadata=replace(item.metadata, uid=self._store.new_uid()))
-        return self._kubelet.take(item, now_ns)
+        return self._kubelet.add_pod(item, now_ns)
 
     def _named(self, item: T) -> T:
         """Return an object with a name, generated from its prefix if it has none; pods also get a namespace."""
@@ -154,7 +154,7 @@ class Arrival:
             status = replace(status, phase="Pending", conditions=conditions)
         pod = replace(pod, metadata=metadata, spec=spec, status=status)
         if spec.node_name and spec.node_name in self._store.nodes:
-            pod = self._kubelet.take(pod, now_ns)
+            pod = self._kubelet.add_pod(pod, now_ns)
         self._store.add(pod, now_ns)
 
     def _change_pod(self, old: Pod, new: Pod, now_ns: int) -> None:
@@ -166,13 +166,13 @@ class Arrival:
         if new == old:
             return
         if arrives and spec.node_name in self._store.nodes:
-            new = self._kubelet.take(new, now_ns)
+            new = self._kubelet.add_pod(new, now_ns)
         self._store.update(new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
         """Pass the pods that were bound to a new node before it existed to its kubelet."""
         for pod in self._store.pods_on(node.metadata.name):
-            taken = self._kubelet.take(pod, now_ns)
+            taken = self._kubelet.add_pod(pod, now_ns)
             if taken is not pod:
                 self._store.update(taken)
 

@@ -24,8 +24,8 @@ from bayplan.controllers.manager import ControllerManager, workload_controllers
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.persistent_volumes import PersistentVolumeController
 from bayplan.controllers.pod_claims import PodClaimController
+from bayplan.controllers.pod_factory import PodFactory
 from bayplan.controllers.pod_gc import PodGarbageCollector
-from bayplan.controllers.pod_maker import PodMaker
 from bayplan.controllers.resource_claims import ResourceClaimController
 from bayplan.controllers.writer import Propagation
 from bayplan.objects.meta import KubernetesObject
@@ -71,7 +71,7 @@ class VirtualCluster:
         self._starts_at_once = options.kubelet.start_delay_ns <= 0
         self._writer = StoreWriter(self.store, self._kubelet)
         self._arrival = Arrival(self.store, self._kubelet, admission, names)
-        tools = ControllerTools(self.store, self._writer, PodMaker(self.store, self._writer, names, admission))
+        tools = ControllerTools(self.store, self._writer, PodFactory(self.store, self._writer, names, admission))
         pod_gc = PodGarbageCollector(tools, terminated_pod_threshold=options.terminated_pod_threshold)
         node_lifecycle = NodeLifecycleController(tools)
         claims = (PodClaimController(tools, names), ResourceClaimController(tools))
@@ -169,7 +169,7 @@ class VirtualCluster:
         known = node_name in self.store.nodes
         if not known or not self._starts_at_once:
             pod = replace(pod, status=bound_status(pod, format_time(now_ns)))
-        self.store.update(self._kubelet.take(pod, now_ns) if known else pod)
+        self.store.update(self._kubelet.add_pod(pod, now_ns) if known else pod)
         return self._close(now_ns)
 
     def write_volume(self, item: KubernetesObject, node_name: str, now_ns: int) -> list[ChangeEvent]:

@@ -50,7 +50,7 @@ def from_annotation(here: Document, source_uid: str) -> dict[str, str] | None:
     return {name: value for name, _, value in pairs}
 
 
-def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
+def with_hashes(kind: FollowedKind, document: Document, wanted: Document) -> Document:
     """Return the document with the annotation that holds the hashes of the desired fields.
 
     Args:
@@ -63,9 +63,7 @@ def noted(kind: FollowedKind, document: Document, wanted: Document) -> Document:
     return {**document, "metadata": {**metadata, "annotations": annotations}}
 
 
-def unless_changed_here(
-    kind: FollowedKind, here: Document, wanted: Document, before: dict[str, str] | None
-) -> Document:
+def keep_local_changes(kind: FollowedKind, here: Document, wanted: Document, before: dict[str, str] | None) -> Document:
     """Return the desired object, with the local value of each field that has not changed in the source.
 
     Args:

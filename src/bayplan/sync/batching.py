@@ -17,7 +17,7 @@ from bayplan.client.requests import ApiRequest
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.follower import Follower
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, carry_out, finish_creation, send_patiently
+from bayplan.sync.writing import Exchange, execute_write, finish_creation, send_with_retries
 
 BATCH = 500
 """Maximum number of writes in a batch."""
@@ -54,7 +54,7 @@ class _Outcomes(msgspec.Struct):
     items: list[_Outcome]
 
 
-class Unfinished(NamedTuple):
+class UnfinishedWrite(NamedTuple):
     """A write that must be finished by single requests, and the created object; None if nothing was written yet."""
 
     write: SyncWrite
@@ -64,12 +64,12 @@ class Unfinished(NamedTuple):
 _outcomes = msgspec.json.Decoder(_Outcomes).decode
 
 
-def takes_batches() -> Exchange[bool]:
+def supports_batches() -> Exchange[bool]:
     """Return whether the target supports batches.
 
     A proxy may return its own errors for unknown paths forever: after `PROBES` errors the result is False.
     """
-    response = yield from send_patiently(ApiRequest("POST", _PATH, b"\n", _LINES), most_errors=PROBES)
+    response = yield from send_with_retries(ApiRequest("POST", _PATH, b"\n", _LINES), max_errors=PROBES)
     if response.status >= _SERVER_ERRORS:
         _log.warning("the target refuses batches: %s; using single requests", response.message)
     return response.ok and _read(response.body, 0) is not None
@@ -80,16 +80,16 @@ def fits_batch(write: SyncWrite) -> bool:
     return write.verb is not Verb.UPDATE
 
 
-def carry_out_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[Unfinished]]:
+def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[UnfinishedWrite]]:
     """Execute writes as batches and report their outcomes to the follower; return the unfinished ones."""
-    unfinished: list[Unfinished] = []
+    unfinished: list[UnfinishedWrite] = []
     for some, body in _parts(writes):
         # Pods are complete after their creation, so the response need not contain the objects.
         objects = "objects=1" if any(write.ref.plural != "pods" for write in some) else ""
-        response = yield from send_patiently(ApiRequest("POST", _PATH, body, _LINES, objects))
+        response = yield from send_with_retries(ApiRequest("POST", _PATH, body, _LINES, objects))
         outcomes = _read(response.body, len(some)) if response.ok else None
         if outcomes is None:
-            unfinished += [Unfinished(write, None) for write in some]
+            unfinished += [UnfinishedWrite(write, None) for write in some]
             continue
         for write, outcome in zip(some, outcomes, strict=True):
             left = _report(follower, write, outcome)
@@ -131,7 +131,7 @@ def _read(body: bytes, count: int) -> list[_Outcome] | None:
     return found if len(found) == count else None
 
 
-def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinished | None:
+def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> UnfinishedWrite | None:
     """Report the outcome of a write to the follower; return the write if it is unfinished."""
     if outcome.outcome in ("deleted", "absent"):
         follower.done(write)
@@ -140,23 +140,23 @@ def _report(follower: Follower, write: SyncWrite, outcome: _Outcome) -> Unfinish
         follower.found(write, outcome.uid, int(outcome.resource_version))
     elif outcome.outcome == "refused" and "status" in (write.document or {}):
         # Maybe only the status was refused; single requests would still create the object.
-        return Unfinished(write, None)
+        return UnfinishedWrite(write, None)
     elif outcome.outcome != "created":
         follower.failed(write, outcome.message, retry=outcome.code == _CONFLICT)
-    elif _is_as_wanted(follower, write, outcome.object):
+    elif _is_complete(follower, write, outcome.object):
         follower.done(write, outcome.uid, int(outcome.resource_version))
     else:
-        return Unfinished(write, outcome.object)
+        return UnfinishedWrite(write, outcome.object)
     return None
 
 
-def _is_as_wanted(follower: Follower, write: SyncWrite, made: Document | None) -> bool:
+def _is_complete(follower: Follower, write: SyncWrite, made: Document | None) -> bool:
     """Return whether a created object is complete. Pods that were created with their status always are."""
     puts = follower.merged(write, made or write.document or {})
     return not puts or write.ref.plural == "pods"
 
 
-def finish(follower: Follower, unfinished: Unfinished) -> Exchange[None]:
+def finish(follower: Follower, unfinished: UnfinishedWrite) -> Exchange[None]:
     """Finish a write that a batch did not execute completely, and report its outcome to the follower."""
     write, made = unfinished
-    yield from carry_out(follower, write) if made is None else finish_creation(follower, write, made)
+    yield from execute_write(follower, write) if made is None else finish_creation(follower, write, made)

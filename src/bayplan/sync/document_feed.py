@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from bayplan.base.plain_data import Document, part, text
-from bayplan.sync.feed import Listed, RawDocuments, Take
+from bayplan.sync.feed import Listed, OnChange, RawDocuments
 from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS
 
 _encode = msgspec.json.encode
@@ -60,7 +60,7 @@ class DocumentFeed:
     async def open(self) -> None:
         """Do nothing: the kinds are known."""
 
-    async def run(self, take: Take) -> None:
+    async def run(self, on_change: OnChange) -> None:
         """Emit the lists of all kinds, and free them."""
         for plural in self.kinds:
-            take(Listed(plural, RawDocuments(self._by_plural.pop(plural, []), _decode)))
+            on_change(Listed(plural, RawDocuments(self._by_plural.pop(plural, []), _decode)))

@@ -14,7 +14,7 @@ class Expectations:
         self._deleted: dict[ObjectRef, str] = {}
         # The revision up to which everything is known, by kind; uids of objects deleted before the response to their creation.
         self._reached: dict[str, int] = {}
-        self._gone_early: set[str] = set()
+        self._deleted_early: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._made) + len(self._deleted)
@@ -22,30 +22,30 @@ class Expectations:
     def __contains__(self, ref: ObjectRef) -> bool:
         return ref in self._made or ref in self._deleted
 
-    def made(self, ref: ObjectRef, uid: str, revision: int) -> None:
+    def expect_creation(self, ref: ObjectRef, uid: str, revision: int) -> None:
         """Expect that a created object will be observed, unless it is known that it was deleted since."""
-        if uid not in self._gone_early and revision > self._reached.get(ref.plural, -1):
+        if uid not in self._deleted_early and revision > self._reached.get(ref.plural, -1):
             self._made[ref] = (uid, revision)
 
-    def deleted(self, ref: ObjectRef, uid: str) -> None:
+    def expect_deletion(self, ref: ObjectRef, uid: str) -> None:
         """Expect that the deletion of an object will be observed."""
         self._deleted[ref] = uid
 
-    def seen(self, ref: ObjectRef, uid: str) -> None:
+    def observed(self, ref: ObjectRef, uid: str) -> None:
         """Record that an object was observed."""
         self._arrived(ref, uid)
         if self._deleted.get(ref, uid) != uid:
             del self._deleted[ref]
 
-    def gone(self, ref: ObjectRef, uid: str, *, is_being_made: bool) -> None:
+    def observed_deletion(self, ref: ObjectRef, uid: str, *, creation_pending: bool) -> None:
         """Record that an object is deleted.
 
         Args:
             ref, uid: the reference and uid of the object.
-            is_being_made: whether the response to a creation with that name is pending, which may be the creation of this object.
+            creation_pending: whether the response to a creation with that name is pending, perhaps of this object.
         """
-        if is_being_made:
-            self._gone_early.add(uid)
+        if creation_pending:
+            self._deleted_early.add(uid)
         self._arrived(ref, uid)
         if self._deleted.get(ref) == uid:
             del self._deleted[ref]
@@ -55,7 +55,7 @@ class Expectations:
         if expected is not None and expected[0] == uid:
             del self._made[ref]
 
-    def reached(self, plural: str, revision: int) -> list[tuple[ObjectRef, str]]:
+    def observed_revision(self, plural: str, revision: int) -> list[tuple[ObjectRef, str]]:
         """Record that everything up to a revision is known.
 
         Return references and uids of the created objects that were never observed.
@@ -68,9 +68,9 @@ class Expectations:
         """Drop the expectations of an object that was removed from the source."""
         self._made.pop(ref, None)
 
-    def nothing_is_being_made(self) -> None:
+    def no_creation_pending(self) -> None:
         """Record that no response to a creation is pending."""
-        self._gone_early.clear()
+        self._deleted_early.clear()
 
     def clear(self) -> None:
         """Drop all expectations, because this is a different cluster."""

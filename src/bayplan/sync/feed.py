@@ -60,15 +60,15 @@ class Changed(NamedTuple):
     deleted: bool = False
 
 
-class Reached(NamedTuple):
+class Bookmark(NamedTuple):
     """A bookmark: the state of a kind up to a revision is known, except objects that were created and deleted in between."""
 
     plural: str
     revision: int
 
 
-FeedChange: TypeAlias = Listed | PartListed | Changed | Reached
-Take: TypeAlias = Callable[[FeedChange], None]
+FeedChange: TypeAlias = Listed | PartListed | Changed | Bookmark
+OnChange: TypeAlias = Callable[[FeedChange], None]
 
 
 class Feed(Protocol):
@@ -96,6 +96,6 @@ class Feed(Protocol):
         """
         ...
 
-    async def run(self, take: Take) -> None:
+    async def run(self, on_change: OnChange) -> None:
         """Emit everything in order; return at the end of the feed, which a live cluster does not reach."""
         ...

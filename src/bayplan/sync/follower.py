@@ -23,10 +23,10 @@ import msgspec
 
 from bayplan.base.plain_data import Document, part, text
 from bayplan.cluster.source_copies import SOURCE_UID
-from bayplan.sync.applied_fields import from_annotation, noted, unless_changed_here
+from bayplan.sync.applied_fields import from_annotation, keep_local_changes, with_hashes
 from bayplan.sync.expectations import Expectations
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
-from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, ref_of, source_object, stand_in_uid
+from bayplan.sync.known_objects import LocalObject, Problem, SourceObject, placeholder_uid, ref_of, source_object
 from bayplan.sync.memory import MEMORY_NAMESPACE, Known, Memory
 from bayplan.sync.merging import (
     finished_status,
@@ -41,7 +41,7 @@ from bayplan.sync.merging import (
 )
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import Put, SyncWrite, Verb
-from bayplan.sync.translation import Awaited, Dependents, translate
+from bayplan.sync.translation import Dependents, MissingDependency, translate
 from bayplan.sync.volume_decisions import CLAIMS, VolumeDecisions, is_bound
 
 _INITIAL_ONLY = ("volumeattachments",)
@@ -91,7 +91,7 @@ class Follower:
     def source_part_listed(self, plural: str, documents: Iterable[Document]) -> None:
         """Process a part of the first list of a kind."""
         for document in documents:
-            self._take(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
+            self._add(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
 
     def source_listed(self, plural: str, documents: Iterable[Document], emitted: Iterable[ObjectRef] = ()) -> None:
         """Process the complete list of a kind: at the start, and whenever events may have been lost.
@@ -107,30 +107,30 @@ class Follower:
         for document in documents:
             ref = ref_of(plural, document)
             seen[ref] = None
-            self._take(ref, document, initial=first and not self.memory.began)
+            self._add(ref, document, initial=first and not self.memory.began)
         for ref in [ref for ref in self._source if ref.plural == plural and ref not in seen]:
             self._drop(ref)
         for ref in [ref for ref in self._local if ref.plural == plural and ref not in seen]:
-            self._look_at(ref)
+            self._mark_dirty(ref)
         if first and not self._unlisted:
             if not self.memory.began:
-                self._remember_the_beginning()
+                self._record_initial_objects()
             there = {known.uid for known in self._source.values()}
             for uid in self.memory.uids():
                 if uid not in there:
                     self.memory.forget(uid)
             for ref in [ref for ref in self._local if ref not in self._source]:
-                self._look_at(ref)
+                self._mark_dirty(ref)
 
     def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
         """Process an added, changed or deleted object. The deletion of an earlier object with this name is ignored."""
         ref = ref_of(plural, document)
         if not deleted:
-            self._take(ref, document, initial=False)
+            self._add(ref, document, initial=False)
         elif ref in self._source and text(part(document, "metadata"), "uid") in ("", self._source[ref].uid):
             self._drop(ref)
 
-    def _take(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
+    def _add(self, ref: ObjectRef, document: Document, *, initial: bool) -> None:
         if ref == _MEMORY_PLACE:
             return  # A source that syncs another cluster has its own memory.
         taken = source_object(ref, document, initial=initial)
@@ -145,34 +145,34 @@ class Follower:
             self._inhabitants[ref.namespace] = self._inhabitants.get(ref.namespace, 0) + 1
         self._source[ref] = taken
         if initial:
-            self._remember_to_keep(ref, taken)
+            self._record_initial_object(ref, taken)
         self.problems.pop(ref, None)
-        self._look_at(ref)
+        self._mark_dirty(ref)
 
     def _drop(self, ref: ObjectRef) -> None:
         known = self._source.pop(ref)
         self._inhabitants[ref.namespace] -= 1
         if ref.namespace and not self._inhabitants[ref.namespace]:
-            self._look_at(ObjectRef("namespaces", "", ref.namespace))
+            self._mark_dirty(ObjectRef("namespaces", "", ref.namespace))
         self.memory.forget(known.uid)
         self._applied.pop(known.uid, None)
         self.problems.pop(ref, None)
         self._expected.drop(ref)
-        self._look_at(ref)
+        self._mark_dirty(ref)
 
-    def _remember_the_beginning(self) -> None:
+    def _record_initial_objects(self) -> None:
         """Record all objects that keep their nodes, so that an interrupted run can be resumed."""
         for ref, known in self._source.items():
             if known.initial:
-                self._remember_to_keep(ref, known)
+                self._record_initial_object(ref, known)
         self.memory.begin()
 
-    def _remember_to_keep(self, ref: ObjectRef, known: SourceObject) -> None:
+    def _record_initial_object(self, ref: ObjectRef, known: SourceObject) -> None:
         # An object that an interrupted first run created or saw deleted keeps the state recorded then.
-        if self.memory.get(known.uid) is None and self._keeps(ref, known):
+        if self.memory.get(known.uid) is None and self._keeps_initial_state(ref, known):
             self.memory.set(known.uid, Known.KEEPS)
 
-    def _keeps(self, ref: ObjectRef, known: SourceObject) -> bool:
+    def _keeps_initial_state(self, ref: ObjectRef, known: SourceObject) -> bool:
         """Return whether an object that existed when the sync began is created locally in its initial state."""
         if ref.plural == "pods":
             return self.policy.keep_nodes and known.scheduled
@@ -185,18 +185,18 @@ class Follower:
         self._unlisted_here.discard(plural)
         found = {ref_of(plural, document): document for document in documents}
         for ref in [ref for ref in self._local if ref.plural == plural and ref not in found]:
-            self._local_gone(ref, self._local[ref].uid)
+            self._local_deleted(ref, self._local[ref].uid)
         for document in found.values():
             self.local_changed(plural, document)
-        self.local_reached(plural, revision)
+        self.local_bookmark(plural, revision)
 
-    def local_reached(self, plural: str, revision: int) -> None:
+    def local_bookmark(self, plural: str, revision: int) -> None:
         """Process a bookmark: all local changes up to a revision are known.
 
         Created objects that were not observed until then are gone.
         """
-        for ref, uid in self._expected.reached(plural, revision):
-            self._local_gone(ref, uid)
+        for ref, uid in self._expected.observed_revision(plural, revision):
+            self._local_deleted(ref, uid)
 
     def local_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
         """Process an object that was added, changed or deleted locally."""
@@ -204,36 +204,36 @@ class Follower:
         metadata = part(document, "metadata")
         uid = text(metadata, "uid")
         if deleted:
-            self._local_gone(ref, uid)
+            self._local_deleted(ref, uid)
             return
         source_uid = text(part(metadata, "annotations"), SOURCE_UID)
         found = LocalObject(uid, source_uid, is_gated(document), is_finished(document))
-        self._expected.seen(ref, uid)
+        self._expected.observed(ref, uid)
         before = self._local.get(ref)
         if before == found:
             return
         self._local[ref] = found
-        self._look_at(ref)
+        self._mark_dirty(ref)
         if before is None or (before.uid, before.source_uid) != (uid, source_uid):
             self._uid_changed(ref)
         if before is None and plural in _NEEDED_BY_OTHERS:
             for refused in list(self.problems):
                 del self.problems[refused]
-                self._look_at(refused)
+                self._mark_dirty(refused)
 
     def _uid_changed(self, ref: ObjectRef) -> None:
         """Reconcile the objects that depend on the local uid of an object."""
-        for user in self._users.take(ref):
+        for user in self._users.pop(ref):
             if user in self._source:
                 self._applied.pop(self._source[user].uid, None)
-            self._look_at(user)
+            self._mark_dirty(user)
 
-    def _local_gone(self, ref: ObjectRef, uid: str) -> None:
-        self._expected.gone(ref, uid, is_being_made=ref in self._in_flight)
+    def _local_deleted(self, ref: ObjectRef, uid: str) -> None:
+        self._expected.observed_deletion(ref, uid, creation_pending=ref in self._in_flight)
         if ref in self._local and self._local[ref].uid == uid:
             del self._local[ref]
         self.problems.pop(ref, None)
-        self._look_at(ref)
+        self._mark_dirty(ref)
         if ref == _MEMORY_PLACE:
             self._start_over()
 
@@ -244,9 +244,9 @@ class Follower:
             forgotten.clear()
         for ref, known in self._source.items():
             known.initial = True
-            self._look_at(ref)
+            self._mark_dirty(ref)
         if not self._unlisted:
-            self._remember_the_beginning()
+            self._record_initial_objects()
 
     # --- queries of the translation -----------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ class Follower:
         """Return the local uid of an object's copy; see `bayplan.sync.translation.LocalObjects`."""
         found = self._local.get(ref)
         # Without a uid in the source, any local object of that name is the copy.
-        fits = found is not None and (source_uid in ("", found.source_uid) or found.source_uid == stand_in_uid(ref))
+        fits = found is not None and (source_uid in ("", found.source_uid) or found.source_uid == placeholder_uid(ref))
         return found.uid if found is not None and fits else None
 
     def keeps_node(self, source_uid: str) -> bool:
@@ -301,7 +301,7 @@ class Follower:
                 break
         return writes
 
-    def _look_at(self, ref: ObjectRef) -> None:
+    def _mark_dirty(self, ref: ObjectRef) -> None:
         self._dirty[BY_PLURAL[ref.plural].rank][ref] = None
 
     def _decide(self, ref: ObjectRef) -> SyncWrite | None:
@@ -340,14 +340,14 @@ class Follower:
         wanted = self._translated(ref, _decode(source.raw), source)
         if wanted is None:
             return None
-        wanted = noted(BY_PLURAL[ref.plural], wanted, wanted)
+        wanted = with_hashes(BY_PLURAL[ref.plural], wanted, wanted)
         return SyncWrite(Verb.CREATE, ref, source.uid, wanted, source.version)
 
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
         if known in (None, Known.KEEPS):
             # It was created by a run that ended before it could record that.
-            self._note_made(ref, source.uid)
+            self._record_created(ref, source.uid)
         if ref.plural != "pods":
             return self._update(ref, source)
         if source.finished:
@@ -356,11 +356,11 @@ class Follower:
             return self._update(ref, source)
         return self._update(ref, source) if local.gated and not source.gated else None
 
-    def _note_made(self, ref: ObjectRef, uid: str) -> None:
+    def _record_created(self, ref: ObjectRef, uid: str) -> None:
         if self.memory.get(uid) is Known.KEEPS:
             self.memory.set(uid, Known.KEPT)
         else:
-            self.memory.set(uid, Known.FREE if self._volumes.are_here(ref, uid) else Known.MADE)
+            self.memory.set(uid, Known.FREE if self._volumes.is_bound_locally(ref, uid) else Known.MADE)
 
     def _update(self, ref: ObjectRef, source: SourceObject) -> SyncWrite | None:
         if ref in self.problems or self._applied.get(source.uid) == source.version:
@@ -373,8 +373,8 @@ class Follower:
             return None
         kept = self.keeps_node(source.uid)
         try:
-            return translate(BY_PLURAL[ref.plural], decided, self._users.asking(ref, self), keeps_node=kept)
-        except Awaited:
+            return translate(BY_PLURAL[ref.plural], decided, self._users.recording(ref, self), keeps_node=kept)
+        except MissingDependency:
             return None
 
     def merged(self, write: SyncWrite, here: Document) -> list[Put]:
@@ -401,8 +401,8 @@ class Follower:
             return []  # The object is reconciled again when the awaited object exists.
         # Admission may have changed a new object; these are not user changes.
         before = from_annotation(here, source.uid) if write.verb is Verb.UPDATE else None
-        kept = unless_changed_here(kind, here, wanted, before)
-        main = noted(kind, merge_object(kind, here, kept), wanted)
+        kept = keep_local_changes(kind, here, wanted, before)
+        main = with_hashes(kind, merge_object(kind, here, kept), wanted)
         puts = [Put("", main)] if main != here else []
         status = merge_status(here, kept) if kind.has_status else None
         if status is not None:
@@ -416,8 +416,8 @@ class Follower:
         wanted = translate(kind, document, self)
         if is_scheduled(document) and not self.policy.update_scheduled_pods:
             return [Put("", open_gates(here, wanted))] if is_gated(here) else []
-        changed = unless_changed_here(kind, here, wanted, from_annotation(here, write.uid))
-        main = noted(kind, merge_waiting_pod(here, changed), wanted)
+        changed = keep_local_changes(kind, here, wanted, from_annotation(here, write.uid))
+        main = with_hashes(kind, merge_waiting_pod(here, changed), wanted)
         puts = [Put("", main), Put("resize", resized(here, changed))]
         return [put for put in puts if put.document != here]
 
@@ -436,11 +436,11 @@ class Follower:
         if write.verb is Verb.CREATE:
             source = self._source.get(ref)
             if source is not None and source.uid == write.uid:
-                self._note_made(ref, write.uid)
+                self._record_created(ref, write.uid)
             self._expect(ref, uid, revision)
         elif write.verb is Verb.DELETE and ref in self._local and self._local[ref].uid == write.uid:
-            self._expected.deleted(ref, write.uid)
-        self._landed(ref)
+            self._expected.expect_deletion(ref, write.uid)
+        self._finish_write(ref)
 
     def found(self, write: SyncWrite, uid: str, revision: int) -> None:
         """Record that the object to create already exists; it is reconciled when the local watch reports it.
@@ -450,12 +450,12 @@ class Follower:
             uid, revision: the uid and revision of the existing object.
         """
         self._expect(write.ref, uid, revision)
-        self._landed(write.ref)
+        self._finish_write(write.ref)
 
     def _expect(self, ref: ObjectRef, uid: str, revision: int) -> None:
         local = self._local.get(ref)
         if local is None or local.uid != uid:
-            self._expected.made(ref, uid, revision)
+            self._expected.expect_creation(ref, uid, revision)
 
     def failed(self, write: SyncWrite, message: str, *, retry: bool) -> None:
         """Record a rejected write.
@@ -468,15 +468,15 @@ class Follower:
         """
         if not retry:
             self.note(write.ref, message)
-        self._landed(write.ref)
+        self._finish_write(write.ref)
 
     def note(self, ref: ObjectRef, message: str) -> None:
         """Record why an object could not be written, until it changes in the source."""
         self.problems[ref] = Problem(ref, message)
 
-    def _landed(self, ref: ObjectRef) -> None:
+    def _finish_write(self, ref: ObjectRef) -> None:
         del self._in_flight[ref]
         self._merging.pop(ref, None)
         if not self._in_flight:
-            self._expected.nothing_is_being_made()
-        self._look_at(ref)
+            self._expected.no_creation_pending()
+        self._mark_dirty(ref)

@@ -59,7 +59,7 @@ class Problem(Struct, frozen=True):
 def source_object(ref: ObjectRef, document: Document, *, initial: bool) -> SourceObject:
     """Return what is known about an object of the source; its managed fields are dropped."""
     metadata = {name: value for name, value in part(document, "metadata").items() if name != "managedFields"}
-    uid = metadata["uid"] = text(metadata, "uid") or stand_in_uid(ref)
+    uid = metadata["uid"] = text(metadata, "uid") or placeholder_uid(ref)
     raw = _encode({**document, "metadata": metadata})
     what = (is_scheduled(document), is_gated(document), is_finished(document))
     return SourceObject(uid, raw, blake2b(raw, digest_size=12).digest(), initial, *what)
@@ -72,6 +72,6 @@ def ref_of(plural: str, document: Document) -> ObjectRef:
     return ObjectRef(plural, namespace, text(metadata, "name"))
 
 
-def stand_in_uid(ref: ObjectRef) -> str:
+def placeholder_uid(ref: ObjectRef) -> str:
     """Return a substitute for the uid of an object without one, as in a handwritten manifest."""
     return ".".join(each for each in ref if each)

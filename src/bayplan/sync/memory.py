@@ -97,7 +97,7 @@ class Memory:
         changed, self._changed, self.is_urgent = self._changed, {}, False
         return [self._config_map(bucket) for bucket in changed]
 
-    def put_back(self, documents: Iterable[Document]) -> None:
+    def mark_unwritten(self, documents: Iterable[Document]) -> None:
         """Mark changes as unwritten again after a failed write."""
         for document in documents:
             self._changed[str(part(document, "metadata")["name"])] = None

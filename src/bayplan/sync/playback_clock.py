@@ -47,12 +47,12 @@ class PlaybackClock:
 
     def pause(self) -> None:
         """Stop the position."""
-        self._settle()
+        self._rebase()
         self._paused = True
 
     def resume(self) -> None:
         """Let the position advance again."""
-        self._settle()
+        self._rebase()
         self._paused = False
 
     def set_speed(self, speed: float) -> None:
@@ -62,19 +62,19 @@ class PlaybackClock:
             InputError: the speed is not above 0.
         """
         _check_speed(speed)
-        self._settle()
+        self._rebase()
         self._speed = speed
 
     def seek(self, position_ns: int) -> None:
         """Continue from another position, forward or back."""
-        self._settle()
+        self._rebase()
         self._base_ns = max(position_ns, 0)
 
-    def _settle(self) -> None:
+    def _rebase(self) -> None:
         self._base_ns, self._since_ns = self.position_ns, self._now_ns()
         self._changed.set()
 
-    async def reach(self, offset_ns: int, seen_ns: int) -> bool:
+    async def wait_until(self, offset_ns: int, seen_ns: int) -> bool:
         """Wait until a position is reached; return False if the position was set to before the last emitted change.
 
         Args:

@@ -26,7 +26,7 @@ from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document, items, part
 from bayplan.base.version import __version__
 from bayplan.objects.kinds import decode, encode
-from bayplan.sync.feed import Changed, FeedChange, Listed, PartListed, Reached
+from bayplan.sync.feed import Bookmark, Changed, FeedChange, Listed, PartListed
 from bayplan.sync.followed_kinds import BY_PLURAL, SPREAD_OWNERS, FollowedKind
 from bayplan.sync.timed_change import RecordingHeader, TimedChange
 from bayplan.sync.translation import workload_spec
@@ -142,7 +142,7 @@ class RecordingWriter:
 
     def write(self, now_ns: int, change: FeedChange) -> None:
         """Write a change with its time, nanoseconds since 1970."""
-        if isinstance(change, Reached | PartListed):
+        if isinstance(change, Bookmark | PartListed):
             return  # The complete list of the kind follows these.
         offset_ns = max(now_ns - self._header.started_ns, 0)
         self.changes += 1

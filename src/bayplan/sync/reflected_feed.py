@@ -14,7 +14,7 @@ from bayplan.client.connection import ApiConnection
 from bayplan.client.reflector import Change, Reflector
 from bayplan.client.requests import NO_ANSWER, ApiRequest
 from bayplan.objects.meta import ObjectMeta
-from bayplan.sync.feed import Changed, Listed, PartListed, RawDocuments, Reached, Take
+from bayplan.sync.feed import Bookmark, Changed, Listed, OnChange, PartListed, RawDocuments
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
 from bayplan.sync.policy import SyncPolicy
 
@@ -118,12 +118,12 @@ class ReflectedFeed:
             raise InputError(self._name, got=self.left_out["pods"], wanted="the right to read pods")
         self.kinds = tuple(found)
 
-    async def run(self, take: Take) -> None:
+    async def run(self, on_change: OnChange) -> None:
         """Watch until cancelled, or until everything is listed once."""
         async with asyncio.TaskGroup() as group:
             running = []
             for plural in self.kinds:
-                followed = _FollowedCollection(plural, take, self._policy, self._read)
+                followed = _FollowedCollection(plural, on_change, self._policy, self._read)
                 reflector = Reflector(
                     self._connection,
                     BY_PLURAL[plural].path(),
@@ -144,10 +144,10 @@ class ReflectedFeed:
 class _FollowedCollection:
     """Converts the output of one reflector to a list and later changes."""
 
-    def __init__(self, plural: str, take: Take, policy: SyncPolicy, read: Callable[[bytes], Document]) -> None:
+    def __init__(self, plural: str, on_change: OnChange, policy: SyncPolicy, read: Callable[[bytes], Document]) -> None:
         self._plural = plural
         self._read = read
-        self._take = take
+        self._on_change = on_change
         self._namespaces = frozenset(policy.namespaces) if BY_PLURAL[plural].namespaced else frozenset[str]()
         self._initial: list[bytes] | None = []
         self._emitted: list[ObjectRef] = []
@@ -159,7 +159,7 @@ class _FollowedCollection:
             if not self._namespaces or item.metadata.namespace in self._namespaces:
                 raws.append(item.raw)
                 item.raw = b""
-        self._take(PartListed(self._plural, RawDocuments(raws, self._read)))
+        self._on_change(PartListed(self._plural, RawDocuments(raws, self._read)))
 
     def changed(self, changes: Sequence[Change[_Followed]]) -> None:
         """Process changes that the reflector reports."""
@@ -171,7 +171,7 @@ class _FollowedCollection:
             if new is None:
                 metadata = item.metadata
                 names = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
-                self._take(Changed(self._plural, {"metadata": names}, deleted=True))
+                self._on_change(Changed(self._plural, {"metadata": names}, deleted=True))
                 continue
             raw, new.raw = new.raw, b""
             if self._initial is not None and not raw:
@@ -179,17 +179,17 @@ class _FollowedCollection:
             elif self._initial is not None:
                 self._initial.append(raw)
             else:
-                self._take(Changed(self._plural, self._read(raw)))
+                self._on_change(Changed(self._plural, self._read(raw)))
 
     def listed(self, version: str) -> None:
         """Process the end of a list: of the first one, or of a later one whose differences were emitted as changes."""
         revision = int(version) if version.isdecimal() else 0
         if self._initial is None:
-            self._take(Reached(self._plural, revision))
+            self._on_change(Bookmark(self._plural, revision))
             return
         raws, emitted = self._initial, self._emitted
         self._initial, self._emitted = None, []
-        self._take(Listed(self._plural, RawDocuments(raws, self._read), revision, emitted))
+        self._on_change(Listed(self._plural, RawDocuments(raws, self._read), revision, emitted))
 
 
 def _selector(kind: FollowedKind, policy: SyncPolicy) -> str:

@@ -11,7 +11,7 @@ import msgspec
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document, part, text
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.feed import Changed, Listed, Take
+from bayplan.sync.feed import Changed, Listed, OnChange
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import ref_of
 from bayplan.sync.playback_clock import PlaybackClock
@@ -48,17 +48,17 @@ class ReplayFeed:
     async def open(self) -> None:
         """Do nothing: the kinds are in the header."""
 
-    async def run(self, take: Take) -> None:
+    async def run(self, on_change: OnChange) -> None:
         """Emit each change at its time, again after seeking back; return at the end of the recording."""
         again = False
-        while not await self._run_once(take, again=again):
+        while not await self._run_once(on_change, again=again):
             again = True
 
-    async def _run_once(self, take: Take, *, again: bool) -> bool:
+    async def _run_once(self, on_change: OnChange, *, again: bool) -> bool:
         """Emit the recording from its start; return False after seeking back, which requires another run.
 
         Args:
-            take: the receiver of the changes.
+            on_change: the receiver of the changes.
             again: whether this is a repeated run, which first emits the state at the current position as lists.
         """
         state: dict[str, dict[ObjectRef, Document]] = {kind: {} for kind in self.kinds}
@@ -68,20 +68,20 @@ class ReplayFeed:
                 continue
             if catching_up and offset_ns > self._playback.position_ns:
                 catching_up = False
-                _emit_lists(state, take)
+                _emit_lists(state, on_change)
             if catching_up:
                 _note(state, change)
                 continue
-            if not await self._playback.reach(offset_ns, seen_ns):
+            if not await self._playback.wait_until(offset_ns, seen_ns):
                 return False
             seen_ns = offset_ns
-            take(change)
+            on_change(change)
             since_turn += 1
             if since_turn >= _TURN:
                 since_turn = 0
                 await asyncio.sleep(0)
         if catching_up:
-            _emit_lists(state, take)
+            _emit_lists(state, on_change)
         return True
 
 
@@ -96,9 +96,9 @@ def _note(state: dict[str, dict[ObjectRef, Document]], change: Listed | Changed)
         objects[ref_of(change.plural, change.document)] = change.document
 
 
-def _emit_lists(state: dict[str, dict[ObjectRef, Document]], take: Take) -> None:
+def _emit_lists(state: dict[str, dict[ObjectRef, Document]], on_change: OnChange) -> None:
     for plural, objects in state.items():
-        take(Listed(plural, list(objects.values())))
+        on_change(Listed(plural, list(objects.values())))
 
 
 class ApplyReplay:
@@ -139,7 +139,7 @@ class ApplyReplay:
         """
         seen_ns = 0
         for offset_ns, change in self._recording.changes():
-            if not await self._playback.reach(offset_ns, seen_ns):
+            if not await self._playback.wait_until(offset_ns, seen_ns):
                 raise InputError(
                     "seek", got="an earlier place", wanted="a later one: what was applied has had its effects"
                 )

@@ -13,14 +13,14 @@ from msgspec import Struct
 from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document
 from bayplan.client.requests import ApiRequest, ApiResponse
-from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, carry_out_batch, finish, fits_batch, takes_batches
-from bayplan.sync.feed import Feed, FeedChange, Listed, PartListed, Reached
+from bayplan.sync.batching import BATCH, BATCHES_AT_ONCE, execute_batch, finish, fits_batch, supports_batches
+from bayplan.sync.feed import Bookmark, Feed, FeedChange, Listed, PartListed
 from bayplan.sync.follower import Follower
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.memory import MEMORY_NAMESPACE, Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.sync_write import SyncWrite, Verb
-from bayplan.sync.writing import Exchange, carry_out, read_memory, save_memory
+from bayplan.sync.writing import Exchange, execute_write, read_memory, save_memory
 
 Send = Callable[[ApiRequest], Awaitable[ApiResponse]]
 T = TypeVar("T")
@@ -113,7 +113,7 @@ class SyncSession:
         self._at_once = at_once
         self._follower: Follower | None = None
         self._woken = asyncio.Event()
-        self._takes_batches = False
+        self._supports_batches = False
         self._under_way = 0
         # Batches allow more pending writes than concurrent single requests, behind which saves of memory would queue.
         self._singles = asyncio.Semaphore(at_once)
@@ -154,12 +154,12 @@ class SyncSession:
             raise InputError("this cluster", got=f"no {', '.join(missing)}", wanted="a Bayplan of the same release")
         memory = Memory()
         memory.load(await self._drive(read_memory()))
-        self._takes_batches = await self._drive(takes_batches())
+        self._supports_batches = await self._drive(supports_batches())
         follower = self._follower = Follower(self._policy, memory, self._source.kinds)
         try:
             async with asyncio.TaskGroup() as group:
-                here = group.create_task(self._here.run(self._take_here))
-                source = group.create_task(self._source.run(self._take_source))
+                here = group.create_task(self._here.run(self._process_local))
+                source = group.create_task(self._source.run(self._process_source))
                 await self._work(follower, group, source if once else None)
                 self._end = DONE
                 for task in (here, source):
@@ -170,20 +170,20 @@ class SyncSession:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._save(follower), LAST_SAVE_SECONDS)
 
-    def _take_source(self, change: FeedChange) -> None:
+    def _process_source(self, change: FeedChange) -> None:
         follower = self._follower
         assert follower is not None
         if isinstance(change, Listed):
             follower.source_listed(change.plural, change.documents, change.emitted)
         elif isinstance(change, PartListed):
             follower.source_part_listed(change.plural, change.documents)
-        elif isinstance(change, Reached):
+        elif isinstance(change, Bookmark):
             return  # No action: objects that the watch missed were never copied.
         else:
             follower.source_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
 
-    def _take_here(self, change: FeedChange) -> None:
+    def _process_local(self, change: FeedChange) -> None:
         follower = self._follower
         assert follower is not None
         if change.plural not in self._source.kinds:
@@ -192,8 +192,8 @@ class SyncSession:
             follower.local_listed(change.plural, change.documents, change.revision)
         elif isinstance(change, PartListed):
             return  # Only the complete list of the target counts.
-        elif isinstance(change, Reached):
-            follower.local_reached(change.plural, change.revision)
+        elif isinstance(change, Bookmark):
+            follower.local_bookmark(change.plural, change.revision)
         else:
             follower.local_changed(change.plural, change.document, deleted=change.deleted)
         self._wake()
@@ -232,15 +232,15 @@ class SyncSession:
         return follower.memory.is_urgent or asyncio.get_running_loop().time() >= self._next_save
 
     def _begin_writes(self, follower: Follower, group: asyncio.TaskGroup) -> None:
-        room = (BATCH * BATCHES_AT_ONCE if self._takes_batches else self._at_once) - self._under_way
+        room = (BATCH * BATCHES_AT_ONCE if self._supports_batches else self._at_once) - self._under_way
         batch: list[SyncWrite] = []
         for write in follower.next_writes(min(room, BATCH)) if room > 0 else ():
-            if self._takes_batches and fits_batch(write):
+            if self._supports_batches and fits_batch(write):
                 batch.append(write)
             else:
-                self._begin(group, [write], partial(self._carry_out, follower, write))
+                self._begin(group, [write], partial(self._execute, follower, write))
         if batch:
-            self._begin(group, batch, partial(self._carry_out_batch, follower, batch))
+            self._begin(group, batch, partial(self._execute_batch, follower, batch))
             # There may be room for another batch.
             self._woken.set()
 
@@ -259,11 +259,11 @@ class SyncSession:
         self._under_way += len(writes)
         group.create_task(execute_and_count())
 
-    async def _carry_out(self, follower: Follower, write: SyncWrite) -> None:
-        await self._drive_single(carry_out(follower, write))
+    async def _execute(self, follower: Follower, write: SyncWrite) -> None:
+        await self._drive_single(execute_write(follower, write))
 
-    async def _carry_out_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
-        unfinished = await self._drive(carry_out_batch(follower, writes), waits_for_memory=True)
+    async def _execute_batch(self, follower: Follower, writes: Sequence[SyncWrite]) -> None:
+        unfinished = await self._drive(execute_batch(follower, writes), waits_for_memory=True)
         await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
 
     async def _drive_single(self, exchange: Exchange[None]) -> None:
@@ -291,7 +291,7 @@ class SyncSession:
         finally:
             # Also on cancellation: the last save then writes them.
             if not saved:
-                follower.memory.put_back(changes)
+                follower.memory.mark_unwritten(changes)
             self._saving = None
         pause = max(SAVE_SECONDS, SAVE_SECONDS_EACH * len(changes))
         self._next_save = asyncio.get_running_loop().time() + pause

@@ -50,7 +50,7 @@ _TOKEN_VOLUME = "kube-api-access-"
 _COPIED_METADATA = ("name", "generateName", "namespace", "labels", "annotations")
 
 
-class Awaited(Exception):
+class MissingDependency(Exception):
     """Raised if an object cannot be written before another object exists.
 
     Args:
@@ -72,7 +72,7 @@ def translate(kind: FollowedKind, source: Document, here: LocalObjects, *, keeps
         keeps_node: whether a pod keeps its node.
 
     Raises:
-        Awaited: the object refers to another object that does not exist locally yet.
+        MissingDependency: the object refers to another object that does not exist locally yet.
     """
     metadata = part(source, "metadata")
     kept: Document = {name: metadata[name] for name in _COPIED_METADATA if metadata.get(name)}
@@ -148,7 +148,7 @@ def _pod_that_owns(source: Document) -> Document | None:
 def _here(here: LocalObjects, ref: ObjectRef, source_uid: str) -> str:
     uid = here.uid_of(ref, source_uid)
     if uid is None:
-        raise Awaited(ref)
+        raise MissingDependency(ref)
     return uid
 
 
@@ -220,16 +220,16 @@ class Dependents:
     def __init__(self) -> None:
         self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
 
-    def asking(self, user: ObjectRef, here: LocalObjects) -> LocalObjects:
+    def recording(self, user: ObjectRef, here: LocalObjects) -> LocalObjects:
         """Return an object with the interface of `here` that records every queried uid as a dependency of `user`."""
-        return _Asking(self._users, user, here)
+        return _DependencyRecorder(self._users, user, here)
 
-    def take(self, ref: ObjectRef) -> list[ObjectRef]:
+    def pop(self, ref: ObjectRef) -> list[ObjectRef]:
         """Remove and return the dependents of an object whose uid has changed; reconciling them records them again."""
         return list(self._users.pop(ref, ()))
 
 
-class _Asking:
+class _DependencyRecorder:
     """Answers queries of the local objects and records them as dependencies; a `LocalObjects`.
 
     Args:

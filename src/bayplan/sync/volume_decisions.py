@@ -47,7 +47,7 @@ class VolumeDecisions:
         self._memory = memory
         self._source = source
 
-    def are_here(self, ref: ObjectRef, uid: str) -> bool:
+    def is_bound_locally(self, ref: ObjectRef, uid: str) -> bool:
         """Return whether a claim or volume is bound locally.
 
         Args:
@@ -71,12 +71,12 @@ class VolumeDecisions:
             document: the source's object; returned unchanged unless it is a claim or a volume.
         """
         if ref.plural == CLAIMS:
-            if self.are_here(ref, uid):
+            if self.is_bound_locally(ref, uid):
                 return _unbound(document)
             if self._policy.source_volumes and self._waits(document) and not is_bound(document):
                 return None
             return _bound_by_source(document) if self._policy.follow else document
-        if ref.plural == VOLUMES and self.are_here(ref, uid):
+        if ref.plural == VOLUMES and self.is_bound_locally(ref, uid):
             is_made_for_a_claim = PROVISIONED_BY in part(part(document, "metadata"), "annotations")
             return None if is_made_for_a_claim else _available(document)
         return document
@@ -93,7 +93,9 @@ class VolumeDecisions:
         claim = part(part(volume, "spec"), "claimRef")
         if not text(claim, "uid"):
             return self._waits(volume)
-        return self.are_here(ObjectRef(CLAIMS, text(claim, "namespace"), text(claim, "name")), text(claim, "uid"))
+        return self.is_bound_locally(
+            ObjectRef(CLAIMS, text(claim, "namespace"), text(claim, "name")), text(claim, "uid")
+        )
 
     def _waits(self, document: Document) -> bool:
         """Return whether the class of a claim or volume waits for its first consumer."""

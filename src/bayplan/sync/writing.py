@@ -29,7 +29,7 @@ _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
 
-def carry_out(follower: Follower, write: SyncWrite) -> Exchange[None]:
+def execute_write(follower: Follower, write: SyncWrite) -> Exchange[None]:
     """Execute a write and report the outcome to the follower.
 
     After a conflict with another client, the object is reconciled again. Requests to a busy or unavailable server are retried.
@@ -46,13 +46,13 @@ def save_memory(documents: list[Document]) -> Exchange[bool]:
     """Write ConfigMaps of the memory; return True if all were written, False at the first refusal."""
     for document in documents:
         path = f"{_CONFIG_MAPS}/{text(part(document, 'metadata'), 'name')}"
-        response = yield from send_patiently(ApiRequest("PUT", path, _encode(document)))
+        response = yield from send_with_retries(ApiRequest("PUT", path, _encode(document)))
         if response.status == _NOT_FOUND:
-            response = yield from send_patiently(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+            response = yield from send_with_retries(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
         if response.status == _NOT_FOUND:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MEMORY_NAMESPACE}}
-            yield from send_patiently(ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
-            response = yield from send_patiently(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
+            yield from send_with_retries(ApiRequest("POST", "/api/v1/namespaces", _encode(namespace)))
+            response = yield from send_with_retries(ApiRequest("POST", _CONFIG_MAPS, _encode(document)))
         if not response.ok:
             return False
     return True
@@ -64,7 +64,7 @@ def read_memory() -> Exchange[list[Document]]:
     Raises:
         InputError: the target refuses to list them.
     """
-    response = yield from send_patiently(ApiRequest("GET", _CONFIG_MAPS))
+    response = yield from send_with_retries(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
         raise InputError("state of the sync", where=_CONFIG_MAPS, got=response.message, wanted="a list")
     return items(_decode(response.body), "items")
@@ -72,12 +72,12 @@ def read_memory() -> Exchange[list[Document]]:
 
 def _create(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
-    response = yield from send_patiently(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
+    response = yield from send_with_retries(ApiRequest("POST", kind.path(ref.namespace), _encode(write.document)))
     if response.ok:
         yield from finish_creation(follower, write, _decode(response.body))
         return
     if response.status == _CONFLICT:
-        there = yield from send_patiently(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+        there = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
         if there.ok:
             metadata = part(_decode(there.body), "metadata")
             follower.found(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
@@ -94,7 +94,7 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
         made: the created object.
     """
     metadata = part(made, "metadata")
-    refused = yield from _settle(follower, write, made)
+    refused = yield from _write_differences(follower, write, made)
     # The object is created, even if its status was refused.
     follower.done(write, text(metadata, "uid"), int(text(metadata, "resourceVersion") or 0))
     if refused is not None and refused.status != _NOT_FOUND:
@@ -102,7 +102,7 @@ def finish_creation(follower: Follower, write: SyncWrite, made: Document) -> Exc
 
 
 def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
-    refused = yield from _settle(follower, write, None)
+    refused = yield from _write_differences(follower, write, None)
     if refused is None or refused.status == _NOT_FOUND:
         # If the object was deleted locally, the watch reports that.
         follower.done(write)
@@ -110,7 +110,7 @@ def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
         follower.failed(write, refused.message, retry=False)
 
 
-def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
+def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
     """Write the differences of an object and its subresources; return the response that refused one, or None.
 
     Args:
@@ -121,7 +121,7 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     while True:
         if here is None:
-            response = yield from send_patiently(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
+            response = yield from send_with_retries(ApiRequest("GET", kind.path(ref.namespace, ref.name)))
             if not response.ok:
                 return response
             here = _decode(response.body)
@@ -134,7 +134,9 @@ def _settle(follower: Follower, write: SyncWrite, here: Document | None) -> Exch
             put = puts.pop(0)
             path = kind.path(ref.namespace, ref.name, put.subresource)
             version = text(part(here, "metadata"), "resourceVersion") if put.subresource != "status" else ""
-            response = yield from send_patiently(ApiRequest("PUT", path, _encode(_at_version(version, put.document))))
+            response = yield from send_with_retries(
+                ApiRequest("PUT", path, _encode(_at_version(version, put.document)))
+            )
             conflict = response.status == _CONFLICT
             if conflict:
                 break
@@ -162,26 +164,26 @@ def _at_version(version: str, document: Document) -> Document:
 def _delete(follower: Follower, write: SyncWrite) -> Exchange[None]:
     kind, ref = BY_PLURAL[write.ref.plural], write.ref
     options = {"gracePeriodSeconds": 0, "preconditions": {"uid": write.uid}}
-    response = yield from send_patiently(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
+    response = yield from send_with_retries(ApiRequest("DELETE", kind.path(ref.namespace, ref.name), _encode(options)))
     if response.ok or response.status in (_NOT_FOUND, _CONFLICT):
         follower.done(write)
     else:
         follower.failed(write, response.message, retry=False)
 
 
-def send_patiently(request: ApiRequest, *, most_errors: int | None = None) -> Exchange[ApiResponse]:
+def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> Exchange[ApiResponse]:
     """Send a request, and retry it while the server is busy or unavailable; return the response.
 
     Args:
         request: the request.
-        most_errors: the maximum number of server errors, after which the last one is returned; None for no limit. An
+        max_errors: the maximum number of server errors, after which the last one is returned; None for no limit. An
             unavailable or throttling server is always retried.
     """
     pause, errors = _FIRST_PAUSE, 0
     while True:
         response = yield request
         errors += response.status in _ERRORS
-        if response.status not in _BUSY or errors == most_errors:
+        if response.status not in _BUSY or errors == max_errors:
             return response
         yield pause
         pause = min(2 * pause, _MAX_PAUSE)

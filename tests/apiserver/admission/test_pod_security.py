@@ -13,7 +13,7 @@ import pytest
 from bayplan.apiserver.admission.pod_security import LevelVersion, Policy, is_policed, policy_of
 from bayplan.apiserver.admission.pod_security_checks import BASELINE, CHECKS, RESTRICTED, violations
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
-from bayplan.apiserver.rest.whole_objects import create_whole
+from bayplan.apiserver.rest.imported_objects import create_with_status
 from tests.apiserver.bridge.world import APPS, World
 from tests.apiserver.client import PODS, STRATEGIC, Answer, Client, Document, pod
 
@@ -148,7 +148,9 @@ def test_copied_pods_are_exempt_from_pod_security() -> None:
     label(client, enforce="restricted")
     resource = client.backend.registry.by_kind("v1", "Pod")
     assert resource is not None
-    create_whole(client.backend, RequestInfo("create", resource, "default"), pod("p", on_the_host), WriteOptions())
+    create_with_status(
+        client.backend, RequestInfo("create", resource, "default"), pod("p", on_the_host), WriteOptions()
+    )
     assert client.get(f"{PODS}/p").status == 200
 
 

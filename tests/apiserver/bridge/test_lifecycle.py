@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from bayplan.apiserver.bridge.document_owners import GONE
+from bayplan.apiserver.bridge.document_owners import DELETED_OWNERS
 from bayplan.apiserver.rest.loading import load_documents
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
@@ -47,7 +47,7 @@ def test_deletion_propagates_to_dependents_by_policy(policy: str, want: list[str
     assert maps(world) == want
     if want:
         assert world.get(f"{MAPS}/child").at("metadata.ownerReferences") is None
-    assert world.names(GONE, "") == []
+    assert world.names(DELETED_OWNERS, "") == []
 
 
 def test_a_dependent_with_two_owners_only_loses_the_deleted_owner_reference() -> None:

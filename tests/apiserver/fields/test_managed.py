@@ -10,7 +10,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_set import Node, difference
 from bayplan.apiserver.fields.field_type import field_type
-from bayplan.apiserver.fields.managed import APPLY, UPDATE, ApplyConflict, Manager, Managers, Request
+from bayplan.apiserver.fields.managed import APPLY, UPDATE, ApplyConflict, Manager, Managers, WriteContext
 
 Document = dict[str, object]
 POD = field_type("io.k8s.api.core.v1.Pod")
@@ -26,7 +26,7 @@ def data(**values: str) -> Document:
 def apply(
     live: Document, config: Document, managers: Managers, who: str, *, force: bool = False
 ) -> tuple[Document, Managers]:
-    return managed.apply(Request(who, "v1", MAP, TIME), ZERO, live, config, managers, force=force)
+    return managed.apply(WriteContext(who, "v1", MAP, TIME), ZERO, live, config, managers, force=force)
 
 
 def owned(managers: Managers) -> dict[str, list[str]]:
@@ -61,7 +61,7 @@ def test_applying_a_different_value_conflicts_unless_forced() -> None:
 def test_an_update_takes_ownership_of_the_fields_it_changes() -> None:
     live, managers = apply(ZERO, data(a="1", b="1"), {}, "one")
     new = data(a="1", b="2")
-    managers = managed.after_update(Request("three", "v1", MAP, TIME), live, new, managers, is_create=False)
+    managers = managed.after_update(WriteContext("three", "v1", MAP, TIME), live, new, managers, is_create=False)
     assert owned(managers) == {"one": ["f:a"], "three": ["f:b"]}
     with pytest.raises(ApplyConflict, match=r'conflict with "three" using v1: \.data\.b'):
         apply(new, data(b="1"), managers, "one")
@@ -69,14 +69,14 @@ def test_an_update_takes_ownership_of_the_fields_it_changes() -> None:
 
 def test_an_untracked_object_gets_managers_on_its_first_apply_but_not_on_update() -> None:
     live, new = data(a="1"), data(a="2")
-    request = Request("u", "v1", MAP, TIME)
+    request = WriteContext("u", "v1", MAP, TIME)
     assert managed.after_update(request, live, new, {}, is_create=False) == {}
     _, managers = apply(live, data(b="1"), {}, "one")
     assert owned(managers) == {"before-first-apply": [".", "f:a"], "one": ["f:b"]}
 
 
 def test_reset_fields_are_never_owned() -> None:
-    request = Request("u", "v1", POD, TIME, reset_fields={"f:status": {}})
+    request = WriteContext("u", "v1", POD, TIME, reset_fields={"f:status": {}})
     new: Document = {"metadata": {"labels": {"a": "b"}}, "status": {"phase": "Running"}}
     managers = managed.after_update(request, {"metadata": {}}, new, {}, is_create=True)
     [entry] = managed.encode(managers)
@@ -106,7 +106,7 @@ def test_the_oldest_update_managers_are_merged_into_ancient_changes() -> None:
     managers: Managers = {}
     for number in range(13):
         new = data(**{f"k{each}": "1" for each in range(number + 1)})
-        request = Request(f"m{number:02}", "v1", MAP, f"2026-01-01T00:00:{number:02}Z")
+        request = WriteContext(f"m{number:02}", "v1", MAP, f"2026-01-01T00:00:{number:02}Z")
         managers = managed.after_update(request, live, new, managers, is_create=number == 0)
         live = new
     found = owned(managers)
@@ -138,7 +138,7 @@ def test_skipping_the_pruning_of_unchanged_ownership_does_not_change_the_result(
         live, managers = ZERO, Managers()
         for _ in range(4):
             config = pods(chance) if seed % 2 or live is ZERO else config_with_more(live, chance)
-            request = Request(chance.choice(("one", "two")), "v1", POD, TIME)
+            request = WriteContext(chance.choice(("one", "two")), "v1", POD, TIME)
             with monkeypatch.context() as patched:
                 patched.setattr(managed, "difference", _never_empty)
                 want = managed.apply(request, ZERO, live, config, managers, force=True)

@@ -296,14 +296,14 @@ class Broken:
             raise KeyError("a bug")
         return Response(799 if self.fails == "to name a status" else 201, b"{}")
 
-    def settled(self, _response: Response) -> asyncio.Future[None] | None:
+    def until_durable(self, _response: Response) -> asyncio.Future[None] | None:
         if self.fails != "to store":
             return None
         waiting = asyncio.get_running_loop().create_future()
         waiting.cancel()
         return waiting
 
-    def unsettled(self, _problem: BaseException) -> Response:
+    def write_failed(self, _problem: BaseException) -> Response:
         return Response(500, b"{}")
 
 

@@ -18,7 +18,7 @@ from websockets.sync.client import connect as websocket
 
 from bayplan.apiserver.http.graceful import GracefulServer
 from bayplan.apiserver.http.limits import (
-    MAX_REFUSALS,
+    MAX_REJECTIONS,
     ConnectionTable,
     DescriptorWatch,
     HttpLimits,
@@ -322,9 +322,9 @@ def test_a_refused_websocket_upgrade_returns_404_without_logging_an_error(caplog
 
 def test_concurrent_refusal_responses_are_limited() -> None:
     table = ConnectionTable(HttpLimits(connections=1))
-    assert [table.begin_refusal() for _ in range(MAX_REFUSALS + 1)] == [True] * MAX_REFUSALS + [False]
-    table.end_refusal()
-    assert table.begin_refusal()
+    assert [table.begin_rejection() for _ in range(MAX_REJECTIONS + 1)] == [True] * MAX_REJECTIONS + [False]
+    table.end_rejection()
+    assert table.begin_rejection()
 
 
 def test_a_connection_with_oversized_headers_counts_until_closed() -> None:

@@ -91,4 +91,4 @@ def test_index_sets_and_pending_indexes_handle_billions_of_indexes() -> None:
     found.add(2_000_000_005, 2_000_000_003)
     assert len(found) == 2_000_000_002
     pending = PendingIndexes(done="0-1999999999", failed="2000000001")
-    assert pending.take(2, 2_000_000_010) == [2_000_000_000, 2_000_000_002]
+    assert pending.allocate(2, 2_000_000_010) == [2_000_000_000, 2_000_000_002]

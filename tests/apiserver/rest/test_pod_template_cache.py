@@ -45,7 +45,7 @@ class Server:
         bootstrap(backend)
         self.api = Api(backend)
         if not cached:
-            self.api._pod_templates.learn = lambda info, sent, written: None  # type: ignore[method-assign]
+            self.api._pod_templates.add = lambda info, sent, written: None  # type: ignore[method-assign]
 
     def send(self, sent: Sent) -> Response:
         """Return the answer."""

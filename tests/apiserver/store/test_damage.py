@@ -286,7 +286,7 @@ async def main():
     try:
         while True:
             store.put("pods", Item(b"x" * 20_000, store.revision + 1, "a", f"p{acknowledged}", "u", {}, {}))
-            await recorder.settled(store.revision)
+            await recorder.until_durable(store.revision)
             acknowledged += 1
     except Exception as problem:
         print(acknowledged, type(problem).__name__, problem)

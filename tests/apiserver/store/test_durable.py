@@ -82,11 +82,11 @@ def test_writes_are_published_in_one_batch_once_they_are_on_disk(tmp_path: Path)
             put(store, f"p{number}")
         assert store.published == 0
         assert seen == []
-        waiting = recorder.settled(50)
+        waiting = recorder.until_durable(50)
         assert waiting is not None
         await waiting
         assert seen == list(range(1, 51))
-        assert recorder.settled(50) is None
+        assert recorder.until_durable(50) is None
         recorder.close()
 
     asyncio.run(run())
@@ -132,7 +132,7 @@ async def main():
         for _ in range(7):
             store.put("pods", Item(b"{}" * 200, store.revision + 1, "a", f"p{number % 500}", "u", {}, {}))
             number += 1
-        await recorder.settled(store.revision)
+        await recorder.until_durable(store.revision)
         print(store.revision, flush=True)
 
 asyncio.run(main())

@@ -54,7 +54,7 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
             id="the second of two equal keys is the duplicate",
         ),
         pytest.param(
-            e.when(lambda spec: spec.get("on") is True, e.need("n"), otherwise=(e.no("n", "only when on"),)),
+            e.when(lambda spec: spec.get("on") is True, e.need("n"), otherwise=(e.forbid("n", "only when on"),)),
             {"n": 1},
             [("spec.n", "Forbidden: only when on")],
             id="a condition that is not met runs the other rules",
@@ -66,19 +66,19 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
             id="choices are listed in the order of the table",
         ),
         pytest.param(
-            e.field("names", e.items(e.longest(2))),
+            e.field("names", e.items(e.max_bytes(2))),
             {"names": ["ab", "abc"]},
             [("spec.names[1]", "Too long: may not be more than 2 bytes")],
             id="values of a list are checked under their index",
         ),
         pytest.param(
-            e.field("names", e.items_here(e.longest(2))),
+            e.field("names", e.items_here(e.max_bytes(2))),
             {"names": ["abc"]},
             [("spec.names", "Too long: may not be more than 2 bytes")],
             id="or under the path of the list",
         ),
         pytest.param(
-            e.field("names", e.most(1)),
+            e.field("names", e.max_items(1)),
             {"names": ["a", "b"]},
             [("spec.names", "Too many: 2: must have at most 1 item")],
             id="a list with too many items",
@@ -123,7 +123,7 @@ IMMUTABLE = e.immutable("spec.name")
             id="or zero",
         ),
         pytest.param(
-            e.unchangeable("spec.name", "it stays"),
+            e.forbid_change("spec.name", "it stays"),
             {"name": "b"},
             {"name": "a"},
             ["Forbidden: it stays"],

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
 from bayplan.formats.traces import selection as selection_module
-from bayplan.formats.traces.first_ones import FirstOnes
+from bayplan.formats.traces.earliest_keys import EarliestKeys
 from bayplan.formats.traces.pods import timed_pods
-from bayplan.formats.traces.selection import KeptTasks, Sample, Selection, Task
+from bayplan.formats.traces.selection import Sample, SelectedTasks, Selection, Task
 from bayplan.formats.traces.shapes import Shape
 from tests.formats.traces.reading import load, sample, times
 
@@ -23,7 +23,7 @@ TASKS = st.lists(
 
 
 def kept(tasks: list[Task], selection: Selection) -> list[Task]:
-    keeper = KeptTasks(selection)
+    keeper = SelectedTasks(selection)
     for task in tasks:
         if task.arrival_ns < keeper.horizon_ns:
             keeper.add(task)
@@ -100,7 +100,7 @@ def test_a_sample_contains_whole_jobs_and_depends_only_on_the_seed() -> None:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50)), max_size=200), st.integers(1, 5))
 def test_first_ones_match_a_sort_by_earliest_time(events: list[tuple[int, int]], limit: int) -> None:
-    found: FirstOnes[int] = FirstOnes(limit, slack=2)
+    found: EarliestKeys[int] = EarliestKeys(limit, slack=2)
     earliest: dict[int, int] = {}
     for key, time in events:
         found.add(key, time)

@@ -42,7 +42,7 @@ class Match(NamedTuple):
     kind: GroupVersionKind
 
 
-class World(Protocol):
+class ObjectLister(Protocol):
     """The stored objects that admission reads."""
 
     @property
@@ -56,8 +56,8 @@ class World(Protocol):
         """Return the decoded objects of a table, sorted by key; callers must not change them."""
 
 
-class Server(World, Protocol):
-    """The parts of the server that admission and conversion need: `World`, the store, and webhook calls."""
+class Server(ObjectLister, Protocol):
+    """The parts of the server that admission and conversion need: `ObjectLister`, the store, and webhook calls."""
 
     @property
     def store(self) -> Store:
@@ -73,7 +73,7 @@ class Attributes:
     """One request in the form that admission hooks use.
 
     Attributes:
-        world: the stored objects.
+        lister: the stored objects.
         operation: ``CREATE``, ``UPDATE``, ``DELETE`` or ``CONNECT``.
         resource: the resource in the path.
         subresource: the subresource, or empty.
@@ -90,7 +90,7 @@ class Attributes:
         warnings: the warnings for the client.
     """
 
-    world: World
+    lister: ObjectLister
     operation: str
     resource: Resource
     subresource: str

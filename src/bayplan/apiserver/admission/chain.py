@@ -114,7 +114,7 @@ class Admission:
         asked |= {name: query[name] for name in ("fieldManager", "fieldValidation") if query.get(name)}
         name = info.name or str(part(new, "metadata").get("name") or "")
         return Attributes(
-            world=self._server,
+            lister=self._server,
             operation=verb,
             resource=resource,
             subresource=info.subresource,
@@ -143,7 +143,7 @@ class Admission:
         if options.dry_run:
             asked["dryRun"] = ["All"]
         return Attributes(
-            world=self._server,
+            lister=self._server,
             operation=DELETE,
             resource=info.resource,
             subresource=info.subresource,

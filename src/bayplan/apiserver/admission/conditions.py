@@ -39,7 +39,7 @@ class Conditions(NamedTuple):
     fails: bool = True
     variables: Sequence[tuple[str, Expression]] = ()
 
-    def meet(self, values: Mapping[str, object]) -> bool:
+    def are_met(self, values: Mapping[str, object]) -> bool:
         """Return whether all conditions are true. If one cannot be evaluated and failures are ignored, return False.
 
         Raises:

@@ -98,7 +98,7 @@ class WebhookConverter:
         key = self._key(document, target)
         found = self._cache.get(key)
         if found is None:
-            self._ask(document, source, target)
+            self._convert(document, source, target)
             found = self._cache.get(key)
             assert found is not None
         return _with_metadata(document, found)
@@ -106,7 +106,7 @@ class WebhookConverter:
     def _key(self, document: Document, target: str) -> bytes:
         return hashlib.sha256(target.encode() + _encode(_content(document))).digest()
 
-    def _ask(self, document: Document, source: str, target: str) -> None:
+    def _convert(self, document: Document, source: str, target: str) -> None:
         """Convert an object.
 
         If it is a stored object, convert all other unconverted objects of its table in the same calls.

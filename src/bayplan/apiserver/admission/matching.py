@@ -59,7 +59,7 @@ def match_rules(rules: Sequence[Document], policy: object, attributes: Attribute
 def equivalents(attributes: Attributes) -> list[Resource]:
     """Return the resources that serve the same objects as the requested one, in discovery order."""
     resource, subresource = attributes.resource, attributes.subresource
-    found = (each for each in attributes.world.registry.all() if each.table == resource.table)
+    found = (each for each in attributes.lister.registry.all() if each.table == resource.table)
     return [each for each in found if not subresource or subresource in each.subresources]
 
 
@@ -104,7 +104,7 @@ def in_namespaces(selector: Document, attributes: Attributes) -> bool:
     of_itself = attributes.resource.name == "namespaces" and not attributes.subresource
     if of_itself and attributes.operation in (CREATE, UPDATE):
         return compile_selector_document(selector).matches(_labels(attributes.object))
-    namespace = attributes.world.find("namespaces", "", attributes.namespace)
+    namespace = attributes.lister.find("namespaces", "", attributes.namespace)
     if namespace is None:
         raise not_found("namespaces", "", attributes.namespace)
     return compile_selector_document(selector).matches(_labels(namespace))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, cast
 
-from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
 from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.params import (
@@ -134,12 +134,12 @@ class MutationProblem(Exception):
     """A mutation cannot be applied."""
 
 
-def compiled_policies(world: World) -> list[Policy]:
+def compiled_policies(lister: ObjectLister) -> list[Policy]:
     """Return the policies that have bindings, sorted by name."""
-    bindings = bindings_of(world, BINDINGS)
+    bindings = bindings_of(lister, BINDINGS)
     return [
         compile_policy(policy, bindings[name_of(policy)])
-        for policy in world.all(POLICIES)
+        for policy in lister.all(POLICIES)
         if name_of(policy) in bindings
     ]
 
@@ -186,7 +186,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
         match = match_policy(policy.document, attributes)
         if match is None:
             return
-        resource = param_resource(policy.document, attributes.world)
+        resource = param_resource(policy.document, attributes.lister)
     except ConfigurationProblem as problem:
         failures.append(_Failure(policy, None, f"failed to configure policy: {problem}"))
         return
@@ -195,7 +195,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
             if not match_binding(binding, attributes):
                 continue
             reference = part(binding, "spec").get("paramRef")
-            for param in collect_params(attributes.world, resource, reference, attributes.namespace):
+            for param in collect_params(attributes.lister, resource, reference, attributes.namespace):
                 yield Invocation(policy, binding, match, param)
         except ConfigurationProblem as problem:
             failures.append(_Failure(policy, binding, f"failed to configure binding: {problem}"))
@@ -205,7 +205,7 @@ def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation,
     """Apply the mutations of one policy, and return whether any could be applied."""
     policy = invocation.policy
     try:
-        if not policy.conditions.meet({**_values(invocation, attributes), "namespaceObject": None}):
+        if not policy.conditions.are_met({**_values(invocation, attributes), "namespaceObject": None}):
             return False
     except MatchProblem as problem:
         failures.append(_Failure(policy, invocation.binding, str(problem), "Invalid"))
@@ -217,7 +217,7 @@ def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation,
         if attributes.object is None:
             break
         try:
-            _carry_out(mutation, invocation, attributes)
+            _apply_mutation(mutation, invocation, attributes)
             patched = True
         except (MutationProblem, RunProblem, OutOfBudgetError) as problem:
             failures.append(_Failure(policy, invocation.binding, str(problem), "Invalid"))
@@ -232,7 +232,7 @@ def _values(invocation: Invocation, attributes: Attributes) -> Mapping[str, obje
     return {**admission_values(attributes, invocation.match), "params": cel_value(invocation.param)}
 
 
-def _carry_out(mutation: Mutation, invocation: Invocation, attributes: Attributes) -> None:
+def _apply_mutation(mutation: Mutation, invocation: Invocation, attributes: Attributes) -> None:
     if mutation.expression.code is None:
         raise MutationProblem(mutation.expression.problem)
     evaluation = Evaluation(_values(invocation, attributes), invocation.policy.variables)

@@ -209,10 +209,10 @@ class Outgoing:
                     self._background.pop(digest, None)
             return found
         if self._session is None:
-            self._ask_in_background(missing)
+            self._start_calls(missing)
         raise CallsNeededError(missing)
 
-    def _ask_in_background(self, calls: Sequence[Call]) -> None:
+    def _start_calls(self, calls: Sequence[Call]) -> None:
         """Start those calls that are not in progress yet. The caller retries later.
 
         Raises:

@@ -6,9 +6,8 @@ Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/generic.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.matching import match_criteria
 from bayplan.apiserver.kinds.conversion import from_storage
 from bayplan.apiserver.model.errors import ApiError
@@ -21,27 +20,15 @@ class ConfigurationProblem(Exception):
     """A policy or binding cannot be evaluated for a request, because of its configuration."""
 
 
-class Bound(NamedTuple):
-    """A binding of a policy that applies to a request.
-
-    Attributes:
-        binding: the binding.
-        params: the parameter objects, one per evaluation; None stands for an evaluation without parameter.
-    """
-
-    binding: Document
-    params: list[Document | None]
-
-
 def name_of(document: Document) -> str:
     """Return the name of an object."""
     return str(part(document, "metadata").get("name") or "")
 
 
-def bindings_of(world: World, table: str) -> dict[str, list[Document]]:
+def bindings_of(lister: ObjectLister, table: str) -> dict[str, list[Document]]:
     """Return the bindings in a table by the name of their policy, each list sorted by the binding's name."""
     found: dict[str, list[Document]] = {}
-    for binding in world.all(table):
+    for binding in lister.all(table):
         found.setdefault(str(part(binding, "spec").get("policyName") or ""), []).append(binding)
     return found
 
@@ -73,7 +60,7 @@ def match_binding(binding: Document, attributes: Attributes) -> bool:
         raise ConfigurationProblem(problem.message) from None
 
 
-def param_resource(policy: Document, world: World) -> Resource | None:
+def param_resource(policy: Document, lister: ObjectLister) -> Resource | None:
     """Return the resource of a policy's parameters, or None if the policy has no parameters.
 
     Raises:
@@ -83,18 +70,20 @@ def param_resource(policy: Document, world: World) -> Resource | None:
     if not isinstance(kind, dict):
         return None
     api_version, name = str(kind.get("apiVersion") or ""), str(kind.get("kind") or "")
-    found = world.registry.by_kind(api_version, name)
+    found = lister.registry.by_kind(api_version, name)
     if found is None:
         group, _, version = api_version.rpartition("/")
         raise ConfigurationProblem(f"failed to find resource referenced by paramKind: '{group}/{version}, Kind={name}'")
     return found
 
 
-def collect_params(world: World, resource: Resource | None, reference: object, namespace: str) -> list[Document | None]:
+def collect_params(
+    lister: ObjectLister, resource: Resource | None, reference: object, namespace: str
+) -> list[Document | None]:
     """Return the parameter objects that a binding selects; [None] if it has no parameters.
 
     Args:
-        world: the stored objects.
+        lister: the stored objects.
         resource: the resource of the parameters; None if the policy has no parameters.
         reference: the ``paramRef`` of the binding.
         namespace: the namespace of the request.
@@ -113,20 +102,20 @@ def collect_params(world: World, resource: Resource | None, reference: object, n
     if own and not resource.namespaced:
         raise ConfigurationProblem("paramRef.namespace must not be provided for a cluster-scoped `paramKind`")
     where = (own or namespace) if resource.namespaced else ""
-    found = list(_found(world, resource, where, reference))
+    found = list(_found(lister, resource, where, reference))
     if not found and reference.get("parameterNotFoundAction") == "Deny":
         raise ConfigurationProblem("no params found for policy binding with `Deny` parameterNotFoundAction")
     return list(found)
 
 
-def _found(world: World, resource: Resource, namespace: str, reference: Document) -> Iterator[Document]:
+def _found(lister: ObjectLister, resource: Resource, namespace: str, reference: Document) -> Iterator[Document]:
     name, selector = reference.get("name"), reference.get("selector")
     if name:
-        one = world.find(resource.table, namespace, str(name))
+        one = lister.find(resource.table, namespace, str(name))
         if one is not None:
             yield _shown(resource, one)
     elif isinstance(selector, dict):
-        for each in world.all(resource.table):
+        for each in lister.all(resource.table):
             metadata = part(each, "metadata")
             labels = {key: str(value) for key, value in part(metadata, "labels").items()}
             if str(metadata.get("namespace") or "") == namespace and compile_selector_document(selector).matches(

@@ -48,7 +48,7 @@ def admission_values(attributes: Attributes, match: Match, *, with_namespace: bo
     namespace: object = None
     is_namespace = (attributes.kind.group, attributes.kind.kind) == ("", "Namespace")
     if with_namespace and attributes.namespace and not is_namespace:
-        found = attributes.world.find("namespaces", "", attributes.namespace)
+        found = attributes.lister.find("namespaces", "", attributes.namespace)
         namespace = None if found is None else namespace_value(found)
     return {
         "object": cel_value(new),

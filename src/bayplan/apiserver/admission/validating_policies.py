@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from bayplan.apiserver.admission.attributes import Attributes, World
+from bayplan.apiserver.admission.attributes import Attributes, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
 from bayplan.apiserver.admission.params import (
     ConfigurationProblem,
@@ -103,12 +103,12 @@ class _Denied(NamedTuple):
     denial: Denial
 
 
-def compiled_policies(world: World) -> list[Policy]:
+def compiled_policies(lister: ObjectLister) -> list[Policy]:
     """Return the policies that have bindings, sorted by name."""
-    bindings = bindings_of(world, BINDINGS)
+    bindings = bindings_of(lister, BINDINGS)
     return [
         compile_policy(policy, bindings[name_of(policy)])
-        for policy in world.all(POLICIES)
+        for policy in lister.all(POLICIES)
         if name_of(policy) in bindings
     ]
 
@@ -160,18 +160,18 @@ def validate(policies: list[Policy], attributes: Attributes) -> None:
     """
     denied: list[_Denied] = []
     for policy in policies:
-        denied += _asked(policy, attributes)
+        denied += _denials(policy, attributes)
     if denied:
         raise _refusal(denied[0], attributes)
 
 
-def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
+def _denials(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
     """Yield the denials of one policy."""
     try:
         match = match_policy(policy.document, attributes)
         if match is None:
             return
-        resource = param_resource(policy.document, attributes.world)
+        resource = param_resource(policy.document, attributes.lister)
     except ConfigurationProblem as problem:
         if policy.fails:
             yield _Denied(policy, None, Denial(f"failed to configure policy: {problem}"))
@@ -182,7 +182,7 @@ def _asked(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
         try:
             if not match_binding(binding, attributes):
                 continue
-            params = collect_params(attributes.world, resource, spec.get("paramRef"), attributes.namespace)
+            params = collect_params(attributes.lister, resource, spec.get("paramRef"), attributes.namespace)
         except ConfigurationProblem as problem:
             if policy.fails:
                 yield _Denied(policy, binding, Denial(f"failed to configure binding: {problem}"))
@@ -218,7 +218,7 @@ def decisions(policy: Policy, values: Mapping[str, object]) -> tuple[list[Denial
     """
     without_namespace = {**values, "namespaceObject": None}
     try:
-        if not policy.conditions.meet(without_namespace):
+        if not policy.conditions.are_met(without_namespace):
             return [], []
     except MatchProblem as problem:
         return _failed(policy, str(problem)), []

@@ -14,7 +14,7 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bayplan.apiserver.admission.attributes import Attributes, Match, World
+from bayplan.apiserver.admission.attributes import Attributes, Match, ObjectLister
 from bayplan.apiserver.admission.conditions import Conditions, MatchProblem, compile_conditions
 from bayplan.apiserver.admission.json_patches import PatchProblem, apply_operations
 from bayplan.apiserver.admission.matching import in_namespaces, is_selected, match_rules
@@ -59,12 +59,12 @@ class Webhook(NamedTuple):
         return self.document.get("failurePolicy") != "Ignore"
 
 
-def compiled_webhooks(world: World, *, mutating: bool) -> list[Webhook]:
+def compiled_webhooks(lister: ObjectLister, *, mutating: bool) -> list[Webhook]:
     """Return the webhooks of all configurations of one type, sorted by the name of the configuration."""
     scope = Scope(params=False, authorizer=True)
     return [
         Webhook((name_of(each), str(hook.get("name")), index), hook, compile_conditions(hook, scope))
-        for each in world.all(MUTATING if mutating else VALIDATING)
+        for each in lister.all(MUTATING if mutating else VALIDATING)
         for index, hook in enumerate(parts(each, "webhooks"))
     ]
 
@@ -85,7 +85,7 @@ def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, ou
         match = _match(hook, attributes)
         if match is None or not again.is_due(hook.key):
             continue
-        if _is_silent(hook, attributes, outgoing):
+        if _is_skipped(hook, attributes, outgoing):
             silent.append(hook)
             continue
         before = attributes.object
@@ -110,7 +110,7 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
         CallsNeededError: responses are missing.
     """
     asked = [(hook, match) for hook in hooks if (match := _match(hook, attributes)) is not None]
-    silent = [hook for hook, _ in asked if _is_silent(hook, attributes, outgoing)]
+    silent = [hook for hook, _ in asked if _is_skipped(hook, attributes, outgoing)]
     calls: list[tuple[Webhook, Call]] = []
     first: ApiError | None = None
     for hook, match in asked:
@@ -119,19 +119,19 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
         try:
             calls.append((hook, _call(hook, match, attributes, second=False)))
         except (CallProblem, ApiError) as problem:
-            first = first or _refused(hook, problem)
+            first = first or _rejection(hook, problem)
     answers = outgoing.answers([call for _, call in calls])
     for (hook, _), answer in zip(calls, answers, strict=True):
         try:
             _allowed(hook, _response(answer, mutating=False), attributes)
         except (CallProblem, ApiError) as problem:
-            first = first or _refused(hook, problem)
+            first = first or _rejection(hook, problem)
     if first is not None:
         raise first
     _warn_of(silent, attributes)
 
 
-def _is_silent(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
+def _is_skipped(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
     """Return whether to skip a webhook because calling it is not allowed.
 
     If its service is missing, the call fails instead.
@@ -144,11 +144,11 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
     """Return the name of a webhook's service if that service does not exist, else ""."""
     service = part(client, "service")
     name = str(service.get("name") or "")
-    found = attributes.world.find("services", str(service.get("namespace") or ""), name) if name else None
+    found = attributes.lister.find("services", str(service.get("namespace") or ""), name) if name else None
     return "" if found is not None else name
 
 
-def _refused(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
+def _rejection(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
     """Return the error that denies the request after a validating webhook denied it or failed; None to ignore the
     failure.
     """
@@ -187,7 +187,7 @@ def _match(hook: Webhook, attributes: Attributes) -> Match | None:
         return None
     if hook.conditions.expressions:
         try:
-            if not hook.conditions.meet(admission_values(attributes, rules, with_namespace=False)):
+            if not hook.conditions.are_met(admission_values(attributes, rules, with_namespace=False)):
                 return None
         except MatchProblem as problem:
             resource = attributes.resource

@@ -76,7 +76,7 @@ class ApiWriter:
 
         Raises:
             InvariantError: the object does not exist, or has a different uid.
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         kind, key = type(new), object_key(new.metadata)
         old = self._store.get(kind, key)
@@ -116,7 +116,7 @@ class ApiWriter:
 
         Raises:
             InvariantError: the object does not exist.
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         old = self._stored(kind, key)
         place = (old.metadata.namespace, old.metadata.name)

@@ -88,12 +88,12 @@ class Bridge:
         self.store = TypedStore(backend.store, self._streams.stream("bridge.uids"))
         self._api_writer = ApiWriter(self.store, backend.store, self._writer, self._recorder)
         self._listeners: list[Listener] = []
-        self._untold: list[ChangeEvent] = []
+        self._unpublished: list[ChangeEvent] = []
         self._seen = 0
         self._turn = self._done = 0
         self._agent, self._leases, self._expiry, self._controllers = self._make_workers()
         self._begin()
-        backend.store.follow(self._follow, self._read_again)
+        backend.store.follow(self._follow, self._restart)
 
     def _make_workers(self) -> tuple[Kubelet, Leases, EventExpiry, ControllerSet | None]:
         """Return a new kubelet, new maintenance components and, if enabled, new controllers, all without state."""
@@ -137,7 +137,7 @@ class Bridge:
 
     def flush(self) -> None:
         """Pass the changes since the last flush to the listeners."""
-        events, self._untold = self._untold + self._take_journal(), []
+        events, self._unpublished = self._unpublished + self._take_journal(), []
         if events:
             for listener in self._listeners:
                 listener(events)
@@ -174,19 +174,19 @@ class Bridge:
             self._controllers.follow(write, now_ns)
         self._leases.follow(write)
         self._expiry.follow(write, now_ns)
-        self._work_has_come()
+        self._notify_work()
 
-    def _read_again(self) -> None:
+    def _restart(self) -> None:
         """Start again with new workers after a restore: the state of the old ones belongs to a discarded timeline."""
         self.store.read_all()
-        self._untold += self.store.take_journal()
+        self._unpublished += self.store.take_journal()
         self._seen = 0
         self._agent, self._leases, self._expiry, self._controllers = self._make_workers()
         self.store.journal().extend(self.store.initial_events())
         self._begin()
-        self._work_has_come()
+        self._notify_work()
 
-    def _work_has_come(self) -> None:
+    def _notify_work(self) -> None:
         if self.on_work is not None:
             self.on_work()
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from bayplan.apiserver.bridge.api_writer import ApiWriter
 from bayplan.apiserver.bridge.document_controller import DocumentFollower
 from bayplan.apiserver.bridge.document_owners import DocumentGarbageCollector
-from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceFurnisher
+from bayplan.apiserver.bridge.namespace_controllers import NamespaceController, NamespaceDefaultsController
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.bridge.policy_controller import PolicyController
 from bayplan.apiserver.bridge.quota_controller import QuotaController
 from bayplan.apiserver.bridge.restoring_sets import RestoringDaemonSets, RestoringStatefulSets
-from bayplan.apiserver.bridge.revision_keeper import RevisionKeeper
+from bayplan.apiserver.bridge.revision_controller import RevisionController
 from bayplan.apiserver.bridge.typed_store import TypedStore
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.store.item import Write
@@ -28,8 +28,8 @@ from bayplan.controllers.manager import ControllerManager, workload_controllers
 from bayplan.controllers.node_lifecycle import NodeLifecycleController
 from bayplan.controllers.persistent_volumes import PersistentVolumeController
 from bayplan.controllers.pod_claims import PodClaimController
+from bayplan.controllers.pod_factory import PodFactory
 from bayplan.controllers.pod_gc import QUARANTINE_NS, PodGarbageCollector
-from bayplan.controllers.pod_maker import PodMaker
 from bayplan.controllers.protection import ClaimProtection, VolumeProtection
 from bayplan.controllers.resource_claims import ResourceClaimController
 from bayplan.objects.pod import Pod, PodSpec
@@ -95,17 +95,17 @@ def make_controllers(
     """
     names = NameGenerator(streams.stream("bridge.names"))
     admission = NoAdmission(store)
-    tools = ControllerTools(store, api_writer, PodMaker(store, api_writer, names, admission), burst=BURST)
+    tools = ControllerTools(store, api_writer, PodFactory(store, api_writer, names, admission), burst=BURST)
     pod_gc = PodGarbageCollector(tools, quarantine_ns=QUARANTINE_NS)
     node_lifecycle = NodeLifecycleController(tools, waits_for_kubelets=True)
     asked: list[ControllerManager] = []
 
-    def ask(controller: Controller, key: str, now_ns: int) -> None:
-        asked[0].ask(controller, key, now_ns)
+    def enqueue(controller: Controller, key: str, now_ns: int) -> None:
+        asked[0].enqueue(controller, key, now_ns)
 
     documents = backend.store
-    collector = DocumentGarbageCollector(tools, documents, writer, ask)
-    ownership = PodOwnership(tools, ask)
+    collector = DocumentGarbageCollector(tools, documents, writer, enqueue)
+    ownership = PodOwnership(tools, enqueue)
     own: dict[Kind, Controller] = {
         Deployment: AdoptingDeployments(tools),
         ReplicaSet: AdoptingReplicaSets(tools, ownership),
@@ -126,7 +126,7 @@ def make_controllers(
             PersistentVolumeController(tools),
             ClaimProtection(tools),
             VolumeProtection(tools),
-            RevisionKeeper(tools, documents, writer),
+            RevisionController(tools, documents, writer),
         ),
         garbage_collector=collector,
         pod_gc=pod_gc,
@@ -137,9 +137,9 @@ def make_controllers(
     asked.append(manager)
     of_documents = (
         collector,
-        NamespaceController(tools, documents, writer, ask, backend=backend),
-        NamespaceFurnisher(tools, documents, writer, ask, certificate=certificate),
-        QuotaController(tools, documents, writer, ask),
-        PolicyController(tools, documents, writer, ask, backend=backend),
+        NamespaceController(tools, documents, writer, enqueue, backend=backend),
+        NamespaceDefaultsController(tools, documents, writer, enqueue, certificate=certificate),
+        QuotaController(tools, documents, writer, enqueue),
+        PolicyController(tools, documents, writer, enqueue, backend=backend),
     )
     return ControllerSet(manager, of_documents)

@@ -13,7 +13,7 @@ from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Ask, Controller, ControllerTools
+from bayplan.controllers.controller import Controller, ControllerTools, Enqueue
 from bayplan.controllers.garbage_collector import OwnerRefs
 from bayplan.objects.meta import KubernetesObject
 
@@ -57,24 +57,24 @@ class DocumentController(Controller):
         tools: see `ControllerTools`.
         documents: the API's store.
         writer: writes untyped objects through the API.
-        ask: queues a reconcile of a controller.
+        enqueue: queues a reconcile of a controller.
     """
 
     kind = KubernetesObject
 
-    def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
+    def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue) -> None:
         super().__init__(tools)
         self.documents = documents
         self.object_writer = writer
-        self._ask = ask
+        self._enqueue = enqueue
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return no keys: `follow` receives all writes, including those of typed objects."""
         return ()
 
-    def ask(self, key: str, now_ns: int) -> None:
+    def enqueue(self, key: str, now_ns: int) -> None:
         """Queue a reconcile of a key of this controller."""
-        self._ask(self, key, now_ns)
+        self._enqueue(self, key, now_ns)
 
     @abstractmethod
     def begin(self, now_ns: int) -> None:

@@ -14,10 +14,10 @@ from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.cluster.owned_pods import JOB_TRACKING_FINALIZER
 from bayplan.cluster.store import ChangeEvent
-from bayplan.controllers.controller import Ask, ControllerTools
+from bayplan.controllers.controller import ControllerTools, Enqueue
 from bayplan.controllers.garbage_collector import GarbageCollector, OwnerGraph, OwnerRefs
 
-GONE = "bayplan.io/gone-owners"
+DELETED_OWNERS = "bayplan.io/gone-owners"
 """The table of deleted owners; no resource is served from it."""
 
 Place = tuple[str, str, str]  # Table, namespace, name.
@@ -55,7 +55,7 @@ class DocumentOwners(OwnerGraph[Place]):
             for owner in refs.owner_references:
                 self._dependents.setdefault(owner.uid, {})[place] = None
         if refs.owner_references:
-            self._refs[place] = self._shared(replace_uid(refs))
+            self._refs[place] = self._shared(without_uid(refs))
 
     def unlink(self, place: Place) -> OwnerRefs:
         """Forget the references of an object, and return them."""
@@ -84,19 +84,19 @@ class DocumentOwners(OwnerGraph[Place]):
         item = self._item(place)
         return refs_of(item) if item is not None else None
 
-    def is_gone(self, uid: str) -> bool:
+    def is_deleted(self, uid: str) -> bool:
         """Return whether the owner is recorded as deleted with dependents left."""
-        return self._documents.get(GONE, ("", uid)) is not None
+        return self._documents.get(DELETED_OWNERS, ("", uid)) is not None
 
-    def note_gone(self, uid: str) -> None:
+    def record_deleted(self, uid: str) -> None:
         """Record that an owner was deleted."""
-        if not self.is_gone(uid):
-            self._documents.put(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
+        if not self.is_deleted(uid):
+            self._documents.put(DELETED_OWNERS, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
-    def forget_gone(self, uid: str) -> None:
+    def forget_deleted(self, uid: str) -> None:
         """Remove the record of a deleted owner, because it has no dependents left."""
-        if self.is_gone(uid):
-            self._documents.remove(GONE, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
+        if self.is_deleted(uid):
+            self._documents.remove(DELETED_OWNERS, Item(b"{}", self._documents.revision + 1, "", uid, uid, {}, {}))
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
         """Delete an object, in the foreground or with the default propagation policy."""
@@ -138,14 +138,14 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         tools: see `ControllerTools`.
         documents: the API's store.
         writer: writes untyped objects through the API.
-        ask: queues a reconcile of this controller.
+        enqueue: queues a reconcile of this controller.
     """
 
-    def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask) -> None:
+    def __init__(self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue) -> None:
         self._owners = DocumentOwners(documents, writer)
         super().__init__(tools, self._owners)
         self._documents = documents
-        self._ask = ask
+        self._enqueue = enqueue
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return no keys: `follow` receives all writes, including those of typed objects."""
@@ -157,34 +157,34 @@ class DocumentGarbageCollector(GarbageCollector[Place]):
         self.forget_all()
         for table in self._documents.table_names():
             for item in self._documents.table(table).items():
-                if table == GONE:
-                    self._ask(self, item.name, now_ns)
+                if table == DELETED_OWNERS:
+                    self._enqueue(self, item.name, now_ns)
                 else:
-                    self._note(table, item, now_ns)
+                    self._record_item(table, item, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
         """Update the references.
 
         Queue a deleted owner, and owners in foreground deletion that waited for a deleted dependent.
         """
-        if write.table == GONE:
+        if write.table == DELETED_OWNERS:
             return
         if write.type != DELETED:
-            self._note(write.table, write.new, now_ns)
+            self._record_item(write.table, write.new, now_ns)
             return
         item = write.new
         refs = self._owners.unlink((write.table, item.namespace, item.name))
-        for uid in self.went(OwnerRefs(item.uid, None, refs.owner_references)):
-            self._ask(self, uid, now_ns)
+        for uid in self.record_deletion(OwnerRefs(item.uid, None, refs.owner_references)):
+            self._enqueue(self, uid, now_ns)
 
-    def _note(self, table: str, item: Item, now_ns: int) -> None:
+    def _record_item(self, table: str, item: Item, now_ns: int) -> None:
         place, refs = (table, item.namespace, item.name), refs_of(item)
         self._owners.link(place, refs)
-        for uid in self.note(place, refs):
-            self._ask(self, uid, now_ns)
+        for uid in self.record_object(place, refs):
+            self._enqueue(self, uid, now_ns)
 
 
-def replace_uid(refs: OwnerRefs) -> OwnerRefs:
+def without_uid(refs: OwnerRefs) -> OwnerRefs:
     """Return references without the uid of the object itself, so that they are equal for all pods of one owner."""
     return OwnerRefs("", refs.deletion_timestamp, refs.owner_references, refs.finalizers)
 

@@ -36,13 +36,13 @@ class BridgeDriver:
         self._soon: asyncio.Handle | None = None
         self._later: asyncio.TimerHandle | None = None
         self._maintenance: asyncio.TimerHandle | None = None
-        clock.on_change(self._clock_has_changed)
+        clock.on_change(self._on_clock_change)
 
     def start(self) -> None:
         """Start on the running event loop."""
         self._loop = asyncio.get_running_loop()
-        self._bridge.on_work = self._work_has_come
-        self._work_has_come()
+        self._bridge.on_work = self._schedule_turn
+        self._schedule_turn()
         self._maintenance = self._loop.call_later(_MAINTENANCE_SECONDS, self._run_maintenance)
 
     def stop(self) -> None:
@@ -60,14 +60,14 @@ class BridgeDriver:
         wakeup_ns = self._bridge.next_wakeup()
         return self._soon is None and (wakeup_ns is None or wakeup_ns > self._clock.now_ns())
 
-    def _work_has_come(self) -> None:
+    def _schedule_turn(self) -> None:
         if self._soon is None and self._loop is not None:
             self._soon = self._loop.call_soon(self._turn)
 
-    def _clock_has_changed(self) -> None:
+    def _on_clock_change(self) -> None:
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self._work_has_come)
+            loop.call_soon_threadsafe(self._schedule_turn)
 
     def _turn(self) -> None:
         self._soon = None
@@ -79,17 +79,17 @@ class BridgeDriver:
         except Exception:  # Most likely from a listener; the cluster must keep running.
             _log.exception("a slice of work")
             if self._loop is not None:
-                self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._work_has_come)
+                self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._schedule_turn)
             return
         if more:
-            self._work_has_come()
+            self._schedule_turn()
             return
         if self._soon is not None or self._loop is None:
             return
         wakeup_ns = self._bridge.next_wakeup()
         seconds = None if wakeup_ns is None else self._clock.real_seconds_until(wakeup_ns)
         if seconds is not None:
-            self._later = self._loop.call_later(min(seconds, _MAX_SLEEP), self._work_has_come)
+            self._later = self._loop.call_later(min(seconds, _MAX_SLEEP), self._schedule_turn)
 
     def _run_maintenance(self) -> None:
         if self._loop is None:

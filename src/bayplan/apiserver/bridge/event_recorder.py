@@ -19,7 +19,7 @@ from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document
-from bayplan.controllers.writer import NORMAL, WriteRefused
+from bayplan.controllers.writer import NORMAL, WriteRejected
 from bayplan.objects.kinds import kind_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -119,7 +119,7 @@ class EventRecorder:
         kind, metadata, now_ns = kind_of(type(item)), item.metadata, self._clock()
         # Check the limit first, because it rejects almost all events of a pod with thousands of containers.
         source = (component, host, kind.kind, metadata.namespace, metadata.name, metadata.uid)
-        if not self._may_speak(source, now_ns):
+        if not self._is_within_budget(source, now_ns):
             return
         occurrence = _Occurrence(
             api_version=kind.api_version,
@@ -143,7 +143,7 @@ class EventRecorder:
         path = f"spec.containers{{{container}}}"
         self.record(pod, reason, message, "kubelet", host=pod.spec.node_name, field_path=path)
 
-    def _may_speak(self, source: tuple[str, ...], now_ns: int) -> bool:
+    def _is_within_budget(self, source: tuple[str, ...], now_ns: int) -> bool:
         tokens, since_ns = self._budgets.get(source, (float(_BURST), now_ns))
         tokens = min(float(_BURST), tokens + max(now_ns - since_ns, 0) / _REFILL_NS)
         allowed = tokens >= 1
@@ -181,7 +181,7 @@ class EventRecorder:
                 )
                 self._writer.create_alike("events", namespace, document, likeness)
                 _put(self._posted, key, (name, 1, now))
-        except WriteRefused:
+        except WriteRejected:
             # The stored event or its namespace is being deleted, so drop the event.
             self._posted.pop(key, None)
         return True

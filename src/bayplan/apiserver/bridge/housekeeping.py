@@ -16,7 +16,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_micro_time, parse_time_ns
 from bayplan.base.plain_data import Document, part
 from bayplan.cluster.store import ObjectStore
-from bayplan.controllers.writer import WriteRefused
+from bayplan.controllers.writer import WriteRejected
 
 LEASES, LEASE_NAMESPACE = "coordination.k8s.io/leases", "kube-node-lease"
 EVENT_TTL_NS = 3600 * SECOND_NS
@@ -96,7 +96,7 @@ class Leases:
             metadata: Document = {"name": name, "namespace": LEASE_NAMESPACE, "ownerReferences": [owner]}
             metadata["annotations"] = {OWN_MARK: "true"}
             self._writer.create(LEASES, LEASE_NAMESPACE, {"metadata": metadata, "spec": spec})
-        except WriteRefused:
+        except WriteRejected:
             # Ignore a missing or terminating namespace: nothing depends on the lease.
             return
 

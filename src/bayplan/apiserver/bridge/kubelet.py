@@ -34,7 +34,7 @@ from bayplan.cluster.pod_status import ended_status
 from bayplan.cluster.run_time import ENDS_BY_ITSELF, RUN_TIME_ANNOTATION
 from bayplan.cluster.store import ADDED, ChangeEvent
 from bayplan.controllers.node_lifecycle import has_ready_condition
-from bayplan.controllers.writer import WARNING, WriteRefused
+from bayplan.controllers.writer import WARNING, WriteRejected
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 
@@ -127,7 +127,7 @@ class Kubelet(VirtualKubelet):
         """Execute the first due task, and return whether there was one.
 
         Raises:
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         if self._new_nodes:
             self._complete(self._new_nodes.popleft(), now_ns)
@@ -140,7 +140,7 @@ class Kubelet(VirtualKubelet):
         Called when nothing else is due.
 
         Raises:
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         if not self._incomplete_nodes:
             return False
@@ -177,7 +177,7 @@ class Kubelet(VirtualKubelet):
                 self._recorder.of_container(pod, container.name, reason, text)
         started = super()._started(self._with_run_time(pod), now_ns)
         # The pod's address comes from the node's CIDR, so complete the node first. The pod starts even if that fails.
-        with suppress(WriteRefused):
+        with suppress(WriteRejected):
             self._complete(pod.spec.node_name, now_ns)
         pod_ip, host_ip = pod_addresses(pod, self._store)
         status = replace(started.status, pod_ip=pod.status.pod_ip or pod_ip, host_ip=pod.status.host_ip or host_ip)
@@ -196,7 +196,7 @@ class Kubelet(VirtualKubelet):
         return replace(pod, metadata=replace(metadata, annotations=annotations))
 
     def _remove(self, pod: Pod, now_ns: int) -> None:
-        self._together.gone(pod)
+        self._start_groups.remove(pod)
         if pod.metadata.finalizers and not is_finished(pod):
             # The owners of its finalizers, such as a Job, must see that the pod has ended.
             status = ended_status(pod, format_time(now_ns), _EXIT_CODE_OF_SIGTERM, container_statuses=True)

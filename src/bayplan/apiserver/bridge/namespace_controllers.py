@@ -8,7 +8,7 @@ Source: pkg/controller/namespace/deletion and pkg/controller/serviceaccount v1.3
 from __future__ import annotations
 
 from bayplan.apiserver.bridge.document_controller import DocumentController, refs_of
-from bayplan.apiserver.bridge.document_owners import GONE
+from bayplan.apiserver.bridge.document_owners import DELETED_OWNERS
 from bayplan.apiserver.bridge.object_writer import ObjectWriter
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend
@@ -18,7 +18,7 @@ from bayplan.apiserver.store.store import Store
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.base.plain_data import Document, part, parts, texts
-from bayplan.controllers.controller import Ask, ControllerTools
+from bayplan.controllers.controller import ControllerTools, Enqueue
 
 _TERMINATING = "Terminating"
 _FINALIZER = "kubernetes"
@@ -37,9 +37,9 @@ class NamespaceController(DocumentController):
     """Reconciles terminating namespaces; keys are their names."""
 
     def __init__(
-        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
+        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue, *, backend: Backend
     ) -> None:
-        super().__init__(tools, documents, writer, ask)
+        super().__init__(tools, documents, writer, enqueue)
         self._backend = backend
         self._going: dict[str, None] = {}
 
@@ -63,13 +63,13 @@ class NamespaceController(DocumentController):
     def _note(self, item: Item, now_ns: int) -> None:
         if item.fields.get("status.phase") == _TERMINATING:
             self._going[item.name] = None
-            self.ask(item.name, now_ns)
+            self.enqueue(item.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Delete the remaining objects of a namespace, report them in its status, and finalize the empty namespace.
 
         Raises:
-            WriteRefused: the API rejects a write.
+            WriteRejected: the API rejects a write.
         """
         item = self.documents.get(_NAMESPACES, ("", key))
         if item is None or key not in self._going:
@@ -93,7 +93,7 @@ class NamespaceController(DocumentController):
 
     def _left(self, namespace: str) -> dict[str, list[Item]]:
         """Return the remaining objects of a namespace, by table."""
-        names = [name for name in self.documents.table_names() if name not in (GONE, _NAMESPACES)]
+        names = [name for name in self.documents.table_names() if name not in (DELETED_OWNERS, _NAMESPACES)]
         return {name: found for name in names if (found := self.documents.between(name, namespace))}
 
     def _report_remaining(self, name: str, left: dict[str, list[Item]], now_ns: int) -> None:
@@ -179,42 +179,42 @@ def _condition(known: Document | None, wanted: tuple[str, str, str, str], time: 
     return {"type": type_, "status": status, "lastTransitionTime": time, "reason": reason, "message": message}
 
 
-class NamespaceFurnisher(DocumentController):
+class NamespaceDefaultsController(DocumentController):
     """Creates the default objects of namespaces: a ServiceAccount, and a ConfigMap with the server's certificate.
 
     Args:
-        tools, documents, writer, ask: see `DocumentController`.
+        tools, documents, writer, enqueue: see `DocumentController`.
         certificate: the PEM certificate of the server; empty without TLS, as upstream without a root CA file.
     """
 
     def __init__(
-        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, certificate: str
+        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue, *, certificate: str
     ) -> None:
-        super().__init__(tools, documents, writer, ask)
+        super().__init__(tools, documents, writer, enqueue)
         self._certificate = certificate
 
     def begin(self, now_ns: int) -> None:
         """Queue all namespaces."""
         for item in self.documents.table(_NAMESPACES).items():
-            self.ask(item.name, now_ns)
+            self.enqueue(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
         """Queue a new namespace, and one whose default objects were deleted."""
         item = write.new
         if write.table == _NAMESPACES:
             if write.old is None:
-                self.ask(item.name, now_ns)
+                self.enqueue(item.name, now_ns)
         elif write.type == DELETED and (write.table, item.name) in (
             ("serviceaccounts", "default"),
             ("configmaps", _CERTIFICATE),
         ):
-            self.ask(item.namespace, now_ns)
+            self.enqueue(item.namespace, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Create the missing default objects of a namespace, unless it is terminating.
 
         Raises:
-            WriteRefused: the API rejects a write.
+            WriteRejected: the API rejects a write.
         """
         item = self.documents.get(_NAMESPACES, ("", key))
         if item is None or item.fields.get("status.phase") == _TERMINATING:

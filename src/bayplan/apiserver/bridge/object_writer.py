@@ -1,6 +1,6 @@
 """Writes of controllers and the kubelet: the same defaults, admission, validation and field ownership as for clients.
 
-Reading and writing an object is not interrupted, so there are no conflicts. A rejected write raises `WriteRefused`,
+Reading and writing an object is not interrupted, so there are no conflicts. A rejected write raises `WriteRejected`,
 which ends the reconcile of a controller, as errors do upstream.
 """
 
@@ -22,7 +22,7 @@ from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.table import Key
 from bayplan.base.errors import InvariantError
 from bayplan.base.plain_data import Document, part, texts
-from bayplan.controllers.writer import AwaitsAnswers, WriteRefused
+from bayplan.controllers.writer import AwaitsAnswers, WriteRejected
 
 CONTROLLERS = "kube-controller-manager"
 KUBELET = "kubelet"
@@ -72,7 +72,7 @@ class ObjectWriter:
         """Create an object.
 
         Raises:
-            WriteRefused: the API rejects the object.
+            WriteRejected: the API rejects the object.
         """
         resource = self.resource(table)
         try:
@@ -83,7 +83,7 @@ class ObjectWriter:
             raise AwaitsAnswers(f"{resource.kind} in {namespace}", awaits_answers(needed).message) from None
         except ApiError as problem:
             name = part(document, "metadata").get("name")
-            raise WriteRefused(f"{resource.kind} {namespace}/{name}", problem.message) from None
+            raise WriteRejected(f"{resource.kind} {namespace}/{name}", problem.message) from None
 
     def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
         """Create an object that is already decoded, and has the same set of fields as earlier ones.
@@ -94,7 +94,7 @@ class ObjectWriter:
             likeness: equal for objects with the same set of fields, whose field ownership is computed only once.
 
         Raises:
-            WriteRefused: the API rejects the object.
+            WriteRejected: the API rejects the object.
         """
         resource = self.resource(table)
         info, options = RequestInfo("create", resource, namespace), WriteOptions(manager=self.manager)
@@ -112,7 +112,7 @@ class ObjectWriter:
         except CallsNeededError as needed:
             raise AwaitsAnswers(f"{resource.kind} in {namespace}", awaits_answers(needed).message) from None
         except ApiError as problem:
-            raise WriteRefused(f"{resource.kind} in {namespace}", problem.message) from None
+            raise WriteRejected(f"{resource.kind} in {namespace}", problem.message) from None
 
     def change(
         self,
@@ -132,7 +132,7 @@ class ObjectWriter:
             old: the current object, if the caller has already read it.
 
         Raises:
-            WriteRefused: the API rejects the change, or the object does not exist.
+            WriteRejected: the API rejects the change, or the object does not exist.
         """
         resource = self.resource(table)
         info = RequestInfo("update", resource, *key, subresource)
@@ -149,7 +149,7 @@ class ObjectWriter:
             ) from None
         except (ApiError, DecodeError) as problem:
             refusal = problem if isinstance(problem, ApiError) else ApiError(400, str(problem))
-            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", refusal.message) from None
+            raise WriteRejected(f"{resource.kind} {'/'.join(filter(None, key))}", refusal.message) from None
 
     def _read(self, resource: Resource, old: Document, changes: Mapping[str, object], subresource: str) -> Document:
         """Return the changed object as the API would decode it from a client's request."""
@@ -181,7 +181,7 @@ class ObjectWriter:
         """Delete an object, unless it does not exist or has a uid other than `uid`.
 
         Raises:
-            WriteRefused: the API rejects the deletion.
+            WriteRejected: the API rejects the deletion.
         """
         resource = self.resource(table)
         item = self._backend.store.get(table, key)
@@ -195,13 +195,13 @@ class ObjectWriter:
                 f"{resource.kind} {'/'.join(filter(None, key))}", awaits_answers(needed).message
             ) from None
         except ApiError as problem:
-            raise WriteRefused(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
+            raise WriteRejected(f"{resource.kind} {'/'.join(filter(None, key))}", problem.message) from None
 
     def drop_finalizer(self, table: str, key: Key, finalizer: str) -> None:
         """Remove a finalizer from an object. This deletes a terminating object without other finalizers.
 
         Raises:
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         item = self._backend.store.get(table, key)
         if item is None:

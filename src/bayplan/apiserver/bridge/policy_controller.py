@@ -11,7 +11,7 @@ from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.store.item import DELETED, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.base.plain_data import part
-from bayplan.controllers.controller import Ask, ControllerTools
+from bayplan.controllers.controller import ControllerTools, Enqueue
 
 POLICIES = "admissionregistration.k8s.io/validatingadmissionpolicies"
 
@@ -20,26 +20,26 @@ class PolicyController(DocumentController):
     """Reconciles policies; keys are their names."""
 
     def __init__(
-        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, ask: Ask, *, backend: Backend
+        self, tools: ControllerTools, documents: Store, writer: ObjectWriter, enqueue: Enqueue, *, backend: Backend
     ) -> None:
-        super().__init__(tools, documents, writer, ask)
+        super().__init__(tools, documents, writer, enqueue)
         self._registry = backend.registry
 
     def begin(self, now_ns: int) -> None:
         """Queue all policies."""
         for item in self.documents.table(POLICIES).items():
-            self.ask(item.name, now_ns)
+            self.enqueue(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
         """Queue a new or changed policy."""
         if write.table == POLICIES and write.type != DELETED:
-            self.ask(write.new.name, now_ns)
+            self.enqueue(write.new.name, now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Check the types in a policy, and update its status.
 
         Raises:
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         item = self.documents.get(POLICIES, ("", key))
         if item is None:

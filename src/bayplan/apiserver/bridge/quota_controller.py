@@ -30,7 +30,7 @@ class QuotaController(DocumentController):
     def begin(self, now_ns: int) -> None:
         """Queue all quotas."""
         for item in self.documents.table(QUOTAS).items():
-            self.ask(f"{item.namespace}/{item.name}", now_ns)
+            self.enqueue(f"{item.namespace}/{item.name}", now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
         """Queue a changed quota, and all quotas of a namespace in which an object was deleted or a pod ended."""
@@ -39,16 +39,16 @@ class QuotaController(DocumentController):
         item = write.new
         if write.table == QUOTAS:
             if write.type != DELETED:
-                self.ask(f"{item.namespace}/{item.name}", now_ns)
+                self.enqueue(f"{item.namespace}/{item.name}", now_ns)
         elif item.namespace and (write.type == DELETED or _has_ended(write)):
             for quota in self.documents.between(QUOTAS, item.namespace):
-                self.ask(f"{quota.namespace}/{quota.name}", now_ns)
+                self.enqueue(f"{quota.namespace}/{quota.name}", now_ns)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Recount a quota, update its status, and return the time of the next resync.
 
         Raises:
-            WriteRefused: the API rejects the write.
+            WriteRejected: the API rejects the write.
         """
         namespace, _, name = key.partition("/")
         item = self.documents.get(QUOTAS, (namespace, name))

@@ -15,7 +15,7 @@ from bayplan.controllers.stateful_set import StatefulSetController
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 
-class _Memory:
+class _RevisionHistories:
     """The revision histories of sets, each restored once.
 
     Args:
@@ -30,7 +30,7 @@ class _Memory:
         """Forget a deleted set."""
         self._met.forget(key)
 
-    def recall(
+    def restore(
         self, key: str, item: StatefulSet | DaemonSet | None, history_of: Callable[[str], RevisionHistory]
     ) -> None:
         """Restore the revision history of a set, or forget the set if it is deleted.
@@ -76,11 +76,11 @@ class RestoringStatefulSets(StatefulSetController):
 
     def __init__(self, tools: ControllerTools, documents: Store) -> None:
         super().__init__(tools)
-        self._stored = _Memory(documents)
+        self._stored = _RevisionHistories(documents)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Restore the history of the set, then reconcile it; see `StatefulSetController.reconcile`."""
-        self._stored.recall(key, self.store.get(StatefulSet, key), self.history_of)
+        self._stored.restore(key, self.store.get(StatefulSet, key), self.history_of)
         return super().reconcile(key, now_ns)
 
 
@@ -94,9 +94,9 @@ class RestoringDaemonSets(DaemonSetController):
 
     def __init__(self, tools: ControllerTools, documents: Store) -> None:
         super().__init__(tools)
-        self._stored = _Memory(documents)
+        self._stored = _RevisionHistories(documents)
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
         """Restore the history of the set, then reconcile it; see `DaemonSetController.reconcile`."""
-        self._stored.recall(key, self.store.get(DaemonSet, key), self.history_of)
+        self._stored.restore(key, self.store.get(DaemonSet, key), self.history_of)
         return super().reconcile(key, now_ns)

@@ -61,11 +61,11 @@ def parse_json(data: bytes) -> Parsed:
 
     text = data.decode("utf-8", "replace")
     try:
-        value = json.loads(text, object_pairs_hook=collect, parse_constant=_refuse_constant)
+        value = json.loads(text, object_pairs_hook=collect, parse_constant=_reject_constant)
     except (ValueError, RecursionError) as problem:
         raise BodyError(json_problem(data.decode("utf-8", "surrogateescape")) or str(problem)) from problem
     if "\\ud" in text or "\\uD" in text:
-        value = _mended(value)
+        value = _without_surrogates(value)
     if repeated:
         return Parsed(_plain(value), [f'duplicate field "{path}"' for path in _list_repeated(value, "")])
     return Parsed(value, [])
@@ -86,17 +86,19 @@ def _read_plain(data: bytes) -> Parsed | None:
     return Parsed(value, []) if msgspec.json.encode(value).count(b":") == data.count(b":") else None
 
 
-def _mended(value: object) -> object:
+def _without_surrogates(value: object) -> object:
     """Return a value with unpaired surrogates replaced, as Go does, because they could not be encoded."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, _Repeated):
-        mended = _Repeated([(str(_mended(name)), _mended(item)) for name, item in value.items()])
+        mended = _Repeated(
+            [(str(_without_surrogates(name)), _without_surrogates(item)) for name, item in value.items()]
+        )
         mended.repeated = value.repeated
         return mended
     if isinstance(value, dict):
-        return {str(_mended(name)): _mended(item) for name, item in value.items()}
-    return [_mended(item) for item in value] if isinstance(value, list) else value
+        return {str(_without_surrogates(name)): _without_surrogates(item) for name, item in value.items()}
+    return [_without_surrogates(item) for item in value] if isinstance(value, list) else value
 
 
 def _plain(value: object) -> object:
@@ -105,7 +107,7 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
-def _refuse_constant(name: str) -> object:
+def _reject_constant(name: str) -> object:
     raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
 
 

@@ -84,7 +84,7 @@ InVersion: TypeAlias = Callable[[str, Document], "tuple[FieldType, Document] | N
 """Returns a document of a request in another version, and its type there; None if it cannot be converted."""
 
 
-class Request(msgspec.Struct):
+class WriteContext(msgspec.Struct):
     """A write, as field management needs it.
 
     Attributes:
@@ -177,7 +177,7 @@ def _entry(who: Manager, owned: Owned) -> Document:
 
 
 def after_update(
-    request: Request,
+    request: WriteContext,
     live: Document,
     new: Document,
     managers: Managers,
@@ -241,7 +241,7 @@ class _Changes:
         found: their comparison.
     """
 
-    def __init__(self, request: Request, live: Document, new: Document, found: Comparison) -> None:
+    def __init__(self, request: WriteContext, live: Document, new: Document, found: Comparison) -> None:
         self.request = request
         self._documents = live, new
         self._found: dict[str, Comparison | None] = {request.api_version: found}
@@ -303,7 +303,7 @@ def _capped(managers: Managers) -> Managers:
 
 
 def apply(
-    request: Request, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
+    request: WriteContext, zero: Document, live: Document, config: Document, managers: Managers, *, force: bool
 ) -> tuple[Document, Managers]:
     """Return the object with a configuration applied, and its managers.
 
@@ -335,7 +335,7 @@ def apply(
     took = union(found.added, found.modified)
     changes = _Changes(request, live, merged, found)
     if not force:
-        _refuse_conflicts(managers, changes, who)
+        _raise_conflicts(managers, changes, who)
     left = _taken(managers, changes, spare=who)
     owned = left[who]
     fields = difference(owned.fields, _NEVER_OWNED)
@@ -347,7 +347,7 @@ def apply(
     return merged, left
 
 
-def _refuse_conflicts(managers: Managers, changes: _Changes, who: Manager) -> None:
+def _raise_conflicts(managers: Managers, changes: _Changes, who: Manager) -> None:
     conflicts = []
     for other in sorted(managers, key=lambda each: (each.name, each.operation, each.subresource)):
         owned = managers[other]

@@ -78,7 +78,7 @@ class Application:
             await self._lifespan(receive, send)
             return
         if self._rate_limit is not None and not self._rate_limit.take((scope.get("client") or ("",))[0]):
-            await _refuse_for_now(scope, send)
+            await _send_too_many_requests(scope, send)
             return
         for mount in self.mounts:
             if mount.answers(scope):
@@ -87,9 +87,9 @@ class Application:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            await self._refuse_upgrade(scope, send)
+            await self._reject_upgrade(scope, send)
 
-    async def _refuse_upgrade(self, scope: Scope, send: Send) -> None:
+    async def _reject_upgrade(self, scope: Scope, send: Send) -> None:
         """Respond to a WebSocket request (exec, attach, port-forward) with the error of the equivalent GET request."""
         if "websocket.http.response" not in scope.get("extensions", {}):
             await send({"type": "websocket.close", "code": 1008})
@@ -143,11 +143,11 @@ class Application:
             answer.headers.append(("content-encoding", "gzip"))
         return answer
 
-    def settled(self, response: Response) -> asyncio.Future[None] | None:
+    def until_durable(self, response: Response) -> asyncio.Future[None] | None:
         """Return a future that is done when the revision of a response is durable, or None if it already is."""
-        return None if self._recorder is None else self._recorder.settled(response.revision)
+        return None if self._recorder is None else self._recorder.until_durable(response.revision)
 
-    def unsettled(self, problem: BaseException) -> Response:
+    def write_failed(self, problem: BaseException) -> Response:
         """Return the response 500 to a write that did not become durable."""
         refused = ApiError(500, f"the write was not stored: {problem}", details={})
         return Response(500, render_error(refused, PLAIN))
@@ -187,12 +187,12 @@ class Application:
         return Request(scope["method"], path, parse_query(scope["query_string"].decode("latin-1")), head.headers)
 
     async def _respond(self, answer: Response, method: str, headers: dict[str, str], send: Send) -> None:
-        waiting = self.settled(answer)
+        waiting = self.until_durable(answer)
         if waiting is not None:
             try:
                 await waiting
             except InputError as problem:
-                answer = self.unsettled(problem)
+                answer = self.write_failed(problem)
         body = answer.body
         fields = [(name.encode("latin-1"), value.encode("utf-8")) for name, value in answer.headers]
         if _is_compressed(answer, headers):
@@ -266,7 +266,7 @@ def _is_compressed(answer: Response, headers: Mapping[str, str]) -> bool:
     return len(answer.body) >= _MIN_COMPRESSED_BYTES and "gzip" in headers.get("accept-encoding", "")
 
 
-async def _refuse_for_now(scope: Scope, send: Send) -> None:
+async def _send_too_many_requests(scope: Scope, send: Send) -> None:
     """Send kube-apiserver's response 429 for too many requests."""
     if scope["type"] != "http":
         await send({"type": "websocket.close", "code": 1013})

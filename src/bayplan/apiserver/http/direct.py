@@ -41,10 +41,10 @@ class DirectApplication(Protocol):
     def answer_write(self, head: RequestHead, body: bytes) -> Coroutine[object, object, Response]:
         """Return the response to a request; the coroutine must not wait."""
 
-    def settled(self, response: Response) -> asyncio.Future[None] | None:
+    def until_durable(self, response: Response) -> asyncio.Future[None] | None:
         """Return a future that is done when the response may be sent, or None if it already may."""
 
-    def unsettled(self, problem: BaseException) -> Response:
+    def write_failed(self, problem: BaseException) -> Response:
         """Return the response to a write that did not become durable."""
 
 
@@ -98,18 +98,18 @@ class DirectCycle:
         self.more_body = False
         try:
             response = _result(self._application.answer_write(self.head, bytes(self.body)))
-            waiting = self._application.settled(response)
+            waiting = self._application.until_durable(response)
         except Exception:
             self._fail()
             return
         if waiting is None:
             self._send(response)
         else:
-            waiting.add_done_callback(lambda done: self._settled(response, done))
+            waiting.add_done_callback(lambda done: self._until_durable(response, done))
 
-    def _settled(self, response: Response, done: asyncio.Future[None]) -> None:
+    def _until_durable(self, response: Response, done: asyncio.Future[None]) -> None:
         problem = asyncio.CancelledError() if done.cancelled() else done.exception()
-        self._send(response if problem is None else self._application.unsettled(problem))
+        self._send(response if problem is None else self._application.write_failed(problem))
 
     def _send(self, response: Response) -> None:
         try:

@@ -18,7 +18,7 @@ MAX_CONNECTIONS = 16_384
 RESERVED_DESCRIPTORS = 128
 """File descriptors reserved for the store, extenders, plugins and source clusters."""
 
-MAX_REFUSALS = 64
+MAX_REJECTIONS = 64
 """Maximum number of connections that get a 503 response at the same time, which is half of the reserved descriptors.
 
 Others are closed without a response.
@@ -74,7 +74,7 @@ class ConnectionTable:
         unfinished_bytes: the total size of all incomplete headers.
         closed: the number of idle connections closed to make room.
         refused: the number of connections rejected for lack of room.
-        refusals: the number of rejected connections that are still open to receive the response.
+        rejections: the number of rejected connections that are still open to receive the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
         repeated_heads: the number of those with the same head as the one before (`bayplan.apiserver.http.request_head`).
         unparsed: the number of those that arrived in one piece, so that the HTTP parser was not needed.
@@ -87,7 +87,7 @@ class ConnectionTable:
         self.unfinished_bytes = 0
         self.closed = 0
         self.refused = 0
-        self.refusals = 0
+        self.rejections = 0
         self.direct = 0
         self.repeated_heads = 0
         self.unparsed = 0
@@ -114,16 +114,16 @@ class ConnectionTable:
         self._waiting[connection] = None
         return True
 
-    def begin_refusal(self) -> bool:
+    def begin_rejection(self) -> bool:
         """Count a rejected connection that gets a 503 response; return False if too many are getting one."""
-        if self.refusals >= MAX_REFUSALS:
+        if self.rejections >= MAX_REJECTIONS:
             return False
-        self.refusals += 1
+        self.rejections += 1
         return True
 
-    def end_refusal(self) -> None:
-        """Stop counting a connection that `begin_refusal` counted."""
-        self.refusals -= 1
+    def end_rejection(self) -> None:
+        """Stop counting a connection that `begin_rejection` counted."""
+        self.rejections -= 1
 
     def discard(self, connection: Closable) -> None:
         """Remove a connection that was added."""

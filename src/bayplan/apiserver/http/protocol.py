@@ -149,7 +149,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._timer: asyncio.TimerHandle | None = None
         self._known = False
         self._refused = False
-        self._is_refusal = False
+        self._is_rejection = False
 
     # --- connections --------------------------------------------------------------------------------------------------
 
@@ -158,9 +158,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().connection_made(GatheringTransport(transport, self.loop))
         self._known = self._table.add(self)
         if not self._known:
-            self._is_refusal = self._table.begin_refusal()
-            if self._is_refusal:
-                self._refuse(b"503 Service Unavailable")
+            self._is_rejection = self._table.begin_rejection()
+            if self._is_rejection:
+                self._reject(b"503 Service Unavailable")
             else:
                 self._refused = True
                 self.transport.abort()
@@ -182,9 +182,9 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._known:
             self._known = False
             self._table.discard(self)
-        elif self._is_refusal:
-            self._is_refusal = False
-            self._table.end_refusal()
+        elif self._is_rejection:
+            self._is_rejection = False
+            self._table.end_rejection()
 
     def close_idle(self) -> None:
         """Close the idle connection to make room for a new one."""
@@ -249,10 +249,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self._set_unfinished(self._received)
             over = self._received > self._limits.header_bytes + _SLOP
             if over or self._table.unfinished_bytes > self._limits.unfinished_bytes:
-                self._refuse(_TOO_LARGE if over else b"503 Service Unavailable")
+                self._reject(_TOO_LARGE if over else b"503 Service Unavailable")
         elif self._received - self._body_received - _CHUNK_OVERHEAD * self._chunks > 2 * self._limits.header_bytes:
             # Trailers or chunk extensions are endless.
-            self._refuse(b"400 Bad Request")
+            self._reject(b"400 Bad Request")
 
     def on_message_begin(self) -> None:
         """Reset the counters for a new request."""
@@ -411,7 +411,7 @@ class LimitedProtocol(HttpToolsProtocol):
                 return
         self.transport.abort()
 
-    def _refuse(self, status: bytes) -> None:
+    def _reject(self, status: bytes) -> None:
         """Send an error with Go's text, stop reading, and close the connection half a second later.
 
         If a response is in progress, close the connection immediately.

@@ -151,9 +151,9 @@ class ApiServer:
         if on_end is not None:
             self._application.on_end.append(on_end)
 
-    def settled(self, revision: int) -> asyncio.Future[None] | None:
+    def until_durable(self, revision: int) -> asyncio.Future[None] | None:
         """Return a future that is done when a revision is durable, or None if it already is. For in-process writers."""
-        return None if self._recorder is None else self._recorder.settled(revision)
+        return None if self._recorder is None else self._recorder.until_durable(revision)
 
     def _url(self) -> str:
         host, port = self._socket.getsockname()[:2]

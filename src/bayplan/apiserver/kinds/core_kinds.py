@@ -33,7 +33,7 @@ class NodeStrategy(Strategy):
         if not any(each.get("key") == _NOT_READY and each.get("effect") == "NoSchedule" for each in taints):
             spec["taints"] = [*taints, {"key": _NOT_READY, "effect": "NoSchedule"}]
 
-    def admit_whole(self, context: Context, document: Document) -> None:
+    def admit_imported(self, context: Context, document: Document) -> None:
         """Add the taint only if the status has no condition Ready.
 
         Otherwise the source cluster has already set the taints.

@@ -5,7 +5,7 @@ Source: the functions dropDisabledFields and the strategies of v1.36.3, and the 
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.spec_memory import RememberedSpec
+from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.base.plain_data import Document
 
 _CONTAINERS = ("containers[]", "initContainers[]", "ephemeralContainers[]")
@@ -59,7 +59,7 @@ def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
         new: the new object; changed parts are copied first.
         old: the current object, None for a create.
     """
-    if isinstance(new.get("spec"), RememberedSpec):
+    if isinstance(new.get("spec"), CachedSpec):
         return  # Specs with such fields are never cached.
     for path in _TOKENS.get(table, ()):
         if _holds(new, path) and (old is None or not _holds(old, path)):

@@ -58,7 +58,7 @@ def check_pod_limits(context: Context, pod: Document) -> None:
     """
     limits = _limits(context)
     if limits:
-        _refuse(context, pod, pod_problems(limits, pod_amounts(pod)))
+        _reject(context, pod, pod_problems(limits, pod_amounts(pod)))
 
 
 def check_claim_limits(context: Context, claim: Document) -> None:
@@ -70,10 +70,10 @@ def check_claim_limits(context: Context, claim: Document) -> None:
     limits = _limits(context)
     if limits:
         requests = amounts_of(part(claim, "spec", "resources", "requests"))
-        _refuse(context, claim, claim_problems(limits, requests))
+        _reject(context, claim, claim_problems(limits, requests))
 
 
-def _refuse(context: Context, document: Document, problems: list[str]) -> None:
+def _reject(context: Context, document: Document, problems: list[str]) -> None:
     if problems:
         resource = context.resource
         name = str(part(document, "metadata").get("name") or "")

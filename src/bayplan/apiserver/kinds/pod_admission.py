@@ -105,12 +105,12 @@ def admit_runtime(context: Context, pod: Document) -> None:
     if class_name is not None:
         found = context.cluster.find(_RUNTIMES, "", str(class_name))
         if found is None:
-            raise _refused(pod, f"pod rejected: RuntimeClass {quote(str(class_name))} not found")
+            raise _rejection(pod, f"pod rejected: RuntimeClass {quote(str(class_name))} not found")
     overhead = part(found or {}, "overhead", "podFixed") or None
     if given is not None and overhead is None:
-        raise _refused(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
+        raise _rejection(pod, "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead")
     if given is not None and given != overhead:
-        raise _refused(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
+        raise _rejection(pod, "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead")
     if overhead is not None:
         spec["overhead"] = overhead
     if found is not None and "scheduling" in found:
@@ -122,7 +122,7 @@ def _admit_scheduling(pod: Document, spec: Document, scheduling: Document) -> No
     for key, value in sorted(wanted.items()):
         if selector.setdefault(key, value) != value:
             theirs = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}"
-            raise _refused(pod, f"conflict: {theirs}; pod.spec.nodeSelector[{key}] = {selector[key]}")
+            raise _rejection(pod, f"conflict: {theirs}; pod.spec.nodeSelector[{key}] = {selector[key]}")
     if selector:
         spec["nodeSelector"] = selector
     tolerations = parts(spec, "tolerations") + parts(scheduling, "tolerations")
@@ -154,5 +154,5 @@ def _includes(wide: Document, narrow: Document) -> bool:
     return equal and (narrow.get("value") or "") == (wide.get("value") or "")
 
 
-def _refused(pod: Document, why: str) -> ApiError:
+def _rejection(pod: Document, why: str) -> ApiError:
     return forbidden("pods", "", str(part(pod, "metadata").get("name") or ""), why)

@@ -23,7 +23,7 @@ _ONLY_SIZES = "only cpu and memory resources are mutable"
 _LISTS = ("containers", "initContainers")
 
 
-def keep_the_rest(new: Document, old: Document, subresource: str) -> None:
+def restore_immutable_fields(new: Document, old: Document, subresource: str) -> None:
     """Restore everything in the new pod that the subresource must not change."""
     spec, before = part(new, "spec"), part(old, "spec")
     kept = dict(before)

@@ -10,9 +10,15 @@ from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
-from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
+from bayplan.apiserver.kinds.pod_subresources import (
+    EPHEMERAL,
+    RESIZE,
+    check_ephemeral,
+    check_resize,
+    restore_immutable_fields,
+)
 from bayplan.apiserver.kinds.service_account_admission import admit_service_account
-from bayplan.apiserver.kinds.spec_memory import RememberedSpec
+from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
 from bayplan.apiserver.model.errors import Cause, forbidden
 from bayplan.apiserver.validation.pod_specs import check_node_name
@@ -22,7 +28,7 @@ from bayplan.objects.selectors import quote
 _GATED = "Scheduling is blocked due to non-empty scheduling gates"
 
 
-def settle_addresses(pod: Document) -> None:
+def unify_pod_ips(pod: Document) -> None:
     """Make `podIP` and the first of `podIPs` agree, as upstream's conversion does; if they differ, `podIP` wins."""
     status = pod.get("status")
     if not isinstance(status, dict):
@@ -77,13 +83,13 @@ class PodStrategy(Strategy):
             ]
         status["qosClass"] = _quality(document)
         document["status"] = status
-        if not isinstance(document.get("spec"), RememberedSpec):
+        if not isinstance(document.get("spec"), CachedSpec):
             _merge_label_keys(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Restore what the endpoint must not change, and increment the generation if the spec changed."""
         if context.subresource in (RESIZE, EPHEMERAL):
-            keep_the_rest(new, old, context.subresource)
+            restore_immutable_fields(new, old, context.subresource)
         copy_part(new, old, "status")
         seconds = part(new, "spec").get("terminationGracePeriodSeconds")
         if isinstance(seconds, int) and seconds < 0 and new.get("spec") != old.get("spec"):
@@ -116,7 +122,7 @@ class PodStrategy(Strategy):
         """
         spec = part(document, "spec")
         metadata = part(document, "metadata")
-        if isinstance(spec, RememberedSpec) and not metadata.get("annotations") and not _depends_on_name(spec):
+        if isinstance(spec, CachedSpec) and not metadata.get("annotations") and not _depends_on_name(spec):
             if spec.facts.valid and not check_node_name(spec, "spec"):
                 check_pod_limits(context, document)
                 return []
@@ -152,7 +158,7 @@ class PodStrategy(Strategy):
         if before is not None:
             return []
         spec = document.get("spec")
-        if not isinstance(spec, RememberedSpec) or part(document, "metadata", "annotations"):
+        if not isinstance(spec, CachedSpec) or part(document, "metadata", "annotations"):
             return pod_warnings(document)
         if spec.facts.warnings is None:
             spec.facts.warnings = tuple(pod_warnings({"metadata": {"name": "a"}, "spec": spec}))
@@ -180,7 +186,7 @@ def _depends_on_name(spec: Document) -> bool:
 
 def _quality(pod: Document) -> str:
     spec = pod.get("spec")
-    if not isinstance(spec, RememberedSpec):
+    if not isinstance(spec, CachedSpec):
         return quality_of_service(pod)
     if not spec.facts.quality:
         spec.facts.quality = quality_of_service(pod)

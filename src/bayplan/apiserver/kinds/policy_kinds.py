@@ -29,9 +29,9 @@ class PriorityClassStrategy(Strategy):
         Raises:
             ApiError: another class is the global default.
         """
-        self._refuse_second_default(context, document)
+        self._reject_second_default(context, document)
 
-    def _refuse_second_default(self, context: Context, document: Document) -> None:
+    def _reject_second_default(self, context: Context, document: Document) -> None:
         if not document.get("globalDefault"):
             return
         name = part(document, "metadata").get("name")
@@ -47,7 +47,7 @@ class PriorityClassStrategy(Strategy):
         Raises:
             ApiError: another class is the global default.
         """
-        self._refuse_second_default(context, new)
+        self._reject_second_default(context, new)
         return super().validate_update(context, new, old)
 
 

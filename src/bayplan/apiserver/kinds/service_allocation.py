@@ -44,11 +44,11 @@ def allocate(context: Context, service: Document, before: Document | None) -> No
     if spec.get("type") != "ExternalName":
         loose: list[Cause] = []
         cluster_ips(spec, "spec", loose)
-        _refuse(name, loose)
-        _refuse(name, _set_families(spec, old))
-        _refuse(name, _allocate_address(context, spec, old))
+        _reject(name, loose)
+        _reject(name, _set_families(spec, old))
+        _reject(name, _allocate_address(context, spec, old))
     if spec.get("type") in _WITH_PORTS:
-        _refuse(name, _allocate_ports(context, spec, old))
+        _reject(name, _allocate_ports(context, spec, old))
 
 
 def drop_unused(spec: Document, old: Document) -> None:
@@ -88,7 +88,7 @@ def _node_ports(spec: Document) -> set[object]:
     return {port["nodePort"] for port in parts(spec, "ports") if port.get("nodePort")}
 
 
-def _refuse(name: str, causes: list[Cause]) -> None:
+def _reject(name: str, causes: list[Cause]) -> None:
     if causes:
         raise invalid("Service", "", name, causes)
 

@@ -133,7 +133,7 @@ class Strategy:
     def admit(self, context: Context, document: Document) -> None:
         """Change a new object as built-in admission plugins do, or raise `ApiError` to deny the write."""
 
-    def admit_whole(self, context: Context, document: Document) -> None:
+    def admit_imported(self, context: Context, document: Document) -> None:
         """Admit a new object that is imported from another cluster with its status."""
         self.admit(context, document)
 

@@ -55,12 +55,12 @@ def json_patch(document: object, operations: list[dict[str, object]]) -> object:
     work = _Work()
     document = msgspec.json.decode(msgspec.json.encode(document))
     for operation in operations:
-        carry_out = _OPERATIONS.get(str(operation.get("op")))
-        if carry_out is None:
+        perform = _OPERATIONS.get(str(operation.get("op")))
+        if perform is None:
             raise JsonPatchError(f"unknown operation {operation.get('op')!r}")
         if not isinstance(operation.get("path"), str):
             raise JsonPatchError(f"operation {operation.get('op')!r} lacks a path")
-        document = carry_out(document, operation, work)
+        document = perform(document, operation, work)
     return msgspec.json.decode(msgspec.json.encode(document)) if work.copied_bytes else document
 
 

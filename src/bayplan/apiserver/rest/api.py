@@ -270,7 +270,7 @@ class Api:
             # Upstream's message names only this resource in the singular.
             name = "componentstatus" if resource.name == "componentstatuses" else resource.name
             raise not_found(name, resource.group, info.name)
-        rendering.refuse_list_form(resource, form)
+        rendering.reject_list_form(resource, form)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         body = rendering.render_item(self.backend, resource, item, form, include)
         return Response(200, body, form.media_type, revision=item.revision)
@@ -305,7 +305,7 @@ class Api:
         written = writing.create(self.backend, info, decoded.document, options)
         written.warnings = [*decoded.warnings, *written.warnings]
         if sent is not None:
-            self._pod_templates.learn(info, sent, written)
+            self._pod_templates.add(info, sent, written)
         return self._written(info, written, request, form)
 
     def _update(self, info: RequestInfo, request: Request, form: Form) -> Response:
@@ -328,13 +328,13 @@ class Api:
             return response
         warnings += options.warnings
         resource = info.resource
-        if deleted.gone and not self.backend.strategy(resource).returns_deleted:
+        if deleted.removed and not self.backend.strategy(resource).returns_deleted:
             details = object_details(info.name, resource.group, resource.name)
             details["uid"] = part(deleted.document, "metadata").get("uid")
             return self._respond(200, {**subresources.SUCCESS, "details": details}, form, warnings)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
         document = rendering.render_document(self.backend, resource, deleted.document, form, include)
-        status = 202 if not deleted.gone and options.orphan is False else 200
+        status = 202 if not deleted.removed and options.orphan is False else 200
         return self._respond(status, document, form, warnings)
 
     def _delete_collection(self, info: RequestInfo, request: Request, form: Form) -> Response:

@@ -115,7 +115,7 @@ class Backend:
             self._now = format_time(second * 1_000_000_000)
         return self._now
 
-    def later(self, seconds: int) -> str:
+    def time_after(self, seconds: int) -> str:
         """Return the current time plus `seconds` as an RFC 3339 timestamp."""
         return format_time((int(self.clock()) + seconds) * 1_000_000_000)
 

@@ -12,8 +12,8 @@ from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelo
 from bayplan.apiserver.codec.shape import Unknown, shape_of
 from bayplan.apiserver.kinds.custom_resources import prune
 from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.kinds.pods import settle_addresses
-from bayplan.apiserver.kinds.spec_memory import SpecMemory
+from bayplan.apiserver.kinds.pods import unify_pod_ips
+from bayplan.apiserver.kinds.spec_cache import SpecCache
 from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, invalid
 from bayplan.apiserver.model.object_meta import drop_repeated_owners
 from bayplan.apiserver.model.resources import Resource
@@ -29,7 +29,7 @@ _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
 _POD = "io.k8s.api.core.v1.Pod"
-_SPECS = SpecMemory()
+_SPECS = SpecCache()
 _KIND_STRUCT = (
     r'into Go value of type struct { APIVersion string "json:\"apiVersion,omitempty\""; '
     r'Kind string "json:\"kind,omitempty\"" }'
@@ -296,7 +296,7 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
     apply_defaults(target.type_name, document)
     if target.type_name == _POD:
-        settle_addresses(document)
+        unify_pod_ips(document)
     if target.type_name == _SECRET:
         fold_string_data(document)
     return document, problems
@@ -327,7 +327,7 @@ def _pod_with_cached_spec(value: Document) -> Document | None:
         apply_defaults(_POD, whole)
         return cast("Document", whole["spec"])
 
-    remembered = _SPECS.recall(spec, compute)
+    remembered = _SPECS.get(spec, compute)
     if remembered is None:
         return None
     # An empty placeholder preserves the position of the spec among the fields.
@@ -335,7 +335,7 @@ def _pod_with_cached_spec(value: Document) -> Document | None:
     document = cast("Document", shape.read(others, unknown))
     if unknown.found:
         return None
-    settle_addresses(document)
+    unify_pod_ips(document)
     document["spec"] = remembered
     return document
 

@@ -31,11 +31,11 @@ class Deleted:
 
     Attributes:
         document: the last state of the object, in the API version of the request.
-        gone: whether the object was removed, or would be if this were not a dry run.
+        removed: whether the object was removed, or would be if this were not a dry run.
     """
 
     document: Document
-    gone: bool
+    removed: bool
 
 
 def delete(
@@ -66,17 +66,17 @@ def delete(
     _check_preconditions(resource, info, old, options)
     if resource.table == "namespaces":
         if not admitted:
-            _ask_hooks(backend, info, old, options, in_collection=in_collection)
+            _call_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_namespace(backend, info, old, options)
     if resource.table == DEFINITIONS and not part(old, "metadata").get("deletionTimestamp"):
-        _ask_hooks(backend, info, old, options, in_collection=in_collection)
+        _call_hooks(backend, info, old, options, in_collection=in_collection)
         return _delete_definition(backend, info, old, options)
     new = _copy(old)
     graceful, pending = _begin(backend, strategy, new, options)
     if pending:
         return Deleted(old, False)
     if not admitted:
-        _ask_hooks(backend, info, old, options, in_collection=in_collection)
+        _call_hooks(backend, info, old, options, in_collection=in_collection)
     finalizers = _finalizers(new, options, orphans=strategy.orphans_by_default)
     metadata = part(new, "metadata")
     changed = finalizers != texts(metadata, "finalizers")
@@ -99,7 +99,7 @@ def delete(
     return Deleted(new, True)
 
 
-def _ask_hooks(
+def _call_hooks(
     backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions, *, in_collection: bool
 ) -> None:
     """Call admission policies and webhooks for a deletion.
@@ -153,7 +153,7 @@ def _begin(backend: Backend, strategy: Strategy, new: Document, options: DeleteO
     grace = strategy.grace_seconds(new, wanted)
     if grace is None:
         return False, False
-    metadata["deletionTimestamp"] = backend.later(grace)
+    metadata["deletionTimestamp"] = backend.time_after(grace)
     metadata["deletionGracePeriodSeconds"] = grace
     _raise_generation(metadata)
     return True, False

@@ -44,7 +44,7 @@ def begin_hooks(
     return backend.admission.begin(info, options, shown, old, reader(target_of(resource)))
 
 
-def ask_about(
+def admit_unstored(
     backend: Backend,
     info: RequestInfo,
     request: Request,
@@ -74,7 +74,7 @@ def ask_about(
         if info.namespace:
             new = {**new, "metadata": {**part(new, "metadata"), "namespace": info.namespace}}
         fields = field_type(target.type_name)
-        owner = managed.Request(options.manager, target.api_version, fields, backend.now(), info.subresource)
+        owner = managed.WriteContext(options.manager, target.api_version, fields, backend.now(), info.subresource)
         new = with_managers(new, managed.after_update(owner, {}, new, {}, is_create=True))
     hooks = backend.admission.begin(info, options, new, old, reader(target), kind=kind)
     backend.admission.mutate(hooks)

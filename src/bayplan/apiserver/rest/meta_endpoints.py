@@ -63,7 +63,7 @@ class MetaEndpoints:
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
         if first == "version" and len(segments) == 1:
-            _refuse_version(request.headers.get("accept", ""))
+            _reject_version(request.headers.get("accept", ""))
             return self._json(api_facts().version)
         if first in ("api", "apis"):
             return self._discovery(segments, request)
@@ -179,7 +179,7 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
     raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
 
 
-def _refuse_version(accept: str) -> None:
+def _reject_version(accept: str) -> None:
     """Raise ApiError if the client does not accept JSON, the only format of /version."""
     if not any(matches(each.media_type, JSON) for each in parse_accept(accept or "*/*")):
         raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {JSON}", details={})

@@ -270,7 +270,7 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
 
 
 def _applied(
-    request: managed.Request,
+    request: managed.WriteContext,
     zero: Document,
     old: Document,
     config: Document,
@@ -301,7 +301,7 @@ def _applied(
     return merged, managers
 
 
-def _is_own(request: managed.Request, before: str, problem: managed.ApplyConflict) -> bool:
+def _is_own(request: managed.WriteContext, before: str, problem: managed.ApplyConflict) -> bool:
     """Return whether all conflicts are about fields of the configuration in kubectl's annotation."""
     try:
         config = parse_json(before.encode()).value

@@ -20,13 +20,13 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.default_functions import default_pod
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_warnings import resource_warnings
-from bayplan.apiserver.kinds.spec_memory import DEPENDENT
+from bayplan.apiserver.kinds.spec_cache import DEPENDENT
 from bayplan.apiserver.model.object_meta import check_metadata, drop_repeated_owners
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.backend import Backend, ordered_metadata
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import JSON
-from bayplan.apiserver.rest.writing import Written, is_going, outline_of
+from bayplan.apiserver.rest.writing import Written, is_terminating, outline_of
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.engine import Causes
 from bayplan.apiserver.validation.resources import container_resources
@@ -199,7 +199,7 @@ class PodTemplateCache:
             if spec is None:
                 return None
             if spec.key in self._templates and len(found.spec) <= _MAX_SPEC_BYTES:
-                self._specs.keep(sent, spec)
+                self._specs.put(sent, spec)
         # A parsed object has fewer colons than the body if a key was sent twice; see `bayplan.apiserver.codec.bodies`.
         colons = 2 + bool(sent[1]) + bool(found.kind) + bool(found.api_version)
         colons += spec.colons + _encode(found.metadata).count(b":")
@@ -232,7 +232,7 @@ class PodTemplateCache:
         """Return the cached resources of a container; None if `_read_amounts` does not accept them."""
         if sent in self._amounts:
             return self._amounts[sent]
-        return self._amounts.keep(sent, _read_amounts(sent))
+        return self._amounts.put(sent, _read_amounts(sent))
 
     def create(self, info: RequestInfo, sent: PodCreate, options: WriteOptions) -> Item | None:
         """Store a pod of a known template.
@@ -265,7 +265,7 @@ class PodTemplateCache:
         """Return whether a pod with this metadata can certainly be created without warnings."""
         store = self._backend.store
         name, namespace = str(metadata.get("name") or ""), store.get("namespaces", ("", info.namespace))
-        if namespace is None or is_going(namespace) or store.get("pods", (info.namespace, name)) is not None:
+        if namespace is None or is_terminating(namespace) or store.get("pods", (info.namespace, name)) is not None:
             return False
         if is_policed(namespace.labels):
             return False
@@ -304,7 +304,7 @@ class PodTemplateCache:
         self.created += 1
         return item
 
-    def learn(self, info: RequestInfo, sent: PodCreate, written: Written) -> None:
+    def add(self, info: RequestInfo, sent: PodCreate, written: Written) -> None:
         """Cache the common parts of a pod that took the regular path, if later pods can reuse them.
 
         Args:
@@ -357,7 +357,7 @@ class PodTemplateCache:
         head = b'{"metadata":' + _encode(part(document, "metadata"))
         if len(template.pieces) != len(sent.amounts) + 2 or item.raw != head + _encode_rest(template, sent.amounts):
             return None
-        return self._templates.keep(sent.key, template)
+        return self._templates.put(sent.key, template)
 
 
 def _has_unknown_fields(sent: PodCreate) -> bool:

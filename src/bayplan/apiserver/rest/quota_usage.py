@@ -95,7 +95,7 @@ def store_used(backend: Backend, quota: Document, used: dict[str, str]) -> None:
     metadata = dict(part(quota, "metadata"))
     new = {**quota, "metadata": metadata, "status": {**part(quota, "status"), "used": dict(sorted(used.items()))}}
     strategy = backend.strategy(resource)
-    owner = managed.Request(
+    owner = managed.WriteContext(
         _MANAGER,
         resource.api_version,
         resource.fields,

@@ -76,7 +76,7 @@ def render_document(
     return {"kind": resource.kind, "apiVersion": resource.api_version} | document
 
 
-def refuse_list_form(resource: Resource, form: Form) -> None:
+def reject_list_form(resource: Resource, form: Form) -> None:
     """Raise if the client requested a list kind for a single object.
 
     Raises:

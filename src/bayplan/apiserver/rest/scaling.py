@@ -15,7 +15,7 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
-from bayplan.apiserver.rest.hooks import ask_about
+from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.patching import APPLY_PATCH, applied_value, conflicting, patch_type, patched
@@ -174,7 +174,7 @@ def _admitted(
 ) -> int:
     """Return the replicas of a Scale after policies and webhooks, which may change them."""
     asked: Document = {**before, "spec": {"replicas": replicas} if replicas else {}}
-    asked = ask_about(backend, info, request, options, _SCALE, (asked, before))
+    asked = admit_unstored(backend, info, request, options, _SCALE, (asked, before))
     found = part(asked, "spec").get("replicas")
     return found if isinstance(found, int) else 0
 
@@ -219,7 +219,7 @@ def _field(paths: Scale) -> Node:
 
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
-) -> managed.Request:
+) -> managed.WriteContext:
     """Return the write for field management, with the time of its manager's existing entry, or without a time.
 
     Upstream does not update the time of the entry either. There is no time if the manager has no entry.

@@ -19,7 +19,7 @@ from bayplan.apiserver.model.requests import RequestInfo
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
-from bayplan.apiserver.rest.hooks import ask_about
+from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.base.plain_data import Document, part, texts
@@ -46,7 +46,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
         spec["expirationSeconds"] = _DEFAULT
     if metadata.get("namespace") not in (None, "", info.namespace):
         raise bad_request("the namespace of the provided object does not match the namespace sent on the request")
-    owner = managed.Request(
+    owner = managed.WriteContext(
         options.manager, _API_VERSION, field_type(_TARGET.type_name), backend.now(), "token", {"f:status": {}}
     )
     asked: Document = {"spec": {name: value for name, value in spec.items() if value is not None}}
@@ -58,7 +58,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     if account is None:
         raise not_found("serviceaccounts", "", info.name)
     uid = str(part(account, "metadata").get("uid") or "")
-    document = ask_about(backend, info, request, options, _TARGET, (document, None))
+    document = admit_unstored(backend, info, request, options, _TARGET, (document, None))
     spec = cast("Document", document["spec"])
     _check_seconds(spec["expirationSeconds"])
     spec["audiences"] = texts(spec, "audiences") or [ISSUER]
@@ -68,7 +68,7 @@ def create_token(backend: Backend, info: RequestInfo, request: Request) -> Docum
     seconds = cast("int", spec["expirationSeconds"])
     head: Document = {"name": info.name, "namespace": info.namespace, "uid": uid, "creationTimestamp": backend.now()}
     writing.set_managers({"metadata": head}, managers)
-    status = {"token": token, "expirationTimestamp": backend.later(seconds)}
+    status = {"token": token, "expirationTimestamp": backend.time_after(seconds)}
     return {"kind": _KIND, "apiVersion": _API_VERSION, "metadata": head, "spec": spec, "status": status}
 
 

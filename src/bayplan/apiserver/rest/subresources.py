@@ -19,7 +19,7 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest import deleting, writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
-from bayplan.apiserver.rest.hooks import ask_about
+from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import read_delete_options, write_options
 from bayplan.apiserver.rest.paths import check_name
@@ -67,7 +67,7 @@ def bind(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if not target.get("name"):
         raise internal("target.name: Required value")
     if backend.store.get("pods", (info.namespace, info.name or str(metadata.get("name") or ""))) is not None:
-        binding = ask_about(backend, info, request, options, _BINDING, (binding, None))
+        binding = admit_unstored(backend, info, request, options, _BINDING, (binding, None))
     info = replace(info, resource=pods_resource(backend), name=str(metadata.get("name") or info.name))
     _assign(backend, info, binding, options)
     return {**SUCCESS, "code": 201}
@@ -172,7 +172,7 @@ def evict(backend: Backend, info: RequestInfo, request: Request) -> Document:
     if item is None:
         raise not_found("pods", "", info.name)
     pod = backend.document(resource, item)
-    ask_about(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
+    admit_unstored(backend, replace(info, name=info.name), request, options, _EVICTION, (eviction, None))
     if not _ignores_budgets(pod):
         _use_budget(backend, info, pod, dry_run=deletion.dry_run)
     _disrupt(backend, replace(info, resource=resource, subresource=""), pod, deletion)
@@ -199,7 +199,7 @@ def _use_budget(backend: Backend, info: RequestInfo, pod: Document, *, dry_run: 
     if not budgets:
         return
     budget = budgets[0]
-    if not _is_ready(pod) and _unhealthy_may_go(budget):
+    if not _is_ready(pod) and _may_evict_unhealthy(budget):
         return
     _decrement(backend, info, budget, dry_run=dry_run)
 
@@ -220,7 +220,7 @@ def _integer(document: Document, name: str) -> int:
     return found if isinstance(found, int) else 0
 
 
-def _unhealthy_may_go(budget: Document) -> bool:
+def _may_evict_unhealthy(budget: Document) -> bool:
     if part(budget, "spec").get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     status = part(budget, "status")

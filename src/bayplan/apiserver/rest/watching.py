@@ -105,7 +105,7 @@ class Watch:
                 if self._selection.matches(item)
             ]  # fmt: skip
             self._seen = self._reported = store.revision
-            waiting = store.settled(self._seen)
+            waiting = store.until_durable(self._seen)
             if waiting is not None:
                 # Wait until the items are durable: clients must not receive a write that a crash could still lose.
                 await waiting

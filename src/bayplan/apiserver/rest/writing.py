@@ -14,7 +14,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import compare
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
 from bayplan.apiserver.kinds.gated_fields import drop_gated_fields
-from bayplan.apiserver.kinds.spec_memory import RememberedSpec
+from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import (
     ApiError,
@@ -69,11 +69,11 @@ def zero_document(resource: Resource) -> Document:
 
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
-) -> managed.Request:
+) -> managed.WriteContext:
     """Return a write as field management needs it: manager, time, and the fields that the subresource ignores."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
-    return managed.Request(
+    return managed.WriteContext(
         options.manager,
         info.resource.api_version,
         info.resource.fields,
@@ -134,11 +134,11 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
 
 
 def first_managers(
-    owner: managed.Request, resource: Resource, document: Document, managers: managed.Managers
+    owner: managed.WriteContext, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
     """Return the field managers of a new object. Those of pods with a cached spec are cached, too."""
     spec = document.get("spec")
-    if not isinstance(spec, RememberedSpec):
+    if not isinstance(spec, CachedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
     facts = spec.facts
     outline = None if managers else outline_of(part(document, "metadata"))
@@ -200,13 +200,13 @@ def check_namespace(backend: Backend, info: RequestInfo, name: str) -> None:
     item = backend.store.get("namespaces", ("", info.namespace))
     if item is None:
         raise not_found("namespaces", "", info.namespace)
-    if is_going(item):
+    if is_terminating(item):
         cause = Cause("NamespaceTerminating", f"namespace {info.namespace} is being terminated", "metadata.namespace")
         why = f"unable to create new content in namespace {info.namespace} because it is being terminated"
         raise forbidden(resource.name, resource.group, name, why, [cause])
 
 
-def is_going(namespace: Item) -> bool:
+def is_terminating(namespace: Item) -> bool:
     """Return whether a namespace is being deleted."""
     return namespace.fields.get("status.phase") == "Terminating"
 
@@ -249,7 +249,7 @@ def new_object(
     stored = to_storage(resource, document)
     metadata = part(stored, "metadata")
     if imported:
-        strategy.admit_whole(context, stored)
+        strategy.admit_imported(context, stored)
     else:
         strategy.admit(context, stored)
     hooks = None if imported else begin_hooks(backend, info, options, stored, None, managers)
@@ -265,7 +265,7 @@ def new_object(
     drop_gated_fields(resource.table, stored, None)
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
-    refuse(resource, metadata, create_causes(strategy, context, stored, metadata))
+    raise_invalid(resource, metadata, create_causes(strategy, context, stored, metadata))
     secured = [] if imported else admit_security(backend, context, strategy, stored, None)
     if hooks is not None:
         check_hooks(backend, resource, hooks, stored, managers)
@@ -285,7 +285,7 @@ def new_object(
 
 def show_as_stored(resource: Resource, document: Document) -> None:
     """Replace empty lists of an object by null, as a read from upstream's storage would return them."""
-    if resource.shape is not None and not isinstance(document.get("spec"), RememberedSpec):
+    if resource.shape is not None and not isinstance(document.get("spec"), CachedSpec):
         drop_empty_lists(resource.shape, document)
 
 
@@ -313,7 +313,7 @@ def _wants_standard_finalizers(resource: Resource) -> bool:
     return resource.custom is None and resource.group not in _ANY_FINALIZER
 
 
-def refuse(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
+def raise_invalid(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
     """Raise ApiError 422 with these validation errors if there are any."""
     if causes:
         raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
@@ -401,7 +401,7 @@ def change(
         causes += strategy.validate_status(context, stored, before)
     else:
         causes += strategy.validate_update(context, stored, before)
-    refuse(resource, {"name": info.name}, causes)
+    raise_invalid(resource, {"name": info.name}, causes)
     secured = [] if admitted else admit_security(backend, context, strategy, stored, before)
     if hooks is not None:
         check_hooks(backend, resource, hooks, stored, managers)

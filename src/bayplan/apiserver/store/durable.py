@@ -1,7 +1,7 @@
 """Durability: one thread writes batches to an SQLite file, and a write is published when its batch is on disk.
 
 While one batch is written, the next one collects (group commit), so one fsync covers many writes. No acknowledged write
-is ever lost, because responses and watch events wait for `settled`. The file has one row per object, and a counter with
+is ever lost, because responses and watch events wait for `until_durable`. The file has one row per object, and a counter with
 the last revision, so that revisions are never reused even if the last write was a deletion. The file has no history:
 after a restart, watches of earlier revisions must list again.
 """
@@ -82,14 +82,14 @@ class DurableRecorder:
             except RuntimeError:
                 return
             self._scheduled = True
-            loop.call_soon(self._hand_over, loop)
+            loop.call_soon(self._start_write, loop)
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
         """Replace all objects in the file, synchronously and atomically."""
         self.flush()
         self._writer.submit(self._rewrite, tables, revision).result()
 
-    def settled(self, revision: int) -> asyncio.Future[None] | None:
+    def until_durable(self, revision: int) -> asyncio.Future[None] | None:
         """Return a future that is done when a revision is durable, or None if it already is."""
         if revision <= self._store.published:
             return None
@@ -120,7 +120,7 @@ class DurableRecorder:
         self._writer.shutdown()
         self._connection.close()
 
-    def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _start_write(self, loop: asyncio.AbstractEventLoop) -> None:
         self._scheduled = False
         if self._in_flight is not None or not self._pending or self._failed is not None:
             return
@@ -140,7 +140,7 @@ class DurableRecorder:
             )
             return
         self._publish(batch)
-        self._hand_over(loop)
+        self._start_write(loop)
 
     def _fail(self, problem: Exception) -> None:
         self._failed = problem

@@ -48,7 +48,7 @@ class Recorder(Protocol):
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
         """Replace all recorded objects by the contents of these tables."""
 
-    def settled(self, revision: int) -> Awaitable[None] | None:
+    def until_durable(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable that is done when a revision is durable, or None if it already is."""
 
 
@@ -233,11 +233,11 @@ class Store:
             # All watches have received the write. The history would take twice the memory with its frames.
             write.frames.clear()
 
-    def settled(self, revision: int) -> Awaitable[None] | None:
+    def until_durable(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable that is done when a revision may be published, or None if it already may."""
         if revision <= self.published or self.recorder is None:
             return None
-        return self.recorder.settled(revision)
+        return self.recorder.until_durable(revision)
 
     def listen(
         self,

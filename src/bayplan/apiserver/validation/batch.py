@@ -16,7 +16,7 @@ from bayplan.apiserver.validation.engine import (
     immutable,
     inside,
     kind,
-    longest,
+    max_bytes,
     one_of,
     required_if,
     table,
@@ -169,7 +169,7 @@ def _success_rule(rule: Document, completions: int, path: str, out: Causes) -> N
         out.append(required(path, "at least one of succeededCount or succeededIndexes must be specified"))
     if indexes is not None:
         here = f"{path}.succeededIndexes"
-        longest(_MAX_INDEXES_BYTES)(indexes, here, out)
+        max_bytes(_MAX_INDEXES_BYTES)(indexes, here, out)
         found = count_indexes(str(indexes), completions)
         if isinstance(found, str):
             out.append(invalid_value(here, quote(str(indexes)), f"error parsing succeededIndexes: {found}"))
@@ -276,7 +276,7 @@ _JOB_SPEC = table(
         "backoffLimitPerIndex",
         "when maxFailedIndexes is specified",
     ),
-    field("managedBy", domain_prefixed_path, longest(63)),
+    field("managedBy", domain_prefixed_path, max_bytes(63)),
     _indexed,
     _failure_policy,
     _success_policy,

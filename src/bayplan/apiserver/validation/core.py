@@ -11,10 +11,10 @@ from bayplan.apiserver.model.object_meta import check_finalizer, check_labels
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
-    again,
     choice,
     each,
     field,
+    for_update,
     go_value,
     if_filled,
     immutable,
@@ -159,7 +159,7 @@ def _phase(new: Document, _old: Document, out: Causes) -> None:
 NAMESPACE = kind(
     _finalizers,
     _security_labels,
-    update=[again(_security_labels)],
+    update=[for_update(_security_labels)],
     status=[_phase],
     metadata=("object", "change"),
 )

@@ -274,7 +274,7 @@ def forbidden_if(condition: Condition, name: str, detail: str) -> Rule:
     return fail(forbidden_value, name, detail, condition=condition)
 
 
-def no(name: str, detail: str) -> Rule:
+def forbid(name: str, detail: str) -> Rule:
     """Return a rule that reports a forbidden field if it is present."""
     return forbidden_if(lambda document: document.get(name) is not None, name, detail)
 
@@ -369,7 +369,7 @@ def choice(*choices: str) -> Check:
     return run
 
 
-def longest(limit: int) -> Check:
+def max_bytes(limit: int) -> Check:
     """Return a check that reports a text of more than `limit` bytes."""
 
     def run(found: object, path: str, out: Causes) -> None:
@@ -379,7 +379,7 @@ def longest(limit: int) -> Check:
     return run
 
 
-def most(limit: int) -> Check:
+def max_items(limit: int) -> Check:
     """Return a check that reports a list of more than `limit` items."""
 
     def run(found: object, path: str, out: Causes) -> None:
@@ -433,7 +433,7 @@ def copied(document: Document) -> Document:
     return Emptied(document, dict(document.empties)) if isinstance(document, Emptied) else dict(document)
 
 
-def at(document: Document, path: str) -> object:
+def value_at(document: Document, path: str) -> object:
     """Return the value at a dotted path, or None if it is missing."""
     *above, name = path.split(".")
     return sent(part(document, *above), name)
@@ -452,23 +452,23 @@ def immutable(
     """
 
     def run(new: Document, old: Document, out: Causes) -> None:
-        found, before = at(new, path), at(old, path)
+        found, before = value_at(new, path), value_at(old, path)
         if (found or zero) != (before or zero):
             out.append(invalid_value(path, show(zero if found is None else found), detail))
 
     return run
 
 
-def unchangeable(path: str, detail: str) -> Change:
+def forbid_change(path: str, detail: str) -> Change:
     """Return a check of updates that reports a forbidden field if the value at a dotted path changes."""
 
     def run(new: Document, old: Document, out: Causes) -> None:
-        if (at(new, path) or None) != (at(old, path) or None):
+        if (value_at(new, path) or None) != (value_at(old, path) or None):
             out.append(forbidden_value(path, detail))
 
     return run
 
 
-def again(rule: Rule) -> Change:
+def for_update(rule: Rule) -> Change:
     """Return a check of updates that runs a rule for the new object."""
     return lambda new, _old, out: rule(new, "", out)

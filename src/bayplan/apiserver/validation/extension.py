@@ -9,9 +9,9 @@ from bayplan.apiserver.model.errors import duplicate, invalid_value, required, t
 from bayplan.apiserver.model.object_meta import check_path_segment
 from bayplan.apiserver.validation.engine import (
     Causes,
-    again,
     at_least,
     field,
+    for_update,
     go_value,
     if_filled,
     inside,
@@ -174,9 +174,9 @@ _SPEC = table(
     field("expirationSeconds", _EXPIRATION),
 )
 SIGNING_REQUEST = kind(
-    inside("spec", _SPEC), status=[again(inside("spec", _SPEC)), STATUS], metadata=("object", "change")
+    inside("spec", _SPEC), status=[for_update(inside("spec", _SPEC)), STATUS], metadata=("object", "change")
 )
-APPROVED_REQUEST = kind(status=[again(inside("spec", _SPEC)), APPROVAL], metadata=("object", "change"))
+APPROVED_REQUEST = kind(status=[for_update(inside("spec", _SPEC)), APPROVAL], metadata=("object", "change"))
 KINDS = {
     "apiregistration.k8s.io/apiservices": API_SERVICE,
     "certificates.k8s.io/certificatesigningrequests": SIGNING_REQUEST,

@@ -14,6 +14,7 @@ from bayplan.apiserver.validation.engine import (
     choice,
     each,
     field,
+    forbid,
     go_value,
     inside,
     items,
@@ -22,7 +23,6 @@ from bayplan.apiserver.validation.engine import (
     named,
     need,
     need_set,
-    no,
     number,
     optional,
     required_if,
@@ -86,7 +86,7 @@ def _subject(document: Document, path: str, out: Causes) -> None:
     optional(name, _SUBJECTS[chosen])(document, path, out)
     for other_kind, other in _KINDS.items():
         if other_kind != chosen:
-            no(other, f"{other} is forbidden when subject kind is not '{other_kind}'")(document, path, out)
+            forbid(other, f"{other} is forbidden when subject kind is not '{other_kind}'")(document, path, out)
 
 
 def _alone(what: str) -> Check:
@@ -203,7 +203,7 @@ _RESPONSE = table(
     value("type", choice("Queue", "Reject")),
     when(
         lambda found: found.get("type") == "Reject",
-        no("queuing", "must be nil if limited.limitResponse.type is not Limited"),
+        forbid("queuing", "must be nil if limited.limitResponse.type is not Limited"),
     ),
     when(
         lambda found: found.get("type") == "Queue",
@@ -233,12 +233,12 @@ def _exempt_name(document: Document, path: str, out: Causes) -> None:
 _LEVEL: tuple[Rule, ...] = (
     when(
         lambda spec: spec.get("type") == "Exempt",
-        no("limited", "must be nil if the type is not Limited"),
+        forbid("limited", "must be nil if the type is not Limited"),
         optional("exempt", _SHARES, _LENDABLE),
     ),
     when(
         lambda spec: spec.get("type") == "Limited",
-        no("exempt", "must be nil if the type is Limited"),
+        forbid("exempt", "must be nil if the type is Limited"),
         need_set("limited", "must not be empty when type is Limited"),
         optional("limited", _LIMITED),
     ),

@@ -65,7 +65,7 @@ def job_status(new: Document, old: Document, out: Causes) -> None:
     _indexes(after, before, out)
     _pods(after, before, out)
     _criteria(after, out)
-    _not_taken_back(after, before, out)
+    _check_terminal_conditions(after, before, out)
 
 
 def _conditions(detail: str, out: Causes) -> None:
@@ -249,7 +249,7 @@ def _criteria(after: _Side, out: Causes) -> None:
         _conditions("cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True", out)
 
 
-def _not_taken_back(after: _Side, before: _Side, out: Causes) -> None:
+def _check_terminal_conditions(after: _Side, before: _Side, out: Causes) -> None:
     for name in _TERMINAL:
         if before.has(name) and not after.has(name):
             _conditions(f"cannot disable the terminal {name}=True condition", out)

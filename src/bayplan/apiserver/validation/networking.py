@@ -15,7 +15,7 @@ from bayplan.apiserver.validation.engine import (
     invalid_if,
     items,
     kind,
-    longest,
+    max_bytes,
     named,
     need,
     need_set,
@@ -188,7 +188,7 @@ _PARAMETERS = table(
 INGRESS_CLASS = kind(
     inside(
         "spec",
-        value("controller", longest(250), domain_prefixed_path),
+        value("controller", max_bytes(250), domain_prefixed_path),
         optional("parameters", _PARAMETERS),
     ),
     before=[immutable("spec.controller", zero="")],

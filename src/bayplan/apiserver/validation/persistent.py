@@ -8,9 +8,9 @@ from bayplan.apiserver.model.errors import forbidden_value, invalid_value, not_s
 from bayplan.apiserver.validation.claim_specs import CLAIM_SPEC, access_modes
 from bayplan.apiserver.validation.engine import (
     Causes,
-    again,
     copied,
     field,
+    for_update,
     if_filled,
     inside,
     kind,
@@ -197,7 +197,7 @@ def _attributes_stay(new: Document, old: Document, out: Causes) -> None:
 VOLUME = kind(
     _volume,
     # Upstream validates the new volume twice, and reports its errors twice.
-    before=[again(_volume)],
+    before=[for_update(_volume)],
     after=[_source_stays, _mode_stays, _affinity_stays, _attributes_stay],
     metadata=("object", "object"),
 )

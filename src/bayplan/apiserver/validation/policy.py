@@ -6,10 +6,11 @@ from bayplan.apiserver.model.errors import duplicate, forbidden_value, invalid_v
 from bayplan.apiserver.validation.conditions import conditions
 from bayplan.apiserver.validation.engine import (
     Causes,
-    again,
     at_least,
     choice,
     field,
+    for_update,
+    forbid_change,
     forbidden_if,
     immutable,
     inside,
@@ -19,7 +20,6 @@ from bayplan.apiserver.validation.engine import (
     one_of,
     optional,
     table,
-    unchangeable,
 )
 from bayplan.apiserver.validation.formats import (
     dns_label,
@@ -94,7 +94,7 @@ def _priority(document: Document, path: str, out: Causes) -> None:
 PRIORITY_CLASS = kind(
     _priority,
     field("preemptionPolicy", choice("PreemptLowerPriority", "Never")),
-    update=[unchangeable("value", "may not be changed in an update."), immutable("preemptionPolicy")],
+    update=[forbid_change("value", "may not be changed in an update."), immutable("preemptionPolicy")],
 )
 
 # --- RuntimeClass -----------------------------------------------------------------------------------------------------
@@ -122,7 +122,7 @@ _COST_AND_PLACE = table(
 RUNTIME_CLASS = kind(
     need("handler", dns_label),
     _COST_AND_PLACE,
-    update=[again(need("handler")), again(_COST_AND_PLACE), immutable("handler", zero="")],
+    update=[for_update(need("handler")), for_update(_COST_AND_PLACE), immutable("handler", zero="")],
 )
 
 # --- Lease ------------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from bayplan.apiserver.validation.engine import (
     at_least,
     at_most,
     field,
+    forbid_change,
     go_value,
     if_filled,
     immutable,
@@ -23,7 +24,6 @@ from bayplan.apiserver.validation.engine import (
     optional,
     required_if,
     table,
-    unchangeable,
     value,
     when,
 )
@@ -253,8 +253,8 @@ VOLUME_ATTRIBUTES_CLASS = kind(
     need("driverName", _provisioner),
     value("parameters", _parameters(may_be_empty=False), zero={}),
     before=[
-        unchangeable("driverName", "updates to driverName are forbidden."),
-        unchangeable("parameters", "updates to parameters are forbidden."),
+        forbid_change("driverName", "updates to driverName are forbidden."),
+        forbid_change("parameters", "updates to parameters are forbidden."),
     ],
     metadata=("change", "object"),
 )

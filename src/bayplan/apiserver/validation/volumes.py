@@ -20,7 +20,7 @@ from bayplan.apiserver.validation.engine import (
     if_filled,
     inside,
     invalid_if,
-    longest,
+    max_bytes,
     must,
     need,
     need_set,
@@ -66,7 +66,7 @@ def driver_name(found: object, path: str, out: Causes) -> None:
     if not text:
         out.append(required(path))
         return
-    longest(63)(text, path, out)
+    max_bytes(63)(text, path, out)
     for problem in check_dns1123_subdomain(text.lower()):
         out.append(invalid_value(path, quote(text), problem))
 

@@ -178,8 +178,8 @@ async def _open_server(options: SourceOptions) -> ClusterSource:
     url = options.paths[0].rstrip("/")
     async with ApiConnection(UrlAccess(url), user_agent=f"bayplan/{__version__}", qps=-1) as connection:
         reader = ApiReader(connection, url)
-        shown = await reader.ask("/bayplan/v1/config", _ServerConfiguration)
-        clock = await reader.ask("/bayplan/v1/clock", _ServerClock)
+        shown = await reader.get("/bayplan/v1/config", _ServerConfiguration)
+        clock = await reader.get("/bayplan/v1/clock", _ServerClock)
         objects = await reader.read()
     own = options.config is None and bool(shown.text.strip())
     where = f"{url}/bayplan/v1/config"
@@ -308,7 +308,7 @@ class ApiReader:
             )
         self.unread.append(UnreadKind(kind=kind.kind, reason=response.message, effect=effect))
 
-    async def ask(self, path: str, kind: type[_Answer]) -> _Answer:
+    async def get(self, path: str, kind: type[_Answer]) -> _Answer:
         """Return the response to a GET of a Bayplan server's own API, decoded as `kind`.
 
         Raises:

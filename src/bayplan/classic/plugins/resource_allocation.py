@@ -32,7 +32,7 @@ _MOST = MAX_PRIORITY
 _MAX_AS_FLOAT = float(MAX_PRIORITY)
 
 
-class WeighedResource(msgspec.Struct, frozen=True):
+class WeightedResource(msgspec.Struct, frozen=True):
     """A resource of a score, with its weight.
 
     Attributes:
@@ -51,7 +51,7 @@ class WeighedResource(msgspec.Struct, frozen=True):
 class AllocationSpec(msgspec.Struct, frozen=True):
     """The scored resources, each with its weight and the pod's request."""
 
-    key: tuple[WeighedResource, ...]
+    key: tuple[WeightedResource, ...]
 
 
 class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
@@ -69,12 +69,12 @@ class ResourceAllocationPriority(ScorePlugin[AllocationSpec]):
         """Return the scored resources with the pod's requests."""
         return AllocationSpec(tuple(self._weighted(pod, cluster, name, weight) for name, weight in self._weights))
 
-    def _weighted(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeighedResource:
+    def _weighted(self, pod: Pod, cluster: ClusterState, name: str, weight: int) -> WeightedResource:
         if name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not is_scalar(name):
-            return WeighedResource(None, False, 0, weight)
+            return WeightedResource(None, False, 0, weight)
         request = scored_pod_request(pod, name, pod_overhead=self._arguments.gates.pod_overhead)
         cluster.admit(request)
-        return WeighedResource(cluster.register_resource(name), name in (CPU, MEMORY), request, weight)
+        return WeightedResource(cluster.register_resource(name), name in (CPU, MEMORY), request, weight)
 
 
 class LeastRequestedPriority(ResourceAllocationPriority):
@@ -166,7 +166,7 @@ class ResourceAmounts(ScoreRule):
         cluster: the state.
     """
 
-    def __init__(self, resources: tuple[WeighedResource, ...], cluster: ClusterState) -> None:
+    def __init__(self, resources: tuple[WeightedResource, ...], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.count = len(resources)
         numbers = [-1 if item.number is None else item.number for item in resources]
@@ -253,7 +253,7 @@ class CapacityRatio(ResourceAmounts):
     """
 
     def __init__(
-        self, resources: tuple[WeighedResource, ...], shape: tuple[tuple[int, int], ...], cluster: ClusterState
+        self, resources: tuple[WeightedResource, ...], shape: tuple[tuple[int, int], ...], cluster: ClusterState
     ) -> None:
         super().__init__(resources, cluster)
         self._points = len(shape)

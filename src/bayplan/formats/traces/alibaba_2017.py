@@ -91,7 +91,7 @@ class Reader(TraceReader):
             return
         share = table.amount(memory, "memory")
         if not 0 < share <= 1:
-            raise table.refusal("memory", memory, wanted="above 0, at most 1")
+            raise table.error("memory", memory, wanted="above 0, at most 1")
         amounts = {
             "cpu": cpu_text(table.amount(cpus, "cpus")),
             "memory": share_text(share, self.options.machine.memory_bytes),
@@ -109,7 +109,7 @@ class Reader(TraceReader):
         elif event == "Remove":
             self._removed[name] = time_ns
         else:
-            raise table.refusal("event_type", event, wanted="Create or Remove")
+            raise table.error("event_type", event, wanted="Create or Remove")
 
     def _task(self, table: CsvTable, row: list[str]) -> None:
         start, end, job, name, instances, status, cpu, memory = row

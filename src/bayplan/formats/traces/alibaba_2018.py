@@ -23,7 +23,7 @@ from bayplan.formats.trace import Trace
 from bayplan.formats.traces.csv_table import CsvTable
 from bayplan.formats.traces.parents import Parents
 from bayplan.formats.traces.reader import Columns, ReadOptions, TraceReader
-from bayplan.formats.traces.selection import KeptTasks, Task
+from bayplan.formats.traces.selection import SelectedTasks, Task
 from bayplan.formats.traces.shapes import Shape, cpu_text, share_text
 
 PERCENT = 100.0
@@ -81,7 +81,7 @@ class Reader(TraceReader):
             return
         share = table.amount(memory, "mem_size") / PERCENT
         if not 0 < share <= 1:
-            raise table.refusal("mem_size", memory, wanted="above 0, at most 100")
+            raise table.error("mem_size", memory, wanted="above 0, at most 100")
         self._machines.add(name)
         amounts = {
             "cpu": cpu_text(table.whole(cpus, "cpu_num")),
@@ -151,7 +151,7 @@ class Reader(TraceReader):
             self.kept.add(parent.instance(f"{job}-{task}-{name}", *times))
 
     def _times(
-        self, table: CsvTable, start: str, end: str, status: str, kept: KeptTasks
+        self, table: CsvTable, start: str, end: str, status: str, kept: SelectedTasks
     ) -> tuple[int, int | None] | None:
         """Return arrival and end of a row; None if it never started, or arrived after the horizon of `kept`."""
         start_ns = table.time_ns(start, "start_time")

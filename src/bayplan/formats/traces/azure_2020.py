@@ -53,7 +53,7 @@ class Reader(TraceReader):
                 try:
                     self._vm(file.name, row, shapes)
                 except RowError as problem:
-                    self.refuse_or_skip(problem)
+                    self.raise_or_skip(problem)
 
     def made_machine(self) -> Mapping[str, str]:
         """Return the amounts of a generated machine, including all of its devices."""

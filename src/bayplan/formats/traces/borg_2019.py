@@ -28,7 +28,7 @@ from bayplan.formats.files import InputFile
 from bayplan.formats.trace import Trace
 from bayplan.formats.traces.borg_constraints import Attributes, MachineAttribute, MachineConstraint
 from bayplan.formats.traces.csv_table import RowError
-from bayplan.formats.traces.first_ones import FirstOnes
+from bayplan.formats.traces.earliest_keys import EarliestKeys
 from bayplan.formats.traces.reader import Columns, ReadOptions, TraceReader
 from bayplan.formats.traces.selection import Task
 from bayplan.formats.traces.shapes import Amounts, Shape, cpu_text, share_text
@@ -172,7 +172,7 @@ class Reader(TraceReader):
         selection = self.selection
         # Only later events show whether an instance submitted before the window was still running in it.
         before = selection.running and selection.from_ns > 0
-        first: FirstOnes[tuple[int, int]] = FirstOnes(None if before else selection.limit)
+        first: EarliestKeys[tuple[int, int]] = EarliestKeys(None if before else selection.limit)
         from_us = 0 if before else selection.from_ns // _MICROSECOND_NS
         until_us = AFTER_TRACE if selection.until_ns is None else selection.until_ns // _MICROSECOND_NS
         for file in files:
@@ -282,7 +282,7 @@ class Reader(TraceReader):
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
                 if earlier is None or _is_valid(earlier, line):
                     where, got = f"{name}:{before + number}", str(problem)
-                    self.refuse_or_skip(RowError("event", where=where, wanted="a JSON object in one line", got=got))
+                    self.raise_or_skip(RowError("event", where=where, wanted="a JSON object in one line", got=got))
         return rows
 
 

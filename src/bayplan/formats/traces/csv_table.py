@@ -100,7 +100,7 @@ class CsvTable:
             got = "a header alone" if self.names else "none"
             raise InputError("table", where=self.name, wanted="at least one row", got=got)
 
-    def refusal(self, column: str, got: str, *, wanted: str) -> RowError:
+    def error(self, column: str, got: str, *, wanted: str) -> RowError:
         """Return an error about a value in the current row."""
         return RowError(f"column {column}", where=self.where, wanted=wanted, got=repr(got))
 
@@ -112,14 +112,14 @@ class CsvTable:
             return int(text)
         number = _number(text)
         if not (0 <= number <= MAX_AMOUNT and number.is_integer()):
-            raise self.refusal(column, text, wanted=f"a whole number from 0 to {MAX_AMOUNT}")
+            raise self.error(column, text, wanted=f"a whole number from 0 to {MAX_AMOUNT}")
         return int(number)
 
     def amount(self, text: str, column: str) -> float:
         """Parse a number from 0 to `MAX_AMOUNT`."""
         number = _number(text)
         if not 0 <= number <= MAX_AMOUNT:
-            raise self.refusal(column, text, wanted=f"a number from 0 to {MAX_AMOUNT}")
+            raise self.error(column, text, wanted=f"a number from 0 to {MAX_AMOUNT}")
         return number
 
     def time_ns(self, text: str, column: str) -> int | None:
@@ -131,9 +131,9 @@ class CsvTable:
         try:
             seconds = Decimal(text.replace("_", "x"))
         except InvalidOperation:
-            raise self.refusal(column, text, wanted="a time in seconds") from None
+            raise self.error(column, text, wanted="a time in seconds") from None
         if not seconds.is_finite() or not -LAST_SECOND <= seconds <= LAST_SECOND:
-            raise self.refusal(column, text, wanted=f"a time in seconds from -{LAST_SECOND} to {LAST_SECOND}")
+            raise self.error(column, text, wanted=f"a time in seconds from -{LAST_SECOND} to {LAST_SECOND}")
         return int(seconds * SECOND_NS)
 
     # --- lines --------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from bayplan.formats.documents import Document
 from bayplan.formats.files import InputFile, find_files
 from bayplan.formats.trace import Trace
 from bayplan.formats.traces.reader import ReadOptions
-from bayplan.formats.traces.reading import READERS, TraceTable, read_trace, recognised
+from bayplan.formats.traces.reading import READERS, TraceTable, detect_table, read_trace
 from bayplan.formats.traces.selection import Selection
 from bayplan.formats.traces.shapes import MachineSize
 from bayplan.formats.typed_documents import placed, read_typed
@@ -114,7 +114,7 @@ def _files(found: TraceDocument, folder: str) -> list[tuple[InputFile, TraceTabl
     for name, paths in found.tables.items():
         files += [(file, TraceTable(READERS[found.format], name)) for file in _found(paths, folder)]
     for file in _found(found.files, folder):
-        table = recognised(file)
+        table = detect_table(file)
         if table is None:
             wanted = "a table of a trace under its published name, or under tables with its name"
             raise InputError(f"{KIND} $.files", wanted=wanted, got=repr(file.name))

@@ -85,7 +85,7 @@ class Reader(TraceReader):
     def _task(self, table: CsvTable, row: list[str]) -> None:
         name, cpu, memory, gpus, milli, models, qos, phase, created, deleted, scheduled = map(str.strip, row)
         if not name:
-            raise table.refusal("name", name, wanted="a name")
+            raise table.error("name", name, wanted="a name")
         if not self.sample.has(name):
             return
         arrival_ns, run_time_ns, gone_at_ns = 0, None, None
@@ -93,7 +93,7 @@ class Reader(TraceReader):
         if "creation_time" in table.names:
             found_ns = _time(table, created, "creation_time")
             if found_ns is None:
-                raise table.refusal("creation_time", created, wanted="a time in seconds")
+                raise table.error("creation_time", created, wanted="a time in seconds")
             if found_ns >= self.kept.horizon_ns:
                 return
             arrival_ns = found_ns
@@ -122,9 +122,9 @@ class Reader(TraceReader):
     def _take_name(self, table: CsvTable, kind: str, column: str, name: str) -> None:
         names = self._names[kind]
         if not name:
-            raise table.refusal(column, name, wanted="a name")
+            raise table.error(column, name, wanted="a name")
         if name in names:
-            raise table.refusal(column, name, wanted="a name of its own ({}:{} has it)".format(*names[name]))
+            raise table.error(column, name, wanted="a name of its own ({}:{} has it)".format(*names[name]))
         names[name] = (table.name, table.line)
 
 
@@ -135,17 +135,17 @@ def _ends(table: CsvTable, arrival_ns: int, deleted: str, scheduled: str) -> tup
         return None, None, None
     if scheduled_ns is None:
         if deleted_ns < arrival_ns:
-            raise table.refusal("deletion_time", deleted, wanted="a time at or after creation_time")
+            raise table.error("deletion_time", deleted, wanted="a time at or after creation_time")
         return None, deleted_ns, deleted_ns
     if deleted_ns < scheduled_ns:
-        raise table.refusal("deletion_time", deleted, wanted="a time at or after scheduled_time")
+        raise table.error("deletion_time", deleted, wanted="a time at or after scheduled_time")
     return deleted_ns - scheduled_ns, None, deleted_ns
 
 
 def _time(table: CsvTable, text: str, column: str) -> int | None:
     time_ns = table.time_ns(text, column)
     if time_ns is not None and time_ns < 0:
-        raise table.refusal(column, text, wanted="a time in seconds, not negative")
+        raise table.error(column, text, wanted="a time in seconds, not negative")
     return time_ns
 
 
@@ -163,7 +163,7 @@ def _node_status(table: CsvTable, cpu: str, memory: str, gpus: str) -> NodeStatu
 def _shape(table: CsvTable, cpu: str, memory: str, num_gpu: str, gpu_milli: str, gpu_spec: str, phase: str) -> Shape:
     gpus, milli = table.whole(num_gpu, "num_gpu"), table.whole(gpu_milli, "gpu_milli")
     if gpus and not 0 < milli <= MILLI:
-        raise table.refusal("gpu_milli", gpu_milli, wanted=f"1 to {MILLI} where num_gpu is not 0")
+        raise table.error("gpu_milli", gpu_milli, wanted=f"1 to {MILLI} where num_gpu is not 0")
     amounts = [
         ("cpu", f"{table.whole(cpu, 'cpu_milli')}m"),
         ("memory", f"{table.whole(memory, 'memory_mib')}Mi"),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from bayplan.formats.traces.selection import KeptTasks, Selection, Task
+from bayplan.formats.traces.selection import SelectedTasks, Selection, Task
 from bayplan.formats.traces.shapes import Shape
 
 
@@ -43,7 +43,7 @@ class Parents:
     """
 
     def __init__(self, selection: Selection) -> None:
-        self.kept = KeptTasks(selection)
+        self.kept = SelectedTasks(selection)
         self._by_name: dict[str, Parent] | None = None
 
     def find(self, name: str) -> Parent | None:
@@ -52,5 +52,5 @@ class Parents:
             self._by_name = {
                 each.name: Parent(each.job, each.shape, each.arrival_ns, each.labels) for each in self.kept.rows()
             }
-            self.kept = KeptTasks(self.kept.selection)
+            self.kept = SelectedTasks(self.kept.selection)
         return self._by_name.get(name)

@@ -86,7 +86,7 @@ class Reader(TraceReader):
             try:
                 self._job(f"{file.name}:{line}", item)
             except RowError as problem:
-                self.refuse_or_skip(problem)
+                self.raise_or_skip(problem)
 
     def made_machine(self) -> Mapping[str, str]:
         """Return the amounts of a generated machine, including the GPUs of the options."""

@@ -15,7 +15,7 @@ from bayplan.formats.manifest import LoadWarning, WarningKind
 from bayplan.formats.trace import Trace
 from bayplan.formats.traces.csv_table import CsvTable, RowError
 from bayplan.formats.traces.pods import timed_pods
-from bayplan.formats.traces.selection import KeptTasks, Sample, Selection, drawn
+from bayplan.formats.traces.selection import Sample, SelectedTasks, Selection, drawn
 from bayplan.formats.traces.shapes import MachineSize, Shape, machine
 from bayplan.formats.traces.streams import open_stream
 from bayplan.objects.node import Node, NodeStatus
@@ -75,7 +75,7 @@ class TraceReader(ABC):
     def __init__(self, options: ReadOptions, present: Collection[str]) -> None:
         self.options = options
         self.selection = options.selection
-        self.kept = KeptTasks(options.selection)
+        self.kept = SelectedTasks(options.selection)
         self.sample = Sample(options.selection)
         self.nodes: list[Node] = []
         self.skipped: Counter[tuple[str, str]] = Counter()
@@ -123,14 +123,14 @@ class TraceReader(ABC):
         """
         self._files.append(file.name)
         with open_stream(file) as stream:
-            table = CsvTable(file.name, stream, columns, header=header, optional=optional, invalid=self.refuse_or_skip)
+            table = CsvTable(file.name, stream, columns, header=header, optional=optional, invalid=self.raise_or_skip)
             for row in table.rows():
                 try:
                     handle(table, row)
                 except RowError as problem:
-                    self.refuse_or_skip(problem)
+                    self.raise_or_skip(problem)
 
-    def refuse_or_skip(self, problem: RowError) -> None:
+    def raise_or_skip(self, problem: RowError) -> None:
         """Raise the error about a row, or count the row as skipped if the options say so."""
         if not self.options.skip_invalid:
             raise problem

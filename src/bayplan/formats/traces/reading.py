@@ -47,7 +47,7 @@ class TraceTable(NamedTuple):
     table: str
 
 
-def recognised(file: InputFile) -> TraceTable | None:
+def detect_table(file: InputFile) -> TraceTable | None:
     """Recognise the table in a file by the file's name and first row; None if the file's name is that of a manifest.
 
     Raises:

@@ -109,7 +109,7 @@ def drawn(name: str, seed: int) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8, key=key, person=b"bayplan.traces").digest(), "big")
 
 
-class KeptTasks:
+class SelectedTasks:
     """Collects the selected tasks, at most as many as the selection's limit allows.
 
     Args:

@@ -220,7 +220,7 @@ class Allocator:
         takers = self._taking.get(device)
         if admin:
             return takers is not None and claim in takers
-        return bool(takers) or self._use.is_taken(device)
+        return bool(takers) or self._use.is_dedicated(device)
 
     def _has_capacity(self, device: PoolDevice, checked: CheckedRequest) -> bool:
         consuming = self._consuming.get(device.id, {})

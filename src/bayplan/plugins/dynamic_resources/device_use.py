@@ -104,7 +104,7 @@ class DeviceUse:
                 if not self._capacities[device]:
                     del self._capacities[device]
 
-    def is_taken(self, device: DeviceId) -> bool:
+    def is_dedicated(self, device: DeviceId) -> bool:
         """Return whether a device is allocated as a whole."""
         return self._dedicated[device] > 0
 

@@ -35,7 +35,7 @@ MAX_PREFERENCE = 8
 """Maximum number of alternatives of a request, and the score of the first; each further alternative scores one less."""
 
 
-def prefers(claims: Iterable[ResourceClaim]) -> bool:
+def has_alternatives(claims: Iterable[ResourceClaim]) -> bool:
     """Return whether any request lists alternatives; otherwise every node scores 0."""
     return any(request.first_available for claim in claims for request in claim.spec.devices.requests)
 
@@ -91,7 +91,7 @@ class NodeSolutions:
             self.outcomes = np.concatenate([self.outcomes, np.zeros(missing, dtype=np.uint16)])
             self.preferences = np.concatenate([self.preferences, np.zeros(missing, dtype=np.int64)])
             self.chosen += [None] * missing
-        ranked = prefers(claims)
+        ranked = has_alternatives(claims)
         for row in range(len(nodes)) if rows is None else dict.fromkeys(rows):
             node = nodes[row]
             if node is not None:

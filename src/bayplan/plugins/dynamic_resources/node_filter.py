@@ -19,7 +19,7 @@ from bayplan.plugins.dynamic_resources.node_allocator import (
     UNSOLVED,
     NodeAllocator,
     NodeSolutions,
-    prefers,
+    has_alternatives,
 )
 from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
 from bayplan.plugins.normalize_score import StretchedScoreRule
@@ -111,7 +111,7 @@ class NodeFilter:
     def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
         """Write a score for each node, by the rank of the alternatives that would be allocated there."""
         raw[:] = 0
-        if not cycle.wants_allocation or not prefers(cycle.claims):
+        if not cycle.wants_allocation or not has_alternatives(cycle.claims):
             return
         known = cycle.preference_of_allocated()
         found = self.verdicts(cycle)

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.framework.rule cimport FilterRule
 from bayplan.plugins.node_volume_limits.attached_volumes cimport AttachedVolumes
 
-cdef class Wanted:
+cdef class RequiredVolumes:
     cdef readonly tuple counts, in_use, needed
     cdef readonly int problem
     cdef readonly object drivers
@@ -20,7 +20,7 @@ cdef class DriverLimit:
 cdef class AttachableVolumes(FilterRule):
     cdef object _plugin, _spec
     cdef AttachedVolumes _attached
-    cdef Wanted _plain, _migrated
+    cdef RequiredVolumes _plain, _migrated
     cdef Py_ssize_t _version
     cdef list _limits
     cdef uint8_t[::1] _has_csi_node
@@ -30,7 +30,7 @@ cdef class AttachableVolumes(FilterRule):
     cpdef bint refresh(self) except -1
     cpdef void after_changes(self, object params) except *
     cpdef void after_undo(self, object params) except *
-    @cython.locals(attached=AttachedVolumes, plain=Wanted, migrated=Wanted)
+    @cython.locals(attached=AttachedVolumes, plain=RequiredVolumes, migrated=RequiredVolumes)
     cdef void _look_up(self) except *
     @cython.locals(migrated=bint, problem=int, verdict=int, number=Py_ssize_t, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1

@@ -34,7 +34,7 @@ NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
 class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
 
-    Params: two `Wanted`, the pod's volumes on nodes without CSINode, and on nodes with one.
+    Params: two `RequiredVolumes`, the pod's volumes on nodes without CSINode, and on nodes with one.
     """
 
     name = "NodeVolumeLimits"
@@ -74,7 +74,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         self._pre_filters = True
         return PreFilterResult(self.examine(spec))
 
-    def examine(self, spec: PodVolumes) -> tuple[Wanted, Wanted]:
+    def examine(self, spec: PodVolumes) -> tuple[RequiredVolumes, RequiredVolumes]:
         """Return a pod's volumes on nodes without CSINode, and on nodes with one."""
         self.attached.refresh()
         catalog = self.handle.cluster.catalog
@@ -84,9 +84,9 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             return migrated, migrated
         return self._wanted(csi_names(spec, catalog, migrated=False, new_pod=True)), migrated
 
-    def _wanted(self, names: CsiNames) -> Wanted:
+    def _wanted(self, names: CsiNames) -> RequiredVolumes:
         if names.error:
-            return Wanted((), (), self.verdict_of(names.error, names.flags), (), names.drivers)
+            return RequiredVolumes((), (), self.verdict_of(names.error, names.flags), (), names.drivers)
         counts: dict[str, int] = {}
         rows_of = self.attached.rows_of
         in_use = []
@@ -94,7 +94,7 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             counts[driver] = counts.get(driver, 0) + 1
             if name in rows_of:
                 in_use.append(name)
-        return Wanted(tuple(counts.items()), tuple(in_use), 0, self._needed_drivers(counts), names.drivers)
+        return RequiredVolumes(tuple(counts.items()), tuple(in_use), 0, self._needed_drivers(counts), names.drivers)
 
     def _needed_drivers(self, drivers: Iterable[str]) -> tuple[str, ...]:
         """Return those drivers whose pods may run only on nodes with the driver."""
@@ -150,7 +150,7 @@ def _may_count(spec: PodVolumes) -> bool:
     return spec.has_claims or any(is_migratable(volume.source) for volume in spec.volumes)
 
 
-class Wanted:
+class RequiredVolumes:
     """The volumes that a node would have to attach for a pod. Equal values get equal verdicts on every node.
 
     Attributes:
@@ -177,7 +177,7 @@ class Wanted:
 
     def __eq__(self, other: object) -> bool:
         return (
-            isinstance(other, Wanted)
+            isinstance(other, RequiredVolumes)
             and self.counts == other.counts
             and self.in_use == other.in_use
             and self.problem == other.problem
@@ -220,7 +220,7 @@ class AttachableVolumes(FilterRule):
         super().__init__(cluster.columns)
         self.reads_pods = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
-        self._plain = self._migrated = NOTHING_WANTED
+        self._plain = self._migrated = NO_VOLUMES_REQUIRED
         self._version = -1
         self._limits: list[DriverLimit] = []
         self._has_csi_node: Any = None
@@ -246,8 +246,8 @@ class AttachableVolumes(FilterRule):
         attached = self._attached
         attached.refresh()
         found: Any = self.params if self.params is not None else self._plugin.examine(self._spec)
-        plain: Wanted = found[0]
-        migrated: Wanted = found[1]
+        plain: RequiredVolumes = found[0]
+        migrated: RequiredVolumes = found[1]
         # A pod on the node whose volumes are unknown causes an error if the new pod adds volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
         was_in_use, self._in_use = self._in_use, not attached.rows_of.keys().isdisjoint(migrated.drivers)
@@ -296,4 +296,4 @@ class AttachableVolumes(FilterRule):
         return self._plugin.verdict_of(text, ERROR_BIT)
 
 
-NOTHING_WANTED = Wanted()
+NO_VOLUMES_REQUIRED = RequiredVolumes()

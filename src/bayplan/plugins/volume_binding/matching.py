@@ -194,7 +194,7 @@ def choose_volume(
         earlier: the choices for earlier claims of the pod, whose volumes are no longer available.
     """
     requested = storage_amount(claim.spec.resources.requests)
-    fitting = [volume for volume in volumes if could_hold(volume, claim, requested)]
+    fitting = [volume for volume in volumes if matches_claim(volume, claim, requested)]
     meant = [number for number, volume in enumerate(fitting) if is_bound_to(volume, claim)]
     free = [
         number
@@ -218,7 +218,7 @@ def choose_volume(
     return StaticChoice(claim, fitting, picks)
 
 
-def could_hold(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
+def matches_claim(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
     """Return whether a volume has a claim's size, mode and attributes, and is not reserved for others or deleted."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return False

@@ -26,9 +26,9 @@ from bayplan.http_api.pod_table import PodColumns
 from bayplan.http_api.query import Deadline
 from bayplan.http_api.questions import Questions
 from bayplan.http_api.queue_view import QueueCopy, QueueView
-from bayplan.http_api.readings import Reading
+from bayplan.http_api.read_models import ReadModel
+from bayplan.http_api.server_context import ServerContext
 from bayplan.http_api.sources import sources_of
-from bayplan.http_api.subject import Subject
 from bayplan.http_api.waiting_causes import common_cause, waiting_rows
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -41,14 +41,14 @@ CAUSES_SECONDS = 0.05
 T = TypeVar("T")
 
 
-class Observation:
+class ServerState:
     """The state of a running server, as handlers read it.
 
     Args:
-        subject: the server.
+        server: the server.
 
     Attributes:
-        subject: the server.
+        server: the server.
         view: pods and nodes as columns.
         events: the Kubernetes events by object.
         queue: cached copies of the scheduling queue.
@@ -61,19 +61,19 @@ class Observation:
         start_ns: when the service started, by the clock.
     """
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.start_ns = subject.clock.now_ns()
-        self.view = ClusterView(subject, request_gates(subject.settings.feature_gates))
-        self.events = EventIndex(subject.backend)
-        self.queue = QueueView(subject.engine)
-        self.summaries = DecisionSummaries(subject.decisions)
-        self.rows = PodRows(subject.decisions, self.summaries)
+    def __init__(self, server: ServerContext) -> None:
+        self.server = server
+        self.start_ns = server.clock.now_ns()
+        self.view = ClusterView(server, request_gates(server.settings.feature_gates))
+        self.events = EventIndex(server.backend)
+        self.queue = QueueView(server.engine)
+        self.summaries = DecisionSummaries(server.decisions)
+        self.rows = PodRows(server.decisions, self.summaries)
         self.history = UtilisationHistory()
         self.forks = Forks()
-        self.questions = Questions(subject)
+        self.questions = Questions(server)
         self.what_ifs: dict[str, WhatIfReport] = {}
-        self.batches = BatchWriter(subject.backend)
+        self.batches = BatchWriter(server.backend)
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="bayplan-query")
 
     async def off_loop(self, work: Callable[[], T]) -> T:
@@ -91,16 +91,16 @@ class Observation:
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         events = self.events.of_pod(key)
-        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, events, self._volumes_of([key]))
+        return LiveSource(self.server, self.start_ns, self.view.pods, pods, nodes, events, self._volumes_of([key]))
 
     def source_of_all(self, pods: PodColumns, nodes: NodeColumns, rows: Sequence[int]) -> LiveSource:
         """Return the source for the root causes of the pods in these rows. Call on the event loop."""
         volumes = self._volumes_of(pods.keys[row] for row in rows)
-        return LiveSource(self.subject, self.start_ns, self.view.pods, pods, nodes, catalog=volumes)
+        return LiveSource(self.server, self.start_ns, self.view.pods, pods, nodes, catalog=volumes)
 
     def _volumes_of(self, keys: Iterable[str]) -> StoredObjects:
         """Return a lookup of the claims of pods and their volumes. Call on the event loop."""
-        store = self.subject.bridge.store
+        store = self.server.bridge.store
         found: dict[tuple[type[KubernetesObject], str], KubernetesObject] = {}
         for pod in (store.get(Pod, key) for key in keys):
             if pod is not None and pod.spec.volumes:
@@ -108,21 +108,21 @@ class Observation:
                 found |= {(type(item), item.key): item for item in (*claims_of(pod, store), *volumes)}
         return StoredObjects(found)
 
-    async def reading(self, run: str) -> Reading:
+    async def read_model(self, run: str) -> ReadModel:
         """Return the read model of a run.
 
         Args:
             run: the ID of a fork; "" for the server itself.
 
         Raises:
-            Refusal: there is no such fork, or it is not done.
+            RequestError: there is no such fork, or it is not done.
         """
         if run:
-            return (await self.off_loop(lambda: self.forks.reading_of(run))).reading
+            return (await self.off_loop(lambda: self.forks.read_model_of(run))).read_model
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
         source_of = partial(self.source_of_all, pods, nodes)
-        return Reading(pods, nodes, self.subject.decisions, self.summaries, self.rows, source_of)
+        return ReadModel(pods, nodes, self.server.decisions, self.summaries, self.rows, source_of)
 
     def queue_or_none(self) -> QueueCopy | None:
         """Return a copy of the queue, or None if the engine does not respond. Call on a worker thread."""
@@ -135,8 +135,8 @@ class Observation:
         """Return the overview of the cluster."""
         pods = await self.view.pod_columns()
         nodes = await self.view.node_columns()
-        self.history.note(nodes, self.subject.clock.now_ns())
-        sources = sources_of(self.subject.backend)
+        self.history.note(nodes, self.server.clock.now_ns())
+        sources = sources_of(self.server.backend)
         rows = waiting_rows(pods, pods.used)
         source = self.source_of_all(pods, nodes, rows)
 
@@ -144,6 +144,6 @@ class Observation:
             queue = self.queue_or_none()
             causes = self.rows.causes.of(source, pods, nodes, rows, Deadline(CAUSES_SECONDS))
             cause = common_cause(causes, len(rows))
-            return overview_document(self.subject, pods, nodes, queue, self.history, self.summaries, sources, cause)
+            return overview_document(self.server, pods, nodes, queue, self.history, self.summaries, sources, cause)
 
         return await self.off_loop(make)

@@ -29,7 +29,7 @@ SLICE_SECONDS = 0.004
 USER = "system:kube-scheduler"
 
 
-class ActionPump:
+class ActionLoop:
     """Executes actions on a loop, a slice at a time; the `Channel` of its executor.
 
     Args:
@@ -60,7 +60,7 @@ class ActionPump:
         self._loop = loop
         self.wake()
 
-    def take(self, actions: Sequence[Action]) -> None:
+    def submit(self, actions: Sequence[Action]) -> None:
         """Queue the engine's actions. Called on the engine's thread."""
         self._arrived.append((self._engine.generation, actions))
         self.wake()
@@ -72,7 +72,7 @@ class ActionPump:
 
     # --- on the loop --------------------------------------------------------------------------------------------------
 
-    def turn(self) -> None:
+    def run_slice(self) -> None:
         """Execute as many actions as fit into a time slice, and schedule the next slice if there are more."""
         self._is_awake = False
         end = time.perf_counter() + SLICE_SECONDS
@@ -83,7 +83,7 @@ class ActionPump:
             return
         if self._loop is not None and not self._is_awake:
             self._is_awake = True
-            self._loop.call_soon(self.turn)
+            self._loop.call_soon(self.run_slice)
 
     def _run_next(self) -> bool:
         if not self._arrived:
@@ -104,10 +104,10 @@ class ActionPump:
             self._loop.call_later(seconds, call)
 
     def wake(self) -> None:
-        """Schedule a call of `turn`."""
+        """Schedule a call of `run_slice`."""
         if not self._is_awake and self._loop is not None and not self._loop.is_closed():
             self._is_awake = True
-            self._loop.call_soon_threadsafe(self.turn)
+            self._loop.call_soon_threadsafe(self.run_slice)
 
     def find(self, kind: type[T], key: str) -> T | None:
         """Return the stored object with a key, or None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.spec_memory import RememberedSpec, SpecMemory
+from bayplan.apiserver.kinds.spec_cache import CachedSpec, SpecCache
 from bayplan.base.plain_data import Document
 
 
@@ -10,15 +10,15 @@ class Memory:
     """A memory of specs, and how many of them it decoded."""
 
     def __init__(self) -> None:
-        self.specs = SpecMemory()
+        self.specs = SpecCache()
         self.decoded = 0
 
-    def send(self, spec: Document) -> RememberedSpec | None:
+    def send(self, spec: Document) -> CachedSpec | None:
         def decode() -> Document:
             self.decoded += 1
             return dict(spec)
 
-        return self.specs.recall(spec, decode)
+        return self.specs.get(spec, decode)
 
 
 def test_a_spec_is_cached_when_it_is_sent_the_second_time() -> None:

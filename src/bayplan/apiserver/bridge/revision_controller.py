@@ -21,14 +21,14 @@ from bayplan.cluster.naming import revision_name, template_hash
 from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Controller, ControllerTools
-from bayplan.controllers.pod_maker import controller_reference
+from bayplan.controllers.pod_factory import controller_reference
 from bayplan.controllers.revisions import REVISION_LABEL
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 _DEFAULT_LIMIT = 10
 
 
-class RevisionKeeper(Controller):
+class RevisionController(Controller):
     """Reconciles the revisions of sets; keys are the kind and the key of a set.
 
     Args:
@@ -64,7 +64,7 @@ class RevisionKeeper(Controller):
         """Store a revision for the current template, and delete the oldest revisions above the history limit.
 
         Raises:
-            WriteRefused: the API rejects a write.
+            WriteRejected: the API rejects a write.
         """
         kind, _, place = key.partition(" ")
         item = self.store.get(SETS[kind], place)

@@ -22,7 +22,7 @@ _MAX_REJECTIONS = 12
 
 
 @dataclass(frozen=True)
-class Judgement:
+class PodDiagnosis:
     """A waiting pod with the results of all filters.
 
     Attributes:
@@ -41,7 +41,7 @@ class Judgement:
     fits: bool
 
 
-def judge(trial: Trial, pod: Pod) -> Judgement:
+def diagnose_pod(trial: Trial, pod: Pod) -> PodDiagnosis:
     """Run all plugins on a pod. Record a plugin that rejects the pod as a whole, and run again without it."""
     whole: dict[str, Status] = {}
     decision: Decision | None = None
@@ -68,4 +68,4 @@ def judge(trial: Trial, pod: Pod) -> Judgement:
         message = error_text(trial, pod, decision.record.message)
         cause = replace(cause, plugin="", summary=message, headline=message, everywhere=[], sole=[])
     fits = not whole and decision is not None and bool(decision.record.node)
-    return Judgement(pod, decision, matrix, cause, fits)
+    return PodDiagnosis(pod, decision, matrix, cause, fits)

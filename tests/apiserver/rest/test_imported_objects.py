@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.apiserver.model.errors import ApiError
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
-from bayplan.apiserver.rest.whole_objects import create_whole
+from bayplan.apiserver.rest.imported_objects import create_with_status
 from bayplan.apiserver.store.item import Write
 from bayplan.base.plain_data import part
 from tests.apiserver.client import Client, Document, pod
@@ -53,7 +53,7 @@ def make(client: Client, group: str, plural: str, document: Document) -> Documen
     resource = client.backend.registry.find(group, "v1", plural)
     assert resource is not None
     info = RequestInfo("create", resource, "default" if resource.namespaced else "")
-    return create_whole(client.backend, info, document, WriteOptions(manager="test")).document
+    return create_with_status(client.backend, info, document, WriteOptions(manager="test")).document
 
 
 def without_identity(document: Document) -> Document:

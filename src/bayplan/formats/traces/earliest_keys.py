@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 Key = TypeVar("Key")
 
 
-class FirstOnes(Generic[Key]):
+class EarliestKeys(Generic[Key]):
     """The keys with the earliest times. If a key is added with several times, the earliest counts.
 
     Args:

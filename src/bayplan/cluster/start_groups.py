@@ -29,7 +29,7 @@ class StartGroup(msgspec.Struct):
     complete: bool = False
 
 
-class RunningTogether:
+class StartGroups:
     """All groups of pods with the annotation."""
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class RunningTogether:
         begins, group.present = [*group.present.values()], {}
         return begins
 
-    def gone(self, pod: Pod) -> None:
+    def remove(self, pod: Pod) -> None:
         """Record that a pod was deleted. The others of its group wait for a replacement."""
         text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
         if text is not None:

@@ -17,13 +17,13 @@ from bayplan.http_api.node_table import NodeColumns, NodeTable
 from bayplan.http_api.pod_page import PodSource
 from bayplan.http_api.pod_rows import PodRows
 from bayplan.http_api.pod_table import PodColumns, PodTable
-from bayplan.http_api.subject import Decisions
+from bayplan.http_api.server_context import Decisions
 from bayplan.live.decision_store import LatePoints, PointResult
 from bayplan.live.instrumented_queue import Origin
 from bayplan.sim.result import PodTimeline, SimulationResult
 
 
-class Reading(NamedTuple):
+class ReadModel(NamedTuple):
     """The read model of one run.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 
 class ForkDecisions:
-    """The records of a finished run as `bayplan.http_api.subject.Decisions`, with an index by pod.
+    """The records of a finished run as `bayplan.http_api.server_context.Decisions`, with an index by pod.
 
     Args:
         records: all records.
@@ -94,7 +94,7 @@ class ForkDecisions:
         return self._numbers.get(pod, ())
 
 
-class ForkReading:
+class ForkReadModel:
     """The read model of a finished fork. Create on a worker thread: this takes a second for 50,000 pods.
 
     Args:
@@ -102,7 +102,7 @@ class ForkReading:
         feature_gates: the feature gates that it ran with.
 
     Attributes:
-        reading: the data for lists.
+        read_model: the data for lists.
         source: the source of explanations.
     """
 
@@ -126,7 +126,7 @@ class ForkReading:
                 pods.take_record(record)
         summaries = DecisionSummaries(decisions)
         rows = PodRows(decisions, summaries)
-        self.reading = Reading(pods.freeze(), nodes.freeze(), decisions, summaries, rows, lambda _: self.source)
+        self.read_model = ReadModel(pods.freeze(), nodes.freeze(), decisions, summaries, rows, lambda _: self.source)
 
 
 class _ForkSource(SimulationSource):
@@ -138,6 +138,6 @@ class _ForkSource(SimulationSource):
         for life in result.pods:
             self._lives.setdefault(life.key, []).append(life)
 
-    def lives_of(self, key: str) -> list[PodTimeline]:
+    def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
         return self._lives.get(key, [])

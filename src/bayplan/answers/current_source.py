@@ -27,7 +27,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 from bayplan.state.resource_table import PODS
 
 
-def present_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
+def current_pods(objects: Iterable[KubernetesObject], profiles: Collection[str]) -> list[PodTimeline]:
     """Return the timelines of all pods of a cluster, with their workloads, in order.
 
     Owners that the source lacks are inferred from names: a ReplicaSet ``web-5d8f`` whose pods have the template hash
@@ -72,12 +72,12 @@ def _time_ns(text: str | None) -> int:
         return 0
 
 
-class PresentSource:
+class CurrentSource:
     """One pod with the scheduler's present decision about it, as a `bayplan.analysis.run_source.RunSource`.
 
     Args:
         trial: the cluster.
-        pods: all pods, see `present_pods`.
+        pods: all pods, see `current_pods`.
         life: the pod to explain.
         now_ns: the present time.
     """

@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan.cluster.store import ChangeEvent, object_key
 from bayplan.controllers.daemon_nodes import NodeEligibility, target_node
-from bayplan.controllers.pod_maker import PreparedTemplate
+from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import REVISION_LABEL, RevisionHistory
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -33,7 +33,7 @@ class NodeTally(msgspec.Struct, frozen=True):
 _NOTHING = NodeTally()
 
 
-class DaemonMemory:
+class DaemonSetState:
     """The cached state of one DaemonSet.
 
     Attributes:
@@ -74,8 +74,8 @@ class DaemonMemory:
         self._verdicts.clear()
         return True
 
-    def judge(self, node: Node) -> tuple[bool, bool]:
-        """Return whether a pod should start on a node and whether a running one may stay (`NodeEligibility.judge`)."""
+    def node_should_run(self, node: Node) -> tuple[bool, bool]:
+        """Return whether a pod should start on a node and whether a running one may stay (`NodeEligibility.node_should_run`)."""
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is not None:
@@ -86,7 +86,7 @@ class DaemonMemory:
                 return known[1]
         if self._eligibility is None:
             return False, False
-        verdict = self._eligibility.judge(node)
+        verdict = self._eligibility.node_should_run(node)
         self._verdicts[name] = (node, verdict)
         return verdict
 

@@ -171,7 +171,7 @@ class Engine(Protocol):
         """Return the published status, without waiting."""
         ...
 
-    def ask(self, question: Callable[[Scheduler], T], timeout: float) -> T:
+    def call(self, question: Callable[[Scheduler], T], timeout: float) -> T:
         """Run a function on the engine's thread between two cycles. Raise EngineBusy if that takes longer than `timeout` s."""
         ...
 
@@ -251,7 +251,7 @@ class NamedSnapshot(Protocol):
         ...
 
 
-class Subject(Protocol):
+class ServerContext(Protocol):
     """A running server. Except for `decisions`, `clock` and `engine`, use it on the event loop."""
 
     @property

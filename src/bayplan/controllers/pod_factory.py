@@ -38,7 +38,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
 
     Attributes:
         template: the template that this was prepared from.
-        admission: the version of the admission state at that time; see `PodMaker.is_current`.
+        admission: the version of the admission state at that time; see `PodFactory.is_current`.
         namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations,
             finalizers, owner references and spec of every pod.
         name_prefix: prefix of generated names.
@@ -59,7 +59,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
         return replace_fields(self, template=template)
 
 
-class PodMaker:
+class PodFactory:
     """Creates pods for controllers.
 
     Args:

@@ -50,7 +50,7 @@ class SpecFacts:
     warnings: tuple[str, ...] | None = None
 
 
-class RememberedSpec(Emptied):
+class CachedSpec(Emptied):
     """A shallow copy of a cached spec, which admission may change.
 
     Attributes:
@@ -66,14 +66,14 @@ class RememberedSpec(Emptied):
         self.facts = facts
 
 
-class SpecMemory:
+class SpecCache:
     """The most recently used specs that were sent at least twice, by their JSON."""
 
     def __init__(self) -> None:
         self._known: BoundedCache[bytes, SpecFacts] = BoundedCache(_MAX_SPECS)
         self._sent = SeenKeys(_MAX_SPECS)
 
-    def recall(self, sent: Document, compute: Callable[[], Document | None]) -> RememberedSpec | None:
+    def get(self, sent: Document, compute: Callable[[], Document | None]) -> CachedSpec | None:
         """Return a copy of a cached spec; cache it if it is sent for the second time.
 
         Args:
@@ -95,5 +95,5 @@ class SpecMemory:
             spec = compute()
             if spec is None:
                 return None
-            facts = self._known.keep(key, SpecFacts(spec))
-        return RememberedSpec(facts, node_name)
+            facts = self._known.put(key, SpecFacts(spec))
+        return CachedSpec(facts, node_name)

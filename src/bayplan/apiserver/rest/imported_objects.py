@@ -20,7 +20,9 @@ from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part
 
 
-def create_whole(backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions) -> Written:
+def create_with_status(
+    backend: Backend, info: RequestInfo, value: Mapping[str, object], options: WriteOptions
+) -> Written:
     """Store a new object with its status; without a status, behave like a create.
 
     Args:
@@ -64,5 +66,5 @@ def _with_status(
     context = backend.context(resource, info.namespace, info.subresource)
     stored, was = to_storage(resource, {**made, "status": status}), to_storage(resource, made)
     strategy.prepare_status(context, stored, was)
-    writing.refuse(resource, {"name": info.name}, strategy.validate_status(context, stored, was))
+    writing.raise_invalid(resource, {"name": info.name}, strategy.validate_status(context, stored, was))
     return from_storage(resource, stored), managers

@@ -9,7 +9,7 @@ from collections.abc import Coroutine
 
 import pytest
 
-from bayplan.app import action_pump
+from bayplan.app import action_loop
 from bayplan.base.clock import Clock
 from bayplan.client import action_executor
 from bayplan.engine.actions import Bind, Emit, SetCondition
@@ -34,7 +34,7 @@ def test_actions_of_one_pod_are_executed_in_order() -> None:
         async with running() as server:
             await server.add_nodes("n1")
             pod = await pod_of(server, "p")
-            server.simulator.pump.take([SetCondition(pod, "Unschedulable", "no room"), Bind(pod, "n1")])
+            server.simulator.action_loop.submit([SetCondition(pod, "Unschedulable", "no room"), Bind(pod, "n1")])
             await server.settle()
             found = await server.pod("p")
             assert found["spec"]["nodeName"] == "n1"
@@ -44,15 +44,15 @@ def test_actions_of_one_pod_are_executed_in_order() -> None:
 
 
 def test_api_requests_are_handled_between_slices_of_actions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(action_pump, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(action_loop, "SLICE_SECONDS", 0.0)
 
     async def scene() -> None:
         async with running() as server:
             await server.add_nodes("n1")
             pods = [await pod_of(server, f"p{number}") for number in range(5)]
-            server.simulator.pump.take([Bind(pod, "n1") for pod in pods])
+            server.simulator.action_loop.submit([Bind(pod, "n1") for pod in pods])
             bound = []
-            while not server.simulator.pump.is_idle:
+            while not server.simulator.action_loop.is_idle:
                 await asyncio.sleep(0)
                 found = await server.send("GET", "/api/v1/pods")
                 bound.append(sum(bool(pod["spec"].get("nodeName")) for pod in found["items"]))
@@ -71,11 +71,11 @@ def test_events_are_written_after_bindings_and_dropped_above_the_limit(
             await server.add_nodes("n1")
             pod = await pod_of(server, "p")
             notes = [Emit(pod, "Warning", f"Reason{number}", "Testing", "a note") for number in range(4)]
-            server.simulator.pump.take([*notes, Bind(pod, "n1")])
+            server.simulator.action_loop.submit([*notes, Bind(pod, "n1")])
             await server.settle()
             events = (await server.send("GET", "/apis/events.k8s.io/v1/events"))["items"]
             assert [event["reason"] for event in events if event["regarding"]["name"] == "p"] == ["Reason0", "Reason1"]
-            assert server.simulator.pump.executor.dropped_events == 2
+            assert server.simulator.action_loop.executor.dropped_events == 2
             assert await server.node_of("p") == "n1"
 
     play(scene())
@@ -99,7 +99,7 @@ def test_a_bug_in_action_execution_fails_the_binding_and_retries_the_pod(
                 'running Bind plugin "DefaultBinder": internal error',
             ]
             monkeypatch.undo()
-            assert server.simulator.pump.executor.failures
+            assert server.simulator.action_loop.executor.failures
             assert await server.simulator.step_decision()
             assert await server.node_of("p") == "n1"
 

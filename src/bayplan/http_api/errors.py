@@ -8,7 +8,7 @@ from bayplan.base.errors import InputError
 from bayplan.http_api.contract.answer import Error, Refused
 
 
-class Refusal(InputError):
+class RequestError(InputError):
     """A rejected request: an `InputError` with an HTTP status and, for a wrong method, the allowed methods."""
 
     def __init__(
@@ -27,11 +27,11 @@ class Refusal(InputError):
         super().__init__(what, where=where, got=got, wanted=wanted, hint=hint)
 
 
-def refusal_of(problem: InputError) -> Refusal:
+def request_error_of(problem: InputError) -> RequestError:
     """Return the error response for invalid input that a lower layer found in the request's content."""
-    if isinstance(problem, Refusal):
+    if isinstance(problem, RequestError):
         return problem
-    return Refusal(
+    return RequestError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         problem.what,
         where=problem.where,
@@ -41,7 +41,7 @@ def refusal_of(problem: InputError) -> Refusal:
     )
 
 
-def document_of(problem: Refusal, request_id: str) -> Error:
+def document_of(problem: RequestError, request_id: str) -> Error:
     """Return the body of an error response."""
     return Error(
         error=Refused(
