@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from bayplan.base.plain_data import Document, part
