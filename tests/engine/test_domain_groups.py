@@ -126,7 +126,7 @@ def test_a_sample_is_summed_alone_if_its_scale_depends_only_on_the_sample(
     ("raw", "chosen", "want"),
     [
         pytest.param([3, -4, 9], [1, 1, 0], (-4, 3), id="the range of the chosen rows"),
-        pytest.param([3], [0], ((1 << 63) - 1, -(1 << 63)), id="nothing is chosen"),
+        pytest.param([3], [0], ((1 << 63) - 1, -(1 << 63)), id="no chosen rows"),
     ],
 )
 def test_score_range_covers_only_the_chosen_rows(raw: list[int], chosen: list[int], want: tuple[int, int]) -> None:

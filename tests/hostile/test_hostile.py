@@ -8,14 +8,14 @@ from pathlib import Path
 from tests.hostile.__main__ import problem_with, summary, table
 from tests.hostile.families import FAMILIES, scenarios
 from tests.hostile.scenario import Draws
-from tests.hostile.victim import Taken, Victim
+from tests.hostile.victim import RequestCost, Victim
 
 SCALE = 0.02
 
 
 def test_hostile_requests_stay_within_resource_limits(tmp_path: Path) -> None:
     victim = Victim(tmp_path)
-    results: list[tuple[str, Taken]] = []
+    results: list[tuple[str, RequestCost]] = []
     problems: list[str] = []
     try:
         for name, scenario in islice(scenarios(7, SCALE), 2 * len(FAMILIES)):

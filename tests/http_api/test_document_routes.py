@@ -184,7 +184,7 @@ def test_drain_cordons_the_node_and_respects_budgets() -> None:
     [
         pytest.param("web-1", "web-1", id="a plain name"),
         pytest.param("a/b", "a%2Fb", id="a slash begins no other part of a path"),
-        pytest.param("../nodes", "..%2Fnodes", id="nor does it lead out of it"),
+        pytest.param("../nodes", "..%2Fnodes", id="dots do not leave the folder"),
         pytest.param("system:node", "system:node", id="colons are part of names"),
     ],
 )
