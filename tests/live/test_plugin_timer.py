@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.plugin import Plugin, PreFilterPlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import BindPlugin, Plugin
 from bayplan.live.plugin_guard import guard
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.plugin_timer import PluginTimer
@@ -126,19 +127,19 @@ def test_plugin_calls_on_other_threads_are_not_timed() -> None:
     reported = RecordedTimes()
     scheduler = scheduler_with(small_pod("large", cpu="9"))
     plugins = scheduler.profiles["default-scheduler"].plugins
-    signatures: list[object] = []
-    fit = cast("PreFilterPlugin[Any]", plugins["NodeResourcesFit"])
-    before = fit.reasons  # type: ignore[attr-defined]
+    answers: list[object] = []
+    fit = plugins["NodeResourcesFit"]
+    binder, before = cast("BindPlugin[Any]", plugins["DefaultBinder"]), fit.reasons  # type: ignore[attr-defined]
 
-    def sign_on_another_thread(*arguments: Any) -> object:
+    def bind_on_another_thread(*arguments: Any) -> object:
         # During the cycle, but outside all timed calls: `reasons` is not timed.
-        thread = Thread(target=lambda: signatures.append(plugins["NodePorts"].sign_pod(small_pod("b"))))
+        thread = Thread(target=lambda: answers.append(binder.bind(CycleState(), small_pod("b"), "n0")))
         thread.start()
         thread.join()
         return before(*arguments)
 
-    fit.reasons = sign_on_another_thread  # type: ignore[attr-defined]
+    fit.reasons = bind_on_another_thread  # type: ignore[attr-defined]
     outcomes(scheduler, PluginTimer(reported, share=1.0))
-    assert signatures
+    assert answers
     assert reported.plugins["NodeResourcesFit", "PreFilter"] == ["Success"]
-    assert ("NodePorts", "Sign") not in reported.plugins
+    assert ("DefaultBinder", "Bind") not in reported.plugins
