@@ -97,7 +97,7 @@ def test_next_after_advances_past_a_day_skipped_by_its_time_zone() -> None:
         pytest.param("60 * * * *", "values from 0 to 59", id="a minute that does not exist"),
         pytest.param("* * * * 7", "values from 0 to 6", id="Sunday is 0 only"),
         pytest.param("5-1 * * * *", "in rising order", id="a descending range"),
-        pytest.param("*/0 * * * *", "in rising order", id="an empty step"),
+        pytest.param("*/0 * * * *", "in rising order", id="a step of zero"),
         pytest.param("1-2-3 * * * *", "number, range or step", id="two hyphens"),
         pytest.param("1/2/3 * * * *", "number, range or step", id="two slashes"),
         pytest.param("x * * * *", "numbers", id="no number"),

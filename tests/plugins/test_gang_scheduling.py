@@ -74,7 +74,7 @@ def test_pod_hint_queues_members_of_the_added_pods_group(pod: Pod, new: object, 
         pytest.param(member(), pod_group("g", "other"), HintAnswer.SKIP, id="a group of another namespace was added"),
         pytest.param(make_pod(), pod_group(), HintAnswer.SKIP, id="the pod waits for no group"),
         pytest.param(member(), make_pod(), HintAnswer.ERROR, id="not a group"),
-        pytest.param(member(), None, HintAnswer.ERROR, id="no change"),
+        pytest.param(member(), None, HintAnswer.ERROR, id="no new object"),
     ],
 )
 def test_pod_group_hint_queues_members_of_the_added_group(pod: Pod, new: object, want: HintAnswer) -> None:

@@ -29,7 +29,7 @@ def url(text: str) -> Document:
         pytest.param(["loopback"], url("http://127.0.0.1/x"), None, id="plain HTTP"),
         pytest.param(["loopback"], url("https://169.254.169.254/latest"), None, id="a metadata service"),
         pytest.param(["loopback"], SERVICE, None, id="a service without an address"),
-        pytest.param(["h.example:443"], url("https://h.example/x"), "h.example:443 https://h.example/x", id="a named address"),
+        pytest.param(["h.example:443"], url("https://h.example/x"), "h.example:443 https://h.example/x", id="a host name"),
         pytest.param(["h.example:443"], url("https://h.example:444/x"), None, id="another port of it"),
         pytest.param(["any"], url("https://10.0.0.1/x"), "10.0.0.1:443 https://10.0.0.1/x", id="any place"),
         pytest.param(["any"], url("https://10.0.0.1:99999/x"), None, id="an invalid port"),
@@ -53,7 +53,7 @@ def test_webhook_targets_are_limited_to_allowed_addresses(
         pytest.param("", id="nothing"),
         pytest.param("everywhere", id="a word"),
         pytest.param("host:99999", id="an invalid port"),
-        pytest.param("shop/hook", id="a service without an address of its own"),
+        pytest.param("shop/hook", id="an entry without an address"),
         pytest.param("https://host:1", id="a URL"),
     ],
 )

@@ -93,7 +93,7 @@ def test_limit_ranges_set_default_requests_and_limits() -> None:
             "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
             id="no request although there is a ratio",
         ),
-        pytest.param({"type": "Pod", "max": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}, "", id="the maximum"),
+        pytest.param({"type": "Pod", "max": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}, "", id="exactly the maximum"),
         pytest.param({"type": "PersistentVolumeClaim", "max": {"storage": "1"}}, None, None, "", id="of another kind"),
     ],
 )

@@ -105,7 +105,7 @@ def test_expression_returns_its_value_or_error(expression: str, want: object) ->
 @pytest.mark.parametrize(
     ("expression", "want"),
     [
-        pytest.param("1", "must evaluate to bool or the unknown type, not int", id="an operand that is not a boolean"),
+        pytest.param("1", "must evaluate to bool or the unknown type, not int", id="an expression that is not a boolean"),
         pytest.param("device.foo", "1:7: undefined field 'foo'", id="a field that devices don't have"),
         pytest.param("foo", "1:1: undeclared reference to 'foo' (in container '')", id="an unknown name"),
         pytest.param("foo(1)", "1:4: undeclared reference to 'foo' (in container '')", id="an unknown function"),
@@ -114,7 +114,7 @@ def test_expression_returns_its_value_or_error(expression: str, want: object) ->
             "1:15: found no matching overload for '_==_' applied to '(string, int)'",
             id="types that are known not to be equal",
         ),
-        pytest.param("true || 1", "1:9: expected type 'bool' but found 'int'", id="not a boolean"),
+        pytest.param("true || 1", "1:9: expected type 'bool' but found 'int'", id="an operand that is not a boolean"),
         pytest.param("[1, 'a'].size() == 2", "1:5: expected type 'int' but found 'string'", id="a mixed list"),
         pytest.param("(1", "1:3: Syntax error: missing ')' at '<EOF>'", id="an open parenthesis"),
         pytest.param(
