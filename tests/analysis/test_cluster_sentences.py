@@ -23,7 +23,7 @@ GI = 1 << 30
         pytest.param(0, 0, 0, 0, [], "The cluster is empty: there are no nodes and no pods", id="an empty cluster"),
         pytest.param(3, 3, 0, 0, [], "There are no nodes, so none of 3 pods can be placed", id="no nodes"),
         pytest.param(0, 0, 0, 5, [], "5 nodes, and no pods", id="no pods"),
-        pytest.param(1, 0, 0, 5, [], "The only pod has its node", id="one pod, placed"),
+        pytest.param(1, 0, 0, 5, [], "The only pod has its node", id="one scheduled pod"),
         pytest.param(12, 0, 0, 5, [], "All 12 pods have their nodes", id="all placed"),
         pytest.param(
             12,
@@ -34,8 +34,8 @@ GI = 1 << 30
             "All 10 pods have their nodes; 2 more are held back by gates",
             id="gated pods are listed separately",
         ),
-        pytest.param(2, 0, 2, 5, [], "No pod has a node; 2 are held back by gates", id="only gated pods"),
-        pytest.param(9, 1, 0, 5, [], "1 of 9 pods is pending, not tried yet", id="one waits and was not tried"),
+        pytest.param(2, 0, 2, 5, [], "No pod has a node; 2 are held back by gates", id="gated pods only"),
+        pytest.param(9, 1, 0, 5, [], "1 of 9 pods is pending, not tried yet", id="one pending pod without an attempt"),
         pytest.param(
             50_000,
             1469,
@@ -43,7 +43,7 @@ GI = 1 << 30
             5000,
             [ReasonCount("Insufficient cpu", 1400, 1012), ReasonCount("node(s) were unschedulable", 1469, 0)],
             "1,469 of 50,000 pods are pending, 1,012 mainly for lack of cpu",
-            id="most wait for CPU",
+            id="most pods wait for CPU",
         ),
         pytest.param(
             9,
@@ -52,7 +52,7 @@ GI = 1 << 30
             5,
             [ReasonCount("node(s) were unschedulable", 2, 2)],
             "2 of 9 pods are pending, all because node(s) were unschedulable; 1 more is held back by gates",
-            id="all wait for one reason",
+            id="all pods wait for one reason",
         ),
         pytest.param(
             9,
@@ -61,7 +61,7 @@ GI = 1 << 30
             5,
             [ReasonCount("Insufficient cpu", 1, 1)],
             "1 of 9 pods is pending for lack of cpu",
-            id="one waits for CPU",
+            id="one pod waits for CPU",
         ),
         pytest.param(
             9,
@@ -85,9 +85,9 @@ def test_cluster_sentence_summarises_the_cluster(
     ("waiting", "of_cause", "want"),
     [
         pytest.param(1, 1, "1 of 9 pods is pending: no room", id="one"),
-        pytest.param(3, 1, "3 of 9 pods are pending; the first reason: no room", id="each for its own reason"),
-        pytest.param(3, 2, "3 of 9 pods are pending; 2 for the same reason: no room", id="two for one"),
-        pytest.param(3, 3, "3 of 9 pods are pending; all for the same reason: no room", id="all for one"),
+        pytest.param(3, 1, "3 of 9 pods are pending; the first reason: no room", id="each pod for a different reason"),
+        pytest.param(3, 2, "3 of 9 pods are pending; 2 for the same reason: no room", id="two pods for one reason"),
+        pytest.param(3, 3, "3 of 9 pods are pending; all for the same reason: no room", id="all pods for one reason"),
     ],
 )
 def test_a_root_cause_takes_precedence_over_message_reasons(waiting: int, of_cause: int, want: str) -> None:
@@ -108,7 +108,7 @@ def test_a_root_cause_takes_precedence_over_message_reasons(waiting: int, of_cau
             ["memory", "pods"],
             14,
             "n is full by memory and pods: 1 of 4 cpu free; 14 pending pods were rejected here",
-            id="a full node that pods wanted",
+            id="a full node that rejected pods",
         ),
     ],
 )
@@ -131,7 +131,7 @@ def test_node_sentence_summarises_a_node(
     ("counts", "retry_ns", "want"),
     [
         pytest.param({}, None, "No pod waits", id="an empty queue"),
-        pytest.param({"active": 3}, None, "3 pods wait: 3 active", id="pods to be tried"),
+        pytest.param({"active": 3}, None, "3 pods wait: 3 active", id="pods ready to be scheduled"),
         pytest.param(
             {"backoff": 220, "unschedulable": 1237, "gated": 5},
             1_200_000_000,
@@ -139,7 +139,7 @@ def test_node_sentence_summarises_a_node(
             id="all tiers",
         ),
         pytest.param(
-            {"backoff": 1}, -5, "1 pod waits: 1 in backoff, next retry in 0 s (batch/job-3)", id="a try that is overdue"
+            {"backoff": 1}, -5, "1 pod waits: 1 in backoff, next retry in 0 s (batch/job-3)", id="an overdue attempt"
         ),
     ],
 )

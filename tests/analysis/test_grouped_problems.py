@@ -12,7 +12,7 @@ from bayplan.analysis.grouped_problems import group_messages, group_warnings
         pytest.param(
             [("a.yaml:3", "Pod web $.spec.nodSelector", "unknown field", "'nodeSelector'")],
             ["a.yaml:3 Pod web $.spec.nodSelector: unknown field; try 'nodeSelector'"],
-            id="one is printed with its object",
+            id="a single problem is printed with its object",
         ),
         pytest.param(
             [(f"a.yaml:{n}", f"Pod web-{n} $.spec.containers[{n}].imag", "unknown field", "'image'") for n in range(5)],

@@ -51,9 +51,9 @@ PODS = [
     ],
     ids=[
         "namespace and name",
-        "a name that is the beginning of another",
-        "the beginning of a name",
-        "the beginning of a name, with its namespace",
+        "a name that is a prefix of another name",
+        "a prefix of a name",
+        "a prefix of a name, with its namespace",
         "a pod that was created again",
         "a workload",
         "a workload in the plural, with its namespace",
@@ -82,12 +82,12 @@ def test_find_pods_returns_matching_pods(text: str, want: list[str]) -> None:
     ],
     ids=[
         "two namespaces",
-        "two pods begin so",
+        "a prefix of two pods",
         "a slip",
         "the wrong namespace",
-        "a slip in a kind",
-        "a slip in a workload",
-        "nothing like it",
+        "a misspelt kind",
+        "a misspelt workload",
+        "no similar name",
     ],
 )
 def test_ambiguous_and_unknown_names_are_refused_with_a_suggestion(text: str, want: str) -> None:

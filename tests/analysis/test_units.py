@@ -96,7 +96,7 @@ def test_a_percentile_is_the_smallest_number_that_covers_its_share(numbers: list
         pytest.param(["a"], 0, "a", id="a single item"),
         pytest.param(["a", "b"], 0, "a and b", id="two have no comma"),
         pytest.param(["a", "b", "c"], 0, "a, b and c", id="three have one"),
-        pytest.param(["a", "b"], 1200, "a, b and 1,200 more", id="what is not named is counted"),
+        pytest.param(["a", "b"], 1200, "a, b and 1,200 more", id="unlisted items are counted"),
     ],
 )
 def test_lists_are_formatted_with_commas_and_a_final_and(items: list[str], more: int, want: str) -> None:

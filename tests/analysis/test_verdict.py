@@ -45,13 +45,13 @@ def record(
             record(Outcome.SCHEDULED, node="n-12", feasible=297, ties=3),
             None,
             "web/api-7 -> n-12: best of 297, 3 equal",
-            id="equals, and nothing known of a margin",
+            id="a tie without a known margin",
         ),
         pytest.param(
             record(Outcome.SCHEDULED, node="n-12", feasible=1),
             None,
             "web/api-7 -> n-12: the only one that fits",
-            id="only one fits",
+            id="only one feasible node",
         ),
         pytest.param(
             record(Outcome.SCHEDULED, node="n-12", feasible=1, evaluated=1),
@@ -110,13 +110,13 @@ def attempt(feasible: int, *, evaluated: int = 5, outcome: str = "unschedulable"
     ("before", "after", "want"),
     [
         pytest.param(None, attempt(0), "", id="the first attempt"),
-        pytest.param(attempt(0), attempt(0), "", id="the same again"),
-        pytest.param(attempt(13), attempt(1), "12 nodes fewer fit", id="fewer nodes fit"),
+        pytest.param(attempt(0), attempt(0), "", id="an identical attempt"),
+        pytest.param(attempt(13), attempt(1), "12 nodes fewer fit", id="fewer feasible nodes"),
         pytest.param(
             attempt(0),
             attempt(1, outcome="scheduled"),
             "1 node more fits, scheduled instead of unschedulable",
-            id="it fits now",
+            id="feasible now",
         ),
         pytest.param(attempt(0), attempt(0, evaluated=6), "6 nodes looked at instead of 5", id="a node was added"),
         pytest.param(attempt(0), attempt(0, message="y"), "now y", id="another reason"),

@@ -41,7 +41,7 @@ NODES = (node("n1"), node("n2", zone="b"))
         pytest.param((*NODES, WEB, QUOTA), "web", False, (3, "quota"), id="a quota ends it"),
         pytest.param((TAINTED, FENCED), "fenced", False, (0, TAINTS), id="a taint that is called quota is no quota"),
         pytest.param((*NODES, WEB, IMPORTANT), "important", False, (1, "Insufficient cpu"), id="no pod is evicted"),
-        pytest.param((*NODES, WEB, IMPORTANT), "important", True, (1, "Insufficient cpu"), id="no use in evicting"),
+        pytest.param((*NODES, WEB, IMPORTANT), "important", True, (1, "Insufficient cpu"), id="evictions do not help"),
         pytest.param(
             (NODES[0], *(running(f"web-{n}", "n1").obj() for n in range(4)), IMPORTANT),
             "important",
@@ -116,7 +116,7 @@ def test_repeated_questions_give_the_same_answer() -> None:
     [
         pytest.param("web", [Share("web")], id="one workload"),
         pytest.param("web=3,deployment/shop/db", [Share("web", 3), Share("deployment/shop/db")], id="a mix"),
-        pytest.param("web=0", None, id="none of one"),
+        pytest.param("web=0", None, id="no replica of one"),
         pytest.param("web,,db", None, id="no name"),
     ],
 )

@@ -122,7 +122,7 @@ def test_explain_lists_remedies_that_were_tried() -> None:
                 "NodeUnschedulable": "",
                 "TaintToleration": "the node gets well (node.kubernetes.io/not-ready); this is never to be tolerated",
             },
-            id="a node that is not well",
+            id="an unhealthy node",
         ),
     ],
 )

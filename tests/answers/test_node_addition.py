@@ -19,10 +19,10 @@ FULL = (node("n1", cpu="1"), running("web-1", "n1").obj())
 @pytest.mark.parametrize(
     ("cpus", "shapes", "want"),
     [
-        pytest.param(["1"], [SMALL, LARGE], {"small/a": 1}, id="the cheapest that is large enough"),
-        pytest.param(["2"] * 4, [SMALL, LARGE], {"large/a": 1}, id="one large instead of four small"),
-        pytest.param(["6"], [SMALL], {}, id="none is large enough"),
-        pytest.param(["2"] * 3, [f"{SMALL},most=1", LARGE], {"large/a": 1}, id="there are not enough of them"),
+        pytest.param(["1"], [SMALL, LARGE], {"small/a": 1}, id="the cheapest shape that is large enough"),
+        pytest.param(["2"] * 4, [SMALL, LARGE], {"large/a": 1}, id="one large node instead of four small ones"),
+        pytest.param(["6"], [SMALL], {}, id="no shape is large enough"),
+        pytest.param(["2"] * 3, [f"{SMALL},most=1", LARGE], {"large/a": 1}, id="not enough nodes of a shape"),
         pytest.param([], [SMALL], {}, id="nothing waits"),
     ],
 )
@@ -51,7 +51,7 @@ def test_daemon_set_pods_reduce_the_room_on_new_nodes() -> None:
     ("shape", "want"),
     [
         pytest.param(SMALL, ["no shape offers example.com/gpu, which some pods ask for"], id="a resource is missing"),
-        pytest.param(f"{SMALL},example.com/gpu=1", [], id="every resource is there"),
+        pytest.param(f"{SMALL},example.com/gpu=1", [], id="every resource is available"),
     ],
 )
 def test_resources_missing_from_all_shapes_are_named(shape: str, want: list[str]) -> None:
@@ -79,7 +79,7 @@ def test_shapes_of_groups_nodes_by_pool_and_zone() -> None:
     [
         pytest.param("cpu=8", id="no memory"),
         pytest.param("cpu=8,memory=x", id="no quantity"),
-        pytest.param("cpu=8,memory=1Gi,price=-1", id="a price below 0"),
+        pytest.param("cpu=8,memory=1Gi,price=-1", id="a negative price"),
         pytest.param("like=nobody", id="no such node"),
         pytest.param("cpu=8,memory=1Gi,taint=x", id="no taint"),
         pytest.param("cpu", id="no value"),

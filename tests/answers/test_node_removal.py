@@ -44,9 +44,11 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
     [
         pytest.param((*NODES, WEB, OTHER), DrainOptions(), ["n1"], "", id="the node with the least to move"),
         pytest.param((*NODES, AGENT, OTHER), DrainOptions(), ["n1"], "", id="pods of DaemonSets end with their node"),
-        pytest.param((*NODES, MIRROR, OTHER), DrainOptions(), ["n1"], "", id="so do mirror pods"),
+        pytest.param((*NODES, MIRROR, OTHER), DrainOptions(), ["n1"], "", id="mirror pods end with their node"),
         pytest.param((*NODES, BARE, OTHER), DrainOptions(), ["n2"], "no controller", id="a bare pod keeps its node"),
-        pytest.param((*NODES, BARE, OTHER), DrainOptions(force=True), ["n1"], "", id="unless it is forced"),
+        pytest.param(
+            (*NODES, BARE, OTHER), DrainOptions(force=True), ["n1"], "", id="a bare pod is evicted with force"
+        ),
         pytest.param(
             (*NODES, with_empty_dir(WEB), OTHER), DrainOptions(), ["n2"], "emptyDir", id="emptyDir data keeps its node"
         ),
@@ -55,17 +57,21 @@ OTHER = running("other-1", "n2", owner="other", cpu="3").obj()
             DrainOptions(delete_emptydir_data=True),
             ["n1"],
             "",
-            id="unless it may be evicted",
+            id="emptyDir data is deleted with the option",
         ),
         pytest.param(
-            (*NODES, WEB, OTHER, budget(1)), DrainOptions(), ["n1"], "", id="a budget with one to spare allows it"
+            (*NODES, WEB, OTHER, budget(1)),
+            DrainOptions(),
+            ["n1"],
+            "",
+            id="a budget with one disruption left allows the eviction",
         ),
         pytest.param(
             (*NODES, WEB, OTHER, budget(0)),
             DrainOptions(),
             ["n2"],
             "allows no disruption",
-            id="a budget with none to spare forbids it",
+            id="a budget without disruptions left forbids the eviction",
         ),
         pytest.param(
             (*NODES, WEB, OTHER, budget(1), budget(1, "more")),

@@ -46,10 +46,13 @@ def cluster(*items: KubernetesObject) -> QuestionCluster:
     [
         pytest.param([ending("train-1", run_time="3h")], None, 2 * HOUR_NS, id="its annotation has a run time"),
         pytest.param(
-            [ending("train-1"), finished("train-0", "2026-01-01T01:30:00Z")], None, HOUR_NS // 2, id="others of its Job"
+            [ending("train-1"), finished("train-0", "2026-01-01T01:30:00Z")],
+            None,
+            HOUR_NS // 2,
+            id="other pods of its Job",
         ),
-        pytest.param([ending("train-1")], 4 * HOUR_NS, 3 * HOUR_NS, id="it is assumed"),
-        pytest.param([ending("train-1")], None, None, id="nothing is known"),
+        pytest.param([ending("train-1")], 4 * HOUR_NS, 3 * HOUR_NS, id="an assumed run time"),
+        pytest.param([ending("train-1")], None, None, id="no known run time"),
         pytest.param([running("web-1", "n1", cpu="3").obj()], HOUR_NS, None, id="it never ends"),
         pytest.param([], None, 0, id="there is room"),
     ],
@@ -72,6 +75,11 @@ def test_a_history_of_run_times_gives_a_range_of_start_times() -> None:
     assert answer.earliest_ns is not None
     assert answer.latest_ns is not None
     assert HOUR_NS - SECOND_NS <= answer.earliest_ns < answer.latest_ns <= 6 * HOUR_NS
+    waits = sorted(each.wait_ns for each in answer.starts if each.wait_ns is not None)
+    assert len(waits) == 8
+    # The lower of the two middle values.
+    assert (answer.earliest_ns, answer.median_ns, answer.latest_ns) == (waits[0], waits[3], waits[7])
+    assert waits[0] < waits[3]
 
 
 def test_a_workload_without_pending_pods_is_refused() -> None:

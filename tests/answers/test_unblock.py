@@ -32,7 +32,7 @@ def running(name: str, on: str, cpu: str = "2", *, owner: str = "web") -> PodBui
 Asked = KubernetesObject | NodeBuilder | PodBuilder
 
 
-def asked(*objects: Asked, target: str = "x") -> Unblocking:
+def unblocked(*objects: Asked, target: str = "x") -> Unblocking:
     built = [each.obj() if isinstance(each, NodeBuilder | PodBuilder) else each for each in objects]
     cluster = Cluster(built, record_level=RecordLevel.OFF)
     before = cluster.state.pods.copy()
@@ -43,7 +43,7 @@ def asked(*objects: Asked, target: str = "x") -> Unblocking:
     return found
 
 
-def told(found: Unblocking, kind: str = "") -> list[str]:
+def suggested_texts(found: Unblocking, kind: str = "") -> list[str]:
     return [each.text for each in found.suggestions if kind in ("", each.kind)]
 
 
@@ -54,7 +54,7 @@ FULL = tuple(running(f"web-{name}", name).obj() for name in "abc")
 
 def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("eu-1d").bound("db-data").obj()
-    found = asked(*THREE, GPU, claim, volume, make_pod("x").claim("db-data"))
+    found = unblocked(*THREE, GPU, claim, volume, make_pod("x").claim("db-data"))
     assert found.verdict == (
         "default/x is pending: its volume db-data is in eu-1d; no node is there; "
         "best: add a node like a, but in eu-1d (4 cpu, 8Gi memory)"
@@ -77,20 +77,24 @@ def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
             (),
             "label node",
             ["label a with team=web", "label b with team=web", "label c with team=web"],
-            id="a label that people give",
+            id="a label that users set",
         ),
         pytest.param(
-            make_pod("x").node_selector({"kubernetes.io/arch": "arm64"}), (), "label node", [], id="what a node is"
+            make_pod("x").node_selector({"kubernetes.io/arch": "arm64"}),
+            (),
+            "label node",
+            [],
+            id="a label that describes the node",
         ),
         pytest.param(
-            make_pod("x").node_selector(disktype="ssd"), (), "label node", [], id="hardware of a label's own name"
+            make_pod("x").node_selector(disktype="ssd"), (), "label node", [], id="a hardware label with its own name"
         ),
         pytest.param(
             make_pod("x").node_selector({"example.com/node-pool": "x"}),
             (),
             "label node",
             [],
-            id="a pool by another name",
+            id="a pool label of another provider",
         ),
         pytest.param(
             make_pod("x").node_selector(disk="ssd"),
@@ -119,7 +123,7 @@ def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
             (),
             "create object",
             ["create PersistentVolumeClaim default/data with a volume"],
-            id="a claim that is not there",
+            id="a missing claim",
         ),
         pytest.param(
             make_pod("x").req(cpu="3"),
@@ -140,25 +144,28 @@ def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
 def test_each_kind_of_suggestion_is_found(
     pod: PodBuilder, others: tuple[KubernetesObject, ...], kind: str, want: list[str]
 ) -> None:
-    found = asked(*THREE, *others, pod)
-    assert [re.sub(r"web-[abc]( on [abc])?", "web-*", text) for text in told(found, kind)] == want
+    found = unblocked(*THREE, *others, pod)
+    assert [re.sub(r"web-[abc]( on [abc])?", "web-*", text) for text in suggested_texts(found, kind)] == want
 
 
 def test_pods_are_moved_only_if_they_fit_on_other_nodes() -> None:
     small = running("small", "b", "1500m")
-    moves = asked(*THREE, running("big", "a", "3"), small, running("full", "c", "4"), make_pod("x").req(cpu="3"))
-    assert told(moves, "move pods") == []
-    found = asked(
+    moves = unblocked(*THREE, running("big", "a", "3"), small, running("full", "c", "4"), make_pod("x").req(cpu="3"))
+    assert suggested_texts(moves, "move pods") == []
+    found = unblocked(
         *THREE, running("one", "a"), running("two", "b"), running("full", "c", "4"), make_pod("x").req(cpu="3")
     )
-    assert sorted(told(found, "move pods")) == ["move default/one to b (off a)", "move default/two to a (off b)"]
+    assert sorted(suggested_texts(found, "move pods")) == [
+        "move default/one to b (off a)",
+        "move default/two to a (off b)",
+    ]
     assert all(each.moved and not each.evicted for each in found.suggestions if each.kind == "move pods")
 
 
 def test_only_pods_of_lower_priority_are_evicted() -> None:
     low, high = running("low", "a", "4"), running("high", "b", "4").priority(50)
     pod = make_pod("x").req(cpu="3").priority(10, policy="Never")
-    found = asked(node("a"), node("b"), low, high, pod)
+    found = unblocked(node("a"), node("b"), low, high, pod)
     (evicted,) = [each for each in found.suggestions if each.kind == "evict pods"]
     assert (evicted.text, evicted.evicted, evicted.node) == ("evict default/low from a", ["default/low"], "a")
     assert not any("high" in each.text for each in found.suggestions)
@@ -173,16 +180,19 @@ def test_disruption_budgets_are_honoured() -> None:
         *pods,
         make_pod("x").req(cpu="3"),
     )
-    assert told(asked(*question), "move pods")
-    assert told(asked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=0)), "move pods") == []
-    assert told(asked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=1)), "move pods")
+    assert suggested_texts(unblocked(*question), "move pods")
+    assert (
+        suggested_texts(unblocked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=0)), "move pods")
+        == []
+    )
+    assert suggested_texts(unblocked(*question, make_budget("b", {"app": "web"}, disruptions_allowed=1)), "move pods")
 
 
 def test_daemon_set_pods_are_not_moved_and_count_on_new_nodes() -> None:
     daemon = make_pod("agent-a").req(cpu="1").node("a").owner("DaemonSet", "agent").toleration(operator="Exists").obj()
-    found = asked(node("a"), daemon, make_pod("x").req(cpu="3500m"))
-    assert told(found, "move pods") == []
-    assert told(found, "add node") == ["add a node like a, but with 5 cpu in eu-1a (5 cpu, 8Gi memory)"]
+    found = unblocked(node("a"), daemon, make_pod("x").req(cpu="3500m"))
+    assert suggested_texts(found, "move pods") == []
+    assert suggested_texts(found, "add node") == ["add a node like a, but with 5 cpu in eu-1a (5 cpu, 8Gi memory)"]
 
 
 @pytest.mark.parametrize(
@@ -197,37 +207,37 @@ def test_daemon_set_pods_are_not_moved_and_count_on_new_nodes() -> None:
 )
 def test_unblock_never_tolerates_condition_taints_or_uncordons_unhealthy_nodes(key: str) -> None:
     ill = node("ill").taint(key).unschedulable()
-    found = asked(node("full", cpu="1"), ill, make_pod("x").req(cpu="2"))
+    found = unblocked(node("full", cpu="1"), ill, make_pod("x").req(cpu="2"))
     assert {each.kind for each in found.suggestions} <= {"add node", "shrink request"}
 
 
 def test_tolerating_an_ordinary_taint_is_suggested_last() -> None:
-    found = asked(*THREE, GPU, *FULL, make_pod("x").req(cpu="3"))
+    found = unblocked(*THREE, GPU, *FULL, make_pod("x").req(cpu="3"))
     assert found.suggestions[-1].text == "tolerate gpu:NoSchedule"
     assert found.suggestions[0].kind == "add node"
 
 
 def test_pairs_of_changes_are_tried_if_no_single_change_helps() -> None:
     both = node("a").taint("gpu").unschedulable()
-    found = asked(both, make_pod("x"))
-    assert told(found, "tolerate taint") == ["tolerate gpu:NoSchedule and uncordon a"]
+    found = unblocked(both, make_pod("x"))
+    assert suggested_texts(found, "tolerate taint") == ["tolerate gpu:NoSchedule and uncordon a"]
     assert found.limits == ["single changes and 1 pair of them were tried, no three together"]
 
 
 def test_evicting_a_pod_frees_its_devices() -> None:
     objects = device_objects()
     holder = make_pod("holder").uid("uid-holder").node("a").resource_claim("gpu", claim="held").owner("ReplicaSet", "w")
-    found = asked(
+    found = unblocked(
         node("a"), *objects, holder.priority(1), make_pod("x").resource_claim("gpu", claim="wanted").priority(9)
     )
     assert "DynamicResources" in (found.cause.everywhere if found.cause is not None else ())
-    assert told(found, "evict pods") == ["evict default/holder from a"]
-    assert told(found, "add node") == ["add a node like a in eu-1a (4 cpu, 8Gi memory)"]
+    assert suggested_texts(found, "evict pods") == ["evict default/holder from a"]
+    assert suggested_texts(found, "add node") == ["add a node like a in eu-1a (4 cpu, 8Gi memory)"]
 
 
 def test_added_nodes_are_enough_for_the_whole_workload() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
-    found = asked(node("a"), *pods, target="replicaset/web")
+    found = unblocked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
         "2 of 3 pods are pending (default/web-1): the only node, a, has no room: Insufficient cpu (1); it lacks 2 cpu; best: add"
     )
@@ -246,14 +256,14 @@ def test_new_nodes_come_from_the_given_shapes() -> None:
         make_node("m8.4xlarge").capacity(cpu="16", memory="64Gi").obj(),
     ]
     found = cluster.unblock("x", shapes=shapes)
-    assert told(found, "add node") == [
+    assert suggested_texts(found, "add node") == [
         "add a node like m8.2xlarge (8 cpu, 32Gi memory)",
         "add a node like m8.4xlarge (16 cpu, 64Gi memory)",
     ]
 
 
 def test_a_fitting_pod_gets_no_suggestions() -> None:
-    found = asked(node("a"), make_pod("x"))
+    found = unblocked(node("a"), make_pod("x"))
     assert (found.fits, found.verdict, found.suggestions) == (True, "default/x fits now: it would go to a", [])
 
 
@@ -267,12 +277,12 @@ def test_a_fitting_pod_gets_no_suggestions() -> None:
 )
 def test_placed_unknown_and_foreign_pods_are_refused(target: str, want: str) -> None:
     with pytest.raises(InputError) as raised:
-        asked(node("a"), make_pod("placed").node("a"), make_pod("foreign").scheduler("mine"), target=target)
+        unblocked(node("a"), make_pod("placed").node("a"), make_pod("foreign").scheduler("mine"), target=target)
     assert want in str(raised.value)
 
 
 def test_suggestions_convert_to_tables() -> None:
-    rows = asked(node("a"), make_pod("x").req(cpu="5")).rows
+    rows = unblocked(node("a"), make_pod("x").req(cpu="5")).rows
     table = rows.to_arrow()
     assert table.column("kind").to_pylist() == [each.kind for each in rows]
     assert table.column("cost").to_pylist() == [each.cost for each in rows]
@@ -285,7 +295,7 @@ def gpu_node(name: str, *, tainted: bool = True) -> NodeBuilder:
 
 
 def test_a_taint_reserving_the_requested_devices_is_the_cause_and_is_tolerated_first() -> None:
-    found = asked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
+    found = unblocked(*THREE, gpu_node("g"), make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert found.verdict == (
         "default/x is pending: it requests 1 example.com/gpu, which only nodes with the taint gpu:NoSchedule offer; the pod does "
         "not tolerate it; best: tolerate gpu:NoSchedule"
@@ -302,7 +312,7 @@ def test_a_taint_reserving_the_requested_devices_is_the_cause_and_is_tolerated_f
 )
 def test_an_ordinary_taint_on_a_device_node_gets_no_precedence(other: NodeBuilder) -> None:
     holder = make_pod("holder").req(**{"cpu": "1", "example.com/gpu": "1"}).node("full").owner("ReplicaSet", "h").obj()
-    found = asked(*THREE, gpu_node("g1"), other, holder, make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
+    found = unblocked(*THREE, gpu_node("g1"), other, holder, make_pod("x").req(**{"cpu": "1", "example.com/gpu": "1"}))
     assert "tolerate taint of its nodes" not in [each.kind for each in found.suggestions]
     assert "tolerate taint" in [each.kind for each in found.suggestions]
 
@@ -314,14 +324,14 @@ def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload() -> None:
         for number in range(4)
     ]
     placed = [each.node(name).obj() for each, name in zip(built, "abc", strict=False)]
-    found = asked(*THREE, *placed, built[3].obj(), target="db-3")
+    found = unblocked(*THREE, *placed, built[3].obj(), target="db-3")
     assert found.verdict.startswith(
         "default/db-3 is pending: its anti-affinity allows one pod with app=db per zone, and each of eu-1a, eu-1b and eu-1c "
         "has one;"
     )
     assert (
         f"make the anti-affinity to app=db in {zone} a preferred one in all pods of StatefulSet db, which restarts them"
-        in (told(found, "relax constraint"))
+        in (suggested_texts(found, "relax constraint"))
     )
 
 
@@ -337,8 +347,8 @@ def test_anti_affinity_is_relaxed_in_the_deployment_of_the_replica_set() -> None
     owner = OwnerReference(api_version="apps/v1", kind="Deployment", name="web", uid="u", controller=True)
     replica_set = ReplicaSet(metadata=ObjectMeta(name="web-5", namespace="default", owner_references=(owner,)))
     placed = [each.node(name).obj() for each, name in zip(built, "abc", strict=False)]
-    found = asked(*THREE, replica_set, *placed, built[3].obj(), target="web-3")
-    assert any("in all pods of Deployment web, which" in each for each in told(found, "relax constraint"))
+    found = unblocked(*THREE, replica_set, *placed, built[3].obj(), target="web-3")
+    assert any("in all pods of Deployment web, which" in each for each in suggested_texts(found, "relax constraint"))
 
 
 @pytest.mark.parametrize(
@@ -359,7 +369,7 @@ def test_anti_affinity_is_relaxed_in_the_deployment_of_the_replica_set() -> None
     ],
 )
 def test_each_change_is_listed_once(pod: PodBuilder, want: list[str]) -> None:
-    assert told(asked(*THREE, pod), "relax constraint") == want
+    assert suggested_texts(unblocked(*THREE, pod), "relax constraint") == want
 
 
 @pytest.mark.parametrize(
@@ -371,12 +381,12 @@ def test_each_change_is_listed_once(pod: PodBuilder, want: list[str]) -> None:
     ],
 )
 def test_the_risk_of_a_smaller_request_depends_on_its_resources(requests: dict[str, str], want: str) -> None:
-    found = asked(*THREE, make_pod("x").req(**requests))
+    found = unblocked(*THREE, make_pod("x").req(**requests))
     assert [each.risk for each in found.suggestions if each.kind == "shrink request"] == [want]
 
 
 def test_a_required_affinity_to_a_missing_pod_is_reported_as_the_cause() -> None:
-    found = asked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
+    found = unblocked(*THREE, make_pod("x").pod_affinity({"app": "store"}, "kubernetes.io/hostname"))
     assert found.cause is not None
     assert found.cause.summary == ("it requires a pod with app=store on its node, and no node has one")
 
@@ -385,7 +395,7 @@ def test_a_volume_on_an_unreachable_node_is_reported_as_the_cause() -> None:
     claim = make_claim("data").bound("pv1").obj()
     volume = make_volume("pv1").bound("data").node_affinity("kubernetes.io/hostname", "c").obj()
     dead = node("c", "eu-1c").taint("node.kubernetes.io/unreachable")
-    found = asked(*THREE[:2], dead, claim, volume, make_pod("x").claim("data"))
+    found = unblocked(*THREE[:2], dead, claim, volume, make_pod("x").claim("data"))
     assert found.cause is not None
     assert found.cause.summary == "its volume data is on c, which is unreachable"
 
@@ -393,7 +403,7 @@ def test_a_volume_on_an_unreachable_node_is_reported_as_the_cause() -> None:
 def test_evicting_pods_of_the_same_workload_is_not_suggested_if_another_change_helps() -> None:
     high = make_priority_class("high", 100)
     own = [running(f"web-{name}", name, cpu="4").obj() for name in "abc"]
-    found = asked(*THREE, *own, high, make_pod("x").req(cpu="4").owner("ReplicaSet", "web"))
+    found = unblocked(*THREE, *own, high, make_pod("x").req(cpu="4").owner("ReplicaSet", "web"))
     assert found.suggestions
     assert not any(each.evicted for each in found.suggestions)
 
@@ -406,8 +416,8 @@ def pool(name: str, zone: str, **labels: str) -> NodeBuilder:
 def test_a_new_node_has_its_zone_in_all_zone_labels() -> None:
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("d").bound("db-data").obj()
     nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
-    found = asked(*nodes, claim, volume, make_pod("x").claim("db-data"))
-    assert told(found, "add node") == ["add a node like the nodes of general, but in d (4 cpu, 8Gi memory)"]
+    found = unblocked(*nodes, claim, volume, make_pod("x").claim("db-data"))
+    assert suggested_texts(found, "add node") == ["add a node like the nodes of general, but in d (4 cpu, 8Gi memory)"]
     (made,) = [each for each in found.suggestions[0].objects if each["kind"] == "Node"]
     metadata = made["metadata"]
     assert isinstance(metadata, dict)
@@ -417,26 +427,30 @@ def test_a_new_node_has_its_zone_in_all_zone_labels() -> None:
 def test_a_label_of_a_shape_is_named_if_the_pod_selects_it() -> None:
     nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
     full = [running("one", "general-a", "4"), running("two", "general-b", "4")]
-    found = asked(*nodes, *full, make_pod("x").req(cpu="1").node_selector(cost="spot"))
-    assert told(found, "add node") == ["add a node like the nodes of general with cost=spot in a (4 cpu, 8Gi memory)"]
+    found = unblocked(*nodes, *full, make_pod("x").req(cpu="1").node_selector(cost="spot"))
+    assert suggested_texts(found, "add node") == [
+        "add a node like the nodes of general with cost=spot in a (4 cpu, 8Gi memory)"
+    ]
 
 
 def test_the_selected_pools_taint_is_tolerated_first_and_other_pools_never_get_its_label() -> None:
-    found = asked(pool("general", "a"), pool("gpu", "a").taint("gpu"), make_pod("x").node_selector(pool="gpu"))
+    found = unblocked(pool("general", "a"), pool("gpu", "a").taint("gpu"), make_pod("x").node_selector(pool="gpu"))
     assert found.suggestions[0].kind == "tolerate taint of its nodes"
-    assert told(found)[0] == "tolerate gpu:NoSchedule"
-    assert not any("with pool=gpu" in text for text in told(found, "add node"))
+    assert suggested_texts(found)[0] == "tolerate gpu:NoSchedule"
+    assert not any("with pool=gpu" in text for text in suggested_texts(found, "add node"))
 
 
 def test_new_nodes_with_devices_come_only_from_a_pool_with_devices() -> None:
     gpus = pool("gpu", "a").capacity({"nvidia.com/gpu": "1"})
     user = make_pod("user").req({"nvidia.com/gpu": "1"}).node("gpu-a").owner("ReplicaSet", "ml")
-    found = asked(pool("general", "a"), gpus, user, make_pod("x").req({"nvidia.com/gpu": "1"}))
-    assert told(found, "add node") == ["add a node like the nodes of gpu in a (4 cpu, 8Gi memory, 1 nvidia.com/gpu)"]
+    found = unblocked(pool("general", "a"), gpus, user, make_pod("x").req({"nvidia.com/gpu": "1"}))
+    assert suggested_texts(found, "add node") == [
+        "add a node like the nodes of gpu in a (4 cpu, 8Gi memory, 1 nvidia.com/gpu)"
+    ]
 
 
 def test_correcting_a_spread_over_unusable_zones_is_suggested_first() -> None:
     pods = [running("web-1", "a").label(app="web"), running("web-2", "b").label(app="web")]
     waiting = make_pod("x").label(app="web").node_affinity("topology.kubernetes.io/zone", "eu-1a", "eu-1b")
-    found = asked(*THREE, *pods, waiting.spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"))
-    assert told(found)[0] == "set nodeAffinityPolicy: Honor for the spread over topology.kubernetes.io/zone"
+    found = unblocked(*THREE, *pods, waiting.spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"))
+    assert suggested_texts(found)[0] == "set nodeAffinityPolicy: Honor for the spread over topology.kubernetes.io/zone"

@@ -33,7 +33,10 @@ def kinds(answer: Answer) -> dict[str, str]:
     [
         pytest.param((*NODES, *WEB), "lose-zone=a", {"web-0": "moved"}, id="pods of a lost zone are scheduled again"),
         pytest.param(
-            (*NODES, *WEB, AGENT), "lose-zone=a", {"web-0": "moved", "agent-1": "gone"}, id="but no DaemonSets"
+            (*NODES, *WEB, AGENT),
+            "lose-zone=a",
+            {"web-0": "moved", "agent-1": "gone"},
+            id="pods of DaemonSets of a lost zone are not scheduled again",
         ),
         pytest.param((*NODES, BARE), "remove-nodes=n1", {"bare": "moved"}, id="bare pods are recreated as copies"),
         pytest.param(
@@ -51,14 +54,16 @@ def kinds(answer: Answer) -> dict[str, str]:
             id="a pod that finds no room waits",
         ),
         pytest.param((*NODES, *WEB), "drain=n1", {"web-0": "moved"}, id="a drained node is emptied"),
-        pytest.param((*NODES, *WEB), "cordon=n1", {}, id="a cordoned node is not"),
-        pytest.param((*NODES, *WEB), "taint=n1:x=y:NoSchedule", {}, id="nor a node with a taint"),
-        pytest.param((*NODES, *WEB), "taint=n1:x=y:NoExecute", {"web-0": "moved"}, id="unless it drives pods away"),
+        pytest.param((*NODES, *WEB), "cordon=n1", {}, id="a cordoned node is not emptied"),
+        pytest.param((*NODES, *WEB), "taint=n1:x=y:NoSchedule", {}, id="a node with a NoSchedule taint is not emptied"),
+        pytest.param(
+            (*NODES, *WEB), "taint=n1:x=y:NoExecute", {"web-0": "moved"}, id="a node with a NoExecute taint is emptied"
+        ),
         pytest.param((*NODES, *WEB, BIG), "add-nodes=1:cpu=8,memory=16Gi", {"big": "placed"}, id="a larger node"),
-        pytest.param((*NODES, *WEB, BIG), "resize=n3:cpu=8", {"big": "placed"}, id="a node that grows"),
+        pytest.param((*NODES, *WEB, BIG), "resize=n3:cpu=8", {"big": "placed"}, id="a node with more capacity"),
         pytest.param((*NODES, *WEB), "scale=web:5", {"web-copy-0": "new", "web-copy-1": "new"}, id="more replicas"),
         pytest.param((*NODES, *WEB), "delete=web", dict.fromkeys(("web-0", "web-1", "web-2"), "gone"), id="none"),
-        pytest.param((*NODES, *WEB), "restart=web", {}, id="a restart leads to the same places here"),
+        pytest.param((*NODES, *WEB), "restart=web", {}, id="a restart gives the same placements here"),
     ],
 )
 def test_each_kind_of_change_reports_the_affected_pods(

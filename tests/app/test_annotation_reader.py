@@ -119,7 +119,7 @@ def test_the_newest_attempt_has_the_message_of_the_pod_condition() -> None:
     [
         pytest.param([["a"], ["a", "b"], ["a", "b", "c"]], ["a", "b", "c"], id="it grows"),
         pytest.param([["a", "b"], ["b", "c"]], ["a", "b", "c"], id="its oldest entry is cut off"),
-        pytest.param([["a", "b"], ["c", "d"]], ["a", "b", "c", "d"], id="all of it is new"),
+        pytest.param([["a", "b"], ["c", "d"]], ["a", "b", "c", "d"], id="every entry is new"),
         pytest.param([["a"], ["a", "a"]], ["a", "a"], id="an attempt ends as the one before"),
         pytest.param([["a", "b"], ["b"]], ["a", "b"], id="entries are dropped and none is added"),
     ],
@@ -216,7 +216,9 @@ def test_a_pod_deleted_during_reading_is_forgotten() -> None:
         pytest.param(
             {PREFIX + "filter-result": '{"n1":'}, "filter-result: expected the result", id="JSON that ends early"
         ),
-        pytest.param({HISTORY: '"x"'}, "result-history: expected a list of attempts", id="a history that is no list"),
+        pytest.param(
+            {HISTORY: '"x"'}, "result-history: expected a list of attempts", id="a history that is not a list"
+        ),
         pytest.param(
             {
                 PREFIX + "filter-result": '{"n1":{"F":"passed"}}',

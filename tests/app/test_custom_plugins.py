@@ -124,19 +124,19 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         pytest.param(
             "rack.py:High",
             "expected a Python file, got no file '{folder}/rack.py'; try '{folder}/racks.py'",
-            id="a file that is not there",
+            id="a missing file",
         ),
         pytest.param(
             "racks.py:HighRak",
             "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got no such name; "
             "try '{folder}/racks.py:HighRack'",
-            id="a class that is not there",
+            id="a missing class",
         ),
         pytest.param(
             "racks.py:Nothing",
             "{folder}/racks.py Nothing: expected a class that inherits from a plugin class, "
             "got type Nothing, which is not a plugin class",
-            id="a class that is no plugin",
+            id="a class that is not a plugin",
         ),
         pytest.param(
             "racks.py",
@@ -162,7 +162,7 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         pytest.param(
             "ends.py:X",
             "{folder}/ends.py:3 the file can't be imported: got SystemExit: 3",
-            id="a file that ends the process ends nothing",
+            id="a file that calls exit does not end the server",
         ),
         pytest.param(
             "raises.py:X",
@@ -177,12 +177,12 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         pytest.param(
             "racks.py:FailsEarly",
             "{folder}/racks.py:32 the plugin failed in __init__(): got RuntimeError: no",
-            id="a plugin that can't be made",
+            id="a plugin whose constructor fails",
         ),
         pytest.param(
             "NodePort",
             "expected FILE.py:Class, or the name of an installed plugin, got no plugin of that name; try 'NodePorts'",
-            id="a name that is nearly right",
+            id="a misspelt name",
         ),
     ],
 )

@@ -66,11 +66,11 @@ def widget(**spec: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("documents", "want"),
     [
-        pytest.param([config_map()], [""], id="a good object"),
+        pytest.param([config_map()], [""], id="a valid object"),
         pytest.param([config_map(), config_map("d")], ["", ""], id="two of them"),
         pytest.param([config_map(), config_map()], ["", "the same object as"], id="one object twice"),
         pytest.param([config_map() | {"dat": {}}], ['unknown field "dat"'], id="a missing field"),
-        pytest.param([config_map("A")], ["metadata.name: Invalid value"], id="a name that is none"),
+        pytest.param([config_map("A")], ["metadata.name: Invalid value"], id="an invalid name"),
         pytest.param(
             [config_map(namespace="shop")], ['namespaces "shop" not found'], id="a namespace that does not exist"
         ),
@@ -79,7 +79,9 @@ def widget(**spec: object) -> dict[str, object]:
         pytest.param([widget(size=1), DEFINITION], ["", ""], id="a kind that is defined later"),
         pytest.param([DEFINITION, widget(size="x")], ["", "must be of type integer"], id="against its schema"),
         pytest.param([config_map(), BINDING, POLICY], ["needs a team", "", ""], id="against a policy"),
-        pytest.param([config_map(labels={"team": "a"}), BINDING, POLICY], ["", "", ""], id="a policy that is content"),
+        pytest.param(
+            [config_map(labels={"team": "a"}), BINDING, POLICY], ["", "", ""], id="a policy that allows the object"
+        ),
         pytest.param([NAMESPACE | {"metadata": {"name": "default"}}], [""], id="objects that exist from the start"),
     ],
 )

@@ -14,7 +14,7 @@ SECOND = 1_000_000_000
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param("", Retention(), id="nothing keeps the defaults"),
+        pytest.param("", Retention(), id="no option keeps the defaults"),
         pytest.param("full=10", Retention(full=10), id="a number of full records"),
         pytest.param(
             "bytes=1Mi,age=90s", Retention(full_bytes=1 << 20, full_age_ns=90 * SECOND), id="bytes and an age"

@@ -241,9 +241,11 @@ class TestPlugins:
     @pytest.mark.parametrize(
         ("what", "want"),
         [
-            pytest.param("raise KeyError('zone')", "KeyError: 'zone' (whim.py:8)", id="one that raises"),
-            pytest.param("time.sleep(3600)", "cut off after 2s at filter_node() (whim.py:8)", id="one that sleeps"),
-            pytest.param("while True: pass", "cut off after 2s at filter_node() (whim.py:8)", id="one that loops"),
+            pytest.param("raise KeyError('zone')", "KeyError: 'zone' (whim.py:8)", id="a plugin that raises"),
+            pytest.param(
+                "time.sleep(3600)", "cut off after 2s at filter_node() (whim.py:8)", id="a plugin that sleeps"
+            ),
+            pytest.param("while True: pass", "cut off after 2s at filter_node() (whim.py:8)", id="a plugin that loops"),
         ],
     )
     def test_the_api_responds_while_a_plugin_fails_or_hangs(self, tmp_path: Path, what: str, want: str) -> None:

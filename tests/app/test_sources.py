@@ -196,7 +196,7 @@ def test_flags_of_the_kube_scheduler_pod_in_a_dump_are_used(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        pytest.param(SourceOptions(), "source: expected manifests, a dump", id="nothing is named"),
+        pytest.param(SourceOptions(), "source: expected manifests, a dump", id="no source is given"),
         pytest.param(
             SourceOptions(paths=["a.yaml"], context="prod"), "got a.yaml and --context prod", id="files and a context"
         ),

@@ -10,7 +10,7 @@ from bayplan.base.bounded_cache import BoundedCache, SeenKeys
 @pytest.mark.parametrize(
     ("max_entries", "stored", "want"),
     [
-        pytest.param(3, "abc", "abc", id="a cache that is just full"),
+        pytest.param(3, "abc", "abc", id="a cache that is exactly full"),
         pytest.param(3, "abcd", "bcd", id="the oldest entry is dropped"),
         pytest.param(3, "abca", "abc", id="a known key drops nothing"),
         pytest.param(3, "abcaad", "bcd", id="a stored key keeps its age"),

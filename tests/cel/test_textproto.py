@@ -24,7 +24,16 @@ def test_text_format_messages_are_parsed(text: str, want: Message) -> None:
     assert parse(text) == want
 
 
-@pytest.mark.parametrize("text", ["a: @", "a {", "1: 2", "a: }"])
-def test_invalid_messages_are_refused(text: str) -> None:
-    with pytest.raises(ValueError):
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("a: @", "line 1: can't read '@'"),
+        ("a {", "expected the name of a field, got ''"),
+        ("1: 2", "expected the name of a field, got '1'"),
+        ("a: }", "expected a value, got '}'"),
+    ],
+)
+def test_invalid_messages_are_refused(text: str, want: str) -> None:
+    with pytest.raises(ValueError) as problem:
         parse(text)
+    assert str(problem.value) == want

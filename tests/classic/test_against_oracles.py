@@ -108,7 +108,7 @@ def test_feasible_nodes_and_scores_match_the_naive_rules(
     feasible = [
         name
         for name in world.nodes
-        if classic.fits_resources(world, name, pod) and classic.goes_with_neighbours(world, name, pod)
+        if classic.fits_resources(world, name, pod) and classic.satisfies_pod_affinity(world, name, pod)
     ]
     assert found.feasible == sorted(feasible)
     if not feasible:

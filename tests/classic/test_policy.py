@@ -131,12 +131,12 @@ START = "kind: Policy\napiVersion: v1\n"
         pytest.param(
             "predicates: [{name: GeneralPredicatez}]",
             "p.yaml Invalid configuration: Predicate type not found for GeneralPredicatez; try GeneralPredicates",
-            id="a predicate that is almost one",
+            id="a misspelt predicate",
         ),
         pytest.param(
             "priorities: [{name: EqualPriorty, weight: 1}]",
             "p.yaml Invalid configuration: Priority type not found for EqualPriorty; try EqualPriority",
-            id="a priority that is almost one",
+            id="a misspelt priority",
         ),
         pytest.param(
             "hardPodAffinitySymmetricWeight: 101",

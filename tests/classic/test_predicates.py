@@ -193,8 +193,8 @@ def test_check_node_label_presence_requires_or_forbids_all_labels(
     ("running", "service", "selector", "want"),
     [
         pytest.param(None, True, {}, ["n1", "n2"], id="the first pod fits anywhere"),
-        pytest.param("n1", True, {}, ["n1"], id="the others follow it"),
-        pytest.param("n1", False, {}, ["n1", "n2"], id="without a service no pod is followed"),
+        pytest.param("n1", True, {}, ["n1"], id="the other pods follow it"),
+        pytest.param("n1", False, {}, ["n1", "n2"], id="without a service the pods do not follow one another"),
         pytest.param("n1", True, {"rack": "b"}, ["n2"], id="the node selector decides"),
     ],
 )
@@ -227,7 +227,7 @@ AFFINITY = "node(s) didn't match pod affinity/anti-affinity"
             _affine("podAffinity", _term("a")),
             make_pod("r").label(app="b"),
             [AFFINITY, "node(s) didn't match pod affinity rules"],
-            id="no pod to be near to",
+            id="no pod with the required label",
         ),
         pytest.param(
             _affine("podAffinity", _term("a")).label(app="a"),
@@ -251,7 +251,7 @@ AFFINITY = "node(s) didn't match pod affinity/anti-affinity"
             make_pod("p").label(app="p"),
             _affine("podAntiAffinity", _term("p")),
             [AFFINITY, "node(s) didn't satisfy existing pods anti-affinity rules"],
-            id="those who are there keep it away",
+            id="running pods with anti-affinity reject the pod",
         ),
     ],
 )
@@ -270,8 +270,8 @@ def test_nodes_without_the_topology_key_match_no_pods() -> None:
 @pytest.mark.parametrize(
     ("on_n1", "max_skew", "want"),
     [
-        pytest.param(1, 1, ["n2"], id="one more than there may be"),
-        pytest.param(1, 2, ["n1", "n2"], id="as many as there may be"),
+        pytest.param(1, 1, ["n2"], id="one volume above the limit"),
+        pytest.param(1, 2, ["n1", "n2"], id="as many volumes as allowed"),
         pytest.param(0, 1, ["n1", "n2"], id="no pod yet"),
     ],
 )

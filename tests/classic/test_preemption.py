@@ -99,7 +99,7 @@ def _on(where: str, *pods: PodBuilder) -> list[Item]:
             [running("b1", "4", 5)],
             [],
             ["n1", "n2"],
-            id="equals in everything",
+            id="equal in everything",
         ),
     ],
 )

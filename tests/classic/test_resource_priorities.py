@@ -24,9 +24,9 @@ RATIO = "RequestedToCapacityRatioPriority"
 @pytest.mark.parametrize(
     ("requested", "capacity", "least", "most"),
     [
-        pytest.param(0, 0, 0, 0, id="nothing of nothing"),
-        pytest.param(1, 0, 0, 0, id="something of nothing"),
-        pytest.param(0, 1000, 10, 0, id="nothing of something"),
+        pytest.param(0, 0, 0, 0, id="no request and no capacity"),
+        pytest.param(1, 0, 0, 0, id="a request without capacity"),
+        pytest.param(0, 1000, 10, 0, id="no request"),
         pytest.param(1, 1000, 9, 0, id="the first unit costs a whole point of least and gives none of most"),
         pytest.param(99, 1000, 9, 0, id="just below a tenth"),
         pytest.param(100, 1000, 9, 1, id="a tenth"),

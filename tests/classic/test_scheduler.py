@@ -142,8 +142,8 @@ def _heartbeat(builder: NodeBuilder) -> None:
         pytest.param(*_changed(lambda it: it.label(a="b")), True, id="labels"),
         pytest.param(*_changed(lambda it: it.taint("a")), True, id="taints"),
         pytest.param(*_changed(_condition), True, id="states of conditions"),
-        pytest.param(*_changed(_heartbeat), False, id="anything else of a node"),
-        pytest.param(None, make_pod("r").node("n1"), False, id="an assigned pod that no pod wants to be near to"),
+        pytest.param(*_changed(_heartbeat), False, id="any other field of a node"),
+        pytest.param(None, make_pod("r").node("n1"), False, id="an assigned pod without effect on affinity"),
         pytest.param(
             None,
             {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s", "namespace": "default"}},

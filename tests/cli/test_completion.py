@@ -43,12 +43,12 @@ def completed_by_bash(*words: str) -> list[str]:
     ("words", "want"),
     [
         pytest.param(["sim"], ["simulate"], id="the beginning of a command"),
-        pytest.param([""], [command.name for command in COMMANDS], id="no word yet"),
+        pytest.param([""], [command.name for command in COMMANDS], id="no word"),
         pytest.param(["what-if", "--js"], ["--json"], id="the beginning of an option"),
         pytest.param(["simulate", "--records", ""], ["off", "summary", "full"], id="the value of an option"),
         pytest.param(["store", "check", "clus"], [], id="a file, which bash completes itself"),
         pytest.param(["store", "ch"], ["check"], id="an argument with fixed values"),
-        pytest.param(["zzz", "x"], [], id="after a word that is no command"),
+        pytest.param(["zzz", "x"], [], id="after a word that is not a command"),
     ],
 )
 @pytest.mark.usefixtures("program")

@@ -76,7 +76,7 @@ def test_unknown_commands_and_options_exit_with_code_2_and_a_suggestion(
     assert want in capsys.readouterr().err
 
 
-def _verb_that(does: Callable[[], None]) -> Callable[[str], Callable[..., None]]:
+def _command_that(does: Callable[[], None]) -> Callable[[str], Callable[..., None]]:
     def verb() -> None:
         """Do it."""
         does()
@@ -105,13 +105,13 @@ def _raises(error: Exception) -> Callable[[], None]:
 def test_user_errors_exit_with_code_2_and_one_line(
     error: Exception, want: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(program, "load", _verb_that(_raises(error)))
+    monkeypatch.setattr(program, "load", _command_that(_raises(error)))
     assert main(["simulate"]) == 2
     assert capsys.readouterr().err == want
 
 
 def test_an_unexpected_exception_is_not_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "load", _verb_that(_raises(ZeroDivisionError("a bug"))))
+    monkeypatch.setattr(program, "load", _command_that(_raises(ZeroDivisionError("a bug"))))
     with pytest.raises(ZeroDivisionError):
         main(["simulate"])
 

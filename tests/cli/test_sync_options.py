@@ -65,7 +65,7 @@ def test_options_set_the_sync_policy(
         pytest.param(
             {"problems": [Problem(ObjectRef("pods", "a", "b"), "no")], "source": {"pods": "connection refused"}},
             "0 created, 0 updated, 0 deleted; 1 could not be written; connection refused",
-            id="when something is wrong",
+            id="when a check fails",
         ),
     ],
 )

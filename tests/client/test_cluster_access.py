@@ -128,10 +128,10 @@ def test_the_default_kubeconfig_is_read_from_the_environment_or_home(
             lambda folder: kubeconfig(
                 folder, {}, {"server": "https://h", "certificate-authority-data": "bm8gY2VydGlmaWNhdGU="}
             ),
-            "certificates", id="a certificate is none",
+            "certificates", id="an invalid certificate",
         ),
         pytest.param(lambda folder: _text(folder, "current-context: x\n"), "kubeconfig", id="it names no cluster"),
-        pytest.param(lambda folder: _text(folder, "{: not yaml"), "kubeconfig", id="it is no YAML"),
+        pytest.param(lambda folder: _text(folder, "{: not yaml"), "kubeconfig", id="it is not YAML"),
         pytest.param(lambda folder: _text(folder, "[]"), "kubeconfig", id="it is a list"),
         pytest.param(lambda folder: _text(folder, ""), "kubeconfig", id="it is empty"),
     ],
@@ -187,9 +187,9 @@ print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "Exe
     ("context", "want"),
     [
         pytest.param(
-            "prdo", r"kubeconfig --context: expected one of a, prod, got 'prdo'; try 'prod'$", id="a near one"
+            "prdo", r"kubeconfig --context: expected one of a, prod, got 'prdo'; try 'prod'$", id="a similar name"
         ),
-        pytest.param("nothing", r"kubeconfig --context: expected one of a, prod, got 'nothing'$", id="none is near"),
+        pytest.param("nothing", r"kubeconfig --context: expected one of a, prod, got 'nothing'$", id="no similar name"),
     ],
 )
 def test_the_error_for_a_missing_context_lists_the_existing_ones(context: str, want: str, tmp_path: Path) -> None:

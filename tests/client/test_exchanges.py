@@ -363,7 +363,7 @@ READY, BROKEN = (
 @pytest.mark.parametrize(
     ("now", "then", "want", "pauses"),
     [
-        pytest.param(attached(READY), attached(READY), f"POST {POD_PATH}/p/binding", 0, id="it is there already"),
+        pytest.param(attached(READY), attached(READY), f"POST {POD_PATH}/p/binding", 0, id="it already exists"),
         pytest.param(attached(), attached(READY), f"POST {POD_PATH}/p/binding", 1, id="it appears"),
         pytest.param(
             attached(), attached(BROKEN),

@@ -34,9 +34,9 @@ def pod(*conditions: PodCondition, nominated: str = "") -> Pod:
         pytest.param(
             pod(READY), "Unschedulable", "no room", None,
             {ORDER: [{"type": "Ready"}, {"type": "PodScheduled"}], "conditions": [WHOLE]},
-            id="a further one comes with the order of all",
+            id="a further condition is sent with the order of all",
         ),
-        pytest.param(pod(WAITS), "Unschedulable", "no room", None, None, id="the same again is nothing"),
+        pytest.param(pod(WAITS), "Unschedulable", "no room", None, None, id="an equal condition changes nothing"),
         pytest.param(
             pod(WAITS), "Unschedulable", "still none", None,
             {ORDER: [{"type": "PodScheduled"}], "conditions": [{"message": "still none", "type": "PodScheduled"}]},
@@ -57,7 +57,7 @@ def pod(*conditions: PodCondition, nominated: str = "") -> Pod:
             pod(nominated="n1"), "Unschedulable", "no room", "", {"conditions": [WHOLE], "nominatedNodeName": None},
             id="both in one patch, the nomination cleared",
         ),
-        pytest.param(pod(WAITS, nominated="n1"), "Unschedulable", "no room", "n1", None, id="both are there already"),
+        pytest.param(pod(WAITS, nominated="n1"), "Unschedulable", "no room", "n1", None, id="both are already set"),
     ],
 )  # fmt: skip
 def test_a_status_patch_contains_only_the_difference(

@@ -183,7 +183,7 @@ LIST = [event("ADDED", "a", 3), event("ADDED", "b", 5), bookmark(7, ends_list=Tr
         ),
         pytest.param(
             [LIST[:2], LIST], [], [("+", "a"), ("+", "b")], ["initial", "initial", "7"],
-            id="half a list is none",
+            id="an incomplete list is discarded",
         ),
         pytest.param(
             [[*LIST, event("DELETED", "z", 8), event("MODIFIED", "y", 9)]], [],

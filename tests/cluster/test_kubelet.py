@@ -17,12 +17,12 @@ def conditions(item: Pod) -> dict[str, tuple[str, str | None]]:
 @pytest.mark.parametrize(
     ("annotations", "at", "want"),
     [
-        pytest.param({}, 10**6, "Running", id="without a run time it runs for ever"),
+        pytest.param({}, 10**6, "Running", id="without a run time it runs forever"),
         pytest.param({"bayplan.io/run-time": "90s"}, 89, "Running", id="shortly before its end"),
         pytest.param({"bayplan.io/run-time": "90s"}, 90, "Succeeded", id="at its end"),
         pytest.param({"bayplan.io/run-time": "1m30s", "bayplan.io/exit-code": "3"}, 90, "Failed", id="it fails"),
-        pytest.param({"bayplan.io/run-time": "0s"}, 0, "Succeeded", id="no time at all"),
-        pytest.param({"bayplan.io/run-time": "-5s"}, 0, "Succeeded", id="less than no time"),
+        pytest.param({"bayplan.io/run-time": "0s"}, 0, "Succeeded", id="a run time of zero"),
+        pytest.param({"bayplan.io/run-time": "-5s"}, 0, "Succeeded", id="a negative run time"),
         pytest.param({"bayplan.io/exit-code": "3"}, 10**6, "Running", id="an exit code alone ends nothing"),
     ],
 )
@@ -123,7 +123,7 @@ def test_a_recreated_pod_runs_for_its_full_run_time() -> None:
 @pytest.mark.parametrize(
     ("scale", "grace", "given", "gone_after"),
     [
-        pytest.param(0.0, 30, None, 0, id="by default a pod is removed at once"),
+        pytest.param(0.0, 30, None, 0, id="by default a pod is removed immediately"),
         pytest.param(1.0, 30, None, 30, id="the whole grace period"),
         pytest.param(0.5, 30, None, 15, id="half of it"),
         pytest.param(1.0, None, None, 30, id="30 seconds by default"),

@@ -128,7 +128,7 @@ def _resources(resources: object) -> Document:
         pytest.param(
             [_quota({"pods": "1"}, scopes=["BestEffort"])],
             [_pod("a", {"cpu": "1"}), _pod("b"), _pod("c"), _pod("d", {"memory": "1Mi"})],
-            id="a quota for pods that ask for nothing leaves others alone",
+            id="a quota for BestEffort pods does not count other pods",
         ),
         pytest.param(
             [_quota({"requests.example.com/gpu": "1"})],

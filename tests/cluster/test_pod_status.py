@@ -22,7 +22,7 @@ OLD = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", 
                 type="PodScheduled", status="False", reason="Unschedulable", message="m", last_transition_time=LATER
             ),
             (OLD,),
-            id="the same again",
+            id="an equal condition",
         ),
         pytest.param(
             (OLD,),

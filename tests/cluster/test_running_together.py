@@ -32,7 +32,7 @@ def ends(*operations: tuple[int, Apply | Delete]) -> dict[str, int | None]:
 @pytest.mark.parametrize(
     ("operations", "want"),
     [
-        pytest.param([(0, Apply(worker("p")))], {"p": None}, id="alone it waits for ever"),
+        pytest.param([(0, Apply(worker("p")))], {"p": None}, id="a single pod waits forever"),
         pytest.param(
             [(0, Apply(worker("p"))), (MINUTE, Apply(worker("q")))],
             {"p": 660, "q": 660},

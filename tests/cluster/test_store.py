@@ -80,7 +80,7 @@ def with_uid(pod: Pod, uid: str) -> Pod:
 @pytest.mark.parametrize(
     ("write", "want"),
     [
-        pytest.param(lambda objects: objects.add(make_pod("p"), 0), InputError, id="a name that is taken"),
+        pytest.param(lambda objects: objects.add(make_pod("p"), 0), InputError, id="a name in use"),
         pytest.param(lambda objects: objects.update(make_pod("q")), InvariantError, id="an update of nothing"),
         pytest.param(
             lambda objects: objects.update(with_uid(make_pod("p"), "other")),
@@ -188,7 +188,7 @@ class RandomWrites(RuleBasedStateMachine):
             self.writes += 1
 
     @invariant()
-    def indexes_say_what_a_search_finds(self) -> None:
+    def indexes_match_a_search(self) -> None:
         if not hasattr(self, "model"):
             return
         self.store.check_invariants()

@@ -61,7 +61,7 @@ def nodes_of(cluster: RealCluster | BayplanUp) -> dict[str, str]:
     return {each["metadata"]["name"]: each["spec"].get("nodeName", "") for each in cluster.items(PODS)}
 
 
-def is_told(what: Callable[[], bool]) -> None:
+def wait_until_synced(what: Callable[[], bool]) -> None:
     """Wait until something has come over."""
     wait_until(what, PATIENCE)
 
@@ -79,11 +79,11 @@ def test_new_source_pods_are_scheduled_by_the_target_configuration(tmp_path: Pat
         with bayplan_up(tmp_path / "here", "--config", str(tmp_path / "most.yaml")) as here:
             log = tmp_path / "sync.log"
             with bayplan_verb(log, *sync_words(source, here)):
-                is_told(lambda: nodes_of(here) == ran)
+                wait_until_synced(lambda: nodes_of(here) == ran)
 
                 later = [f"later-{number}" for number in range(24)]
                 add_pods(source, *later)
-                is_told(lambda: all(nodes_of(here).get(name) for name in later))
+                wait_until_synced(lambda: all(nodes_of(here).get(name) for name in later))
                 there, decided = nodes_of(source), nodes_of(here)
                 # The target packs the pods on one node after the other. The source spreads them over all nodes.
                 assert len({decided[name] for name in later}) < len({there[name] for name in later})
@@ -103,10 +103,10 @@ def test_new_source_pods_are_scheduled_by_the_target_configuration(tmp_path: Pat
                 source.ask("DELETE", f"{PODS}/later-3", {"gracePeriodSeconds": 0})
                 source.ask("PATCH", "/api/v1/nodes/n0", {"spec": {"unschedulable": True}}, MERGE)
                 source.ask("PATCH", "/api/v1/nodes/n1/status", {"status": {"allocatable": {"cpu": "6"}}}, MERGE)
-                is_told(lambda: "later-3" not in nodes_of(here))
-                is_told(lambda: here.ask("GET", "/api/v1/nodes/n0")["spec"].get("unschedulable") is True)
-                is_told(lambda: here.ask("GET", "/api/v1/nodes/n1")["status"]["allocatable"]["cpu"] == "6")
-                is_told(lambda: here.ask("GET", f"{PODS}/later-2")["status"]["phase"] == "Succeeded")
+                wait_until_synced(lambda: "later-3" not in nodes_of(here))
+                wait_until_synced(lambda: here.ask("GET", "/api/v1/nodes/n0")["spec"].get("unschedulable") is True)
+                wait_until_synced(lambda: here.ask("GET", "/api/v1/nodes/n1")["status"]["allocatable"]["cpu"] == "6")
+                wait_until_synced(lambda: here.ask("GET", f"{PODS}/later-2")["status"]["phase"] == "Succeeded")
                 assert "new" not in here.ask("GET", f"{PODS}/later-0")["metadata"]["labels"]
                 assert "later-1" not in nodes_of(here), "it was deleted here"
 
@@ -186,18 +186,20 @@ def test_target_decisions_and_changes_survive_source_updates(tmp_path: Path) -> 
         source.ask("POST", "/apis/storage.k8s.io/v1/storageclasses", disk_class())
         source.ask("POST", CLAIM.rpartition("/")[0], disk_claim())
         with bayplan_verb(tmp_path / "first.log", *sync_words(source, here)):
-            is_told(lambda: len(here.items("/api/v1/nodes")) == 3)
+            wait_until_synced(lambda: len(here.items("/api/v1/nodes")) == 3)
             disk = {"name": "disk", "persistentVolumeClaim": {"claimName": "data"}}
             source.ask("POST", PODS, pod("web", volumes=[disk]))
-            is_told(lambda: bool(nodes_of(here).get("web")))
+            wait_until_synced(lambda: bool(nodes_of(here).get("web")))
             bind_disk(source)
             add_pods(source, "last")
-            is_told(lambda: bool(nodes_of(here).get("last")))
+            wait_until_synced(lambda: bool(nodes_of(here).get("last")))
             found = here.ask("GET", "/api/v1/nodes/n0")
             here.ask("PUT", "/api/v1/nodes/n0", {**found, "spec": {**found.get("spec", {}), "unschedulable": True}})
         source.ask("PATCH", "/api/v1/nodes/n0", {"metadata": {"labels": {"new": "label"}}}, MERGE)
         with bayplan_verb(tmp_path / "second.log", *sync_words(source, here)):
-            is_told(lambda: here.ask("GET", "/api/v1/nodes/n0")["metadata"].get("labels", {}).get("new") == "label")
+            wait_until_synced(
+                lambda: here.ask("GET", "/api/v1/nodes/n0")["metadata"].get("labels", {}).get("new") == "label"
+            )
             assert here.ask("GET", "/api/v1/nodes/n0")["spec"]["unschedulable"] is True
             claim = here.ask("GET", CLAIM)
             assert claim["status"]["phase"] == "Bound"
@@ -217,7 +219,7 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
         log = tmp_path / "sync.log"
         follower = start_bayplan(log, *sync_words(source, here))
         try:
-            is_told(lambda: nodes_of(here) == ran)
+            wait_until_synced(lambda: nodes_of(here) == ran)
             here.ask("DELETE", f"{PODS}/before-0", {"gracePeriodSeconds": 0})
 
             # Kill the simulator while the sync is writing to it.
@@ -227,7 +229,7 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
             source.ask("DELETE", f"{PODS}/before-1", {"gracePeriodSeconds": 0})
             here.start()
             left = {f"before-{number}" for number in range(2, 8)} | {f"first-{number}" for number in range(10)}
-            is_told(lambda: set(nodes_of(here)) == left)
+            wait_until_synced(lambda: set(nodes_of(here)) == left)
 
             # Kill the sync.
             follower.kill()
@@ -236,7 +238,7 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
             source.ask("DELETE", f"{PODS}/before-3", {"gracePeriodSeconds": 0})
             add_pods(source, *(f"second-{number}" for number in range(5)))
             follower = start_bayplan(log, *sync_words(source, here))
-            is_told(lambda: len(nodes_of(here)) == 16 - 2 + 5)
+            wait_until_synced(lambda: len(nodes_of(here)) == 16 - 2 + 5)
 
             # Kill the source.
             source.kill()
@@ -244,13 +246,13 @@ def test_sync_loses_nothing_when_source_follower_and_simulator_are_killed(tmp_pa
             source.start()
             source.start_scheduler()
             add_pods(source, *(f"third-{number}" for number in range(5)))
-            is_told(lambda: len(nodes_of(here)) == 19 + 5)
+            wait_until_synced(lambda: len(nodes_of(here)) == 19 + 5)
 
             there = nodes_of(source)
             assert set(nodes_of(here)) == set(there) - {"before-0", "before-2"}
             kept = {name: node_name for name, node_name in nodes_of(here).items() if name.startswith("before")}
             assert kept == {name: ran[name] for name in kept}
-            is_told(lambda: all(nodes_of(here).values()))
+            wait_until_synced(lambda: all(nodes_of(here).values()))
         except BaseException:
             print(log.read_text()[-3000:])
             raise
@@ -266,7 +268,7 @@ def test_a_recording_of_a_real_cluster_replays_to_the_same_pods(tmp_path: Path) 
         add_pods(source, "before")
         record = ("record", str(tape), "--from", str(source.kubeconfig), "--redact", "--qps", "-1")
         with bayplan_verb(tmp_path / "record.log", *record):
-            is_told(lambda: "changes" in (tmp_path / "record.log").read_text())
+            wait_until_synced(lambda: "changes" in (tmp_path / "record.log").read_text())
             add_pods(source, "one", "two", "three")
             source.ask("DELETE", f"{PODS}/two", {"gracePeriodSeconds": 0})
             time.sleep(1.5)
@@ -274,7 +276,7 @@ def test_a_recording_of_a_real_cluster_replays_to_the_same_pods(tmp_path: Path) 
     with bayplan_up(tmp_path / "here") as here:
         words = ("replay", str(tape), "--to", str(here.kubeconfig), "--speed", "20")
         subprocess.run([sys.executable, "-m", "bayplan", *words], check=True, stdin=subprocess.DEVNULL)
-        is_told(lambda: set(nodes_of(here)) == left and all(nodes_of(here).values()))
+        wait_until_synced(lambda: set(nodes_of(here)) == left and all(nodes_of(here).values()))
         assert nodes_of(here)["before"] == ran
 
 
@@ -290,10 +292,10 @@ def test_two_simulators_with_different_schedulers_sync_one_source(tmp_path: Path
             bayplan_verb(tmp_path / "sync-a.log", *sync_words(source, a)),
             bayplan_verb(tmp_path / "sync-b.log", *sync_words(source, b)),
         ):
-            is_told(lambda: all(len(each.items("/api/v1/nodes")) == 4 for each in (a, b)))
+            wait_until_synced(lambda: all(len(each.items("/api/v1/nodes")) == 4 for each in (a, b)))
             names = [f"p{number}" for number in range(16)]
             add_pods(source, *names)
-            is_told(lambda: all(nodes_of(each).get(name) for each in (a, b) for name in names))
+            wait_until_synced(lambda: all(nodes_of(each).get(name) for each in (a, b) for name in names))
             one, other = nodes_of(a), nodes_of(b)
             differ = [name for name in names if one[name] != other[name]]
             assert len(set(one.values())) > len(set(other.values()))
@@ -323,7 +325,7 @@ def test_imported_running_pods_are_not_restarted_and_end_with_their_source_pods(
         with bayplan_verb(tmp_path / "sync.log", *sync_words(source, here)):
             source.ask("PATCH", f"{PODS}/runs-0/status", {"status": {"phase": "Succeeded"}}, MERGE)
             source.ask("DELETE", f"{PODS}/runs-1", {"gracePeriodSeconds": 0})
-            is_told(lambda: here.ask("GET", f"{PODS}/runs-0")["status"]["phase"] == "Succeeded")
-            is_told(lambda: "runs-1" not in nodes_of(here))
+            wait_until_synced(lambda: here.ask("GET", f"{PODS}/runs-0")["status"]["phase"] == "Succeeded")
+            wait_until_synced(lambda: "runs-1" not in nodes_of(here))
             running = here.ask("GET", "/bayplan/v1/nodes")["items"]
             assert sum(each["pods"] for each in running) == len(names) - 2, "their room is free"

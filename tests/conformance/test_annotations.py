@@ -83,10 +83,10 @@ MULTI_POINT_WEIGHTS = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"na
     [
         pytest.param(record_of(WAITS), answer_of(WAITS), [], id="the same"),
         pytest.param(
-            record_of(WAITS), answer_of(PLACED), ["selected-node", "filter-result"], id="another decision is another"
+            record_of(WAITS), answer_of(PLACED), ["selected-node", "filter-result"], id="another decision differs"
         ),
-        pytest.param(record_of(WAITS), answer_of(), ["selected-node", "filter-result"], id="an attempt that we don't make"),
-        pytest.param(record_of(WAITS, WAITS, PLACED), answer_of(WAITS, PLACED), [], id="a repeated attempt is one of ours"),
+        pytest.param(record_of(WAITS), answer_of(), ["selected-node", "filter-result"], id="a recorded attempt too many"),
+        pytest.param(record_of(WAITS, WAITS, PLACED), answer_of(WAITS, PLACED), [], id="a repeated recorded attempt"),
         pytest.param(
             record_of(PLACED, WAITS), answer_of(WAITS, PLACED), ["selected-node", "filter-result"],
             id="attempts keep their order",
@@ -113,7 +113,7 @@ MULTI_POINT_WEIGHTS = {"profiles": [{"plugins": {"multiPoint": {"enabled": [{"na
         ),
         pytest.param(
             record_of(PLACED), answer_of({**PLACED, "filter_result": rows(F="passed", G="passed")}), ["filter-result"],
-            id="a plugin more",
+            id="an additional plugin",
         ),
         pytest.param(
             record_of({"score_result": rows(NodeResourcesBalancedAllocation="3", S="1")}),

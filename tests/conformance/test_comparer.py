@@ -117,12 +117,12 @@ def swap_twins(answer: JsonObject) -> None:
     put(answer, ("cycles", 0, "preemption", "victims"), victims)
 
 
-def nominate_the_other(answer: JsonObject) -> None:
+def nominate_another_node(answer: JsonObject) -> None:
     put(answer, ("cycles", 0, "preemption", "nominatedNode"), "n2")
     put(answer, ("cycles", 0, "preemption", "victims"), ["default/other"])
 
 
-def turn_reasons_round(answer: JsonObject) -> None:
+def reverse_reasons(answer: JsonObject) -> None:
     put(answer, ("cycles", 0, "filter", "n1", "reasons"), ["Insufficient memory", "Insufficient cpu"])
     put(
         answer,
@@ -131,11 +131,11 @@ def turn_reasons_round(answer: JsonObject) -> None:
     )
 
 
-def say_more_about_candidates(answer: JsonObject) -> None:
+def set_candidate_ambiguity(answer: JsonObject) -> None:
     put(answer, ("cycles", 0, "preemption", "candidates", "n1", "ambiguous"), False)
 
 
-def leave_out_what_is_empty(answer: JsonObject) -> None:
+def omit_empty_parts(answer: JsonObject) -> None:
     cycle = at(answer, "cycles", 0)
     assert isinstance(cycle, dict)
     cycle["reserved"] = {}
@@ -145,10 +145,10 @@ def leave_out_what_is_empty(answer: JsonObject) -> None:
 
 LOOSENINGS: list[tuple[str, Callable[[JsonObject], None]]] = [
     ("victims of one rank may change places", swap_twins),
-    ("any of the equal nodes may be nominated", nominate_the_other),
-    ("the reasons of a filter have no order", turn_reasons_round),
-    ("more may be said about a candidate", say_more_about_candidates),
-    ("an empty part may be left out", leave_out_what_is_empty),
+    ("any of the equal nodes may be nominated", nominate_another_node),
+    ("the reasons of a filter have no order", reverse_reasons),
+    ("more may be said about a candidate", set_candidate_ambiguity),
+    ("an empty part may be left out", omit_empty_parts),
 ]
 
 

@@ -68,10 +68,10 @@ LOW0, LOW1 = (
         pytest.param(
             [event("a", "X", UID, f"by pod {UID}"), event("b", "X", OTHER)],
             [event("a", "X", UID, f"by pod {OTHER}"), event("b", "X", OTHER)], ["requests"],
-            id="but whose uid it is counts",
+            id="the owner of a uid counts",
         ),
         pytest.param([*LOW0], [*LOW1], [], id="one victim is as good as an equal one"),
-        pytest.param([*LOW0], [*LOW0, *LOW1], ["requests"], id="but two are not one"),
+        pytest.param([*LOW0], [*LOW0, *LOW1], ["requests"], id="two victims do not match one"),
     ],
 )  # fmt: skip
 def test_only_concurrent_requests_may_be_reordered(recorded: list[Json], ours: list[Json], want: list[str]) -> None:

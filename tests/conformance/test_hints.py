@@ -104,7 +104,7 @@ def test_the_list_contains_all_plugins_that_can_reject_a_pod() -> None:
     ("case", "want"),
     [
         pytest.param(asked("NoSuchPlugin"), "NoSuchPlugin", id="a plugin that does not exist"),
-        pytest.param({"id": "x", "plugin": 3}, "Expected `str`", id="not a hint case at all"),
+        pytest.param({"id": "x", "plugin": 3}, "Expected `str`", id="not a hint case"),
     ],
 )
 def test_an_invalid_hint_case_is_refused(case: JsonObject, want: str) -> None:

@@ -97,7 +97,7 @@ def test_an_answer_contains_the_queue_state_after_each_operation() -> None:
     [
         pytest.param({"op": "jump"}, "jump", id="unknown operation"),
         pytest.param({"op": "fail", "pod": "a"}, "a failure of a", id="failure of a pod that was not popped"),
-        pytest.param({"op": 7}, "Expected `str`", id="not an operation at all"),
+        pytest.param({"op": 7}, "Expected `str`", id="not an operation"),
     ],
 )
 def test_a_malformed_trace_is_refused(op: JsonObject, want: str) -> None:

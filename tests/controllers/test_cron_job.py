@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bayplan.base.errors import InputError
 from bayplan.controllers.cron_job import following_time, latest_time
-from bayplan.controllers.cron_schedule import parse_cron_schedule
+from bayplan.controllers.cron_schedule import CronSchedule, parse_cron_schedule
 from bayplan.objects.workloads import CronJob, Job
 from tests.cluster.world import SECOND, World, template, workload
 
@@ -176,7 +176,7 @@ def test_a_changed_schedule_takes_effect() -> None:
     [
         pytest.param({"schedule": "often"}, "exactly 5 fields", id="no schedule"),
         pytest.param({"timeZone": "Moon/Sea"}, "an IANA time zone", id="no time zone"),
-        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule with a date that exists", id="a day that never comes"),
+        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule with a date that exists", id="a date that does not exist"),
     ],
 )
 def test_invalid_schedules_and_time_zones_are_reported(spec: dict[str, Any], want: str) -> None:
@@ -195,17 +195,35 @@ def test_a_job_with_a_conflicting_name_is_not_adopted() -> None:
     assert [reference.name for reference in stored(world).status.active] == ["tick-2"]
 
 
-@given(after=st.integers(0, 10**6), gap=st.integers(0, 10**6))
-def test_latest_time_returns_the_last_scheduled_time_or_none(after: int, gap: int) -> None:
-    schedule = parse_cron_schedule("*/7 * * * *")
-    now_ns = (after + gap) * SECOND
-    want: int | None = None
-    time_ns = schedule.next_after(after * SECOND)
+def last_scheduled(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:
+    """Return the last time of a schedule in an interval, found by visiting each one, or None."""
+    last: int | None = None
+    time_ns = schedule.next_after(after_ns)
     while time_ns is not None and time_ns <= now_ns:
-        want, time_ns = time_ns, schedule.next_after(time_ns)
-    got = latest_time(schedule, after * SECOND, now_ns)
-    # Gaps of different length (from 56 to 0) can make upstream's jump miss the last time by a step; then it finds none.
-    assert got == want or got is None
+        last, time_ns = time_ns, schedule.next_after(time_ns)
+    return last
+
+
+@given(after=st.integers(0, 10**6), gap=st.integers(0, 10**6))
+def test_latest_time_returns_the_last_time_of_an_evenly_spaced_schedule(after: int, gap: int) -> None:
+    schedule, after_ns, now_ns = parse_cron_schedule("*/5 * * * *"), after * SECOND, (after + gap) * SECOND
+    assert latest_time(schedule, after_ns, now_ns) == last_scheduled(schedule, after_ns, now_ns)
+
+
+@given(after=st.integers(0, 10**6), gap=st.integers(0, 10**6))
+def test_latest_time_misses_times_only_where_the_spacing_changes(after: int, gap: int) -> None:
+    # From minute 56 to minute 0, the spacing is 4 minutes instead of 7.
+    schedule, after_ns, now_ns = parse_cron_schedule("*/7 * * * *"), after * SECOND, (after + gap) * SECOND
+    got = latest_time(schedule, after_ns, now_ns)
+    if got is not None or after // 3600 == (after + gap) // 3600:
+        assert got == last_scheduled(schedule, after_ns, now_ns)
+
+
+def test_latest_time_returns_none_if_the_estimate_is_too_late() -> None:
+    # From 00:49 to 01:04: the first two times, 00:49 and 00:56, suggest a later one than 01:00.
+    schedule = parse_cron_schedule("*/7 * * * *")
+    assert last_scheduled(schedule, 2940 * SECOND, 3840 * SECOND) == 3600 * SECOND
+    assert latest_time(schedule, 2940 * SECOND, 3840 * SECOND) is None
 
 
 def test_latest_time_refuses_a_schedule_that_is_never_due() -> None:

@@ -27,7 +27,7 @@ NOON = "2026-01-31T12:00:00Z"
         pytest.param(
             "0 0 */10 * 1", NOON, ["02-01T00:00", "02-02T00:00", "02-09T00:00"], id="a star with a step is not a star"
         ),
-        pytest.param("? ? ? ? ?", NOON, ["31T12:01", "31T12:02", "31T12:03"], id="question marks are stars"),
+        pytest.param("? ? ? ? ?", NOON, ["31T12:01", "31T12:02", "31T12:03"], id="question marks mean stars"),
         pytest.param("0 0 29 2 *", NOON, ["2028-02-29T00:00", "2032-02-29T00:00", "2036-02-29"], id="29 February"),
         pytest.param("0 0 31 2 *", NOON, ["never"], id="31 February does not exist"),
         pytest.param(", * * * *", NOON, ["never"], id="an empty field matches nothing"),
@@ -96,8 +96,8 @@ def test_next_after_advances_past_a_day_skipped_by_its_time_zone() -> None:
         pytest.param("* * * *", "exactly 5 fields", id="four fields"),
         pytest.param("60 * * * *", "values from 0 to 59", id="a minute that does not exist"),
         pytest.param("* * * * 7", "values from 0 to 6", id="Sunday is 0 only"),
-        pytest.param("5-1 * * * *", "in rising order", id="a falling range"),
-        pytest.param("*/0 * * * *", "in rising order", id="a step of nothing"),
+        pytest.param("5-1 * * * *", "in rising order", id="a descending range"),
+        pytest.param("*/0 * * * *", "in rising order", id="a step of zero"),
         pytest.param("1-2-3 * * * *", "number, range or step", id="two hyphens"),
         pytest.param("1/2/3 * * * *", "number, range or step", id="two slashes"),
         pytest.param("x * * * *", "numbers", id="no number"),

@@ -82,8 +82,10 @@ def test_pods_have_the_revision_hash_and_the_daemon_tolerations() -> None:
     ("tolerations", "host_network", "want"),
     [
         pytest.param((), False, 6, id="what every daemon tolerates"),
-        pytest.param((), True, 7, id="and on the host network, a network that is unavailable"),
-        pytest.param((Toleration(key="mine", operator="Exists"),), False, 7, id="in addition to its own"),
+        pytest.param((), True, 7, id="on the host network also an unavailable network"),
+        pytest.param(
+            (Toleration(key="mine", operator="Exists"),), False, 7, id="in addition to the pod's own tolerations"
+        ),
         pytest.param(
             (
                 Toleration(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -80,6 +81,18 @@ def test_the_status_is_updated_when_pods_change() -> None:
     world.settle()
     seen.append(numbers(world))
     assert seen == [(3, 2, 3, 1), (4, 2, 2, 0), (3, 2, 2, 0), (3, 2, 3, 1)]
+
+
+def test_a_healthy_pod_that_leaves_the_selector_no_longer_counts() -> None:
+    world = World(nodes=1)
+    world.apply(budget(minAvailable=1), *(pod(f"p{number}", labels={"app": "x"}) for number in range(3)))
+    world.settle()
+    assert numbers(world) == (3, 1, 3, 2)
+    leaving = world.store.pods["default/p0"]
+    labels = replace(leaving, metadata=replace(leaving.metadata, labels={"app": "y"}))
+    world.apply(labels)
+    world.settle()
+    assert numbers(world) == (2, 1, 2, 1)
 
 
 def test_the_status_is_updated_when_scale_or_budget_changes() -> None:

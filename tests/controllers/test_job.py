@@ -75,7 +75,7 @@ def test_indexed_pods_have_their_index_in_name_label_annotation_and_hostname() -
         pytest.param({"completions": 3}, [(1, 0), (1, 1), (1, 2)], id="three, one after the other"),
         pytest.param({"completions": 5, "parallelism": 3}, [(3, 0), (2, 3), (0, 5)], id="five, three at a time"),
         pytest.param({"parallelism": 3}, [(3, 0), (0, 3), (0, 3)], id="a work queue with three workers"),
-        pytest.param({"completions": 2, "parallelism": 9}, [(2, 0), (0, 2), (0, 2)], id="never more than are left"),
+        pytest.param({"completions": 2, "parallelism": 9}, [(2, 0), (0, 2), (0, 2)], id="at most as many as are left"),
         pytest.param({"completions": 0}, [(0, 0), (0, 0), (0, 0)], id="nothing to do"),
         pytest.param({"parallelism": 0}, [(0, 0), (0, 0), (0, 0)], id="no pods to do it"),
     ],

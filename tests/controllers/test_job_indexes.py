@@ -19,7 +19,7 @@ from bayplan.objects.pod import Pod
         pytest.param([1, 0], "0,1", id="two neighbours are written out"),
         pytest.param([2, 0, 1], "0-2", id="three are an interval"),
         pytest.param([0, 1, 2, 5, 7, 8, 9], "0-2,5,7-9", id="several intervals"),
-        pytest.param([4, 4, 4], "4", id="the same again"),
+        pytest.param([4, 4, 4], "4", id="a repeated index"),
         pytest.param([5, 7, 6], "5-7", id="a gap is closed"),
     ],
 )

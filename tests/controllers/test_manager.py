@@ -83,7 +83,7 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
         pytest.param(
             (REFUSED, None, REFUSED, REFUSED),
             [("n/a", 0.0), ("n/b", 0.0), ("n/a", 0.25), ("n/a", 0.75), ("n/a", 1.75)],
-            id="ever more slowly",
+            id="with growing delays",
         ),
         pytest.param(
             (AWAITS, None, AWAITS),
@@ -91,7 +91,9 @@ AWAITS = AwaitsAnswers("n/a", "a webhook is asked")
             id="a response arrives soon",
         ),
         pytest.param(
-            (ZeroDivisionError(),), [("n/a", 0.0), ("n/b", 0.0)], id="a bug is not, and other objects are reconciled"
+            (ZeroDivisionError(),),
+            [("n/a", 0.0), ("n/b", 0.0)],
+            id="a bug is not retried, and other objects are reconciled",
         ),
     ],
 )

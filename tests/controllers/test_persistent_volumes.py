@@ -89,7 +89,7 @@ def phases(world: World) -> dict[str, str]:
                 claim(storageClassName="x"),
             ],
             "pv",
-            id="but one that is meant for it at once",
+            id="a volume reserved for the claim is bound immediately",
         ),
         pytest.param(
             [storage_class("x", provisioner="kubernetes.io/no-provisioner"), claim(storageClassName="x")],

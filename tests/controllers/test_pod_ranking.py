@@ -50,10 +50,9 @@ def make(
         pytest.param(make("b", phase="Pending"), make("a"), id="pending before running"),
         pytest.param(make("b", phase="Unknown"), make("a"), id="unknown before running"),
         pytest.param(make("b", ready=False), make("a"), id="not ready before ready"),
-        pytest.param(make("b", cost="-5"), make("a", cost="3"), id="cheap before expensive"),
+        pytest.param(make("b", cost="-5"), make("a", cost="3"), id="low deletion cost before high"),
         pytest.param(make("b"), make("a", cost="1"), id="no cost is zero"),
         pytest.param(make("b", cost="-1"), make("a", cost="+9"), id="a cost with a plus is zero"),
-        pytest.param(make("b"), make("a", cost="1"), id="a cost of one"),
         pytest.param(make("b", cost="-1"), make("a", cost="99999999999"), id="a cost beyond 32 bits is zero"),
         pytest.param(make("b", age=100), make("a", age=1000), id="young before old"),
         pytest.param(make("b", age=1000), make("c", age=1001), id="of about the same age, the smaller uid"),
@@ -77,5 +76,7 @@ def test_pods_sharing_a_node_with_more_related_pods_are_deleted_first() -> None:
 def test_pods_of_a_job_are_ranked_by_exact_times() -> None:
     older, younger = make("a", age=1001), make("b", age=1000)
     assert rank_active([older, younger]) == [younger, older]
+    restarted = make("b", restarts=4)
+    assert rank_active([make("a", restarts=1), restarted])[0] is restarted
     pending = make("c", phase="Pending", ready=False)
     assert rank_active([older, pending, younger])[0] is pending

@@ -72,7 +72,7 @@ def test_invalid_percentages_are_refused(value: str) -> None:
         pytest.param(deployment(2, "0%", "1%"), (0, 1), id="both round to nothing: one may be missing"),
         pytest.param(deployment(1, "1%", "25%"), (1, 0), id="one replica surges"),
         pytest.param(deployment(3, 0, 10), (0, 3), id="no more than all may be missing"),
-        pytest.param(deployment(0), (0, 0), id="nothing of nothing"),
+        pytest.param(deployment(0), (0, 0), id="a percentage of zero"),
         pytest.param(Deployment(spec=DeploymentSpec(replicas=4)), (1, 1), id="defaults"),
         pytest.param(
             Deployment(spec=DeploymentSpec(replicas=4, strategy=UpdateStrategy(type="Recreate"))), (0, 0), id="Recreate"
@@ -90,7 +90,7 @@ def test_rollout_limits_are_derived_from_max_surge_and_max_unavailable(item: Dep
         pytest.param(deployment(10), 0, 10, 3, id="with a full old set, the surge"),
         pytest.param(deployment(10), 3, 13, 3, id="no room"),
         pytest.param(deployment(10), 3, 11, 5, id="room of two"),
-        pytest.param(deployment(10), 9, 10, 10, id="never more than requested"),
+        pytest.param(deployment(10), 9, 10, 10, id="at most the requested number"),
         pytest.param(
             Deployment(spec=DeploymentSpec(replicas=4, strategy=UpdateStrategy(type="Recreate"))),
             0,

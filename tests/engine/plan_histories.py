@@ -82,7 +82,7 @@ def fresh_plan(scheduler: Scheduler, pod: Pod) -> Plan:
     return Plan(scheduler.profiles["default-scheduler"], pod, scheduler.state, RuleResults(scheduler.state))
 
 
-def said_by(plan: Plan) -> dict[str, object]:
+def plan_results(plan: Plan) -> dict[str, object]:
     """Bring a plan up to date, and return all its results as plain values."""
     pre = plan.run_pre_filter_plugins(CycleState())
     if pre.status is not None:
@@ -117,7 +117,7 @@ def digest(seed: int, steps: int) -> str:
     found = hashlib.sha256()
     for scheduler, pod in history(seed, steps):
         # In uncompiled modules some results are integers of NumPy.
-        found.update(json.dumps(said_by(cached_plan(scheduler, pod)), sort_keys=True, default=int).encode())
+        found.update(json.dumps(plan_results(cached_plan(scheduler, pod)), sort_keys=True, default=int).encode())
     return found.hexdigest()
 
 

@@ -107,7 +107,7 @@ def test_a_priority_change_reorders_the_backoff_queue() -> None:
 
 
 NEXT: list[tuple[str, QueueOptions, list[QueuedPod], int, int | None]] = [
-    ("nobody waits", QueueOptions(), [], 0, None),
+    ("no pod waits", QueueOptions(), [], 0, None),
     ("the second after the window", QueueOptions(), [failed(at=1500 * MS, rejections=1)], 1600, 3000),
     ("long over: the next whole second", QueueOptions(), [failed(rejections=1)], 77_700, 78_000),
     ("long over, at a whole second: now", QueueOptions(), [failed(rejections=1)], 78_000, 78_000),

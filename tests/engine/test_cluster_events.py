@@ -206,7 +206,7 @@ def test_a_terminating_pod_still_uses_resources() -> None:
     ("priority", "want"),
     [
         pytest.param(10, "backoff", id="one of lower priority counted it"),
-        pytest.param(20, "backoff", id="so did one of equal priority"),
+        pytest.param(20, "backoff", id="one of equal priority counted it"),
         pytest.param(30, "unschedulable", id="one of higher priority did not"),
     ],
 )

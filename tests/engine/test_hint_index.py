@@ -35,7 +35,7 @@ def strategy(
 
 
 STRATEGIES: list[tuple[str, tuple[str, ...], tuple[str, ...], Strategy]] = [
-    ("nobody rejected the pod", (), (), AFTER_BACKOFF),
+    ("no plugin rejected the pod", (), (), AFTER_BACKOFF),
     ("its plugin skips", ("skips",), (), SKIP),
     ("its plugin queues", ("queues",), (), AFTER_BACKOFF),
     ("its plugin can't tell", ("can't tell",), (), AFTER_BACKOFF),

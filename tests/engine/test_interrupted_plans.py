@@ -22,7 +22,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from bayplan.testing.builders import make_pod
 from tests.engine.clusters import random_node, random_pod
-from tests.engine.plan_histories import change_something, said_by
+from tests.engine.plan_histories import change_something, plan_results
 
 
 class Spec:
@@ -94,7 +94,7 @@ def test_a_plan_matches_a_new_plan_after_an_exception(seed: int, point: str) -> 
         if random.random() < 0.5:
             Moody.fails = {point}
             try:
-                said_by(plan)
+                plan_results(plan)
             except OutOfSortsError:
                 raised += 1
             finally:
@@ -105,5 +105,5 @@ def test_a_plan_matches_a_new_plan_after_an_exception(seed: int, point: str) -> 
                 pod = make_pod(f"more{step}").req(cpu="1").obj()
                 state.place(state.pod_info(pod), random.choice(sorted(state.nodes.row_of.values())))
         fresh = Plan(profile, plan.pod, scheduler.state, RuleResults(scheduler.state))
-        assert said_by(plan) == said_by(fresh)
+        assert plan_results(plan) == plan_results(fresh)
     assert raised > 3

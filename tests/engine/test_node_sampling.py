@@ -21,12 +21,12 @@ from tests.engine.preemption_worlds import scheduler_of
     [
         pytest.param(0, 99, 99, id="a small cluster is looked at as a whole"),
         pytest.param(10, 99, 99, id="regardless of the percentage"),
-        pytest.param(0, 100, 100, id="never fewer than a hundred"),
+        pytest.param(0, 100, 100, id="at least a hundred"),
         pytest.param(0, 1000, 420, id="by default the share falls with the size"),
         pytest.param(0, 5000, 500, id="to a tenth of 5,000"),
         pytest.param(0, 6000, 300, id="and a twentieth at least"),
         pytest.param(30, 1000, 300, id="a percentage is a percentage"),
-        pytest.param(33, 1001, 330, id="and is cut off"),
+        pytest.param(33, 1001, 330, id="the share is rounded down"),
         pytest.param(100, 1000, 1000, id="all"),
     ],
 )

@@ -84,8 +84,8 @@ def test_rule_9_the_nominated_node_is_tried_first_and_alone() -> None:
     [
         pytest.param(preemptor("3", name="nominee"), ["n2"], id="a pod of this scheduler counts"),
         pytest.param(preemptor("3", name="nominee").scheduler("other"), ["n1", "n2"], id="one of another does not"),
-        pytest.param(preemptor("3", name="nominee").gate("later"), ["n1", "n2"], id="nor one that is gated"),
-        pytest.param(preemptor("3", name="nominee").node("n2"), ["n1", "n2"], id="nor one that has a node"),
+        pytest.param(preemptor("3", name="nominee").gate("later"), ["n1", "n2"], id="a gated pod does not count"),
+        pytest.param(preemptor("3", name="nominee").node("n2"), ["n1", "n2"], id="a pod with a node does not count"),
     ],
 )
 def test_rule_11_only_ungated_pods_of_this_scheduler_count_as_nominated(nominee: object, want: list[str]) -> None:

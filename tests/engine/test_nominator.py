@@ -18,7 +18,7 @@ ADDED: list[tuple[str, Pod, str | None, Pod | None, dict[str, list[str]]]] = [
     ("the scheduler's choice", PLAIN, "n2", PLAIN, {"n2": ["a"]}),
     ("the scheduler's choice beats the status", IN_STATUS, "n2", PLAIN, {"n2": ["a"]}),
     ("the status, where nothing is said", IN_STATUS, None, PLAIN, {"n1": ["a"]}),
-    ("nobody says anything", PLAIN, None, PLAIN, {}),
+    ("no plugin nominates a node", PLAIN, None, PLAIN, {}),
     ("the pod is gone", PLAIN, "n2", None, {}),
     ("the pod has a node", PLAIN, "n2", BOUND, {}),
     ("the scheduler takes the nomination back: filed under no node, as upstream", PLAIN, "", PLAIN, {"": ["a"]}),

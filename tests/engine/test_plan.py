@@ -28,7 +28,7 @@ from tests.engine.plan_histories import (
     fresh_plan,
     history,
     make,
-    said_by,
+    plan_results,
 )
 
 BLOCK = 256
@@ -41,15 +41,15 @@ ROOT = Path(__file__).resolve().parents[2]
     "log_limit",
     [
         pytest.param(1 << 20, id="logs reach every reader"),
-        pytest.param(64, id="logs wrap now and then"),
+        pytest.param(64, id="logs wrap sometimes"),
         pytest.param(2, id="logs wrap with every third entry"),
     ],
 )
 @pytest.mark.parametrize("seed", range(8))
 def test_a_refreshed_plan_equals_a_new_plan_after_every_change(seed: int, log_limit: int) -> None:
     for scheduler, pod in history(seed, 60, log_limit=log_limit):
-        want = said_by(fresh_plan(scheduler, pod))
-        assert said_by(cached_plan(scheduler, pod)) == want
+        want = plan_results(fresh_plan(scheduler, pod))
+        assert plan_results(cached_plan(scheduler, pod)) == want
         scheduler.state.check_invariants()
 
 
@@ -57,7 +57,7 @@ def test_a_refreshed_plan_equals_a_new_plan_after_every_change(seed: int, log_li
 def test_cached_totals_equal_a_full_pass(seed: int) -> None:
     for scheduler, pod in history(seed + 100, 40):
         plan = cached_plan(scheduler, pod)
-        said = said_by(plan)
+        said = plan_results(plan)
         if "totals" in said:
             assert said["totals"] == score_over(plan, plan.filtered.feasible).total.tolist()
 
@@ -77,7 +77,7 @@ def test_plans_with_shared_results_equal_new_plans_in_any_order(seed: int) -> No
         scheduler.schedule_one(step)
         change_something(random, scheduler, step)
         plan = random.choice(plans)
-        assert said_by(plan) == said_by(fresh_plan(scheduler, plan.pod))
+        assert plan_results(plan) == plan_results(fresh_plan(scheduler, plan.pod))
 
 
 def test_the_best_rows_are_found_across_blocks() -> None:
@@ -86,12 +86,12 @@ def test_the_best_rows_are_found_across_blocks() -> None:
         scheduler.handle(None, make_node(f"n{number:04}").capacity(cpu="4", memory="8Gi", pods="110").obj(), 0)
     pod = make_pod("probe").req(cpu="100m").obj()
     plan = cached_plan(scheduler, pod)
-    assert len(said_by(plan)["nth best"]) == 3 * BLOCK + 7  # type: ignore[arg-type]
+    assert len(plan_results(plan)["nth best"]) == 3 * BLOCK + 7  # type: ignore[arg-type]
     random, state = Random(1), scheduler.state
     for number in range(2 * BLOCK):
         state.place(state.pod_info(make_pod(f"p{number}").req(cpu="1").obj()), random.randrange(3 * BLOCK + 7))
         if number % 40 == 0:
-            assert said_by(plan) == said_by(fresh_plan(scheduler, pod))
+            assert plan_results(plan) == plan_results(fresh_plan(scheduler, pod))
 
 
 def test_reused_rows_are_evaluated_again() -> None:
@@ -100,13 +100,13 @@ def test_reused_rows_are_evaluated_again() -> None:
         scheduler.handle(None, make_node(name).capacity(cpu="4", memory="8Gi").obj(), 0)
     pod = make_pod("probe").req(cpu="2").obj()
     plan = cached_plan(scheduler, pod)
-    assert said_by(plan)["count"] == 3
+    assert plan_results(plan)["count"] == 3
     node = scheduler.state.nodes.nodes[scheduler.state.nodes.row_of["b"]]
     scheduler.handle(node, None, 1)
-    assert said_by(plan)["count"] == 2
+    assert plan_results(plan)["count"] == 2
     scheduler.handle(None, make_node("d").capacity(cpu="1", memory="8Gi").obj(), 2)
     assert scheduler.state.nodes.row_of["d"] == 1
-    assert said_by(plan)["count"] == 2
+    assert plan_results(plan)["count"] == 2
 
 
 def test_a_plan_stays_correct_when_columns_grow_between_cycles() -> None:
@@ -114,13 +114,13 @@ def test_a_plan_stays_correct_when_columns_grow_between_cycles() -> None:
     scheduler.handle(None, make_node("first").capacity(cpu="4", memory="8Gi").obj(), 0)
     pod = make_pod("probe").req(cpu="2").obj()
     plan = cached_plan(scheduler, pod)
-    assert said_by(plan)["count"] == 1
+    assert plan_results(plan)["count"] == 1
     before = scheduler.state.nodes.capacity
     for number in range(before + 5):
         scheduler.handle(None, make_node(f"n{number}").capacity(cpu="4", memory="8Gi").obj(), 1)
     assert scheduler.state.nodes.capacity > before
-    assert said_by(plan) == said_by(fresh_plan(scheduler, pod))
-    assert said_by(plan)["count"] == before + 6
+    assert plan_results(plan) == plan_results(fresh_plan(scheduler, pod))
+    assert plan_results(plan)["count"] == before + 6
 
 
 def test_compiled_and_uncompiled_plans_give_equal_results() -> None:
@@ -189,7 +189,7 @@ def _is_wrong(seed: int, spoil: Any) -> bool:
         scheduler.schedule_one(step)
         change_something(random, scheduler, step)
         pod = random_pod(random, "probe")
-        if said_by(cached_plan(scheduler, pod)) != said_by(fresh_plan(scheduler, pod)):
+        if plan_results(cached_plan(scheduler, pod)) != plan_results(fresh_plan(scheduler, pod)):
             return True
     return False
 

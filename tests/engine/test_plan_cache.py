@@ -53,8 +53,8 @@ SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="1"
     ("left", "right", "want"),
     [
         pytest.param(pod("p").obj(), pod("q").obj(), True, id="the name does not matter"),
-        pytest.param(pod().obj(), pod().annotation(a="b").obj(), True, id="nor do annotations"),
-        pytest.param(pod().obj(), pod().uid("x").nominated("n1").obj(), True, id="nor uid or status"),
+        pytest.param(pod().obj(), pod().annotation(a="b").obj(), True, id="annotations do not matter"),
+        pytest.param(pod().obj(), pod().uid("x").nominated("n1").obj(), True, id="uid and status do not matter"),
         pytest.param(pod(cpu="1").obj(), pod(cpu="2").obj(), False, id="requests do"),
         pytest.param(pod().obj(), pod().label(app="b").obj(), False, id="labels do"),
         pytest.param(
@@ -63,13 +63,16 @@ SET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="r", uid="1"
         pytest.param(pod().obj(), pod().priority(5).obj(), False, id="the priority does"),
         pytest.param(pod().obj(), owned(pod().obj(), SET), False, id="the controlling owner does"),
         pytest.param(
-            owned(pod().obj(), SET), owned(pod().obj(), replace(SET, uid="2")), True, id="but not the owner's uid"
+            owned(pod().obj(), SET),
+            owned(pod().obj(), replace(SET, uid="2")),
+            True,
+            id="the owner's uid does not matter",
         ),
         pytest.param(
             pod().obj(),
             owned(pod().obj(), replace(SET, controller=None)),
             True,
-            id="and no owner that does not control",
+            id="an owner that is not the controller does not matter",
         ),
     ],
 )

@@ -22,7 +22,7 @@ from bayplan.plugins.default_preemption import DefaultPreemption
 from bayplan.state.arrays import Index
 from bayplan.state.row_log import RowLog
 from bayplan.testing.builders import PodBuilder, make_node, make_pod
-from tests.engine.plan_histories import cached_plan, fresh_plan, said_by
+from tests.engine.plan_histories import cached_plan, fresh_plan, plan_results
 from tests.engine.preemption_worlds import budget, node, preempt, preemptor, running, scheduler_of
 from tests.oracle.preemption import SmallBudget, SmallNode, SmallPod, best_nodes, victims
 from tests.plugins.volume_worlds import make_claim, make_volume
@@ -88,7 +88,7 @@ def _plan(scheduler: Scheduler, pod: SmallPod) -> Plan:
     return scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], typed)
 
 
-def _told(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[str], int]]:
+def _victims_by_node(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tuple[list[str], int]]:
     names = scheduler.state.nodes.names
     return {
         names[row] or "": (
@@ -116,7 +116,7 @@ def test_a_dry_run_matches_the_naive_search_for_victims(
     rows = np.array([scheduler.state.nodes.row_of[each.name] for each in nodes], dtype=np.intp)
     want = {each.name: found for each in nodes if (found := victims(each, pod, budgets)) is not None}
     shortlist = _searched(scheduler, plan, _built(pod).obj(), rows, len(rows))
-    assert _told(scheduler, shortlist) == want
+    assert _victims_by_node(scheduler, shortlist) == want
     if want:
         by_name = {other.name: other for each in nodes for other in each.running}
         candidates = {name: ([by_name[each] for each in gone], count) for name, (gone, count) in want.items()}
@@ -305,14 +305,14 @@ def test_dry_runs_of_counting_rules_match_a_cluster_without_the_victims(seed: in
                 for info in found.victims_at(place):
                     state.remove_pod(info.key)
                 # Without the victims, a new plan's filters accept the node.
-                assert said_by(fresh_plan(scheduler, vip)).get("rejected") or row in feasible_of(scheduler, vip)
+                assert plan_results(fresh_plan(scheduler, vip)).get("rejected") or row in feasible_of(scheduler, vip)
             checked += 1
     assert checked > 20
 
 
 def feasible_of(scheduler: Scheduler, pod: Pod) -> list[int]:
     """Return the rows on which a pod fits, by a new plan."""
-    found = said_by(fresh_plan(scheduler, pod))["feasible"]
+    found = plan_results(fresh_plan(scheduler, pod))["feasible"]
     assert isinstance(found, list)
     return found
 
@@ -345,7 +345,7 @@ def test_a_dry_run_preserves_the_order_of_pods_on_a_node() -> None:
     [
         pytest.param(10, 100, 50, 50, id="a small cluster is looked at as a whole"),
         pytest.param(10, 100, 5000, 500, id="a share of a large one"),
-        pytest.param(10, 100, 500, 100, id="never fewer than the absolute number"),
+        pytest.param(10, 100, 500, 100, id="at least the absolute number"),
         pytest.param(0, 1, 7, 1, id="one is enough"),
         pytest.param(50, 1, 7, 3, id="shares are cut off"),
     ],

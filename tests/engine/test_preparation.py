@@ -65,16 +65,16 @@ def _add_node(cluster: Cluster) -> None:
 @pytest.mark.parametrize(
     ("reads", "change", "want"),
     [
-        pytest.param(Reads.NODES, _place_plain_pod, 0, id="who reads nodes ignores pods"),
-        pytest.param(Reads.NODES, _add_node, 1, id="who reads nodes runs after a new node"),
+        pytest.param(Reads.NODES, _place_plain_pod, 0, id="a rule that reads nodes ignores pods"),
+        pytest.param(Reads.NODES, _add_node, 1, id="a rule that reads nodes runs after a new node"),
         pytest.param(Reads.COUNTERS, _place_plain_pod, 0, id="a pod that no counter counts changes no counter"),
         pytest.param(Reads.COUNTERS, _place_counted_pod, 1, id="a pod that owns a term changes a counter"),
         pytest.param(Reads.COUNTERS, _add_namespace, 0, id="an object changes no counter"),
         pytest.param(Reads.CATALOG, _add_namespace, 1, id="an object changes the catalog"),
         pytest.param(Reads.CATALOG, _place_counted_pod, 0, id="a pod does not change the catalog"),
         pytest.param(Reads.COUNTERS | Reads.CATALOG, _add_namespace, 1, id="one of two is enough"),
-        pytest.param(Reads.USAGE, _place_plain_pod, 1, id="who reads usage runs in every cycle"),
-        pytest.param(Reads.EVERYTHING, _place_plain_pod, 1, id="so does who declares nothing"),
+        pytest.param(Reads.USAGE, _place_plain_pod, 1, id="a rule that reads usage runs in every cycle"),
+        pytest.param(Reads.EVERYTHING, _place_plain_pod, 1, id="a rule that declares nothing runs in every cycle"),
     ],
 )
 def test_pre_filter_and_pre_score_run_again_only_if_their_inputs_changed(

@@ -176,7 +176,7 @@ def test_an_update_of_an_unknown_pod_adds_it() -> None:
 
 
 UPDATES: list[tuple[str, Pod, int, str]] = [
-    ("nobody waits for that", pod("a", tolerations=1), 200, "unschedulable"),
+    ("no pod waits for the event", pod("a", tolerations=1), 200, "unschedulable"),
     ("its plugin waits for that, and it backs off", pod("a", x="1"), 200, "backoff"),
     ("its plugin waits for that", pod("a", x="1"), 5 * SECOND, "active"),
 ]

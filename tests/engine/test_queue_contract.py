@@ -203,7 +203,7 @@ def test_pods_are_popped_in_the_documented_order(script: str, want: Mapping[str,
     ("script", "want"),
     [
         pytest.param("add a, pop, forget a, fail a P", [False], id="a pod that is gone is not taken back"),
-        pytest.param("add a, pop, bound-elsewhere a, fail a P", [False], id="nor one that has a node by now"),
+        pytest.param("add a, pop, bound-elsewhere a, fail a P", [False], id="a pod that has a node by now is not taken back"),
         pytest.param("add a, pop, fail a P", [True], id="any other is"),
         pytest.param("add a, pop, fail a P, wait 5, event node", [True, 1], id="an event returns how many pods it moved"),
         pytest.param("add a, event node", [0], id="a pod that is ready is not moved"),

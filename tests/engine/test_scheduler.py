@@ -290,9 +290,14 @@ def test_long_event_notes_are_truncated_like_upstream() -> None:
             [(PostFilterResult("n1"), SUCCESS), (None, unschedulable("b"))], "", "n1", id="the first that helps ends it"
         ),
         pytest.param(
-            [(None, unresolvable("a")), (PostFilterResult("n1"), SUCCESS)], " a", None, id="so does one that can't"
+            [(None, unresolvable("a")), (PostFilterResult("n1"), SUCCESS)],
+            " a",
+            None,
+            id="an unresolvable result ends the search",
         ),
-        pytest.param([(None, error("a")), (PostFilterResult("n1"), SUCCESS)], " a", None, id="and one that fails"),
+        pytest.param(
+            [(None, error("a")), (PostFilterResult("n1"), SUCCESS)], " a", None, id="an error ends the search"
+        ),
         pytest.param(
             [(None, unschedulable("a")), (PostFilterResult("n2"), SUCCESS)], "", "n2", id="a later one may help"
         ),

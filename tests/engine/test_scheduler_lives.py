@@ -182,7 +182,7 @@ class Lives(RuleBasedStateMachine):
                 assert sum((waits, assumed or key in waiting, bound)) == 1, (key, waits, assumed, bound)
 
     @invariant()
-    def what_was_reserved_for_nobody_was_given_back(self) -> None:
+    def every_reservation_belongs_to_a_pod(self) -> None:
         for name in self.reserved:
             key = f"default/{name}"
             pod = self.scheduler.pods.get(key)

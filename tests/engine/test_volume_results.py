@@ -59,7 +59,7 @@ def cluster(claims: int = 4) -> ClusterState:
     return state
 
 
-class Asking:
+class SharedPluginResults:
     """The plugins of one profile, with the results that the plans of a scheduler would share."""
 
     def __init__(self, state: ClusterState) -> None:
@@ -82,7 +82,7 @@ class Asking:
         return found
 
 
-def said(plugin: Any, spec: object, params: object, codes: Codes) -> list[tuple[int, tuple[str, ...]]]:
+def results_of(plugin: Any, spec: object, params: object, codes: Codes) -> list[tuple[int, tuple[str, ...]]]:
     """Return per node the flags of a verdict and its reasons; texts have other numbers in other plugins."""
     return [(code & FLAGS, plugin.reasons(spec, params, code)) if code else (0, ()) for code in codes.tolist()]
 
@@ -92,11 +92,11 @@ def fresh(state: ClusterState, kind: type[Any], pod: Pod) -> list[tuple[int, tup
     plugin = make_plugin(kind, state)
     spec = plugin.compile(pod, state)
     params = plugin.pre_filter(spec, state, CycleState()).params
-    return said(plugin, spec, params, plugin.filter(spec, params, Rows(state)))
+    return results_of(plugin, spec, params, plugin.filter(spec, params, Rows(state)))
 
 
 def test_claims_with_similar_volumes_share_results() -> None:
-    asking = Asking(cluster())
+    asking = SharedPluginResults(cluster())
     asking.ask(using("c0"))
     first = asking.ask(using("c1"))
     epochs = {name: result.epoch for name, result in first.items()}
@@ -108,7 +108,7 @@ def test_claims_with_similar_volumes_share_results() -> None:
 @pytest.mark.parametrize(
     ("other", "moved"),
     [
-        pytest.param(csi_volume("c1"), set(), id="a volume like the first"),
+        pytest.param(csi_volume("c1"), set(), id="a volume equal to the first"),
         pytest.param(csi_volume("c1", host="n1"), {"VolumeBinding"}, id="a volume of one node"),
         pytest.param(
             make_volume("c1", spec={"hostPath": {"path": "/"}}), {"NodeVolumeLimits"}, id="a volume without driver"
@@ -117,7 +117,7 @@ def test_claims_with_similar_volumes_share_results() -> None:
 )
 def test_results_are_recomputed_if_the_volumes_differ(other: KubernetesObject, moved: set[str]) -> None:
     state = put(cluster(), other)
-    asking = Asking(state)
+    asking = SharedPluginResults(state)
     asking.ask(using("c0"))
     epochs = {name: result.epoch for name, result in asking.ask(using("c0")).items()}
     assert {name for name, result in asking.ask(using("c1")).items() if result.epoch != epochs[name]} == moved
@@ -126,7 +126,7 @@ def test_results_are_recomputed_if_the_volumes_differ(other: KubernetesObject, m
 def test_a_volume_used_by_a_pod_placed_in_a_trial_is_attached_once() -> None:
     """A volume that no pod used during PreFilter is not attached twice if a nominated pod brings it."""
     state = cluster()
-    asking = Asking(state)
+    asking = SharedPluginResults(state)
     limits = asking.ask(using("c0"))["NodeVolumeLimits"]
     info = state.pod_info(with_volumes({"persistentVolumeClaim": {"claimName": "c0"}}, name="nominated"))
     n0 = state.nodes.row_of["n0"]
@@ -165,13 +165,13 @@ def pod_of(number: int) -> Pod:
 @given(st.lists(STEPS, max_size=25))
 def test_shared_results_equal_those_of_new_plugins(steps: list[tuple[Any, ...]]) -> None:
     state = put(cluster(), make_class("later"))
-    asking = Asking(state)
+    asking = SharedPluginResults(state)
     placed = 0
     for name, *arguments in [*steps, *(("ask", number) for number in range(6))]:
         if name == "ask":
             pod = pod_of(arguments[0])
             for result in asking.ask(pod).values():
-                got = said(result.plugin, result.spec, result.params, result.values[: state.nodes.count])
+                got = results_of(result.plugin, result.spec, result.params, result.values[: state.nodes.count])
                 assert got == fresh(state, type(result.plugin), pod), result.name
         elif name == "place":
             placed += 1

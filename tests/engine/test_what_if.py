@@ -16,7 +16,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.counters import DomainTable
 from bayplan.state.pod_info import PodInfo
 from tests.engine.clusters import random_node, random_pod
-from tests.engine.plan_histories import change_something, fresh_plan, make, said_by
+from tests.engine.plan_histories import change_something, fresh_plan, make, plan_results
 from tests.engine.test_interrupted_plans import Moody, OutOfSortsError, moody_scheduler
 
 
@@ -69,7 +69,7 @@ def test_closing_a_trial_restores_state_and_rules(seed: int) -> None:
         if plan is None:
             continue
         rows = sorted(state.nodes.row_of.values())
-        want, tables = said_by(fresh_plan(scheduler, plan.pod)), tables_of(state)
+        want, tables = plan_results(fresh_plan(scheduler, plan.pod)), tables_of(state)
         before = fingerprint(state, tables)
         trial = Trial(plan)
         try:
@@ -86,7 +86,7 @@ def test_closing_a_trial_restores_state_and_rules(seed: int) -> None:
         assert fingerprint(state, tables) == before
         for part in plan.filtered.results:
             assert [part.filter_rule.filter(row) for row in rows] == [int(part.codes[row]) for row in rows]
-        assert said_by(plan) == want
+        assert plan_results(plan) == want
         change_something(random, scheduler, step)
     assert tried > 20
 
@@ -135,7 +135,7 @@ def test_an_exception_in_a_trial_leaves_state_and_plans_unchanged(seed: int) -> 
         plan = ready_plan(scheduler, random)
         if plan is None:
             continue
-        want, tables = said_by(fresh_plan(scheduler, plan.pod)), tables_of(state)
+        want, tables = plan_results(fresh_plan(scheduler, plan.pod)), tables_of(state)
         before = fingerprint(state, tables)
         row = random.choice(sorted(state.nodes.row_of.values()))
         Moody.fails = {"filter"}
@@ -151,5 +151,5 @@ def test_an_exception_in_a_trial_leaves_state_and_plans_unchanged(seed: int) -> 
             trial.close()
         state.check_invariants()
         assert fingerprint(state, tables) == before
-        assert said_by(plan) == want
+        assert plan_results(plan) == want
     assert raised

@@ -154,12 +154,12 @@ def test_a_plugin_that_neither_filters_nor_scores_is_refused() -> None:
 
 
 def ask(extender: ServedExtender, path: str, content: str, *, on_request: OnRequest | None = None) -> httpx.Response:
-    async def asking() -> httpx.Response:
+    async def send_request() -> httpx.Response:
         transport = httpx.ASGITransport(extender_application(extender, on_request=on_request))
         async with httpx.AsyncClient(transport=transport, base_url="http://extender") as client:
             return await client.post(path, content=content)
 
-    return asyncio.run(asking())
+    return asyncio.run(send_request())
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,7 @@ def ask(extender: ServedExtender, path: str, content: str, *, on_request: OnRequ
         pytest.param("/filter", {}, "[]", 400, "the request is not a JSON object", id="no object"),
         pytest.param("/filter", {}, "{}", 200, '"Error":"Pod: expected a pod, got none"', id="no pod"),
         pytest.param("/preempt", {}, "{}", 400, "Pod: expected a pod, got none", id="no pod to preempt for"),
-        pytest.param(
-            "/filter", {}, '{"pod": {"spec": {"priority": "x"}}}', 200, '"Error":"Pod', id="a pod that is none"
-        ),
+        pytest.param("/filter", {}, '{"pod": {"spec": {"priority": "x"}}}', 200, '"Error":"Pod', id="an invalid pod"),
         pytest.param(
             "/filter", {}, '{"pod": {}, "nodes": {"items": {}}}', 200, "expected a list of nodes", id="no list of nodes"
         ),
@@ -194,7 +192,7 @@ def ask(extender: ServedExtender, path: str, content: str, *, on_request: OnRequ
             '{"pod": {}, "nodeNames": [["n1"]]}',
             200,
             "expected names of nodes",
-            id="names that are no texts",
+            id="names that are not strings",
         ),
         pytest.param("/bind", {}, "{}", 404, "Not Found", id="no such verb"),
     ],

@@ -64,12 +64,12 @@ def reported(text: str, folder: Path, *, strict: bool = False) -> list[str]:
         pytest.param(
             NODE + "  allocatable: {memory: -5Gi}\n",
             "f:5 Node node-1 $.status.allocatable.memory: expected an amount of at least 0, got '-5Gi'",
-            id="a node with less than nothing",
+            id="a node with negative capacity",
         ),
         pytest.param(
             POD + "      requests: {memory: 64gb}\n",
             "f:9 Pod p $.spec.containers[0].resources.requests.memory: expected a quantity, got '64gb'; try '64G'",
-            id="no quantity, with a suggestion",
+            id="an invalid quantity, with a suggestion",
         ),
     ],
 )

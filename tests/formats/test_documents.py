@@ -50,7 +50,7 @@ POD_LIST = "apiVersion: v1\nitems:\n- a: 1\n- a: 2\n  b: 3\nkind: PodList\n"
             id="a list in a list",
         ),
         pytest.param("kind: List\nitems: []", [({"kind": "List", "items": []}, 1)], id="an empty list stays"),
-        pytest.param("[1]", [([1], 1)], id="something else than an object"),
+        pytest.param("[1]", [([1], 1)], id="not an object"),
         pytest.param("", [], id="nothing"),
         pytest.param("# only words\n---\n", [], id="comments"),
     ],
@@ -79,7 +79,7 @@ def test_unicode_encodings_are_detected(encoding: str, bom: bytes) -> None:
         pytest.param(b"a: 1\n---\nb: 1\nc: @x\n", "", r"^f:4 broken YAML: .*; try quotes", id="the second document"),
         pytest.param(b'{"a":\n}', ".json", r"^f:2 broken JSON: ", id="JSON"),
         pytest.param(b"a: 1", ".json", r"^f:1 broken JSON: ", id="YAML in a .json file"),
-        pytest.param(b"a: 1\nb: \xff\n", "", r"^f:2 text: expected UTF-8, got byte 0xff", id="bytes that are no text"),
+        pytest.param(b"a: 1\nb: \xff\n", "", r"^f:2 text: expected UTF-8, got byte 0xff", id="bytes that are not text"),
     ],
 )
 def test_syntax_errors_are_reported_with_their_line(text: bytes, suffix: str, want: str) -> None:
@@ -121,7 +121,7 @@ metadata:
         pytest.param("$.metadata.labels.app.kubernetes.io/name", 10, id="a name with dots"),
         pytest.param("$.metadata.labels.app", 11, id="a name that begins another"),
         pytest.param("$.metadata.name", 8, id="a missing field: the position of its parent"),
-        pytest.param("$.spec.containers[7].image", 3, id="an item that isn't there"),
+        pytest.param("$.spec.containers[7].image", 3, id="a missing item"),
     ],
 )
 def test_line_of_returns_the_line_of_a_field_or_its_closest_parent(path: str, want: int) -> None:

@@ -39,7 +39,7 @@ def test_find_files_expands_folders_and_glob_patterns(folder: Path, path: str, w
 @pytest.mark.parametrize(
     ("path", "want"),
     [
-        pytest.param("b.yam", "b.yaml", id="a name that is almost right"),
+        pytest.param("b.yam", "b.yaml", id="a misspelt name"),
         pytest.param("*.toml", "no match", id="a pattern without a match"),
         pytest.param("empty", "none", id="a folder without manifests"),
     ],

@@ -41,7 +41,7 @@ def test_json_texts_are_parsed_into_values_with_lines(text: str, want: list[tupl
         pytest.param(b'{"a": 1,\n"b": }', (1, "invalid character"), id="a value that is missing"),
         pytest.param(b'{"a": [1,\n2', (1, "the end of the text"), id="the end too early"),
         pytest.param(b'{"a": 1}\n{"a": x}', (1, "expecting value"), id="in the second of several"),
-        pytest.param(b'{"a": 1}\n\n{"a": "\xff"}', (2, "UTF-8"), id="bytes that are no text"),
+        pytest.param(b'{"a": 1}\n\n{"a": "\xff"}', (2, "UTF-8"), id="bytes that are not text"),
         pytest.param(b'{"a": NaN}', (0, "invalid character"), id="not a number"),
         pytest.param(b'{"a": 1} {"a": NaN}', (0, "NaN"), id="not a number, later"),
         pytest.param(b"[" * 100_000, (0, "deeply"), id="nested too deeply"),

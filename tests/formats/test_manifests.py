@@ -153,7 +153,7 @@ def test_invalid_manifests_are_refused_with_line_and_path(text: str, want: str, 
         pytest.param(
             f"{NODE}---\n{POD.replace('spec:', 'spec:' + chr(10) + '  nodeName: n2')}",
             "missing node: 0.yaml:6 Pod default/web $.spec.nodeName: bound to node 'n2', which is not in the input",
-            id="a node that isn't there",
+            id="a missing node",
         ),
         pytest.param(
             "apiVersion: example.org/v1\nkind: Widget\nmetadata: {name: a, namespace: b}\n",
@@ -164,7 +164,7 @@ def test_invalid_manifests_are_refused_with_line_and_path(text: str, want: str, 
             "apiVersion: apps/v1\nkind: Deploymnet\nmetadata: {name: a}\n",
             "unknown kind: 0.yaml:1 Deploymnet a: Kubernetes v1.36.3 has no apps/v1 Deploymnet; ignored; "
             "try 'kind: Deployment'",
-            id="a kind almost right",
+            id="a misspelt kind",
         ),
         pytest.param(
             "apiVersion: v1\nkind: Deployment\nmetadata: {name: a}\n",
@@ -191,7 +191,7 @@ def test_problems_return_warnings_and_are_refused_in_strict_mode(text: str, want
         pytest.param(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",
             "unused kind: 0.yaml:1 ConfigMap a: kube-scheduler does not read v1 ConfigMap; ignored",
-            id="a kind without a part in scheduling",
+            id="a kind that scheduling does not use",
         ),
         pytest.param(
             POD.replace("apiVersion: v1\nkind: Pod\n", ""),

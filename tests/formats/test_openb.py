@@ -46,7 +46,11 @@ def task(row: str, folder: Path, header: str = TIMED) -> TimedPod:
         pytest.param(NODES.encode(), "nodes", id="nodes"),
         pytest.param(TASKS.encode(), "tasks", id="tasks without times"),
         pytest.param(b"\xef\xbb\xbf" + TIMED.encode(), "tasks", id="tasks after a byte order mark"),
-        pytest.param(b"model, gpu, sn, cpu_milli, memory_mib, rack\r\n", "nodes", id="other order, one more"),
+        pytest.param(
+            b"model, gpu, sn, cpu_milli, memory_mib, rack\r\n",
+            "nodes",
+            id="columns in another order, with an additional one",
+        ),
     ],
 )
 def test_tables_are_recognised_by_their_header(head: bytes, want: str, tmp_path: Path) -> None:
@@ -165,7 +169,7 @@ def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None
             f"{NODES}a,1,1,0,\n\na,1,1,0,\n", "t.csv:4 column sn: expected a name of its own", id="a name twice"
         ),
         pytest.param(f"{TASKS}p,1,1,1,1001\n", "t.csv:2 column gpu_milli: expected 1 to 1000", id="over one GPU"),
-        pytest.param(f"{TASKS}p,1,1,1,0\n", "t.csv:2 column gpu_milli: expected 1 to 1000", id="nothing of one GPU"),
+        pytest.param(f"{TASKS}p,1,1,1,0\n", "t.csv:2 column gpu_milli: expected 1 to 1000", id="zero of one GPU"),
         pytest.param(
             f"{TIMED}p,1,1,0,0,,LS,Running,,5,0\n", "t.csv:2 column creation_time: expected a time", id="no arrival"
         ),
@@ -180,7 +184,7 @@ def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None
             id="deleted before it arrived",
         ),
         pytest.param(
-            f"{TIMED}p,1,1,0,0,,LS,Running,1e99,5,0\n", "t.csv:2 column creation_time: expected", id="a giant time"
+            f"{TIMED}p,1,1,0,0,,LS,Running,1e99,5,0\n", "t.csv:2 column creation_time: expected", id="a huge time"
         ),
         pytest.param(f"{TIMED}p,1,1,0,0,,LS,Running,nan,5,0\n", "t.csv:2 column creation_time: expected", id="no time"),
         pytest.param(f'{NODES}a,1,1,0,"x\n', "t.csv:2 row: expected CSV", id="a quote that does not end"),

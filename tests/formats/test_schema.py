@@ -24,7 +24,7 @@ def test_the_schema_matches_the_pinned_kubernetes_release() -> None:
     [
         pytest.param("v1", "Pod", KindFacts(type=f"{CORE}.Pod", resource="pods", namespaced=True), id="core"),
         pytest.param("v1", "Node", KindFacts(type=f"{CORE}.Node", resource="nodes"), id="without namespace"),
-        pytest.param("v1", "PodList", KindFacts(type=f"{CORE}.PodList"), id="a list is no resource"),
+        pytest.param("v1", "PodList", KindFacts(type=f"{CORE}.PodList"), id="a list is not a resource"),
         pytest.param("apps/v1", "Pod", None, id="another group"),
         pytest.param("v1", "DeleteOptions", None, id="a type of many kinds"),
     ],
@@ -108,7 +108,7 @@ POD = {"apiVersion": "v1", "kind": "Pod"}
         ),
         pytest.param({**POD, "metadata": {"labels": {"any": "thing"}}}, [], id="the keys of maps are free"),
         pytest.param({**POD, "metadata": {"managedFields": [{"fieldsV1": {"f:x": {}}}]}}, [], id="free objects"),
-        pytest.param({**POD, "spec": [1], "metadata": None}, [], id="what is no object is not looked into"),
+        pytest.param({**POD, "spec": [1], "metadata": None}, [], id="values that are not objects are skipped"),
         pytest.param(
             {
                 "apiVersion": "apps/v1",

@@ -25,7 +25,7 @@ from bayplan.formats.yaml_text import YamlError, parse
         pytest.param("~", None, id="a tilde is null"),
         pytest.param("0777", 511, id="a leading zero is octal"),
         pytest.param("0o17", 15, id="0o is octal"),
-        pytest.param("08", 8, id="no octal digit: a decimal after all"),
+        pytest.param("08", 8, id="a digit outside octal makes a decimal"),
         pytest.param("0x1F", 31, id="hexadecimal"),
         pytest.param("0b101", 5, id="binary"),
         pytest.param("1_000", 1000, id="underscores are dropped"),
@@ -85,7 +85,7 @@ def test_keys_without_a_string_form_are_refused(text: str) -> None:
         pytest.param("int", "0x10", 16, id="int reads the text"),
         pytest.param("float", "3", 3, id="float of an integer is whole again"),
         pytest.param("binary", "aGVsbG8=", "hello", id="binary is base64"),
-        pytest.param("binary", "//79", "\ufffd\ufffd\ufffd", id="binary that is no text"),
+        pytest.param("binary", "//79", "\ufffd\ufffd\ufffd", id="binary data that is not text"),
     ],
 )
 def test_explicit_tags_convert_values(tag: str, text: str, want: Scalar) -> None:

@@ -131,7 +131,7 @@ def test_status_of_returns_the_status_of_a_node() -> None:
         pytest.param(Code.UNSCHEDULABLE, [True, False, False, False, False], id="unschedulable"),
         pytest.param(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, [False, True, True, False, False], id="nothing helps"),
         pytest.param(Code.ERROR, [False, False, False, True, True], id="error"),
-        pytest.param(Code.SUCCESS, [False] * 5, id="verdicts have no other code"),
+        pytest.param(Code.SUCCESS, [False] * 5, id="filters return no other code"),
     ],
 )
 def test_rows_with_selects_rows_by_code(code: Code, want: list[bool]) -> None:

@@ -42,7 +42,7 @@ def test_action_values_match_upstream() -> None:
         pytest.param(NODE_ADD, "NodeAdd", id="resource and action"),
         pytest.param(ClusterEvent("Node", TAINT), "NodeUpdateNodeTaint", id="one kind of update"),
         pytest.param(ClusterEvent("Node", UPDATE), "NodeUpdate", id="any update"),
-        pytest.param(UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout", id="a label of its own"),
+        pytest.param(UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout", id="a custom label"),
         pytest.param(ClusterEvent("Node", ADD | DELETE), "Node", id="a combination without a name"),
     ],
 )

@@ -12,19 +12,19 @@ VICTIMS = "NodeNameToMetaVictims"
 
 WRONG: list[tuple[str, Callable[[object], object], object, str]] = [
     (
-        "a pod that is a text",
+        "a pod that is a string",
         meta_victims,
         {VICTIMS: {"n": {"Pods": ["a"]}}},
         f"string into Go struct field MetaVictims.{VICTIMS}.Pods of type v1.MetaPod",
     ),
     (
-        "victims that are a text",
+        "victims that are a string",
         meta_victims,
         {VICTIMS: {"n": ""}},
         f"string into Go struct field ExtenderPreemptionResult.{VICTIMS} of type v1.MetaVictims",
     ),
     (
-        "metadata that are a list",
+        "metadata that is a list",
         filter_answer,
         {"Nodes": {"items": [{"metadata": []}]}},
         "array into Go struct field Node.Nodes.items.metadata of type v1.ObjectMeta",
@@ -42,7 +42,7 @@ WRONG: list[tuple[str, Callable[[object], object], object, str]] = [
         "array into Go struct field ObjectMeta.Nodes.items.metadata.name of type string",
     ),
     (
-        "a score that is too large",
+        "a score above the range",
         meta_victims,
         {VICTIMS: {"n": {"NumPDBViolations": 1 << 63}}},
         f"number {1 << 63} into Go struct field MetaVictims.{VICTIMS}.NumPDBViolations of type int64",

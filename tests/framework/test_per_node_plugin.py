@@ -73,7 +73,7 @@ def decide(plugin: type[Plugin[Any]], *objects: Node, pod: Pod | None = None) ->
             ("filter", "score"),
             id="both make both",
         ),
-        pytest.param(PerNodePlugin, (), id="neither makes nothing"),
+        pytest.param(PerNodePlugin, (), id="neither method makes no plugin"),
     ],
 )
 def test_a_plugins_methods_determine_its_extension_points(plugin: type[PerNodePlugin], want: tuple[str, ...]) -> None:
@@ -240,7 +240,7 @@ class CountingSigned(CountingNodes):
         return pod.metadata.annotations.get("node")
 
 
-def asked_of(plugin: type[Counting], *pods: Pod) -> list[tuple[str, str]]:
+def calls_of(plugin: type[Counting], *pods: Pod) -> list[tuple[str, str]]:
     plugin.asked.clear()
     cluster = Cluster(nodes(a="x", b="y"), plugins=[plugin])
     for pod in pods:
@@ -286,8 +286,8 @@ def test_only_changed_nodes_are_evaluated_again() -> None:
 
 def test_pods_with_equal_signatures_share_results() -> None:
     pods = [make_pod(name).annotation(node=node).obj() for name, node in (("p", "b"), ("r", "b"), ("q", "a"))]
-    assert asked_of(CountingNodes, *pods) == [(name, node) for name in "prq" for node in "ab"]
-    assert asked_of(CountingSigned, *pods) == [(name, node) for name in "pq" for node in "ab"]
+    assert calls_of(CountingNodes, *pods) == [(name, node) for name in "prq" for node in "ab"]
+    assert calls_of(CountingSigned, *pods) == [(name, node) for name in "pq" for node in "ab"]
     assert Counting.asked is not CountingSigned.asked
 
 

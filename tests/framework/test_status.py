@@ -23,7 +23,7 @@ from bayplan.framework.status import (
     ("code", "text", "rejects"),
     [
         pytest.param(Code.SUCCESS, "Success", False, id="success"),
-        pytest.param(Code.ERROR, "Error", False, id="an error is no rejection"),
+        pytest.param(Code.ERROR, "Error", False, id="an error is not a rejection"),
         pytest.param(Code.UNSCHEDULABLE, "Unschedulable", True, id="unschedulable"),
         pytest.param(
             Code.UNSCHEDULABLE_AND_UNRESOLVABLE, "UnschedulableAndUnresolvable", True, id="unschedulable altogether"
@@ -44,7 +44,7 @@ def test_code_values_match_upstream() -> None:
 @pytest.mark.parametrize(
     ("status", "want"),
     [
-        pytest.param(SUCCESS, (Code.SUCCESS, True, ""), id="success has no message"),
+        pytest.param(SUCCESS, (Code.SUCCESS, True, ""), id="success without a message"),
         pytest.param(SKIP, (Code.SKIP, False, ""), id="skip is not ok"),
         pytest.param(unschedulable("a", "b"), (Code.UNSCHEDULABLE, False, "a, b"), id="reasons are joined by commas"),
         pytest.param(unresolvable("a"), (Code.UNSCHEDULABLE_AND_UNRESOLVABLE, False, "a"), id="unresolvable"),
@@ -66,9 +66,9 @@ def test_by_returns_a_copy_with_the_plugin_name() -> None:
     [
         pytest.param(0, Code.SUCCESS, id="0 passes"),
         pytest.param(1, Code.UNSCHEDULABLE, id="a plugin's own code rejects"),
-        pytest.param(MAX_PLUGIN_CODE, Code.UNSCHEDULABLE, id="so does the largest"),
+        pytest.param(MAX_PLUGIN_CODE, Code.UNSCHEDULABLE, id="the largest plugin code rejects"),
         pytest.param(UNRESOLVABLE_BIT | 1, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, id="the bit of what can't be lifted"),
-        pytest.param(UNRESOLVABLE_BIT, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, id="that bit alone"),
+        pytest.param(UNRESOLVABLE_BIT, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, id="the unresolvable bit alone"),
         pytest.param(ERROR_BIT | 1, Code.ERROR, id="the bit of errors"),
         pytest.param(ERROR_BIT | UNRESOLVABLE_BIT, Code.ERROR, id="an error outweighs the other bit"),
     ],

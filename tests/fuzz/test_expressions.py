@@ -39,6 +39,7 @@ def outcome(number: int) -> str:
 
 def test_an_expression_depends_only_on_its_stream() -> None:
     assert random_expression(Draws("a")) == random_expression(Draws("a"))
+    assert random_expression(Draws("a")) != random_expression(Draws("b"))
 
 
 def test_most_expressions_evaluate_and_some_fail() -> None:

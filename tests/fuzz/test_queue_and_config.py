@@ -71,7 +71,7 @@ def test_configuration_texts_reach_every_stage_and_are_all_answered() -> None:
 @pytest.mark.parametrize(
     ("kind", "reported", "want"),
     [
-        pytest.param(QUEUE, {"unstable": True}, True, id="a trace whose outcome hangs on the order of a map"),
+        pytest.param(QUEUE, {"unstable": True}, True, id="a trace whose outcome depends on the order of a map"),
         pytest.param(QUEUE, {"error": "panic"}, True, id="a trace that makes the real queue panic"),
         pytest.param(QUEUE, {"steps": []}, False, id="a trace that was answered"),
         pytest.param(CONFIG, {"stage": "decode", "error": "no"}, False, id="a configuration that is refused"),

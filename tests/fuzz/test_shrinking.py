@@ -30,7 +30,7 @@ CASE: JsonObject = {
 }
 
 
-def ours_but_for_the_odd_node(cases: Sequence[JsonObject]) -> Iterator[JsonObject]:
+def scheduler_with_one_different_score(cases: Sequence[JsonObject]) -> Iterator[JsonObject]:
     """A scheduler that differs from ours in one score of one node, and refuses cases without nodes."""
     for case in cases:
         body = answer(RecordedCase("cycles", str(case["id"]), "fuzz", "", "", case, {})).body
@@ -50,9 +50,9 @@ def ours_but_for_the_odd_node(cases: Sequence[JsonObject]) -> Iterator[JsonObjec
 
 
 def test_shrinking_preserves_only_parts_causing_the_difference() -> None:
-    [trial] = try_cases(ours_but_for_the_odd_node, [CASE])
+    [trial] = try_cases(scheduler_with_one_different_score, [CASE])
     assert trial.parts == {"scores"}
-    small = shrink(ours_but_for_the_odd_node, trial)
+    small = shrink(scheduler_with_one_different_score, trial)
     assert small.parts == {"scores"}
     objects, pods = small.case["objects"], small.case["pods"]
     assert isinstance(objects, list)
@@ -62,7 +62,7 @@ def test_shrinking_preserves_only_parts_causing_the_difference() -> None:
 
 
 def test_cases_refused_by_the_real_scheduler_have_no_differences() -> None:
-    [trial] = try_cases(ours_but_for_the_odd_node, [{**CASE, "objects": []}])
+    [trial] = try_cases(scheduler_with_one_different_score, [{**CASE, "objects": []}])
     assert trial.refused
     assert trial.differences == ()
 
@@ -72,7 +72,7 @@ def test_cases_refused_by_the_real_scheduler_have_no_differences() -> None:
     [
         pytest.param([("a", 0)], {"a": [2, {"b": 3}]}, id="an element"),
         pytest.param([("a", 0), ("a", 1)], {"a": [{"b": 3}]}, id="elements whose places would move"),
-        pytest.param([("a", 2), ("a", 2, "b")], {"a": [1, 2]}, id="a thing and what is in it"),
+        pytest.param([("a", 2), ("a", 2, "b")], {"a": [1, 2]}, id="an object and its content"),
         pytest.param([("a",)], {}, id="a field"),
     ],
 )

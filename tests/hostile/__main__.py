@@ -13,13 +13,13 @@ from pathlib import Path
 
 from tests.hostile.families import scenarios
 from tests.hostile.scenario import HostileRequest
-from tests.hostile.victim import Taken, Victim
+from tests.hostile.victim import RequestCost, Victim
 
 MAX_SECONDS = 1.0
 MAX_MEGABYTES = 200.0
 
 
-def problem_with(request: HostileRequest, taken: Taken) -> str:
+def problem_with(request: HostileRequest, taken: RequestCost) -> str:
     """Return a description of the problems with an answer, or the empty string."""
     problems = []
     if taken.status == 0:
@@ -43,7 +43,7 @@ def summary(request: HostileRequest) -> str:
     return f"{request.method} {request.path[:100]}{body}"
 
 
-def table(results: list[tuple[str, Taken]]) -> str:
+def table(results: list[tuple[str, RequestCost]]) -> str:
     """Return a line for each family: requests, answers by class of status code, highest cost of a request."""
     lines = [f"{'family':22} {'requests':>8} {'2xx':>6} {'4xx':>6} {'5xx':>5} {'answer s':>9} {'all s':>7} {'MB':>6}"]
     for family in dict.fromkeys(name for name, _ in results):
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="families whose names have this part")
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    results: list[tuple[str, Taken]] = []
+    results: list[tuple[str, RequestCost]] = []
     problems = 0
     with tempfile.TemporaryDirectory() as name:
         victim = Victim(Path(name))

@@ -23,7 +23,7 @@ _QUIET_POLLS = 4
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-class Taken(NamedTuple):
+class RequestCost(NamedTuple):
     """The cost of a request.
 
     Attributes:
@@ -103,7 +103,7 @@ class Victim:
         assert found is not None
         return int(found[1]) / 1024
 
-    def send(self, request: HostileRequest) -> Taken:
+    def send(self, request: HostileRequest) -> RequestCost:
         """Send a request, wait until the server is idle, and return the cost."""
         (self._proc / "clear_refs").write_text("5")
         before, memory = self._processor_s(), self._memory_mb("VmRSS")
@@ -116,7 +116,7 @@ class Victim:
         except (httpx.HTTPError, httpx.InvalidURL) as problem:
             answered = self._processor_s() - before
             text = repr(problem)
-        return Taken(status, answered, self._wait() - before, self._memory_mb("VmHWM") - memory, text)
+        return RequestCost(status, answered, self._wait() - before, self._memory_mb("VmHWM") - memory, text)
 
     def _wait(self) -> float:
         """Wait until the server has used no CPU time for a while; return the CPU seconds it had used until then."""

@@ -28,7 +28,7 @@ NODES = [node(f"n{number}") for number in range(3)]
         pytest.param(
             {"p": "n"}, {"q": "n"}, ["p only_a", "q only_b"], id="a pod that only one side has is a difference"
         ),
-        pytest.param({"p": ""}, {"q": ""}, ["p only_a", "q only_b"], id="also if it waits"),
+        pytest.param({"p": ""}, {"q": ""}, ["p only_a", "q only_b"], id="a waiting pod of one side"),
         pytest.param({"p": "n", "o": "n"}, {"p": "m", "o": "m"}, ["o moved", "p moved"], id="by name"),
         pytest.param({"p": "n", "o": ""}, {"p": "", "o": "m"}, ["o only_b", "p only_a"], id="placed by one of them"),
     ],
@@ -197,7 +197,7 @@ def test_cross_site_requests_do_not_reach_another_server() -> None:
 @pytest.mark.parametrize(
     ("pause", "want"),
     [
-        pytest.param(0.0, "a longer answer", id="an answer without end"),
+        pytest.param(0.0, "a longer answer", id="an endless response"),
         pytest.param(0.05, "TimeoutError", id="a response in small pieces"),
     ],
 )

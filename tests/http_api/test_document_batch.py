@@ -71,11 +71,11 @@ def namespace(name: str) -> Document:
         pytest.param(
             lines(pod("a")).encode() + b'\n{"kind": "\xff"}\n' + lines(pod("b")).encode(),
             ["created a", "refused ", "created b"],
-            id="one that is no text",
+            id="an entry that is not text",
         ),
-        pytest.param('{"x":' * 5000 + "1" + "}" * 5000, ["refused "], id="one that is too deep"),
-        pytest.param(lines(BINDING, TOKEN_REVIEW, pod("b")), ["refused ", "refused ", "created b"], id="what is not kept"),
-        pytest.param(lines(pod("a", cpu="two"), pod("b")), ["refused a", "created b"], id="one that is refused"),
+        pytest.param('{"x":' * 5000 + "1" + "}" * 5000, ["refused "], id="an entry that is nested too deeply"),
+        pytest.param(lines(BINDING, TOKEN_REVIEW, pod("b")), ["refused ", "refused ", "created b"], id="kinds that are not loaded"),
+        pytest.param(lines(pod("a", cpu="two"), pod("b")), ["refused a", "created b"], id="an invalid object"),
     ],
 )  # fmt: skip
 def test_a_batch_reports_one_outcome_per_object(body: str | bytes, want: list[str]) -> None:

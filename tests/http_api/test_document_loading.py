@@ -40,7 +40,9 @@ def contents(backend: Backend) -> dict[tuple[str, str, str], bytes]:
     return found
 
 
-async def load_beside(client: Client, documents: list[Document], others: list[Document], *, replace: bool) -> None:
+async def load_during_writes(
+    client: Client, documents: list[Document], others: list[Document], *, replace: bool
+) -> None:
     """Load documents while another client creates pods, and removes node n0."""
     loading = asyncio.create_task(load_into(client.backend, documents, replace=replace))
     await asyncio.sleep(0)
@@ -53,7 +55,7 @@ async def load_beside(client: Client, documents: list[Document], others: list[Do
 
 def test_objects_are_loaded_while_other_clients_write() -> None:
     client = Client()
-    asyncio.run(load_beside(client, [*NODES], [pod("other")], replace=False))
+    asyncio.run(load_during_writes(client, [*NODES], [pod("other")], replace=False))
     assert len(client.store.table("nodes")) == len(NODES)
     assert client.store.get("pods", ("default", "other")) is not None
 
@@ -67,7 +69,7 @@ def test_a_failed_load_is_rolled_back_without_undoing_other_writes(there: list[D
     new: Document = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "new"}}
     documents = [DEFINITION, changed, *NODES, new, BROKEN]
     with pytest.raises(InputError, match=r"items\["):
-        asyncio.run(load_beside(client, documents, [pod("other")], replace=False))
+        asyncio.run(load_during_writes(client, documents, [pod("other")], replace=False))
     after = contents(client.backend)
     assert after.pop(("pods", "default", "other"))
     assert after == before
@@ -105,7 +107,7 @@ def test_a_failed_replacing_load_restores_everything_except_other_writes() -> No
     before = contents(client.backend)
     others = [pod("other"), {**pod("b"), "spec": {"containers": [{"name": "c", "image": "another"}]}}]
     with pytest.raises(InputError):
-        asyncio.run(load_beside(client, [*NODES, BROKEN], others, replace=True))
+        asyncio.run(load_during_writes(client, [*NODES, BROKEN], others, replace=True))
     after = contents(client.backend)
     assert after.pop(("pods", "default", "other"))
     of_another = ("pods", "default", "b")

@@ -254,7 +254,7 @@ def test_extender_requests_are_proxied() -> None:
         pytest.param("/api/v1/extender/filter/0", True, id="an extender's verb"),
         pytest.param("/api/v1/export/more", False, id="below an operation"),
         pytest.param("/api/v1/pods", False, id="a resource of Kubernetes"),
-        pytest.param("/api/v1/namespaces/export", False, id="an object called like an operation"),
+        pytest.param("/api/v1/namespaces/export", False, id="an object named like an operation"),
         pytest.param("/api/v1", False, id="the group itself"),
     ],
 )

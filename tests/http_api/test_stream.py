@@ -222,7 +222,7 @@ def test_a_websocket_client_selects_topics_by_message() -> None:
         pytest.param("secret", {"authorization": "Bearer wrong"}, [], False, id="with a wrong token"),
         pytest.param("secret", {}, ["bayplan.v1", "secret"], True, id="with the token as a subprotocol"),
         pytest.param("secret", {}, ["bayplan.v1", "wrong"], False, id="with a wrong token as a subprotocol"),
-        pytest.param("secret", {}, ["bayplan.token.%%%"], False, id="with a subprotocol that is no token"),
+        pytest.param("secret", {}, ["bayplan.token.%%%"], False, id="with a subprotocol that is not a token"),
     ],
 )
 def test_a_websocket_is_authenticated_before_it_is_accepted(

@@ -34,7 +34,7 @@ START_NS = 1_800_000_000 * 1_000_000_000
 SECOND = 1_000_000_000
 
 
-class Troublemaker(Recorder):
+class FaultyPlugin(Recorder):
     """A plugin that misbehaves at one extension point, for pods whose names start with ``bad``.
 
     Class attributes:
@@ -47,11 +47,11 @@ class Troublemaker(Recorder):
     how: ClassVar[str]
 
 
-def make_troublemaker(at: str, how: str) -> type[Troublemaker]:
+def make_faulty_plugin(at: str, how: str) -> type[FaultyPlugin]:
     """Return a plugin that misbehaves in one method."""
     base: Callable[..., object] = getattr(Recorder, at)
 
-    def method(self: Troublemaker, *arguments: Any) -> object:
+    def method(self: FaultyPlugin, *arguments: Any) -> object:
         if any(_name(it).startswith("bad") for it in arguments) or at in ("scale", "normalize"):
             if type(self).how == "raise":
                 raise KeyError("zone")
@@ -73,7 +73,7 @@ def make_troublemaker(at: str, how: str) -> type[Troublemaker]:
         "how": how,
         at: method,
     }
-    return type("Trouble", (Troublemaker,), members)
+    return type("Trouble", (FaultyPlugin,), members)
 
 
 def _name(argument: object) -> str:

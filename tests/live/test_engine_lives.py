@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
-from tests.live.hosts import Cluster, make_troublemaker
+from tests.live.hosts import Cluster, make_faulty_plugin
 
 METHODS = (
     "pre_enqueue", "sign_pod", "compile", "pre_filter", "filter", "reasons", "post_filter", "pre_score", "score", "scale",
@@ -55,7 +55,7 @@ def play(cluster: Cluster, plugin: type, step: tuple[str, str]) -> None:
 @settings(max_examples=150)
 @given(at=st.sampled_from(METHODS), steps=st.lists(STEPS, min_size=5, max_size=40))
 def test_random_plugin_failures_lose_no_pod_and_leave_no_reservation(at: str, steps: list[tuple[str, str]]) -> None:
-    plugin = make_troublemaker(at, "raise")
+    plugin = make_faulty_plugin(at, "raise")
     cluster = Cluster(plugin)
     cluster.add(make_node("n0").capacity(cpu="3", memory="8Gi", pods="4").obj())
     for step in steps:

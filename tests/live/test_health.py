@@ -62,10 +62,8 @@ def test_an_address_in_use_is_refused() -> None:
 @pytest.mark.parametrize(
     ("port", "certificate", "key", "want"),
     [
-        pytest.param(70_000, None, None, "--port: .*70000", id="a port that there is not"),
-        pytest.param(
-            0, "cert.pem", None, r"--tls-cert and --tls-key: .*No such file", id="a certificate that is not there"
-        ),
+        pytest.param(70_000, None, None, "--port: .*70000", id="an invalid port"),
+        pytest.param(0, "cert.pem", None, r"--tls-cert and --tls-key: .*No such file", id="a missing certificate"),
         pytest.param(0, None, "key.pem", "--tls-key: .*no --tls-cert", id="a key without its certificate"),
     ],
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.engine.scheduler import Scheduler
 from bayplan.live.instrumented_queue import GateStatus, InstrumentedQueue, Origin
 from bayplan.testing import make_node, make_pod
-from tests.live.hosts import Cluster, make_troublemaker, small_cluster, small_pod
+from tests.live.hosts import Cluster, make_faulty_plugin, small_cluster, small_pod
 
 
 def origins(cluster: Cluster, name: str) -> list[Origin | None]:
@@ -70,7 +70,7 @@ def test_a_gate_status_is_reported_while_the_pod_is_gated() -> None:
 
 
 def test_an_exception_in_pre_enqueue_is_reported_as_gate_status() -> None:
-    cluster = small_cluster(make_troublemaker("pre_enqueue", "raise"))
+    cluster = small_cluster(make_faulty_plugin("pre_enqueue", "raise"))
     cluster.add(small_pod("bad"))
     cluster.run()
     said = gate_of(cluster, "bad")

@@ -7,8 +7,6 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bayplan.base.go_text.times import format_micro_time
 from bayplan.client.requests import ApiRequest, ApiResponse
 from bayplan.live.leader_election import LeaderElectionOptions, LeaderElector
@@ -143,8 +141,27 @@ def test_a_leader_without_responses_resigns_after_the_renew_deadline() -> None:
     server.fails = True
     began = server.now_ns
     assert server.run(leader.renew(), later(server, 60))
-    assert (server.now_ns - began) / SECOND == pytest.approx(10, abs=2)
+    assert (server.now_ns - began) / SECOND == 10
     assert not leader.leads
+
+
+def test_the_renew_deadline_starts_after_the_next_retry_period() -> None:
+    server = LeaseServer()
+    leader = elector(server, "one")
+    server.run(leader.acquire(), later(server, 1))
+    renewing, renewed = leader.renew(), server.now_ns
+    assert not server.run(renewing, renewed)
+    server.fails = True
+    assert server.run(renewing, later(server, 60))
+    assert (server.now_ns - renewed) / SECOND == 12
+
+
+def test_a_candidate_retries_after_the_retry_period_plus_jitter() -> None:
+    server = LeaseServer()
+    server.fails = True
+    # 2 s plus half of 1.2 times 2 s: requests after 0, 3.2, 6.4 and 9.6 s.
+    assert not server.run(elector(server, "one").acquire(), later(server, 9.6))
+    assert len(server.requests) == 4
 
 
 def test_a_leader_survives_a_conflicting_write() -> None:

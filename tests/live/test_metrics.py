@@ -115,7 +115,7 @@ def facts() -> dict[str, Shape]:
     return found
 
 
-def all_of_ours() -> dict[str, Shape]:
+def metrics_of_every_kind() -> dict[str, Shape]:
     """Return the metrics of a scheduler to which everything has happened that is counted."""
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
@@ -136,13 +136,13 @@ def test_the_metrics_table_matches_kube_scheduler_output() -> None:
 
 
 def test_each_metric_matches_the_type_labels_and_buckets_of_upstream() -> None:
-    ours, reference = all_of_ours(), facts()
+    ours, reference = metrics_of_every_kind(), facts()
     assert ours.keys() - reference.keys() == OURS
     assert {name: shape for name, shape in ours.items() if name not in OURS and shape != reference[name]} == {}
 
 
 def test_missing_upstream_metrics_are_documented() -> None:
-    missing = facts().keys() - all_of_ours().keys()
+    missing = facts().keys() - metrics_of_every_kind().keys()
     assert {name for name in missing if not name.startswith(LEFT_OUT)} == set()
     text = DOCUMENTATION.read_text()
     assert [name for name in LEFT_OUT if f"`{name}" not in text] == []

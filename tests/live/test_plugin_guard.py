@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.engine.records import Outcome
-from tests.live.hosts import incidents, make_troublemaker, small_cluster, small_pod
+from tests.live.hosts import incidents, make_faulty_plugin, small_cluster, small_pod
 
 CYCLE = ("sign_pod", "compile", "pre_filter", "filter", "pre_score", "score")
 """Methods whose failure ends the cycle before the pod has a node."""
@@ -37,7 +37,7 @@ def point_of(at: str) -> str:
 )
 @pytest.mark.parametrize("at", [*CYCLE, *LATER])
 def test_a_plugin_failure_ends_only_its_own_cycle_with_an_error(at: str, how: str, want: str) -> None:
-    cluster = small_cluster(make_troublemaker(at, how), deadline_seconds=1.0)
+    cluster = small_cluster(make_faulty_plugin(at, how), deadline_seconds=1.0)
     cluster.add(small_pod("bad"), small_pod("good"))
     cluster.run()
     assert cluster.nodes_of() == {"bad": "", "good": "n0"}
@@ -53,7 +53,7 @@ def test_a_plugin_failure_ends_only_its_own_cycle_with_an_error(at: str, how: st
 
 @pytest.mark.parametrize("at", [*CYCLE, *LATER])
 def test_a_failed_pod_is_scheduled_once_the_plugin_works_again(at: str) -> None:
-    plugin = make_troublemaker(at, "raise")
+    plugin = make_faulty_plugin(at, "raise")
     cluster = small_cluster(plugin)
     cluster.add(small_pod("bad"), small_pod("good"))
     cluster.run()
@@ -77,7 +77,7 @@ def test_a_failed_pod_is_scheduled_once_the_plugin_works_again(at: str) -> None:
     ],
 )
 def test_an_invalid_return_value_is_a_plugin_failure(at: str, want: str) -> None:
-    cluster = small_cluster(make_troublemaker(at, "nonsense"))
+    cluster = small_cluster(make_faulty_plugin(at, "nonsense"))
     cluster.add(small_pod("bad"))
     cluster.run()
     assert want in cluster.messages_of("bad")[-1]
@@ -85,7 +85,7 @@ def test_an_invalid_return_value_is_a_plugin_failure(at: str, want: str) -> None
 
 
 def test_a_failing_gate_keeps_the_pod_gated_until_the_next_event() -> None:
-    plugin = make_troublemaker("pre_enqueue", "raise")
+    plugin = make_faulty_plugin("pre_enqueue", "raise")
     cluster = small_cluster(plugin)
     cluster.add(small_pod("bad"), small_pod("good"))
     cluster.run()
@@ -99,7 +99,7 @@ def test_a_failing_gate_keeps_the_pod_gated_until_the_next_event() -> None:
 
 @pytest.mark.parametrize("at", ["unreserve", "post_bind", "post_filter", "stop_waiting"])
 def test_exceptions_in_unreserve_post_bind_and_post_filter_do_not_block_pods(at: str) -> None:
-    cluster = small_cluster(make_troublemaker(at, "raise"))
+    cluster = small_cluster(make_faulty_plugin(at, "raise"))
     cluster.refuses.add("default/bad")
     cluster.add(small_pod("bad"), small_pod("bad-and-big", cpu="100"), small_pod("good"))
     cluster.run()
@@ -114,7 +114,7 @@ def test_exceptions_in_unreserve_post_bind_and_post_filter_do_not_block_pods(at:
 
 
 def test_an_exception_in_reasons_ends_the_cycle() -> None:
-    plugin = make_troublemaker("reasons", "raise")
+    plugin = make_faulty_plugin("reasons", "raise")
     plugin.says = {"refuses": ("n0", "n1")}
     cluster = small_cluster(plugin)
     cluster.add(small_pod("bad"))
@@ -124,7 +124,7 @@ def test_an_exception_in_reasons_ends_the_cycle() -> None:
 
 
 def test_a_plugin_with_too_many_unfinished_calls_is_not_called() -> None:
-    plugin = make_troublemaker("reserve", "sleep")
+    plugin = make_faulty_plugin("reserve", "sleep")
     cluster = small_cluster(plugin, deadline_seconds=0.05)
     cluster.add(*(small_pod(f"bad-{number}") for number in range(6)), small_pod("good"))
     cluster.run()

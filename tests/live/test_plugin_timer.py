@@ -8,16 +8,17 @@ from typing import Any, cast
 import pytest
 
 from bayplan.engine.scheduler import Scheduler
-from bayplan.framework.plugin import Plugin, PreFilterPlugin
+from bayplan.framework.cycle_state import CycleState
+from bayplan.framework.plugin import BindPlugin, Plugin
 from bayplan.live.plugin_guard import guard
 from bayplan.live.plugin_runner import PluginRunner
 from bayplan.live.plugin_timer import PluginTimer
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
-from tests.live.hosts import Cluster, make_troublemaker, small_pod
+from tests.live.hosts import Cluster, make_faulty_plugin, small_pod
 
 
-class Told:
+class RecordedTimes:
     """The reported durations, by plugin and extension point, or by extension point."""
 
     def __init__(self) -> None:
@@ -63,7 +64,7 @@ PODS = [small_pod("a"), small_pod("large", cpu="9"), small_pod("b", cpu="2"), sm
 
 
 def test_each_plugin_and_extension_point_is_timed_once_per_cycle() -> None:
-    reported = Told()
+    reported = RecordedTimes()
     outcomes(scheduler_with(small_pod("a")), PluginTimer(reported, share=1.0))
     assert reported.plugins["NodeResourcesFit", "Filter"] == ["Success"]
     assert reported.plugins["NodeResourcesFit", "Score"] == ["Success"]
@@ -75,7 +76,7 @@ def test_each_plugin_and_extension_point_is_timed_once_per_cycle() -> None:
 
 
 def test_post_filter_is_timed_for_an_infeasible_pod() -> None:
-    reported = Told()
+    reported = RecordedTimes()
     outcomes(scheduler_with(small_pod("large", cpu="9")), PluginTimer(reported, share=1.0))
     assert reported.plugins["DefaultPreemption", "PostFilter"] == ["Unschedulable"]
     assert reported.points["PostFilter"] == ["Unschedulable"]
@@ -85,30 +86,32 @@ def test_post_filter_is_timed_for_an_infeasible_pod() -> None:
 @pytest.mark.parametrize(
     ("draws", "want"),
     [
-        pytest.param([0.05, 0.5, 0.09, 0.1], 2, id="those below the share are looked at"),
-        pytest.param([0.5, 0.5, 0.5, 0.5], 0, id="none where chance wants none"),
+        pytest.param([0.05, 0.5, 0.09, 0.1], 2, id="draws below the share are sampled"),
+        pytest.param([0.5, 0.5, 0.5, 0.5], 0, id="no cycle is sampled if the draw is above the share"),
     ],
 )
 def test_a_sample_of_cycles_is_timed(draws: list[float], want: int) -> None:
-    reported = Told()
+    reported = RecordedTimes()
     outcomes(scheduler_with(*PODS), PluginTimer(reported, draw=iter(draws).__next__))
     assert len(reported.points.get("PreFilter", [])) == want
 
 
 def test_timed_cycles_make_the_same_decisions() -> None:
     pods = [*PODS, *(spread(f"s{number}") for number in range(6))]
-    assert outcomes(scheduler_with(*pods), PluginTimer(Told(), share=1.0)) == outcomes(scheduler_with(*pods), None)
+    assert outcomes(scheduler_with(*pods), PluginTimer(RecordedTimes(), share=1.0)) == outcomes(
+        scheduler_with(*pods), None
+    )
 
 
 def test_plugin_methods_are_restored_after_a_timed_cycle() -> None:
     runner = PluginRunner(1.0, now_ns=lambda: 0)
     scheduler = scheduler_with(*PODS)
     plugins: list[Plugin[Any]] = [plugin for each in scheduler.profiles.values() for plugin in each.plugins.values()]
-    guarded = make_troublemaker("filter", "well")(None, scheduler.profiles["default-scheduler"].handle)
+    guarded = make_faulty_plugin("filter", "well")(None, scheduler.profiles["default-scheduler"].handle)
     guard(guarded, runner)
     scheduler.profiles["default-scheduler"].plugins["Trouble"] = cast("Plugin[object]", guarded)
     before = [dict(plugin.__dict__) for plugin in [*plugins, guarded]]
-    outcomes(scheduler, PluginTimer(Told(), share=1.0))
+    outcomes(scheduler, PluginTimer(RecordedTimes(), share=1.0))
     after = [
         {name: plugin.__dict__[name] for name in known}
         for plugin, known in zip([*plugins, guarded], before, strict=True)
@@ -121,22 +124,22 @@ def test_plugin_methods_are_restored_after_a_timed_cycle() -> None:
 
 
 def test_plugin_calls_on_other_threads_are_not_timed() -> None:
-    reported = Told()
-    scheduler = scheduler_with(small_pod("a"))
+    reported = RecordedTimes()
+    scheduler = scheduler_with(small_pod("large", cpu="9"))
     plugins = scheduler.profiles["default-scheduler"].plugins
-    asked: list[object] = []
-    fit = cast("PreFilterPlugin[Any]", plugins["NodeResourcesFit"])
-    before = fit.pre_filter
+    answers: list[object] = []
+    fit = plugins["NodeResourcesFit"]
+    binder, before = cast("BindPlugin[Any]", plugins["DefaultBinder"]), fit.reasons  # type: ignore[attr-defined]
 
-    def look(*arguments: Any) -> object:
-        # A call on another thread, during the cycle.
-        thread = Thread(target=lambda: asked.append(plugins["NodePorts"].sign_pod(small_pod("b"))))
+    def bind_on_another_thread(*arguments: Any) -> object:
+        # During the cycle, but outside all timed calls: `reasons` is not timed.
+        thread = Thread(target=lambda: answers.append(binder.bind(CycleState(), small_pod("b"), "n0")))
         thread.start()
         thread.join()
         return before(*arguments)
 
-    fit.pre_filter = look  # type: ignore[method-assign, assignment]
+    fit.reasons = bind_on_another_thread  # type: ignore[attr-defined]
     outcomes(scheduler, PluginTimer(reported, share=1.0))
-    assert asked
+    assert answers
     assert reported.plugins["NodeResourcesFit", "PreFilter"] == ["Success"]
-    assert ("NodePorts", "Sign") not in reported.plugins
+    assert ("DefaultBinder", "Bind") not in reported.plugins

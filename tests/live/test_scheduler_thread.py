@@ -21,7 +21,7 @@ from bayplan.live.engine_recovery import EngineRecovery
 from bayplan.live.scheduler_thread import SchedulerThread
 from bayplan.objects.pod import Pod
 from bayplan.testing import make_node, make_pod
-from tests.live.hosts import SECOND, Cluster, make_troublemaker, small_cluster, small_pod
+from tests.live.hosts import SECOND, Cluster, make_faulty_plugin, small_cluster, small_pod
 
 
 def test_feasible_pods_are_bound_and_the_rest_is_unschedulable() -> None:
@@ -135,9 +135,9 @@ def test_a_refused_binding_of_another_generation_is_ignored() -> None:
 @pytest.mark.parametrize(
     ("generation", "want"),
     [
-        pytest.param(None, 2, id="one that names none is of the present generation"),
-        pytest.param(0, 2, id="one of the present generation has the pod tried again"),
-        pytest.param(7, 1, id="one of another generation is no longer of interest"),
+        pytest.param(None, 2, id="an event without a version belongs to the current version"),
+        pytest.param(0, 2, id="an event of the current version causes a retry"),
+        pytest.param(7, 1, id="an event of another version is ignored"),
     ],
 )
 def test_a_refused_eviction_of_another_generation_is_ignored(generation: int | None, want: int) -> None:
@@ -366,7 +366,7 @@ class TestThreads:
         assert not [thread for thread in threading.enumerate() if thread.name == "bayplan-engine"]
 
     def test_a_timed_out_question_names_the_running_plugin(self) -> None:
-        cluster = small_cluster(make_troublemaker("reserve", "sleep"), deadline_seconds=3.0)
+        cluster = small_cluster(make_faulty_plugin("reserve", "sleep"), deadline_seconds=3.0)
         host = self.started(cluster)
         cluster.add(small_pod("bad"))
         # The plugin's other methods, which are called earlier, return at once.

@@ -35,7 +35,7 @@ EASIER = priority_class("easier", 5, "Never", default=True)
 @pytest.mark.parametrize(
     ("classes", "spec", "want"),
     [
-        pytest.param([], {}, (0, "PreemptLowerPriority", ""), id="no class at all"),
+        pytest.param([], {}, (0, "PreemptLowerPriority", ""), id="no class"),
         pytest.param([HIGH], {}, (0, "PreemptLowerPriority", ""), id="no default class"),
         pytest.param(
             [HIGH], {"priorityClassName": "high"}, (1000, "PreemptLowerPriority", "high"), id="the class it names"

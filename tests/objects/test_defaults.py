@@ -373,7 +373,7 @@ def test_defaulting_does_not_modify_the_original_object() -> None:
         pytest.param(0.5, 0.5, id="a number"),
         pytest.param("1n", "1m", id="a nano becomes a thousandth"),
         pytest.param("-1n", "-1m", id="a negative nano becomes a negative thousandth"),
-        pytest.param("1000.1u", "2m", id="up, not to the nearest"),
+        pytest.param("1000.1u", "2m", id="rounded up, not to the nearest"),
         pytest.param("1e-7", "1e-3", id="exponents stay exponents"),
     ],
 )

@@ -11,7 +11,7 @@ from tests.objects.test_requests import pod_of
     [
         pytest.param("nginx", "nginx:latest", id="no tag"),
         pytest.param("nginx:1", "nginx:1", id="a tag"),
-        pytest.param("registry:5000/nginx", "registry:5000/nginx:latest", id="a port is no tag"),
+        pytest.param("registry:5000/nginx", "registry:5000/nginx:latest", id="a port is not a tag"),
         pytest.param("registry:5000/nginx:1", "registry:5000/nginx:1", id="a port and a tag"),
         pytest.param("nginx@sha256:abc", "nginx@sha256:abc", id="a digest"),
         pytest.param("", ":latest", id="no name"),

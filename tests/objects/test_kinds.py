@@ -70,7 +70,7 @@ def test_every_kind_is_in_the_table_once() -> None:
         ),
         pytest.param("resource.k8s.io/v1beta2", "DeviceTaintRule", "resource.k8s.io/v1beta2", id="not in v1 yet"),
         pytest.param("v1", "Deployment", None, id="a kind of another group"),
-        pytest.param("v1", "pod", None, id="a kind in small letters"),
+        pytest.param("v1", "pod", None, id="a kind in lower case"),
     ],
 )
 def test_api_versions_with_the_same_fields_are_accepted(api_version: str, kind: str, want: str | None) -> None:
@@ -285,7 +285,7 @@ def test_a_null_field_decodes_like_a_missing_field() -> None:
         pytest.param(
             pod_document(nodeSelector=None, priority="x"),
             "Pod default/web $.spec.priority: expected an integer, got 'x'",
-            id="nulls do not hide what is wrong",
+            id="nulls do not hide errors",
         ),
         pytest.param(
             {"apiVersion": "v1", "kind": "Pod", "metadata": ["a"]},
@@ -337,7 +337,9 @@ def test_a_decoding_error_contains_the_path(document: Json, want: str) -> None:
     [
         pytest.param('{"spec":', "JSON: got Input data was truncated", id="half a document"),
         pytest.param("[]", "$: expected an object, got a list of 0", id="a list"),
-        pytest.param('{"spec":{"priority":"x"}}', "$.spec.priority: expected an integer, got 'x'", id="a wrong type"),
+        pytest.param(
+            '{"spec":{"priority":"x"}}', "$.spec.priority: expected an integer, got 'x'", id="a value of the wrong type"
+        ),
     ],
 )
 def test_a_json_decoding_error_contains_the_path(text: str, want: str) -> None:

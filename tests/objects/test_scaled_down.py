@@ -14,7 +14,7 @@ from bayplan.testing.builders import make_pod
         pytest.param({"cpu": "2"}, {"cpu": "1"}, True, id="less"),
         pytest.param({"cpu": "1"}, {}, True, id="dropped"),
         pytest.param({"cpu": "1"}, {"cpu": "1", "memory": "1"}, False, id="more of another"),
-        pytest.param({"cpu": "1"}, {"cpu": "1000m"}, False, id="the same in other words"),
+        pytest.param({"cpu": "1"}, {"cpu": "1000m"}, False, id="an equivalent selector"),
         pytest.param(
             {"cpu": "1", "memory": "1"}, {"cpu": "2", "memory": "0"}, True, id="more of one and less of another"
         ),

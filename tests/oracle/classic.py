@@ -62,7 +62,7 @@ def fits_resources(world: World, node: str, pod: Pod) -> bool:
     )
 
 
-def goes_with_neighbours(world: World, node: str, pod: Pod) -> bool:
+def satisfies_pod_affinity(world: World, node: str, pod: Pod) -> bool:
     """Return whether a node satisfies all required affinity and anti-affinity, of the pod and of running pods."""
     for running, place in world.pods.values():
         for term in _required(running, "pod_anti_affinity"):
@@ -210,7 +210,7 @@ def victims(world: World, node: str, pod: Pod) -> list[str] | None:
 
 
 def _fits(world: World, node: str, pod: Pod) -> bool:
-    return fits_resources(world, node, pod) and goes_with_neighbours(world, node, pod)
+    return fits_resources(world, node, pod) and satisfies_pod_affinity(world, node, pod)
 
 
 def priority(pod: Pod) -> int:

@@ -119,7 +119,7 @@ CSI_ZONE = "topology.ebs.csi.aws.com/zone"
 @pytest.mark.parametrize(
     ("labels", "terms", "want"),
     [
-        pytest.param({}, [], None, id="neither labels nor terms"),
+        pytest.param({}, [], None, id="no labels or terms"),
         pytest.param({ZONE: "b__a"}, [], [[(CSI_ZONE, "In", ("a", "b"))]], id="zones of the labels"),
         pytest.param({ZONE: "__"}, [], None, id="labels without a zone"),
         pytest.param({}, [term((ZONE, "a"))], [[(CSI_ZONE, "In", ("a",))]], id="the zone of the affinity"),

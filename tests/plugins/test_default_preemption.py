@@ -143,23 +143,35 @@ def test_disrupted_pods_do_not_count_against_the_budget() -> None:
 @pytest.mark.parametrize(
     ("objects", "pod", "want"),
     [
-        pytest.param([node("n1", "1")], preemptor(), {}, id="a request above what the node has can't be helped"),
+        pytest.param(
+            [node("n1", "1")], preemptor(), {}, id="preemption cannot help a request above the node's capacity"
+        ),
         pytest.param(
             [node("n1", "4", pods="1"), running("low", "1")],
             preemptor(),
             {"n1": ("default/low",)},
-            id="too many pods can be helped",
+            id="preemption can help a node with too many pods",
         ),
-        pytest.param([node("n1").taint("t"), running("low", "3")], preemptor(), {}, id="a taint can't be helped"),
-        pytest.param([node("n1").unschedulable(), running("low", "3")], preemptor(), {}, id="a cordon can't be helped"),
         pytest.param(
-            [node("n1"), running("low", "3")], preemptor().node_selector(disk="ssd"), {}, id="a label can't be helped"
+            [node("n1").taint("t"), running("low", "3")], preemptor(), {}, id="preemption cannot help against a taint"
+        ),
+        pytest.param(
+            [node("n1").unschedulable(), running("low", "3")],
+            preemptor(),
+            {},
+            id="preemption cannot help against a cordon",
+        ),
+        pytest.param(
+            [node("n1"), running("low", "3")],
+            preemptor().node_selector(disk="ssd"),
+            {},
+            id="preemption cannot help against a missing label",
         ),
         pytest.param(
             [node("n1"), running("low", "1").host_port(80)],
             preemptor().host_port(80),
             {"n1": ("default/low",)},
-            id="a port can be helped",
+            id="preemption can help against a port in use",
         ),
     ],
 )
@@ -231,11 +243,15 @@ def test_a_pod_with_preemption_policy_never_does_not_preempt() -> None:
         pytest.param(
             terminating(running("low", "3"), by_preemption=True), False, id="a victim of preemption is waited for"
         ),
-        pytest.param(terminating(running("low", "3")), True, id="a pod that was deleted otherwise is not"),
         pytest.param(
-            terminating(running("low", "3", 100), by_preemption=True), True, id="nor one that the pod can't preempt"
+            terminating(running("low", "3")), True, id="a pod that was deleted for another reason is not waited for"
         ),
-        pytest.param(running("low", "3"), True, id="nor one that is not leaving"),
+        pytest.param(
+            terminating(running("low", "3", 100), by_preemption=True),
+            True,
+            id="a victim that the pod cannot preempt is not waited for",
+        ),
+        pytest.param(running("low", "3"), True, id="a pod that is not terminating is not waited for"),
     ],
 )
 def test_a_nominated_pod_waits_for_terminating_victims(victim: PodBuilder, eligible: bool) -> None:
@@ -266,7 +282,9 @@ def test_rule_4_a_search_without_a_candidate_clears_the_nomination() -> None:
     ("victim", "policy"),
     [
         pytest.param(running("low", "3"), "Never", id="a pod that never preempts keeps it"),
-        pytest.param(terminating(running("low", "3"), by_preemption=True), None, id="so does one that waits"),
+        pytest.param(
+            terminating(running("low", "3"), by_preemption=True), None, id="a waiting pod keeps its nomination"
+        ),
     ],
 )
 def test_rule_4_the_nomination_remains_if_no_search_runs(victim: PodBuilder, policy: str | None) -> None:
@@ -287,7 +305,10 @@ def test_rule_4_the_nomination_remains_if_no_search_runs(victim: PodBuilder, pol
             id="not if all victims are terminating and preemption is asynchronous",
         ),
         pytest.param(
-            terminating(running("low", "3")), False, ("default/nominee",), id="but without the gate even then"
+            terminating(running("low", "3")),
+            False,
+            ("default/nominee",),
+            id="without the gate also if preemption is asynchronous",
         ),
     ],
 )

@@ -35,7 +35,10 @@ def pod_group(name: str = "g", namespace: str = "default") -> PodGroup:
         pytest.param(member(), [pod_group()], SUCCESS, id="its group lets it in"),
         pytest.param(member(), [pod_group("h")], unresolvable(WAITING), id="another group does not"),
         pytest.param(
-            member(), [pod_group("g", "other")], unresolvable(WAITING), id="nor does one of another namespace"
+            member(),
+            [pod_group("g", "other")],
+            unresolvable(WAITING),
+            id="a group of another namespace does not let it in",
         ),
     ],
 )
@@ -71,7 +74,7 @@ def test_pod_hint_queues_members_of_the_added_pods_group(pod: Pod, new: object, 
         pytest.param(member(), pod_group("g", "other"), HintAnswer.SKIP, id="a group of another namespace was added"),
         pytest.param(make_pod(), pod_group(), HintAnswer.SKIP, id="the pod waits for no group"),
         pytest.param(member(), make_pod(), HintAnswer.ERROR, id="not a group"),
-        pytest.param(member(), None, HintAnswer.ERROR, id="nothing new either"),
+        pytest.param(member(), None, HintAnswer.ERROR, id="no new object"),
     ],
 )
 def test_pod_group_hint_queues_members_of_the_added_group(pod: Pod, new: object, want: HintAnswer) -> None:

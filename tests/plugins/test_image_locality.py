@@ -54,7 +54,7 @@ def test_the_first_node_determines_the_size_of_an_image() -> None:
     ("image", "held", "want"),
     [
         pytest.param("a", "a:latest", 100, id="no tag is latest"),
-        pytest.param("reg:5000/a", "reg:5000/a:latest", 100, id="a port is no tag"),
+        pytest.param("reg:5000/a", "reg:5000/a:latest", 100, id="a port is not a tag"),
         pytest.param("reg:5000/a:v1", "reg:5000/a:v1", 100, id="a tag"),
         pytest.param("a@sha256:1", "a@sha256:1", 100, id="a digest"),
         pytest.param("a", "docker.io/library/a:latest", 0, id="registries are not guessed"),

@@ -85,9 +85,17 @@ A = (pod("r", "a").obj(), "a1")
     ("item", "running", "want"),
     [
         pytest.param(
-            wants(LIKES, term()), [A], everywhere(AFFINITY, "a1", "a2"), id="a pod joins the zone of those it likes"
+            wants(LIKES, term()),
+            [A],
+            everywhere(AFFINITY, "a1", "a2"),
+            id="a pod joins the zone of the pods in its affinity",
         ),
-        pytest.param(wants(LIKES, term(HOST)), [A], everywhere(AFFINITY, "a1"), id="or just their node"),
+        pytest.param(
+            wants(LIKES, term(HOST)),
+            [A],
+            everywhere(AFFINITY, "a1"),
+            id="a pod joins the node of the pods in its affinity",
+        ),
         pytest.param(wants(LIKES, term()), [], everywhere(AFFINITY), id="there is no pod to join"),
         pytest.param(
             wants(LIKES, term(), app="a"),
@@ -105,7 +113,7 @@ A = (pod("r", "a").obj(), "a1")
             wants(LIKES, term(), app="a"),
             [(pod("r", "a").obj(), "no")],
             {"no": AFFINITY},
-            id="one that is in no domain founds no group",
+            id="a pod outside all domains does not start a group",
         ),
         pytest.param(
             wants(LIKES, term(app="a"), term(app="b")),
@@ -114,10 +122,13 @@ A = (pod("r", "a").obj(), "a1")
             id="one pod must match all terms at once",
         ),
         pytest.param(
-            wants(LIKES, term(app=None)), [A], everywhere(AFFINITY, "a1", "a2"), id="an empty selector likes all"
+            wants(LIKES, term(app=None)), [A], everywhere(AFFINITY, "a1", "a2"), id="an empty selector matches all pods"
         ),
         pytest.param(
-            wants(LIKES, {"topologyKey": ZONE}, app="a"), [A], everywhere(AFFINITY), id="no selector likes no pod"
+            wants(LIKES, {"topologyKey": ZONE}, app="a"),
+            [A],
+            everywhere(AFFINITY),
+            id="a missing selector matches no pod",
         ),
         pytest.param(
             wants(DISLIKES, term()),
@@ -131,31 +142,33 @@ A = (pod("r", "a").obj(), "a1")
             {"a1": ANTI, "a2": ANTI, "b1": ANTI},
             id="anti-affinity holds term by term",
         ),
-        pytest.param(wants(DISLIKES, term(), app="a"), [], {}, id="a pod does not keep off itself"),
-        pytest.param(wants(DISLIKES, term()), [(pod("r", "a").obj(), "no")], {}, id="no key, no domain to keep off"),
+        pytest.param(wants(DISLIKES, term(), app="a"), [], {}, id="a pod does not reject itself"),
+        pytest.param(
+            wants(DISLIKES, term()), [(pod("r", "a").obj(), "no")], {}, id="a node without the key is not excluded"
+        ),
         pytest.param(
             pod("p", "x").obj(),
             [(wants(DISLIKES, term(app="x"), name="r"), "a2")],
             {"a1": EXISTING, "a2": EXISTING},
-            id="dislike is symmetric: running pods keep others off",
+            id="anti-affinity is symmetric: running pods reject others",
         ),
         pytest.param(
             pod("p", "x").obj(),
             [(wants(DISLIKES, term(app="x"), name="r"), "no")],
             {},
-            id="but not from outside all domains",
+            id="a running pod outside all domains rejects no pod",
         ),
         pytest.param(
             pod("p", "x").obj(),
             [(wants(LIKES, term(app="x"), name="r"), "a2")],
             {},
-            id="liking is not symmetric in filters",
+            id="affinity is not symmetric in filters",
         ),
         pytest.param(
             wants(DISLIKES, term(app="x"), app="x"),
             [(wants(DISLIKES, term(app="x"), app="x", name="r"), "a1")],
             {"a1": ANTI, "a2": ANTI},
-            id="its own dislike is reported before that of others",
+            id="its own anti-affinity is reported before that of running pods",
         ),
         pytest.param(
             pod("p", "a").spec(affinity={LIKES: {REQUIRED: [term()]}, DISLIKES: {REQUIRED: [term(HOST)]}}).obj(),
@@ -190,11 +203,15 @@ UNKNOWN = (pod("r", "a", "unknown").obj(), "a1")
 @pytest.mark.parametrize(
     ("more", "running", "want"),
     [
-        pytest.param({}, ELSEWHERE, False, id="a term is about its own namespace"),
-        pytest.param({"namespaces": ["red"]}, ELSEWHERE, True, id="or about those that it names"),
-        pytest.param({"namespaces": ["red"]}, A, False, id="then no longer about its own"),
-        pytest.param({"namespaceSelector": {}}, ELSEWHERE, True, id="an empty selector of namespaces is about all"),
-        pytest.param({"namespaceSelector": {}}, UNKNOWN, True, id="also about those that do not exist"),
+        pytest.param({}, ELSEWHERE, False, id="a term selects its own namespace"),
+        pytest.param({"namespaces": ["red"]}, ELSEWHERE, True, id="a term selects the namespaces that it names"),
+        pytest.param({"namespaces": ["red"]}, A, False, id="a term that names namespaces does not select its own"),
+        pytest.param(
+            {"namespaceSelector": {}}, ELSEWHERE, True, id="an empty namespace selector selects all namespaces"
+        ),
+        pytest.param(
+            {"namespaceSelector": {}}, UNKNOWN, True, id="an empty namespace selector also selects missing namespaces"
+        ),
         pytest.param(
             {"namespaceSelector": {"matchLabels": {"team": "red"}}}, ELSEWHERE, True, id="a selector matches labels"
         ),
@@ -211,7 +228,7 @@ UNKNOWN = (pod("r", "a", "unknown").obj(), "a1")
             {"namespaceSelector": EXISTS_NOT},
             ELSEWHERE,
             True,
-            id="one that matches no labels is about all: an oversight",
+            id="one that matches no labels selects all namespaces, as upstream",
         ),
     ],
 )
@@ -316,7 +333,7 @@ LIKED_BY = (prefers(LIKES, (5, term(app="x")), name="s"), "b1")
         ),
         pytest.param(X, [(wants(LIKES, term(app="x"), name="s"), "b1")], {"hard_weight": 0}, None, id="or nothing"),
         pytest.param(
-            X, [(wants(DISLIKES, term(app="x"), name="s"), "b1")], {}, None, id="required dislike is no score"
+            X, [(wants(DISLIKES, term(app="x"), name="s"), "b1")], {}, None, id="required anti-affinity is not scored"
         ),
         pytest.param(
             prefers(LIKES, (3, term(HOST))),
@@ -330,7 +347,7 @@ LIKED_BY = (prefers(LIKES, (5, term(app="x")), name="s"), "b1")
             [A, (prefers(DISLIKES, (6, term(app=None)), name="s"), "a2")],
             {},
             ([3, 3, 0, 0], [100, 100, 0, 0]),
-            id="likes and dislikes add up",
+            id="preferences and anti-preferences add up",
         ),
         pytest.param(
             prefers(LIKES, (3, term())),

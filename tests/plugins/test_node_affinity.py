@@ -104,7 +104,7 @@ def test_node_selector_requires_all_labels(selector: dict[str, str], want: str) 
     ("pod", "want"),
     [
         pytest.param(make_pod(), SKIP, id="a pod without requirements skips the filter"),
-        pytest.param(preferring((1, labels())), SKIP, id="so does one that only prefers"),
+        pytest.param(preferring((1, labels())), SKIP, id="a pod with only preferences skips the filter"),
         pytest.param(requiring(names(named("n1"))), PreFilterResult(node_names=frozenset({"n1"})), id="one name"),
         pytest.param(
             requiring(names(named("n1")), names(named("zz"))),
@@ -140,15 +140,16 @@ def test_pre_filter_returns_the_names_that_terms_require(pod: Pod, want: PreFilt
             [100, 71, 0],
             id="weights add up",
         ),
-        pytest.param(
-            [(0, labels(expression("zone", "Is")))], [0, 0, 0], [0, 0, 0], id="a weight of 0 is not looked at"
-        ),
+        pytest.param([(0, labels(expression("zone", "Is")))], [0, 0, 0], [0, 0, 0], id="a weight of 0 is ignored"),
         pytest.param([(9, {})], [0, 0, 0], [0, 0, 0], id="an empty term matches nothing"),
         pytest.param([], [0, 0, 0], [0, 0, 0], id="an empty list"),
         pytest.param([(3, names(named("n3")))], [0, 0, 3], [0, 0, 100], id="a name"),
         pytest.param([(-3, names(named("n3")))], [0, 0, -3], [0, 0, -3], id="negative sums stay if none is positive"),
         pytest.param(
-            [(-3, names(named("n3"))), (2, names(named("n1")))], [2, 0, -3], [100, 0, -150], id="and are stretched else"
+            [(-3, names(named("n3"))), (2, names(named("n1")))],
+            [2, 0, -3],
+            [100, 0, -150],
+            id="negative sums are scaled if one is positive",
         ),
     ],
 )

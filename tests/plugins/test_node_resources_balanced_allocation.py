@@ -18,11 +18,11 @@ def arguments(*names: str) -> NodeResourcesBalancedAllocationArgs:
 @pytest.mark.parametrize(
     ("used", "wanted", "want"),
     [
-        pytest.param({}, {"cpu": "2", "memory": "4Gi"}, 75, id="as much of both changes nothing"),
-        pytest.param({}, {"cpu": "4"}, 50, id="all of one and none of the other is the worst"),
-        pytest.param({"cpu": "4"}, {"memory": "8Gi"}, 100, id="and making up for it the best"),
+        pytest.param({}, {"cpu": "2", "memory": "4Gi"}, 75, id="equal shares of both change nothing"),
+        pytest.param({}, {"cpu": "4"}, 50, id="all of one and none of the other is worst"),
+        pytest.param({"cpu": "4"}, {"memory": "8Gi"}, 100, id="a pod that balances the node is best"),
         pytest.param({}, {"cpu": "1"}, 68, id="a quarter of one: the deviation of 0.125 is cut to 87"),
-        pytest.param({"cpu": "3"}, {"cpu": "3", "memory": "1"}, 69, id="more than the node has counts as all of it"),
+        pytest.param({"cpu": "3"}, {"cpu": "3", "memory": "1"}, 69, id="more than the capacity counts as all of it"),
         pytest.param({"cpu": "3", "memory": "7Gi"}, {"memory": "1Gi"}, 72, id="a step away from even"),
     ],
 )
@@ -36,7 +36,7 @@ def test_cpu_and_memory_are_scored_by_their_balance(used: dict[str, str], wanted
     ("offered", "names", "wanted", "want"),
     [
         pytest.param({"cpu": "4"}, ("cpu", "memory"), {"cpu": "4"}, 75, id="one resource alone is even"),
-        pytest.param({"pods": "9"}, ("cpu", "memory"), {"cpu": "4"}, 75, id="so is none"),
+        pytest.param({"pods": "9"}, ("cpu", "memory"), {"cpu": "4"}, 75, id="no resource is even"),
         pytest.param(
             {"cpu": "4", "memory": "8Gi", "example.com/gpu": "4"},
             ("cpu", "memory", "example.com/gpu"),
@@ -63,7 +63,7 @@ def test_cpu_and_memory_are_scored_by_their_balance(used: dict[str, str], wanted
             ("cpu", "storage"),
             {"cpu": "4", "storage": "1"},
             75,
-            id="an unknown name never does",
+            id="an unknown name never counts",
         ),
     ],
 )
@@ -121,8 +121,8 @@ def test_scoring_without_resources_is_an_error() -> None:
     ("memory", "used", "want"),
     [
         pytest.param("8Gi", "0", 56, id="the largest int64 is all of the node"),
-        pytest.param("8Gi", "1Gi", -26843545524, id="with what runs there it wraps to less than nothing"),
-        pytest.param("63Ti", "1", -3328743, id="halves are cut towards zero there"),
+        pytest.param("8Gi", "1Gi", -26843545524, id="the sum with running pods wraps to a negative number"),
+        pytest.param("63Ti", "1", -3328743, id="halves are rounded towards zero"),
     ],
 )
 def test_large_amounts_overflow_like_upstream(memory: str, used: str, want: int) -> None:

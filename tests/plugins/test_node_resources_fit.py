@@ -51,7 +51,7 @@ SHORT, TOO_SMALL = "Unschedulable", "UnschedulableAndUnresolvable"
             {"memory": "9Gi", "cpu": "4"},
             {"cpu": "1"},
             verdict(TOO_SMALL, "Insufficient cpu", "Insufficient memory"),
-            id="one of two that the node can never have makes it unresolvable",
+            id="one of two resources that the node lacks makes it unresolvable",
         ),
         pytest.param(
             {"example.com/gpu": "1"}, {}, verdict(TOO_SMALL, "Insufficient example.com/gpu"), id="no such device"
@@ -75,8 +75,8 @@ def test_filter_reports_insufficient_resources(
     ("allowed", "running", "wanted", "want"),
     [
         pytest.param("2", 1, {}, {}, id="room for one more"),
-        pytest.param("2", 2, {}, verdict(SHORT, "Too many pods"), id="no room, which preemption may change"),
-        pytest.param("0", 0, {}, verdict(SHORT, "Too many pods"), id="no room for any pod counts as that, too"),
+        pytest.param("2", 2, {}, verdict(SHORT, "Too many pods"), id="no room, which preemption may free"),
+        pytest.param("0", 0, {}, verdict(SHORT, "Too many pods"), id="no room for any pod counts as too many pods"),
         pytest.param(
             "1",
             1,
@@ -235,7 +235,9 @@ def test_scores_are_equal_without_pre_score() -> None:
         ),
         pytest.param("MostAllocated", (), 37, id="MostAllocated: the other way round"),
         pytest.param("RequestedToCapacityRatio", ((0, 0), (100, 10)), 38, id="a rising shape, the mean rounded up"),
-        pytest.param("RequestedToCapacityRatio", ((0, 10), (50, 0)), 50, id="what the shape makes 0 does not count"),
+        pytest.param(
+            "RequestedToCapacityRatio", ((0, 10), (50, 0)), 50, id="a resource with score 0 in the shape does not count"
+        ),
     ],
 )
 def test_each_strategy_scores_by_its_formula(kind: str, shape: tuple[tuple[int, int], ...], want: int) -> None:
@@ -262,7 +264,7 @@ def test_a_strategy_without_resources_is_a_score_error() -> None:
         pytest.param("93P", "0", "100Mi", -11, id="a hundredfold wraps around"),
         pytest.param("64Ti", "0", "32Ti", 62, id="2^46 does not"),
         pytest.param("8Gi", "0", "8Ei", 37, id="the largest int64 is more than the node has"),
-        pytest.param("8Gi", "1Gi", "8Ei", 81, id="and with what runs there it wraps to less than nothing"),
+        pytest.param("8Gi", "1Gi", "8Ei", 81, id="the sum with running pods wraps to a negative number"),
         pytest.param("63Ti", "1", "8Ei", 87, id="even if the node is almost too large"),
     ],
 )

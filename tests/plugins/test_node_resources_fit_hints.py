@@ -34,13 +34,18 @@ def hints(*classes: DeviceClass, gates: RequestGates | None = None) -> FitHints:
         pytest.param(running(node=""), None, SKIP, id="a pod without a node was deleted"),
         pytest.param(make_pod("r", status={"nominatedNodeName": "n1"}), None, QUEUE, id="a nominated pod was deleted"),
         pytest.param(running(cpu="2"), running(cpu="1"), QUEUE, id="a pod requests less CPU"),
-        pytest.param(running(memory="2"), running(memory="1"), SKIP, id="less of what the waiting pod does not want"),
+        pytest.param(
+            running(memory="2"),
+            running(memory="1"),
+            SKIP,
+            id="less of a resource that the waiting pod does not request",
+        ),
         pytest.param(running(cpu="1"), running(cpu="2"), SKIP, id="for more"),
         pytest.param(
             running(node="", cpu="2"), running(node="", cpu="1"), SKIP, id="a pod without a node requests less"
         ),
         pytest.param(WAITING, WAITING, QUEUE, id="the waiting pod itself"),
-        pytest.param(None, running(), ERROR, id="a pod without a past"),
+        pytest.param(None, running(), ERROR, id="a pod without an earlier version"),
         pytest.param(make_node(), None, ERROR, id="not a pod"),
     ],
 )
@@ -67,7 +72,10 @@ BIG, SMALL = {"cpu": "4", GPU: "1", "pods": "9"}, {"cpu": "2", GPU: "1", "pods":
         pytest.param(SMALL, BIG, QUEUE, id="it grew"),
         pytest.param(BIG, BIG, SKIP, id="it stayed as it was"),
         pytest.param(
-            {**BIG, "memory": "1Gi"}, {**BIG, "memory": "2Gi"}, SKIP, id="it grew in what the pod does not want"
+            {**BIG, "memory": "1Gi"},
+            {**BIG, "memory": "2Gi"},
+            SKIP,
+            id="it grew in a resource that the pod does not request",
         ),
         pytest.param(BIG, {**BIG, "pods": "10"}, QUEUE, id="it holds more pods"),
         pytest.param({**BIG, GPU: "0"}, BIG, QUEUE, id="it got a device"),

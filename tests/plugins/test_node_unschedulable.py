@@ -21,8 +21,8 @@ REJECTED = {"n2": ("UnschedulableAndUnresolvable", (REASON,))}
         ),
         pytest.param({"operator": "Exists"}, False, {}, id="tolerating everything does"),
         pytest.param({"key": KEY, "value": "x"}, False, REJECTED, id="the cordon's taint has no value"),
-        pytest.param({"key": KEY}, False, {}, id="and equals an empty one"),
-        pytest.param({"key": KEY, "operator": "Gt", "value": "0"}, True, REJECTED, id="which is no number"),
+        pytest.param({"key": KEY}, False, {}, id="the cordon's taint equals one with an empty value"),
+        pytest.param({"key": KEY, "operator": "Gt", "value": "0"}, True, REJECTED, id="a value that is not a number"),
     ],
 )
 def test_filter_rejects_cordoned_nodes_unless_tolerated(
@@ -60,7 +60,9 @@ def test_node_hint_queues_if_the_node_is_schedulable_now(old: object, new: objec
             make_pod("p", tolerations=[{"operator": "Exists"}]), HintAnswer.QUEUE, id="it tolerates cordons now"
         ),
         pytest.param(make_pod("p", tolerations=[{"key": "a"}]), HintAnswer.SKIP, id="it tolerates something else now"),
-        pytest.param(make_pod("q", tolerations=[{"operator": "Exists"}]), HintAnswer.SKIP, id="another pod does"),
+        pytest.param(
+            make_pod("q", tolerations=[{"operator": "Exists"}]), HintAnswer.SKIP, id="another pod tolerates cordons now"
+        ),
     ],
 )
 def test_pod_hint_queues_if_the_pod_tolerates_cordons_now(new: object, want: HintAnswer) -> None:

@@ -79,7 +79,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             (using("b", name="q"),),
             using("a"),
             False,
-            id="drivers count apart",
+            id="drivers are counted separately",
         ),
         pytest.param(
             1, [*csi("a", "1"), *csi("b", "2"), attachment("v", "b")], (), using("a"), True, id="attached to no pod"
@@ -98,7 +98,7 @@ def attachment(name: str, volume: str, node: str = "n1", attacher: str = "csi.a"
             (using("b", name="q"),),
             using("a"),
             False,
-            id="attached and used counts once",
+            id="an attached volume in use counts once",
         ),
         pytest.param(
             1,
@@ -240,7 +240,7 @@ def test_csi_node_hint_queues_if_a_limit_grew(
     [
         pytest.param(using("c"), "n1", HintAnswer.QUEUE, id="it had a claim"),
         pytest.param(with_volumes(EBS), "n1", HintAnswer.QUEUE, id="it had a migrated volume"),
-        pytest.param(with_volumes({"emptyDir": {}}), "n1", HintAnswer.SKIP, id="nothing that counts"),
+        pytest.param(with_volumes({"emptyDir": {}}), "n1", HintAnswer.SKIP, id="a volume that does not count"),
         pytest.param(using("c"), "", HintAnswer.SKIP, id="it was on no node"),
     ],
 )

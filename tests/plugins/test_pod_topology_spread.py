@@ -63,18 +63,18 @@ IN_A = {"a1": UNEVEN, "a2": UNEVEN, **NO}
 @pytest.mark.parametrize(
     ("item", "counts", "want"),
     [
-        pytest.param(spreading(constraint()), "", NO, id="a node without the key is no place"),
+        pytest.param(spreading(constraint()), "", NO, id="a node without the key is rejected"),
         pytest.param(spreading(constraint()), "a1", IN_A, id="one more in the fuller zone would be too uneven"),
         pytest.param(spreading(constraint(2)), "a1", NO, id="unless the skew may be larger"),
         pytest.param(spreading(constraint()), "a1 b1", NO, id="even zones are open"),
         pytest.param(spreading(constraint(), app="b"), "a1", NO, id="a pod that does not count itself adds nothing"),
-        pytest.param(spreading(constraint(), app="b"), "a1 a2", IN_A, id="but what is there may be too uneven"),
+        pytest.param(spreading(constraint(), app="b"), "a1 a2", IN_A, id="existing pods may be too uneven"),
         pytest.param(spreading(constraint(1, HOST)), "a1", {"a1": UNEVEN}, id="hostnames are domains, too"),
         pytest.param(
             spreading(constraint(1, HOST), constraint()),
             "a1 b1 no",
             {"a1": UNEVEN, "b1": UNEVEN, **NO},
-            id="only nodes with all keys count: what is on `no` does not, and the smallest count is that of a2",
+            id="only nodes with all keys count: pods on `no` do not, and the smallest count is that of a2",
         ),
         pytest.param(
             spreading(constraint(minDomains=3)), "a1 b1", IN_A | {"b1": UNEVEN}, id="too few domains: the smallest is 0"
@@ -82,7 +82,7 @@ IN_A = {"a1": UNEVEN, "a2": UNEVEN, **NO}
         pytest.param(spreading(constraint(minDomains=2)), "a1 b1", NO, id="enough domains"),
         pytest.param(spreading(constraint(when=SOFT)), "a1 a1", {}, id="soft constraints refuse nothing"),
         pytest.param(spreading(constraint(labelSelector={})), "a1 a2", NO, id="an empty selector counts no pod"),
-        pytest.param(spreading(constraint(labelSelector=None)), "a1 a2", NO, id="neither does none"),
+        pytest.param(spreading(constraint(labelSelector=None)), "a1 a2", NO, id="a missing selector counts no pod"),
         pytest.param(
             spreading(constraint(labelSelector={}, matchLabelKeys=["app"])), "a1", IN_A, id="keys alone select"
         ),

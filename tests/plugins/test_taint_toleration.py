@@ -44,11 +44,11 @@ def test_filter_rejects_nodes_with_untolerated_taints(
         pytest.param("Lt", "5", "-7", True, "passed", id="Lt tolerates smaller taints"),
         pytest.param("Lt", "5", "6", True, "rejected", id="but not a greater one"),
         pytest.param("Lt", "5", "4", False, "rejected", id="without the gate neither tolerates anything"),
-        pytest.param("Gt", "5", "007", True, "rejected", id="a taint with a leading zero is no number"),
-        pytest.param("Gt", "+5", "9", True, "rejected", id="nor is a toleration with a plus"),
-        pytest.param("Lt", "0", "-0", True, "rejected", id="nor is minus zero"),
-        pytest.param("Gt", "1", "9223372036854775808", True, "rejected", id="nor is what does not fit into an int64"),
-        pytest.param("Lt", "9", "", True, "rejected", id="nor is an empty value"),
+        pytest.param("Gt", "5", "007", True, "rejected", id="a taint with a leading zero is not a number"),
+        pytest.param("Gt", "+5", "9", True, "rejected", id="a toleration with a plus is not a number"),
+        pytest.param("Lt", "0", "-0", True, "rejected", id="minus zero is not a number"),
+        pytest.param("Gt", "1", "9223372036854775808", True, "rejected", id="a value outside int64 is not a number"),
+        pytest.param("Lt", "9", "", True, "rejected", id="an empty value is not a number"),
     ],
 )
 def test_numeric_operators_compare_taint_values_if_the_gate_is_on(
@@ -130,7 +130,7 @@ def test_node_hint_queues_if_the_pod_tolerates_the_node_now(old: object, new: ob
     ("new", "want"),
     [
         pytest.param(make_pod("p"), HintAnswer.QUEUE, id="its own tolerations changed"),
-        pytest.param(make_pod("q"), HintAnswer.SKIP, id="another pod's did"),
+        pytest.param(make_pod("q"), HintAnswer.SKIP, id="another pod's tolerations changed"),
         pytest.param(make_node("p"), HintAnswer.ERROR, id="not a pod"),
     ],
 )

@@ -135,7 +135,7 @@ SELECTOR: Document = {"selector": {"matchLabels": {"tier": "a"}}}
             {},
             {"nodes": ["n2"], "spec": {"claimRef": {"namespace": "default", "name": "c", "uid": "uid-c"}}},
             "n1",
-            id="meant for the very claim, reached from one node",
+            id="reserved for the claim, reached from one node",
         ),
         pytest.param(
             {},
@@ -216,7 +216,7 @@ def test_filter_reports_all_reasons_per_node(
         pytest.param([{ZONE: ["a"]}, {ZONE: ["b"]}], "", id="either of two"),
         pytest.param([{ZONE: ["a", "b"], "host": ["n2"]}], "n1", id="both labels of a term"),
         pytest.param([{}], "n1 n2", id="an empty term matches no node"),
-        pytest.param([{ZONE: []}], "n1 n2", id="no value is a mistake"),
+        pytest.param([{ZONE: []}], "n1 n2", id="a requirement without values is a mistake"),
     ],
 )
 def test_allowed_topologies_limit_provisioning_to_their_nodes(terms: list[dict[str, list[str]]], want: str) -> None:
@@ -364,7 +364,7 @@ def test_the_score_is_skipped_if_the_gate_is_off() -> None:
             [make_claim("a", "1Gi", storage_class="later"), TRACKS, make_capacity("k", "later", {}, capacity="2Gi")],
             "a",
             50,
-            id="a volume to be made",
+            id="a volume to be provisioned",
         ),
         pytest.param(
             [

@@ -38,7 +38,7 @@ def rbd(*monitors: str, image: str = "i", pool: str = "", reads: bool = False) -
         pytest.param(gce(reads=True), gce(), True, id="a reader and a writer"),
         pytest.param(gce(reads=True), gce(reads=True), False, id="two readers"),
         pytest.param(gce("a"), gce("b"), False, id="two GCE disks"),
-        pytest.param(ebs(reads=True), ebs(reads=True), True, id="even two readers of an EBS disk"),
+        pytest.param(ebs(reads=True), ebs(reads=True), True, id="two readers of an EBS disk"),
         pytest.param(ebs("a"), ebs("b"), False, id="two EBS disks"),
         pytest.param(iscsi(), iscsi(lun=1), True, id="only the target's name identifies iSCSI disks"),
         pytest.param(iscsi(reads=True), iscsi(reads=True), False, id="two readers over iSCSI"),
@@ -49,7 +49,7 @@ def rbd(*monitors: str, image: str = "i", pool: str = "", reads: bool = False) -
         pytest.param(rbd("m"), rbd("m", pool="p"), False, id="two Ceph pools"),
         pytest.param(rbd("m"), rbd("m", pool="rbd"), True, id="the default pool is rbd"),
         pytest.param(rbd("m", reads=True), rbd("m", reads=True), False, id="two readers of a Ceph image"),
-        pytest.param(gce(), ebs(), False, id="kinds don't mix"),
+        pytest.param(gce(), ebs(), False, id="volumes of different kinds do not conflict"),
     ],
 )
 def test_filter_rejects_nodes_with_a_conflicting_disk(wanted: Document, mounted: Document, want: bool) -> None:

@@ -124,7 +124,7 @@ def test_imports_are_absolute() -> None:
 @pytest.mark.parametrize(
     "pattern",
     [UNFINISHED, MACHINE_PATHS, REGISTRIES],
-    ids=["nothing is left for later", "no path of a machine", "no address of a package index"],
+    ids=["no open work is left", "no path of a machine", "no address of a package index"],
 )
 def test_no_text_file_matches_a_forbidden_pattern(pattern: re.Pattern[str]) -> None:
     found = []

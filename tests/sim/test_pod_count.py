@@ -70,7 +70,7 @@ OWNED = {"ownerReferences": [{"kind": "Deployment", "name": "w", "uid": "d", "co
         pytest.param(
             [workload("ReplicaSet", {"replicas": 1001}, **OWNED)],
             "ReplicaSet default/w $.spec.replicas",
-            id="one whose Deployment is not there counts",
+            id="a ReplicaSet without its Deployment counts",
         ),
         pytest.param([workload("Deployment", {})], "", id="one replica by default"),
     ],

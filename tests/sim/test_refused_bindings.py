@@ -18,7 +18,7 @@ from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
 @pytest.mark.parametrize(
     ("change", "want"),
     [
-        pytest.param("none", "", id="nothing prevents it"),
+        pytest.param("none", "", id="a deletion without finalizers"),
         pytest.param("gone", 'pods "p" not found', id="it is gone"),
         pytest.param(
             "bound",
@@ -28,7 +28,7 @@ from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
         pytest.param(
             "deleting",
             'Operation cannot be fulfilled on pods/binding "p": pod p is being deleted, cannot be assigned to a host',
-            id="it is on its way out",
+            id="it is terminating",
         ),
         pytest.param(
             "finished", 'Operation cannot be fulfilled on pods/binding "p": pod p has finished', id="it has finished"

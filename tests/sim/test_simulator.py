@@ -51,7 +51,7 @@ CASES = [
         [("old", "n", 0, 0, 99), ("new", "n", 1, 99, None)],
     ),
     (
-        "room is given back before pods arrive, whatever was asked for first",
+        "room is released before pods arrive, in any order of operations",
         [(0, node("n")), (0, pod("old", "4")), (9, pod("new", "4")), (9, Delete(Pod, "default/old"))],
         [("old", "n", 0, 0, 9), ("new", "n", 9, 9, None)],
     ),

@@ -40,6 +40,16 @@ def _in_zone(whole: ResourceUsage, zone: str) -> ResourceUsage:
     return ResourceUsage(**{**fields, "zone": zone})
 
 
+def test_the_time_of_a_repeated_peak_is_that_of_the_first() -> None:
+    result = simulate(
+        (0, node("a", "4", zone="x")),
+        (10 * SECOND, pod("p", "3", runs="10s")),
+        (30 * SECOND, pod("q", "3", runs="10s")),
+    )
+    cpu = usage(result, "cpu")
+    assert (cpu.peak_requested, cpu.peak_ns) == (3000, START + 10 * SECOND)
+
+
 def test_changes_within_one_instant_do_not_count_as_a_peak() -> None:
     result = simulate((0, node("a")), (5, pod("p", "4", runs="0s")), (5, pod("q", "4", runs="0s")))
     assert usage(result, "cpu").peak_requested == 0

@@ -42,7 +42,9 @@ def name_of(found: DeviceClass | None) -> str | None:
         pytest.param(
             [device_class("b", created=OLD), device_class("a", created=OLD)], GPU, "a", id="the first by name"
         ),
-        pytest.param([device_class("b"), device_class("a", created=OLD)], GPU, "a", id="no time is older than any"),
+        pytest.param(
+            [device_class("b"), device_class("a", created=OLD)], GPU, "a", id="a missing time is older than any"
+        ),
         pytest.param(
             [device_class("a", created=NEW), device_class("b", created=OLD)],
             "deviceclass.resource.kubernetes.io/b",

@@ -58,9 +58,9 @@ def test_small_integers_are_divided_like_in_go(dividend: int, divisor: int) -> N
         pytest.param(2.9, 2, id="cut"),
         pytest.param(-2.9, -2, id="towards zero"),
         pytest.param(-(2.0**63), -(2**63), id="the smallest int64"),
-        pytest.param(2.0**63, -(2**63), id="what does not fit becomes the smallest int64, as on amd64"),
+        pytest.param(2.0**63, -(2**63), id="a value outside int64 becomes the smallest int64, as on amd64"),
         pytest.param(-1e300, -(2**63), id="on both sides"),
-        pytest.param(float("nan"), -(2**63), id="and what is no number"),
+        pytest.param(float("nan"), -(2**63), id="NaN becomes the smallest int64"),
     ],
 )
 def test_floats_are_truncated_like_in_go(number: float, want: int) -> None:

@@ -124,7 +124,7 @@ def follow(cluster: Cluster) -> World:
     return world
 
 
-def documents_here(world: World) -> list[Document]:
+def local_documents(world: World) -> list[Document]:
     """Return all objects of the target, with their kinds and API versions."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **document}
@@ -164,7 +164,7 @@ def main() -> int:
     for seed in range(chosen.seed, chosen.seed + chosen.cases):
         cluster = Cluster(seed)
         there = decisions(cluster.documents(), cluster.waiting)
-        here = decisions(documents_here(follow(cluster)), cluster.waiting)
+        here = decisions(local_documents(follow(cluster)), cluster.waiting)
         decided += len(there)
         owners_matter += there != decisions(without_owners(cluster.documents()), cluster.waiting)
         if there != here:

@@ -106,7 +106,7 @@ def write_node(world: World, change: Change) -> None:
             lambda it: with_cpu(it, "64"),
             lambda it: with_cpu(it, "8"),
             {"cpu": "8"},
-            id="what a node has to give follows when it changes there",
+            id="allocatable changes with the source",
         ),
     ],
 )

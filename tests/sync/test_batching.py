@@ -34,6 +34,7 @@ class Sender:
         self.here = here
         self.spoil = list(spoil)
         self.batches: list[int] = []
+        self.empty_batches = 0
         self.others: list[str] = []
 
     async def send(self, request: ApiRequest) -> ApiResponse:
@@ -44,6 +45,7 @@ class Sender:
                 self.others.append(f"{request.method} {request.path.rpartition('/')[2]}")
             return await self.here.answer(request)
         if not request.body.strip():
+            self.empty_batches += 1
             return await self.here.answer(request)
         self.batches.append(len(request.body.split(b"\n")))
         if self.spoil and self.spoil[0].status not in (NO_ANSWER, 200):
@@ -94,12 +96,12 @@ def test_all_objects_are_created_by_batches() -> None:
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        pytest.param(ApiResponse(NO_ANSWER, b"connection reset"), 0, id="the answer was lost, and all is there"),
+        pytest.param(ApiResponse(NO_ANSWER, b"connection reset"), 0, id="the response was lost after all writes"),
         pytest.param(ApiResponse(503, b"busy"), 0, id="the server was busy"),
         pytest.param(ApiResponse(413, b"too large"), 1, id="the batch was refused as a whole"),
         pytest.param(ApiResponse(403, b"no"), 1, id="batches are forbidden"),
-        pytest.param(ApiResponse(200, b"<html>"), 0, id="the answer is none, although all is there"),
-        pytest.param(ApiResponse(200, b'{"items": []}'), 0, id="the answer is one for something else"),
+        pytest.param(ApiResponse(200, b"<html>"), 0, id="the response is empty after all writes"),
+        pytest.param(ApiResponse(200, b'{"items": []}'), 0, id="the response belongs to another request"),
     ],
 )
 def test_objects_are_created_despite_a_failed_batch(answer: ApiResponse, want: int) -> None:
@@ -154,6 +156,15 @@ def test_large_batches_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pods(sender.here) == ALL
     assert sum(sender.batches) == 6
     assert len(sender.batches) > 2
+
+
+def test_a_write_above_the_size_of_a_batch_is_sent_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MAX_BATCH_BYTES", 1)
+    sender = Sender(LocalCluster())
+    run_once(sender, *some())
+    assert pods(sender.here) == ALL
+    # The empty one asks whether the target supports batches.
+    assert (sender.batches, sender.empty_batches) == ([1] * 6, 1)
 
 
 def test_fields_that_differ_after_a_batch_are_written_afterwards() -> None:
@@ -256,11 +267,11 @@ def test_targets_without_batch_support_get_single_requests_and_one_log_line(
     ("answers", "want"),
     [
         pytest.param([(503, 1)], True, id="it is busy once"),
-        pytest.param([(503, batching.PROBES - 1)], True, id="it is busy nearly too often"),
+        pytest.param([(503, batching.PROBES - 1)], True, id="it is busy one time less than the limit"),
         pytest.param([(503, batching.PROBES)], False, id="it is busy always"),
         pytest.param([(NO_ANSWER, 3 * batching.PROBES)], True, id="it is away for long"),
         pytest.param([(429, 3 * batching.PROBES)], True, id="it is overloaded for a long time"),
-        pytest.param([(404, 1)], False, id="it is no Bayplan"),
+        pytest.param([(404, 1)], False, id="it is not a Bayplan server"),
     ],
 )
 def test_batch_support_is_probed_with_a_limited_number_of_retries(answers: list[tuple[int, int]], want: bool) -> None:

@@ -296,7 +296,7 @@ def test_an_empty_cluster_at_the_same_address_is_filled_again() -> None:
     world.put("pods", pod("later", node_name="n1"))
     world.follow()
     world.here = LocalCluster()
-    world.list_here()
+    world.list_local()
     world.work()
     found = {name: world.here.get("pods", name) for name in ("runs", "later")}
     nodes = {name: part(each or {}, "spec").get("nodeName") for name, each in found.items()}
@@ -368,7 +368,7 @@ def test_a_recreated_pod_is_synced_although_its_predecessor_was_deleted_unseen()
     world.begin_writes()
     world.end_writes()
     world.here.delete_pod("web")
-    world.lose_here()
+    world.lose_local_events()
     world.remove("pods", "web")
     world.put("pods", pod("web"))
     world.follow()
@@ -383,7 +383,7 @@ def test_a_pod_deleted_locally_during_a_watch_outage_is_not_recreated() -> None:
     world.begin_writes()
     world.end_writes()
     world.here.delete_pod("web")
-    world.lose_here()
+    world.lose_local_events()
     assert not world.follower.is_idle, "its event may still arrive"
     world.follower.local_bookmark("pods", world.here.backend.store.revision)
     world.work()
@@ -403,7 +403,7 @@ def test_a_creation_response_after_the_deletion_is_known_is_ignored() -> None:
     assert isinstance(request, ApiRequest)
     answer = world.here.send(request)
     world.here.delete_pod("web")
-    world.lose_here()
+    world.lose_local_events()
     world.follower.local_bookmark("pods", world.here.backend.store.revision)
     with pytest.raises(StopIteration):
         steps.send(answer)

@@ -18,7 +18,7 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.recording import redacted
 from bayplan.sync.translation import translate
-from tests.sync.spread_agreement import HOSTNAME, KINDS, Cluster, decisions, documents_here, follow, without_owners
+from tests.sync.spread_agreement import HOSTNAME, KINDS, Cluster, decisions, follow, local_documents, without_owners
 from tests.sync.test_translation import Nothing
 from tests.sync.world import NS, World
 
@@ -33,7 +33,7 @@ def test_a_follower_spreads_pods_like_its_source() -> None:
     for seed in range(SAMPLE):
         cluster = Cluster(seed)
         there = decisions(cluster.documents(), cluster.waiting)
-        assert decisions(documents_here(follow(cluster)), cluster.waiting) == there, f"seed {seed}"
+        assert decisions(local_documents(follow(cluster)), cluster.waiting) == there, f"seed {seed}"
         owners_matter += there != decisions(without_owners(cluster.documents()), cluster.waiting)
     assert owners_matter > SAMPLE // 2, "the clusters are such that owners matter"
 
@@ -81,7 +81,7 @@ def test_controllers_ignore_copied_workloads() -> None:
     assert found.metadata.owner_references == ()
     (copy,), _ = world.here.list("replicasets")
     assert copy["spec"]["replicas"] == 0  # type: ignore[index]
-    world.tell_here()
+    world.deliver_local_events()
     world.work()
     assert sorted(pod.metadata.name for pod in bridge.store.pods.values()) == ["loose", "web-0", "web-1", "web-2"]
 

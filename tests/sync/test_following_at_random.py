@@ -57,7 +57,7 @@ class Model:
             found[str(metadata["name"])] = str(part(metadata, "annotations")["bayplan.io/source-uid"])
         return found
 
-    def delete_here(self, name: str) -> None:
+    def delete_local(self, name: str) -> None:
         """Delete a copy, as preemption does."""
         uid = self.copies().get(name)
         if uid is not None:
@@ -109,7 +109,7 @@ def act(world: World, model: Model, what: str, name: str, number: int) -> None:
     elif what == "relist":
         world.relist()
     elif what == "relist here":
-        world.relist_here()
+        world.relist_local()
     elif what == "work":
         world.work()
     elif what == "begin writes":
@@ -119,7 +119,7 @@ def act(world: World, model: Model, what: str, name: str, number: int) -> None:
     elif what == "restart":
         world.start()
     elif what == "delete here":
-        model.delete_here(name)
+        model.delete_local(name)
     elif what == "bind here":
         here = world.here.get("pods", name)
         if here is not None and not part(here, "spec").get("nodeName") and part(here, "status")["phase"] == "Pending":

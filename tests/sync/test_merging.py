@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bayplan.base.plain_data import Document
-from bayplan.sync.merging import merge_status
+from bayplan.sync.followed_kinds import BY_PLURAL
+from bayplan.sync.merging import merge_object, merge_status, merge_waiting_pod
 
 THEN, NOW = "2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"
 READY: Document = {"type": "Ready", "status": "True"}
@@ -62,3 +63,34 @@ def test_the_status_of_other_kinds_is_replaced() -> None:
     assert merged({"phase": "Bound", "conditions": [{**READY, **TIMES}]}, {"conditions": [READY]}, "Namespace") == {
         "conditions": [READY]
     }
+
+
+def test_a_locally_allocated_claim_keeps_its_status() -> None:
+    mine, theirs = {"allocation": {"devices": {}}}, {"reservedFor": [{"name": "p"}]}
+    assert merged(mine, theirs, "ResourceClaim") is None
+    assert merged(theirs, mine, "ResourceClaim") == mine
+
+
+def test_annotations_of_a_local_binding_stay_on_claims() -> None:
+    def claim(**annotations: str) -> Document:
+        names = {f"pv.kubernetes.io/{name.replace('_', '-')}": each for name, each in annotations.items()}
+        return {"metadata": {"name": "c", "annotations": names}, "spec": {}}
+
+    here = claim(bind_completed="here", bound_by_controller="here", other="here")
+    found = merge_object(BY_PLURAL["persistentvolumeclaims"], here, claim(bound_by_controller="source", new="source"))
+    want = claim(bind_completed="here", bound_by_controller="source", new="source")
+    assert found["metadata"] == want["metadata"]
+
+
+def test_a_waiting_pod_keeps_open_gates_tolerations_and_annotations_of_its_copy() -> None:
+    def waiting(gates: list[str], tolerations: list[str], image: str, **annotations: str) -> Document:
+        spec = {
+            "schedulingGates": [{"name": name} for name in gates],
+            "tolerations": [{"key": key} for key in tolerations],
+            "containers": [{"name": "c", "image": image}],
+        }
+        return {"metadata": {"name": "p", "annotations": annotations}, "spec": spec}
+
+    here = waiting(["b"], ["local"], "i:1", result="local", both="local")
+    found = merge_waiting_pod(here, waiting(["a", "b"], ["local", "new"], "i:2", both="source"))
+    assert found == waiting(["b"], ["local", "new"], "i:2", result="local", both="source")

@@ -25,7 +25,7 @@ from tests.sync.world import NS, World, node, pod
 pytestmark = pytest.mark.usefixtures("way")
 
 
-class Beginning(World):
+class InitialSync(World):
     """A world whose source is listed by hand."""
 
     def __init__(self) -> None:
@@ -38,9 +38,9 @@ class Beginning(World):
         memory = Memory()
         memory.load(self.here.drive(read_memory()))
         self.follower = Follower(self.policy, memory, self.kinds)
-        self.list_here()
+        self.list_local()
 
-    def tell_part(self, plural: str, *names: str) -> None:
+    def list_part(self, plural: str, *names: str) -> None:
         """Deliver some objects before the list is complete."""
         self.follower.source_part_listed(plural, [self.source[self.ref(plural, name)] for name in names])
 
@@ -57,7 +57,7 @@ class Beginning(World):
     def do(self) -> None:
         """Write what can be written now."""
         for _ in range(20):
-            self.tell_here()
+            self.deliver_local_events()
             self._execute(self.follower.next_writes(5))
 
     def pods(self) -> dict[str, str]:
@@ -67,10 +67,10 @@ class Beginning(World):
 
 
 def test_pods_are_created_while_their_list_arrives_and_after_nodes() -> None:
-    world = Beginning()
+    world = InitialSync()
     world.put("pods", pod("a", node_name="n"))
     world.put("pods", pod("b", node_name="n"))
-    world.tell_part("pods", "a")
+    world.list_part("pods", "a")
     world.do()
     assert world.pods() == {}, "nodes are not listed yet"
     world.list_all("nodes")
@@ -84,11 +84,11 @@ def test_pods_are_created_while_their_list_arrives_and_after_nodes() -> None:
 
 
 def test_pods_missing_in_the_complete_list_are_deleted() -> None:
-    world = Beginning()
+    world = InitialSync()
     world.list_all("nodes")
     for name in "ab":
         world.put("pods", pod(name, node_name="n"))
-    world.tell_part("pods", "a", "b")
+    world.list_part("pods", "a", "b")
     world.do()
     world.remove("pods", "a")
     world.list_all("pods", "b")
@@ -97,7 +97,7 @@ def test_pods_missing_in_the_complete_list_are_deleted() -> None:
 
 
 def test_copies_are_not_deleted_before_all_lists_are_complete() -> None:
-    world = Beginning()
+    world = InitialSync()
     for name in "abc":
         world.put("pods", pod(name, node_name="n"))
     world.start()
@@ -105,7 +105,7 @@ def test_copies_are_not_deleted_before_all_lists_are_complete() -> None:
     world.remove("pods", "c")
     world.begin()
     world.list_all("nodes")
-    world.tell_part("pods", "a")
+    world.list_part("pods", "a")
     world.do()
     assert set(world.pods()) == {"a", "b", "c"}
     world.list_all("pods", "a")
@@ -114,11 +114,11 @@ def test_copies_are_not_deleted_before_all_lists_are_complete() -> None:
 
 
 def test_an_interrupted_initial_sync_resumes() -> None:
-    world = Beginning()
+    world = InitialSync()
     world.list_all("nodes")
     for name in "abcd":
         world.put("pods", pod(name, node_name="n" if name != "d" else ""))
-    world.tell_part("pods", "a", "b", "d")
+    world.list_part("pods", "a", "b", "d")
     world.do()
     assert world.pods() == {"a": "n", "b": "n", "d": ""}
     assert world.here.drive(save_memory(world.follower.memory.take_changes()))
@@ -145,7 +145,7 @@ STEPS = st.lists(
 def test_changes_during_the_initial_list_end_in_the_state_of_the_source(
     steps: list[tuple[str, str]],
 ) -> None:
-    world = Beginning()
+    world = InitialSync()
     world.list_all("nodes")
     deleted: dict[str, object] = {}
     for what, name in steps:
@@ -157,7 +157,7 @@ def test_changes_during_the_initial_list_end_in_the_state_of_the_source(
         elif what == "remove" and known is not None:
             world.remove("pods", name)
         elif what == "part" and known is not None:
-            world.tell_part("pods", name)
+            world.list_part("pods", name)
         elif what == "do":
             world.do()
         elif what == "delete here" and name in world.pods():

@@ -89,7 +89,7 @@ def reported(streams: Sequence[Sequence[Document | Exception]], policy: SyncPoli
         pytest.param(
             [[event("ADDED", service("x", 3)), end_of_list(5), event("ADDED", service("y", 6))]],
             ["=x at 5", "+y"],
-            id="what is added after the list is a change",
+            id="an object added after the list is a change",
         ),
         pytest.param(
             [
@@ -105,7 +105,7 @@ def reported(streams: Sequence[Sequence[Document | Exception]], policy: SyncPoli
                 [event("ADDED", service("x", 3)), end_of_list(9)],
             ],
             ["=x at 5", "up to 9"],
-            id="so is one in which nothing is different",
+            id="an equal later list is reported",
         ),
     ],
 )

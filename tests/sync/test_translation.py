@@ -37,9 +37,11 @@ def volume(name: str, *sources: Document) -> Document:
             [volume("kube-api-access-x7k2p", TOKEN, CERTIFICATE)], [], id="fields added by admission are removed"
         ),
         pytest.param(
-            [volume("kube-api-access-x7k2p", CERTIFICATE)], ["kube-api-access-x7k2p"], id="one without a token stays"
+            [volume("kube-api-access-x7k2p", CERTIFICATE)],
+            ["kube-api-access-x7k2p"],
+            id="a volume without a token stays",
         ),
-        pytest.param([volume("own", TOKEN)], ["own"], id="one that the user has named stays"),
+        pytest.param([volume("own", TOKEN)], ["own"], id="a volume that the user named stays"),
         pytest.param(
             [{"name": "data", "persistentVolumeClaim": {"claimName": "c"}}, volume("kube-api-access-x7k2p", TOKEN)],
             ["data"],
@@ -61,10 +63,10 @@ def test_service_account_token_volumes_are_removed_with_their_mounts(volumes: li
 @pytest.mark.parametrize(
     ("policy", "annotations", "want"),
     [
-        pytest.param("Never", {}, "forever", id="it ends when it ends in the source"),
+        pytest.param("Never", {}, "forever", id="a pod ends when it ends in the source"),
         pytest.param("OnFailure", {}, "forever", id="regardless of its action after a failure"),
         pytest.param("Never", {"bayplan.io/run-time": "5s"}, "5s", id="a run time of the source stays"),
-        pytest.param("Always", {}, None, id="one that is always restarted has no default"),
+        pytest.param("Always", {}, None, id="a pod that is always restarted has no default"),
     ],
 )
 def test_source_pods_get_no_default_run_time(policy: str, annotations: dict[str, str], want: str | None) -> None:

@@ -90,13 +90,13 @@ def started(policy: SyncPolicy | None = None) -> World:
     return world
 
 
-def bind_there(world: World, *, of: str = "waits", name: str = "pvc-there") -> None:
+def bind_in_source(world: World, *, of: str = "waits", name: str = "pvc-there") -> None:
     """Let the source make a volume for the claim ``data``, and bind it."""
     bound = world.put("persistentvolumeclaims", claim(of=of, volume=name))
     world.put("persistentvolumes", volume(name, of=of, claimed_by=bound))
 
 
-def bind_here(world: World, name: str) -> None:
+def bind_locally(world: World, name: str) -> None:
     """Let the controllers here bind the claim ``data``."""
     found = world.here.get("persistentvolumeclaims", "data")
     assert found is not None
@@ -122,7 +122,7 @@ def outcome(world: World) -> tuple[object, object, list[str]]:
 @pytest.mark.parametrize("of", ["waits", "at-once"])
 def test_an_initially_bound_claim_uses_the_source_volume(of: str) -> None:
     world = made_world()
-    bind_there(world, of=of)
+    bind_in_source(world, of=of)
     world.start()
     world.work()
     assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
@@ -145,12 +145,12 @@ def test_a_wait_for_first_consumer_claim_is_bound_locally_regardless_of_order(or
         world.put("persistentvolumeclaims", claim())
         world.follow()
     if order == "here first":
-        bind_here(world, "pvc-here")
-    bind_there(world)
+        bind_locally(world, "pvc-here")
+    bind_in_source(world)
     world.follow()
     if order != "here first":
         assert outcome(world) == (None, "Pending", [])
-        bind_here(world, "pvc-here")
+        bind_locally(world, "pvc-here")
     if again:
         world.start()
     world.put("persistentvolumeclaims", {**claim(volume="pvc-there"), "status": {"phase": "Bound", "capacity": {}}})
@@ -182,7 +182,7 @@ def test_local_binding_annotations_survive_source_annotation_changes(again: bool
     world.put("persistentvolumeclaims", claim())
     world.put("persistentvolumes", volume("disk", made=False))
     world.follow()
-    bind_here(world, "disk")
+    bind_locally(world, "disk")
     found = world.here.get("persistentvolumes", "disk")
     assert found is not None
     metadata = part(found, "metadata")
@@ -229,7 +229,7 @@ def test_an_immediate_binding_claim_waits_for_the_source_binding() -> None:
     found = world.here.get("persistentvolumeclaims", "data")
     assert part(part(found or {}, "metadata"), "annotations")[BOUND_BY_SOURCE] == "yes"
     assert outcome(world) == (None, "Pending", [])
-    bind_there(world, of="at-once")
+    bind_in_source(world, of="at-once")
     world.follow()
     assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
 
@@ -242,9 +242,9 @@ def test_unbound_claims_of_an_import_are_bound_locally_even_in_a_later_sync(of: 
     world.work()
     found = world.here.get("persistentvolumeclaims", "data")
     assert BOUND_BY_SOURCE not in part(part(found or {}, "metadata"), "annotations")
-    bind_here(world, "pvc-here")
+    bind_locally(world, "pvc-here")
     world.policy = SyncPolicy()
-    bind_there(world, of=of)
+    bind_in_source(world, of=of)
     world.start()
     world.work()
     assert outcome(world) == ("pvc-here", "Bound", [])
@@ -255,13 +255,13 @@ def test_with_source_volumes_a_claim_is_copied_once_it_is_bound() -> None:
     world.put("persistentvolumeclaims", claim())
     world.follow()
     assert outcome(world) == (None, None, [])
-    bind_there(world)
+    bind_in_source(world)
     world.follow()
     assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
 
 
 def test_a_claim_with_an_unknown_storage_class_uses_the_source_volume() -> None:
     world = started()
-    bind_there(world, of="manual")
+    bind_in_source(world, of="manual")
     world.follow()
     assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])

@@ -145,11 +145,11 @@ class World:
         memory = Memory()
         memory.load(self.here.drive(read_memory()))
         self.follower = Follower(self.policy, memory, self.kinds)
-        self.list_here()
+        self.list_local()
         self.relist()
         self.save()
 
-    def list_here(self) -> None:
+    def list_local(self) -> None:
         """Deliver lists of the target's objects to the follower."""
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
@@ -158,7 +158,7 @@ class World:
             self._told_here |= {ref_of(plural, each): each for each in documents}
         self._seen_here = self.here.backend.store.revision
 
-    def relist_here(self) -> None:
+    def relist_local(self) -> None:
         """Deliver the target's changes to the follower as a watch does that was interrupted and lists again."""
         for plural in self.kinds:
             documents, revision = self.here.list(plural)
@@ -192,7 +192,7 @@ class World:
         for ref, document, deleted in pending:
             self.follower.source_changed(ref.plural, document, deleted=deleted)
 
-    def tell_here(self) -> None:
+    def deliver_local_events(self) -> None:
         """Deliver the target's events to the follower."""
         for plural in self.kinds:
             for write in self.here.backend.store.since(plural_table(plural), self._seen_here):
@@ -213,7 +213,7 @@ class World:
         under_way, self._under_way = self._under_way, []
         self._execute(under_way)
 
-    def lose_here(self) -> None:
+    def lose_local_events(self) -> None:
         """Drop the target's events, as an interrupted watch misses objects that were created and deleted."""
         self._seen_here = self.here.backend.store.revision
 
@@ -221,7 +221,7 @@ class World:
         """Execute writes and deliver the target's events until the follower has nothing left to do."""
         self.end_writes()
         for _ in range(rounds):
-            self.tell_here()
+            self.deliver_local_events()
             self.save()
             writes = self.follower.next_writes(3)
             if not writes and self.follower.is_idle:

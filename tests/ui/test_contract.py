@@ -94,8 +94,8 @@ def test_responses_of_the_fake_service_match_the_contract(status: str) -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        pytest.param("/config/validate", "profiles: []", id="a good configuration"),
-        pytest.param("/config/validate", "- name: NodeResourceFit", id="a bad configuration"),
+        pytest.param("/config/validate", "profiles: []", id="a valid configuration"),
+        pytest.param("/config/validate", "- name: NodeResourceFit", id="an invalid configuration"),
         pytest.param("/apply", '{"text": "a", "count": 3}', id="objects"),
         pytest.param("/apply", '{"text": "refuse me"}', id="objects that are refused"),
         pytest.param("/what-if", '{"changes": ["drain=a"]}', id="a what-if"),

@@ -32,8 +32,8 @@ def test_each_file_is_served_with_a_known_type() -> None:
     [
         pytest.param("/", "pages/overview.js", "pages/pods.js", id="the root"),
         pytest.param("/pods", "grid.js", "matrix.js", id="a list"),
-        pytest.param("/pods/shop/web-0", "matrix_layout.js", "grid.js", id="one of its things, whatever its name"),
-        pytest.param("/no/such/page", "shell.js", "pages/", id="an address of no page"),
+        pytest.param("/pods/shop/web-0", "matrix_layout.js", "grid.js", id="an object with any name"),
+        pytest.param("/no/such/page", "shell.js", "pages/", id="an address without a page"),
     ],
 )
 def test_the_shell_preloads_exactly_the_modules_of_its_page(address: str, want: str, unwanted: str) -> None:

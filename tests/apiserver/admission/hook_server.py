@@ -34,7 +34,7 @@ def _add(path: str, value: object) -> Review:
     return {"op": "add", "path": path, "value": value}
 
 
-def _told(request: Review) -> Review:
+def _describe(request: Review) -> Review:
     """Deny the request with a message that describes the request."""
     new, old = request.get("object") or {}, request.get("oldObject") or {}
     parts = [
@@ -101,7 +101,7 @@ def answer(path: str, review: Review) -> tuple[int, object]:
         "/wrong-uid": {"allowed": True, "uid": "other"},
     }  # fmt: skip
     if path == "/tell":
-        return _reply(review, _told(request))
+        return _reply(review, _describe(request))
     if path in plain:
         return _reply(review, plain[path])
     if path == "/wrong-version":

@@ -44,7 +44,7 @@ def config_map(name: str) -> Document:
     ("allowed", "want"),
     [
         pytest.param((), [], id="no webhook, so the object is stored unchanged"),
-        pytest.param(("127.0.0.1:1",), [], id="at another place only"),
+        pytest.param(("127.0.0.1:1",), [], id="at another location only"),
         pytest.param(("loopback",), ["/label"], id="on this machine"),
     ],
 )

@@ -88,7 +88,7 @@ def test_future_versions_use_the_latest_checks_and_restricted_includes_baseline(
             {"enforce": "baseline", "enforce-version": "v1.20", "warn-version": "v1.30"},
             "baseline:v1.20",
             "baseline:v1.30",
-            id="unless it has one",
+            id="a namespace with its own label",
         ),
         pytest.param(
             {"enforce": "restricted", "warn": "privileged"}, "restricted", "privileged", id="unless it has a level"
@@ -112,7 +112,7 @@ def test_namespace_labels_set_the_enforce_and_warn_levels(labels: dict[str, str]
     [
         pytest.param({}, False, id="no labels"),
         pytest.param({"kubernetes.io/metadata.name": "shop"}, False, id="the label that all have"),
-        pytest.param({f"{PREFIX}audit": "restricted", f"{PREFIX}enforce-version": "v1.20"}, False, id="nothing that shows"),
+        pytest.param({f"{PREFIX}audit": "restricted", f"{PREFIX}enforce-version": "v1.20"}, False, id="a change without effect"),
         pytest.param({f"{PREFIX}enforce": "privileged"}, True, id="a level"),
         pytest.param({f"{PREFIX}warn": "baseline"}, True, id="a level to warn of"),
     ],

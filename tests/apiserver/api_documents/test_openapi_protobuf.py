@@ -107,5 +107,5 @@ def test_the_protobuf_message_contains_the_same_definitions_and_paths_as_the_jso
 
 def test_encoding_an_unknown_member_raises_key_error() -> None:
     wrong: Document = {"swagger": "2.0", "nonsense": 1}
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="nonsense"):
         encode_openapi(wrong)

@@ -78,8 +78,8 @@ def test_reported_node_addresses_cidrs_and_conditions_are_preserved() -> None:
 @pytest.mark.parametrize(
     ("pods", "want"),
     [
-        pytest.param("110", 24, id="as many as by default"),
-        pytest.param("254", 24, id="as many as a /24 has"),
+        pytest.param("110", 24, id="as many as the default"),
+        pytest.param("254", 24, id="as many as a /24 network has"),
         pytest.param("255", 23, id="one more"),
         pytest.param("1000", 22, id="a large node"),
         pytest.param("99999999", 16, id="never more than a /16"),
@@ -167,7 +167,7 @@ def test_addresses_stay_unique_after_a_restart() -> None:
     [
         pytest.param([1, 1, 1], [0, 1, 2], id="one after the other"),
         pytest.param([1, 4, 1], [0, 4, 8], id="blocks begin at multiples of their size"),
-        pytest.param([8, 4, 4, 1], [0, 8, 12, None], id="until nothing is left"),
+        pytest.param([8, 4, 4, 1], [0, 8, 12, None], id="until no block is left"),
     ],
 )
 def test_number_pools_allocate_aligned_blocks_once(counts: list[int], want: list[int | None]) -> None:

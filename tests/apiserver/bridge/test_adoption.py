@@ -36,13 +36,13 @@ def test_an_object_is_new_until_noted_and_again_after_recreation() -> None:
 def test_controllers_forget_deleted_objects(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     memories: list[SeenObjects] = []
 
-    class Noted(SeenObjects):
+    class RecordingSeenObjects(SeenObjects):
         def __init__(self) -> None:
             super().__init__()
             memories.append(self)
 
     for module in (adoption, restoring_sets):
-        monkeypatch.setattr(module, "SeenObjects", Noted)
+        monkeypatch.setattr(module, "SeenObjects", RecordingSeenObjects)
     world = World(nodes=1)
     plural = f"{kind.lower()}s"
     for number in range(3):

@@ -31,9 +31,9 @@ def maps(world: World) -> list[str]:
 @pytest.mark.parametrize(
     ("policy", "want"),
     [
-        pytest.param("Background", [], id="background deletes dependents of dependents after the owner"),
-        pytest.param("Foreground", [], id="foreground deletes them before"),
-        pytest.param("Orphan", ["child", "grandchild"], id="orphan leaves them"),
+        pytest.param("Background", [], id="background deletion: dependents of dependents follow the owner"),
+        pytest.param("Foreground", [], id="foreground deletion: dependents precede the owner"),
+        pytest.param("Orphan", ["child", "grandchild"], id="orphan: dependents stay"),
     ],
 )
 def test_deletion_propagates_to_dependents_by_policy(policy: str, want: list[str]) -> None:
@@ -346,9 +346,9 @@ def test_restoring_a_snapshot_discards_later_job_progress() -> None:
 @pytest.mark.parametrize(
     ("controllers", "kubelet", "want"),
     [
-        pytest.param(False, True, ([], "Running"), id="without controllers nothing is made, and pods run"),
-        pytest.param(True, False, (["web"], "Pending"), id="without a kubelet pods are made, and none runs"),
-        pytest.param(False, False, ([], "Pending"), id="with nothing the API is alone"),
+        pytest.param(False, True, ([], "Running"), id="without controllers no pods are created, and existing pods run"),
+        pytest.param(True, False, (["web"], "Pending"), id="without a kubelet pods are created, but do not run"),
+        pytest.param(False, False, ([], "Pending"), id="without components only the API runs"),
     ],
 )
 def test_disabled_controllers_and_kubelet_do_nothing(

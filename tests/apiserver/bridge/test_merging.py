@@ -62,8 +62,14 @@ READY = {"type": "Ready", "status": "False"}
         pytest.param(
             [{"name": "a"}, {"name": "odd"}], [{"name": "a"}], [], [], id="lists of other lengths are taken as a whole"
         ),
-        pytest.param({"a": "500m"}, {"a": "0.5"}, {"a": "0.5"}, {"a": "500m"}, id="what is written otherwise stays so"),
-        pytest.param(None, {}, {"a": 1}, {"a": 1}, id="a part that did not exist"),
+        pytest.param(
+            {"a": "500m"},
+            {"a": "0.5"},
+            {"a": "0.5"},
+            {"a": "500m"},
+            id="an equal value in another notation is unchanged",
+        ),
+        pytest.param(None, {}, {"a": 1}, {"a": 1}, id="a missing part"),
     ],
 )
 def test_merged_applies_only_changes_and_preserves_unknown_fields(

@@ -46,12 +46,14 @@ def phase(world: World, name: str = "p") -> str:
     ("policy", "annotations", "want"),
     [
         pytest.param("Never", {}, ["Running", "Succeeded"], id="a pod that is never restarted ends"),
-        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="so does a pod that is restarted on failure"),
+        pytest.param("OnFailure", {}, ["Running", "Succeeded"], id="a pod that is restarted on failure ends"),
         pytest.param("Always", {}, ["Running", "Running"], id="a pod that is always restarted keeps running"),
         pytest.param("Never", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="its own run time counts"),
-        pytest.param("Never", {RUN_TIME: "1h"}, ["Running", "Running"], id="also if it is longer"),
+        pytest.param("Never", {RUN_TIME: "1h"}, ["Running", "Running"], id="a longer run time of its own counts"),
         pytest.param("Never", {RUN_TIME: "forever"}, ["Running", "Running"], id="or none"),
-        pytest.param("Always", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="and for any policy"),
+        pytest.param(
+            "Always", {RUN_TIME: "5s"}, ["Succeeded", "Succeeded"], id="a run time of its own counts for any policy"
+        ),
         pytest.param("Never", {EXIT_CODE: "3"}, ["Running", "Failed"], id="an exit code alone has the default"),
     ],
 )

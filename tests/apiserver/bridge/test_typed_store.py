@@ -12,7 +12,7 @@ from bayplan.objects.pod import Pod
 from tests.apiserver.client import PODS, Client, pod
 
 
-class Told:
+class RecordingListener:
     """A listener that records its notifications."""
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Told:
 def test_listeners_receive_all_objects_then_changes_in_order() -> None:
     client = Client()
     client.post(PODS, pod("a"))
-    bridge, reported = Bridge(client.backend, seed=1), Told()
+    bridge, reported = Bridge(client.backend, seed=1), RecordingListener()
     bridge.listen(reported)
     revisions = [event.resource_version for event in reported.events]
     assert revisions == sorted(revisions)
@@ -73,7 +73,7 @@ def test_restoring_a_snapshot_emits_the_difference_as_changes() -> None:
     client.post(PODS, pod("comes-back"))
     client.post(PODS, pod("changes"))
     snapshot = client.store.snapshot()
-    bridge, reported = Bridge(client.backend, seed=1), Told()
+    bridge, reported = Bridge(client.backend, seed=1), RecordingListener()
     bridge.listen(reported)
     client.delete(f"{PODS}/comes-back")
     client.patch(f"{PODS}/changes", {"metadata": {"labels": {"x": "y"}}})

@@ -17,6 +17,12 @@ def test_the_last_duplicate_json_key_wins_and_duplicates_are_reported() -> None:
     assert type(parsed.value["a"]) is dict
 
 
+@pytest.mark.parametrize("colon", ["\\u003a", "\\u003A"])
+def test_duplicate_json_keys_with_an_escaped_colon_are_reported(colon: str) -> None:
+    parsed = parse_json(f'{{"a{colon}b":1,"a{colon}b":2}}'.encode())
+    assert parsed == Parsed({"a:b": 2}, ['duplicate field "a:b"'])
+
+
 def test_duplicate_yaml_keys_are_reported_with_lines() -> None:
     parsed = parse_yaml(b"a:\n  b: 1\n  b: 2\nc: 3\nc: 4\n")
     assert parsed.value == {"a": {"b": 2}, "c": 4}

@@ -103,17 +103,20 @@ def test_protobuf_messages_decode_to_documents(type_name: str, message: bytes, w
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "want"),
     [
-        pytest.param(b"\x0a\x05ab", id="cut short"),
-        pytest.param(b"\x0b", id="a group"),
-        pytest.param(b"\xff" * 12, id="an endless number"),
-        pytest.param(b"\x08\x01", id="a number instead of a message"),
+        pytest.param(b"\x0a\x05ab", "unexpected EOF", id="cut short"),
+        pytest.param(b"\x22\x05ab", "unexpected EOF", id="an unknown field, cut short"),
+        pytest.param(b"\x0b", "proto: illegal wireType 3", id="a group"),
+        pytest.param(b"\xff" * 12, "unexpected EOF", id="a varint without an end"),
+        pytest.param(b"\x20" + b"\xff" * 10 + b"\x01", "unexpected EOF", id="a varint of eleven bytes"),
+        pytest.param(b"\x08\x01", "proto: wrong wireType", id="a number instead of a message"),
     ],
 )
-def test_invalid_protobuf_messages_are_refused(data: bytes) -> None:
-    with pytest.raises(ProtobufError):
+def test_invalid_protobuf_messages_are_refused(data: bytes, want: str) -> None:
+    with pytest.raises(ProtobufError) as problem:
         decode_message("io.k8s.api.core.v1.Pod", data)
+    assert str(problem.value) == want
 
 
 def test_a_body_without_the_envelope_prefix_is_refused() -> None:

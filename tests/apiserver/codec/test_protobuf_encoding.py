@@ -79,7 +79,7 @@ def test_kinds_without_a_protobuf_schema_are_not_encoded() -> None:
     ("accept", "want"),
     [
         pytest.param(PROTOBUF, PROTOBUF, id="only protobuf"),
-        pytest.param(f"{PROTOBUF},application/json", "application/json", id="JSON as well, which is ready-made"),
+        pytest.param(f"{PROTOBUF},application/json", "application/json", id="JSON is accepted as well"),
     ],
 )
 def test_json_is_preferred_over_protobuf_if_both_are_accepted(accept: str, want: str) -> None:

@@ -118,7 +118,7 @@ def test_cpu_quantities_are_converted_to_canonical_form(given: object, want: str
         pytest.param(
             {"metadata": {"deletionTimestamp": "2026-13-01T00:00:00Z"}},
             'parsing time "2026-13-01T00:00:00Z": month out of range',
-            id="a month that there is not",
+            id="an invalid month",
         ),
     ],
 )

@@ -47,6 +47,7 @@ def test_strings_are_quoted_only_if_ambiguous_and_numbers_are_formatted_like_in_
         pytest.param(["a10", "a2"], ["a2", "a10"], id="numbers by their size"),
         pytest.param(["ab", "a.b"], ["a.b", "ab"], id="letters after other characters"),
         pytest.param(["a01", "a1"], ["a1", "a01"], id="of equal numbers the shorter one first"),
+        pytest.param(["a2", "a01"], ["a01", "a2"], id="leading zeros do not count"),
         pytest.param(["a" + "2" * 5000, "a" + "1" * 5000], ["a" + "1" * 5000, "a" + "2" * 5000], id="endless numbers"),
         pytest.param(["a100", "a10"], ["a10", "a100"], id="a zero after digits in common"),
         pytest.param(["a", "B"], ["B", "a"], id="upper case first"),

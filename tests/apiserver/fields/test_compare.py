@@ -22,14 +22,14 @@ KEY = 'k:{"name":"c"}'
             {},
             {"metadata": {"labels": {"a": "b"}}},
             ({"f:metadata": {".": {}, "f:labels": {".": {}, "f:a": {}}}}, {}, {}),
-            id="added with all that it holds",
+            id="added with its content",
         ),
         pytest.param({"spec": {"x": {}}}, {"spec": {"x": {}}}, ({}, {}, {}), id="the same"),
         pytest.param(
             {"spec": {"containers": None}},
             {"spec": {"containers": [{"name": "c", "image": "i"}]}},
             ({"f:spec": {"f:containers": {KEY: {".": {}, "f:name": {}, "f:image": {}}}}}, {}, {}),
-            id="items are added to a list that is there",
+            id="items are added to an existing list",
         ),
         pytest.param(
             {"spec": {"containers": [{"name": "c", "image": "i"}]}},

@@ -18,7 +18,7 @@ def pod(**spec: object) -> dict[str, object]:
 @pytest.mark.parametrize(
     ("config", "want"),
     [
-        pytest.param(pod(containers=[{"name": "c", "image": "i"}]), "", id="one that fits"),
+        pytest.param(pod(containers=[{"name": "c", "image": "i"}]), "", id="a matching type"),
         pytest.param({"nope": 1}, ".nope: field not declared in schema", id="a field that the type lacks"),
         pytest.param(
             pod(hostname=1), ".spec.hostname: expected string, got &value.valueUnstructured{Value:1}", id="a number"
@@ -65,7 +65,7 @@ def pod(**spec: object) -> dict[str, object]:
         pytest.param(
             pod(containers=["c"]),
             ".spec.containers: element 0: associative list with keys may not have non-map elements",
-            id="an item that is no object",
+            id="an item that is not an object",
         ),
         pytest.param(
             {"metadata": {"finalizers": [{}]}},

@@ -62,7 +62,7 @@ def of(name: str) -> bytes:
     [
         pytest.param("PATCH", f"{PODS}/a?dryRun=All", b'{"metadata":{"labels":{"x":"y"}}}', MERGE, 200, id="a patch"),
         pytest.param("PUT", f"{PODS}/a?dryRun=All", of("a"), "application/json", 200, id="an update"),
-        pytest.param("POST", PODS, of("a"), "application/json", 409, id="a name that is taken"),
+        pytest.param("POST", PODS, of("a"), "application/json", 409, id="a name in use"),
         pytest.param("POST", PODS, b'{"spec":{}}', "application/json", 422, id="an invalid pod"),
         pytest.param("POST", PODS, b"{", "application/json", 400, id="a broken body"),
         pytest.param("POST", "/api/v1/nowhere", b"{}", "application/json", 404, id="no such resource"),

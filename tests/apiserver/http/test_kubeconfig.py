@@ -101,7 +101,7 @@ def test_an_empty_file_is_overwritten(tmp_path: Path) -> None:
     [
         pytest.param("apiVersion: v1\nkind: Pod\n", id="another kind"),
         pytest.param("[1, 2]", id="a list"),
-        pytest.param("name: x\n", id="some other YAML"),
+        pytest.param("name: x\n", id="YAML that is not a kubeconfig"),
         pytest.param("a: [", id="broken YAML"),
         pytest.param("kind: Config\nusers: 7\n", id="users that are a number"),
         pytest.param("\0\1\2", id="binary data"),

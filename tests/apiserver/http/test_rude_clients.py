@@ -106,7 +106,7 @@ def test_incomplete_requests_are_dropped(head: bytes, body: bytes, server: ApiSe
     assert call(server, "GET", MAPS)["items"] == []
 
 
-@pytest.mark.parametrize("chunked", [False, True], ids=["that say so", "that don't"])
+@pytest.mark.parametrize("chunked", [False, True], ids=["frames with a declared length", "that don't"])
 def test_huge_bodies_are_refused_before_they_are_read(chunked: bool, server: ApiServer) -> None:
     how = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 2000000000"
     with connect(server) as opened:

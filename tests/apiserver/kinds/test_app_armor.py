@@ -34,7 +34,10 @@ def test_an_annotation_is_converted_to_an_app_armor_profile(annotation: str, wan
         pytest.param({}, {"appArmorProfile": {"type": "Unconfined"}}, {"type": "Unconfined"}, id="one with its own"),
         pytest.param({"securityContext": {"appArmorProfile": LOCAL}}, {}, None, id="the profile of the pod"),
         pytest.param(
-            {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}}, {}, LOCAL, id="another one than the pod's"
+            {"securityContext": {"appArmorProfile": {"type": "Unconfined"}}},
+            {},
+            LOCAL,
+            id="a profile that differs from the pod's",
         ),
         pytest.param({"os": {"name": "windows"}}, {}, None, id="a Windows pod"),
     ],

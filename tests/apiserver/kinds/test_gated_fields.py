@@ -18,7 +18,7 @@ BUNDLE: Document = {"projected": {"sources": [{"secret": {}}, {"clusterTrustBund
         pytest.param("apps/statefulsets", SURGE, None, PLAIN, id="dropped from a new object"),
         pytest.param("apps/statefulsets", SURGE, PLAIN, PLAIN, id="dropped from a change that adds it"),
         pytest.param("apps/statefulsets", SURGE, SURGE, SURGE, id="kept by an object that has it"),
-        pytest.param("apps/deployments", SURGE, None, SURGE, id="kept by a kind that knows it not"),
+        pytest.param("apps/deployments", SURGE, None, SURGE, id="kept by a kind without the field"),
         pytest.param(
             "pods",
             {"spec": {"volumes": [{"name": "a"}, BUNDLE]}},

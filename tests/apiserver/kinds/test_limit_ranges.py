@@ -16,7 +16,7 @@ def limited(*limits: Document) -> Client:
     return client
 
 
-def asking(requests: Document | None, limits: Document | None, **more: object) -> Document:
+def pod_with(requests: Document | None, limits: Document | None, **more: object) -> Document:
     def change(document: Document) -> None:
         resources = {name: value for name, value in (("requests", requests), ("limits", limits)) if value is not None}
         container: Document = {"name": "c", "image": "x", "resources": resources}
@@ -30,7 +30,7 @@ def test_limit_ranges_set_default_requests_and_limits() -> None:
     init: Document = {"name": "i", "image": "x"}
     for name in ("one", "two"):
         # The second pod has the same spec, so its defaults come from the cache.
-        document = asking({"cpu": "200m"}, None, initContainers=[init])
+        document = pod_with({"cpu": "200m"}, None, initContainers=[init])
         document["metadata"] = {"name": name}
         answer = client.post(PODS, document)
         assert answer.at("spec.containers.0.resources") == {
@@ -45,7 +45,7 @@ def test_limit_ranges_set_default_requests_and_limits() -> None:
             "cpu, memory request for init container i; cpu limit for init container i"
         }
     client.delete(f"{RANGES}/r")
-    assert client.post(PODS, asking({"cpu": "200m"}, None, initContainers=[init])).at("metadata.annotations") is None
+    assert client.post(PODS, pod_with({"cpu": "200m"}, None, initContainers=[init])).at("metadata.annotations") is None
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_limit_ranges_set_default_requests_and_limits() -> None:
             "cpu max limit to request ratio per Container is 2, but no request is specified or request is 0",
             id="no request although there is a ratio",
         ),
-        pytest.param({"type": "Pod", "max": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}, "", id="as much as may be"),
+        pytest.param({"type": "Pod", "max": {"cpu": "1"}}, {"cpu": "1"}, {"cpu": "1"}, "", id="exactly the maximum"),
         pytest.param({"type": "PersistentVolumeClaim", "max": {"storage": "1"}}, None, None, "", id="of another kind"),
     ],
 )
@@ -102,7 +102,7 @@ def test_pods_violating_a_limit_range_are_refused(
 ) -> None:
     client = limited(limit)
     for _ in range(2):
-        answer = client.post(PODS, asking(requests, limits))
+        answer = client.post(PODS, pod_with(requests, limits))
         if want:
             assert (answer.status, answer.at("message")) == (403, f'pods "p" is forbidden: {want}')
     assert bool(want) != (client.get(f"{PODS}/p").status == 200)
@@ -112,9 +112,9 @@ def test_pod_limits_include_init_containers_and_sidecars_in_start_order() -> Non
     client = limited({"type": "Pod", "max": {"cpu": "2"}})
     beside: Document = {"name": "s", "image": "x", "restartPolicy": "Always", "resources": {"limits": {"cpu": "1"}}}
     first: Document = {"name": "i", "image": "x", "resources": {"limits": {"cpu": "1500m"}}}
-    answer = client.post(PODS, asking(None, {"cpu": "500m"}, initContainers=[beside, first]))
+    answer = client.post(PODS, pod_with(None, {"cpu": "500m"}, initContainers=[beside, first]))
     assert answer.at("message") == 'pods "p" is forbidden: maximum cpu usage per Pod is 2, but limit is 2500m'
-    assert client.post(PODS, asking(None, {"cpu": "500m"}, initContainers=[first, beside])).status == 201
+    assert client.post(PODS, pod_with(None, {"cpu": "500m"}, initContainers=[first, beside])).status == 201
 
 
 def test_claims_outside_the_limit_range_are_refused() -> None:

@@ -35,7 +35,7 @@ def _pod(container: Document | None = None, annotations: Document | None = None,
         pytest.param(
             _pod(volumes=[{"name": "v", "rbd": {"monitors": ["m"], "image": "i"}}]),
             "spec.volumes[0].rbd: deprecated in v1.28, non-functional in v1.31+",
-            id="a volume that does not work any more",
+            id="a volume type that is no longer supported",
         ),
         pytest.param(
             _pod({"env": [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]}),

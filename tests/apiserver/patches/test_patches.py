@@ -46,7 +46,7 @@ def test_json_patch_operations_return_a_patched_copy(operation: Document, want: 
     [
         pytest.param({"op": "remove", "path": "/nope"}, id="nothing to remove"),
         pytest.param({"op": "replace", "path": "/nope/a", "value": 1}, id="nothing to replace anything in"),
-        pytest.param({"op": "test", "path": "/a/0", "value": True}, id="a number is no boolean"),
+        pytest.param({"op": "test", "path": "/a/0", "value": True}, id="a number is not a boolean"),
         pytest.param({"op": "add", "path": "/a/9", "value": 1}, id="beyond the end"),
         pytest.param({"op": "frobnicate", "path": "/a"}, id="an unknown operation"),
         pytest.param({"op": "add", "path": "a", "value": 1}, id="no pointer"),
@@ -144,7 +144,7 @@ TWO: Document = {"name": "two"}
             {"metadata": {}},
             {"metadata": {"labels": {"$patch": "replace", "b": "1"}}},
             {"metadata": {}},
-            id="but not one that is not there",
+            id="a missing item is not removed",
         ),
         pytest.param(
             {"metadata": {"labels": {"a": "1"}}},
@@ -207,7 +207,7 @@ def test_strategic_merge_follows_keys_and_directives(old: Document, patch: Docum
             deployment(**{"$setElementOrder/containers": "a"}),
             500,
             "expected a []interface {}, but received a string",
-            id="an order that is no list",
+            id="an order that is not a list",
         ),
     ],
 )

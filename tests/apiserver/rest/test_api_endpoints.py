@@ -44,8 +44,8 @@ class Published(Client):
     [
         pytest.param("127.0.0.1", VIRTUAL_ADDRESS, id="endpoints have no loopback addresses"),
         pytest.param("localhost", VIRTUAL_ADDRESS, id="nor names"),
-        pytest.param("::1", VIRTUAL_ADDRESS, id="nor the other family's"),
-        pytest.param("0.0.0.0", VIRTUAL_ADDRESS, id="all addresses are none"),
+        pytest.param("::1", VIRTUAL_ADDRESS, id="endpoints have no loopback addresses of the other family"),
+        pytest.param("0.0.0.0", VIRTUAL_ADDRESS, id="all addresses are invalid"),
         pytest.param("192.168.1.5", "192.168.1.5", id="an address that others can reach is published"),
     ],
 )

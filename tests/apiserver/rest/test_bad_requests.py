@@ -175,7 +175,7 @@ def test_randomly_corrupted_requests_are_answered(seed: int) -> None:
 
 @pytest.mark.parametrize(
     ("line", "status"),
-    [pytest.param("  k%d: v\n", 201, id="that is fine"), pytest.param("  k%d: [\n", 400, id="that is broken")],
+    [pytest.param("  k%d: v\n", 201, id="a valid body"), pytest.param("  k%d: [\n", 400, id="an invalid body")],
 )
 def test_long_yaml_bodies_are_parsed_or_refused(line: str, status: int) -> None:
     head = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: long}\ndata:\n"

@@ -106,7 +106,7 @@ def test_create_whole_emits_a_single_watch_event() -> None:
     ("conditions", "want"),
     [
         pytest.param([{"type": "Ready", "status": "True"}], None, id="a ready node is not tainted"),
-        pytest.param([{"type": "Ready", "status": "False"}], None, id="a node that is not ready has its own taints"),
+        pytest.param([{"type": "Ready", "status": "False"}], None, id="a node that is not ready keeps its own taints"),
         pytest.param(
             [],
             [{"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}],
@@ -127,8 +127,8 @@ def test_nodes_without_a_ready_condition_get_the_not_ready_taint(conditions: lis
 @pytest.mark.parametrize(
     ("change", "want"),
     [
-        pytest.param({"metadata": {"name": "B"}}, 422, id="a name that is none"),
-        pytest.param({"metadata": {"name": "there"}}, 409, id="a name that is taken"),
+        pytest.param({"metadata": {"name": "B"}}, 422, id="an invalid name"),
+        pytest.param({"metadata": {"name": "there"}}, 409, id="a name in use"),
         pytest.param({"metadata": {"name": "p", "namespace": "else"}}, 400, id="another namespace"),
         pytest.param({"spec": {"containers": []}}, 422, id="a spec that is not valid"),
         pytest.param({"status": {"phase": "Running", "nominatedNodeName": "m"}}, 422, id="a status that is not valid"),

@@ -76,7 +76,9 @@ def test_unknown_fields_are_reported() -> None:
             r"^file\.yaml:1 kind: expected a kind that this API serves, got no apiVersion Nope; try 'kind: Node'$",
             id="an unknown kind",
         ),
-        pytest.param({**NODE, "spec": []}, r"^file\.yaml:1 Node: json: cannot unmarshal array", id="a wrong type"),
+        pytest.param(
+            {**NODE, "spec": []}, r"^file\.yaml:1 Node: json: cannot unmarshal array", id="a value of the wrong type"
+        ),
         pytest.param(pod("A_b"), r"^file\.yaml:1 Pod \"A_b\" is invalid: metadata.name", id="a bad name"),
     ],
 )

@@ -50,7 +50,7 @@ def test_usage_is_the_sum_of_requests_or_annotations(path: str, want: dict[str, 
 @pytest.mark.parametrize(
     ("path", "want"),
     [
-        pytest.param("/pods", ["a", "b", "c", "e"], id="all that run"),
+        pytest.param("/pods", ["a", "b", "c", "e"], id="all running pods"),
         pytest.param("/namespaces/default/pods?labelSelector=app%20in%20(a,b)", ["a", "b"], id="by label"),
         pytest.param("/namespaces/other/pods", [], id="of another namespace"),
         pytest.param("/nodes?fieldSelector=metadata.name%3Dn", ["n"], id="nodes by name"),

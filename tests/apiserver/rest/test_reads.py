@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import json
 
 import pytest
 
@@ -10,6 +12,7 @@ from bayplan.apiserver.rest.messages import Request, Response, Stream, parse_que
 from bayplan.apiserver.rest.negotiation import PLAIN, negotiate
 from tests.apiserver.client import PODS, Client, Document, collect, names, pod
 
+META = "meta.k8s.io/v1"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 
 
@@ -33,9 +36,9 @@ def client() -> Client:
         pytest.param("labelSelector=tier>0", ["p1"], id="greater"),
         pytest.param("labelSelector=app", ["p0", "p1"], id="exists"),
         pytest.param("fieldSelector=metadata.name=p1", ["p1"], id="by name"),
-        pytest.param("fieldSelector=metadata.name!=p1", ["p0", "p2"], id="not by name"),
+        pytest.param("fieldSelector=metadata.name!=p1", ["p0", "p2"], id="by any other name"),
         pytest.param("fieldSelector=status.phase=Pending,spec.nodeName=", ["p0", "p1", "p2"], id="by fields"),
-        pytest.param("fieldSelector=status.phase!=Pending", [], id="by a field that is not so"),
+        pytest.param("fieldSelector=status.phase!=Pending", [], id="by a field with another value"),
         pytest.param("fieldSelector=metadata.namespace=other", [], id="of another namespace"),
     ],
 )
@@ -46,8 +49,8 @@ def test_label_and_field_selectors_filter_lists(client: Client, query: str, want
 @pytest.mark.parametrize(
     "accept",
     [
-        pytest.param("application/json, */*", id="as clients in Go ask"),
-        pytest.param("application/vnd.kubernetes.protobuf,application/json", id="as schedulers ask"),
+        pytest.param("application/json, */*", id="as clients in Go request it"),
+        pytest.param("application/vnd.kubernetes.protobuf,application/json", id="as schedulers request it"),
         pytest.param("application/yaml;q=0.5, application/json", id="rather than YAML"),
         pytest.param("*/*", id="anything"),
         pytest.param("", id="an empty Accept header"),
@@ -80,6 +83,32 @@ def test_invalid_selectors_are_refused(client: Client, query: str, want: str) ->
     assert (answer.status, answer.at("message")) == (400, want)
 
 
+@pytest.mark.parametrize(
+    ("token", "want"),
+    [
+        pytest.param("!", "illegal base64 data at input byte 0", id="not base64"),
+        pytest.param(
+            {"v": "v1", "rv": 1, "start": "a"},
+            "server does not recognize this encoded version v1",
+            id="another version",
+        ),
+        pytest.param(
+            {"v": META, "rv": 0, "start": "a"},
+            f"incorrect encoded start resourceVersion (version {META})",
+            id="no resource version",
+        ),
+        pytest.param({"v": META, "rv": 1, "start": ""}, f"encoded start key empty (version {META})", id="no start key"),
+        pytest.param({"v": META, "rv": 1, "start": "../a"}, "../a", id="a start key outside the list"),
+    ],
+)
+def test_malformed_continue_tokens_are_refused(client: Client, token: str | Document, want: str) -> None:
+    text = (
+        token if isinstance(token, str) else base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
+    )
+    answer = client.get(f"{PODS}?limit=1&continue={text}")
+    assert (answer.status, answer.at("message")) == (400, f"invalid continue token: continue key is not valid: {want}")
+
+
 def test_all_pages_of_a_list_have_the_same_revision(client: Client) -> None:
     first = client.get("/api/v1/pods?limit=2")
     assert (names(first), first.at("metadata.remainingItemCount")) == (["p0", "p1"], 1)
@@ -107,7 +136,7 @@ async def _watch(client: Client, query: str, *steps: tuple[str, str, object]) ->
     task = asyncio.ensure_future(collect(stream))
     await asyncio.sleep(0.05)
     for method, path, body in steps:
-        data = b"" if body is None else __import__("json").dumps(body).encode()
+        data = b"" if body is None else json.dumps(body).encode()
         content_type = "application/merge-patch+json" if method == "PATCH" else "application/json"
         await client.api.handle(Request(method, path, {}, {"content-type": content_type}, data))
     return await task
@@ -140,6 +169,13 @@ def test_a_watch_reports_objects_entering_and_leaving_its_selection(client: Clie
     assert isinstance(left, dict)
     assert left["object"]["metadata"]["labels"] == {"app": "x"}
     assert left["object"]["metadata"]["resourceVersion"] == str(version + 3)
+
+
+def test_a_watch_with_a_negated_field_reports_the_other_objects(client: Client) -> None:
+    query = f"{PODS}?watch=1&resourceVersion={client.store.revision}&fieldSelector=status.phase%21%3DRunning"
+    change: Document = {"metadata": {"labels": {"new": "1"}}}
+    events = asyncio.run(_watch(client, f"{query}&timeoutSeconds=1", ("PATCH", f"{PODS}/p1", change)))
+    assert reported(events) == [("MODIFIED", "p1")]
 
 
 def test_initial_events_end_with_a_bookmark(client: Client) -> None:

@@ -61,7 +61,7 @@ def test_a_token_contains_subject_audience_pod_and_lifetime() -> None:
         ),
         pytest.param(
             {"boundObjectRef": {"kind": "Deployment", "apiVersion": "apps/v1", "name": "d"}}, 400,
-            "cannot bind token to object of type apps/v1, Kind=Deployment", id="a kind that tokens can't be bound to",
+            "cannot bind token to object of type apps/v1, Kind=Deployment", id="a kind that tokens cannot be bound to",
         ),
     ],
 )  # fmt: skip

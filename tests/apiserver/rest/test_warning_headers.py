@@ -13,7 +13,7 @@ from bayplan.apiserver.rest.warning_headers import warning_headers
         pytest.param(["a", "b", "a", ""], ['299 - "a"', '299 - "b"'], id="each once"),
         pytest.param(['say "x\\y"'], ['299 - "say \\"x\\\\y\\""'], id="quotes and backslashes"),
         pytest.param(['unknown field "a\x00"', "é\x85", "ok"], ['299 - "ok"'], id="control characters can't be sent"),
-        pytest.param(["x" * 4096], [f'299 - "{"x" * 4096}"'], id="as long as may be"),
+        pytest.param(["x" * 4096], [f'299 - "{"x" * 4096}"'], id="of the maximum length"),
         pytest.param(["x" * 4096, "y"], [f'299 - "{"x" * 256}"', '299 - "y"'], id="too long together"),
     ],
 )

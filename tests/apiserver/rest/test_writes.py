@@ -47,6 +47,17 @@ def test_an_update_with_a_stale_resource_version_conflicts_and_one_without_succe
     assert client.put(f"{PODS}/p", old).at("metadata.labels") is None
 
 
+@pytest.mark.parametrize(("query", "root"), [("", "/registry"), ("?dryRun=All", "")])
+def test_an_update_with_another_uid_names_the_key_in_etcd(client: Client, query: str, root: str) -> None:
+    created = client.post(PODS, pod("p"))
+    other = {**pod("p"), "metadata": {"name": "p", "namespace": "default", "uid": "other"}}
+    refused = client.put(f"{PODS}/p{query}", other)
+    assert refused.status == 409
+    message = str(refused.at("message"))
+    assert f"Key: {root}/pods/default/p, ResourceVersion: 0" in message
+    assert message.endswith(f"UID in precondition: other, UID in object meta: {created.at('metadata.uid')}")
+
+
 def test_an_update_without_changes_preserves_the_resource_version(client: Client) -> None:
     first = client.post(DEPLOYMENTS, DEPLOYMENT).document
     again = client.put(f"{DEPLOYMENTS}/d", first)

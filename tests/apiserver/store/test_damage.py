@@ -146,7 +146,7 @@ def _foreign(path: Path) -> None:
         pytest.param(lambda path: (path.unlink(), path.mkdir()), "something other than a regular file", id="a folder"),
         pytest.param(lambda path: (path.unlink(), path.symlink_to("gone")), "a link to 'gone'", id="a link to nothing"),
         pytest.param(lambda path: path.with_name("store-wal").symlink_to("x"), "got a link", id="a planted log"),
-        pytest.param(lambda path: path.parent.chmod(0o777), "everybody can change", id="a folder of everybody"),
+        pytest.param(lambda path: path.parent.chmod(0o777), "everybody can change", id="a world-writable folder"),
     ],
 )
 def test_invalid_store_files_are_refused_and_unchanged(
@@ -176,7 +176,7 @@ def test_a_store_in_use_is_reported_as_locked(tmp_path: Path) -> None:
 
 
 @contextmanager
-def nobody() -> Iterator[Path]:
+def unprivileged_folder() -> Iterator[Path]:
     """Be a user that permissions hold for, and yield a folder of that user."""
     folder = Path(tempfile.mkdtemp())
     is_root = os.geteuid() == 0
@@ -193,7 +193,7 @@ def nobody() -> Iterator[Path]:
 
 
 def test_read_only_files_and_folders_are_reported_as_such() -> None:
-    with nobody() as folder:
+    with unprivileged_folder() as folder:
         path = folder / "store"
         filled(path, 3).close()
         path.chmod(0o400)

@@ -132,7 +132,7 @@ KEYED: Document = {
             {"not": {"required": ["a"]}},
             {"a": 1},
             '<nil>: Invalid value: "": "x" must not validate the schema (not)',
-            id="what must not be",
+            id="a forbidden schema",
         ),
     ],
 )
@@ -197,7 +197,7 @@ def widget(spec: Document | None) -> Document:
     ("spec", "want"),
     [
         pytest.param(None, "spec: Required value", id="no spec"),
-        pytest.param({"size": None}, "spec.size: Required value", id="null is nothing"),
+        pytest.param({"size": None}, "spec.size: Required value", id="null counts as missing"),
         pytest.param(
             {"size": "2"}, 'spec.size: Invalid value: "string": spec.size in body must be of type integer', id="type"
         ),

@@ -26,20 +26,18 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
 @pytest.mark.parametrize(
     ("rule", "document", "want"),
     [
-        pytest.param(e.field("n", e.at_least(0)), {}, [], id="a field that is missing is not checked"),
+        pytest.param(e.field("n", e.at_least(0)), {}, [], id="a missing field is not checked"),
         pytest.param(e.field("n", e.at_least(0)), {"n": -1}, [("spec.n", NEGATIVE)], id="a present field is checked"),
         pytest.param(
             e.number("n", e.at_least(1)),
             {},
             [("spec.n", "Invalid value: 0: must be greater than or equal to 1")],
-            id="a number that is missing counts as 0",
+            id="a missing number counts as 0",
         ),
         pytest.param(e.need("n"), {"n": ""}, [("spec.n", "Required value")], id="an empty text is missing"),
         pytest.param(e.need_set("n"), {"n": ""}, [], id="unless the field may be empty"),
         pytest.param(e.need("n"), {"n": 0}, [], id="0 is not empty"),
-        pytest.param(
-            e.inside("a", e.need("b")), {}, [("spec.a.b", "Required value")], id="a struct that is missing is empty"
-        ),
+        pytest.param(e.inside("a", e.need("b")), {}, [("spec.a.b", "Required value")], id="a missing struct is empty"),
         pytest.param(e.optional("a", e.need("b")), {}, [], id="unless it is optional"),
         pytest.param(
             ITEM,
@@ -87,7 +85,7 @@ ITEM = e.each("items", e.need("name"), e.field("size", e.at_least(0)))
             e.field("names", e.distinct()),
             {"names": ["a", "a"]},
             [("spec.names[1]", 'Duplicate value: "a"')],
-            id="a value that is there twice",
+            id="a repeated value",
         ),
     ],
 )

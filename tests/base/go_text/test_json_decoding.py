@@ -45,13 +45,13 @@ def test_the_first_json_value_is_decoded_and_the_rest_ignored(text: str, want: o
             '{"a":1,}', "invalid character '}' looking for beginning of object key string", id="a comma too many"
         ),
         pytest.param(
-            "{1:2}", "invalid character '1' looking for beginning of object key string", id="a key that is no text"
+            "{1:2}", "invalid character '1' looking for beginning of object key string", id="a key that is not a string"
         ),
         pytest.param('{"a" 1}', "invalid character '1' after object key", id="no colon"),
         pytest.param('{"a":1 "b"}', "invalid character '\"' after object key:value pair", id="no comma between pairs"),
         pytest.param("[1 2]", "invalid character '2' after array element", id="no comma between elements"),
         pytest.param("[1,]", "invalid character ']' looking for beginning of value", id="a comma too many in a list"),
-        pytest.param("trux", "invalid character 'x' in literal true (expecting 'e')", id="a literal that is none"),
+        pytest.param("trux", "invalid character 'x' in literal true (expecting 'e')", id="an invalid literal"),
         pytest.param("-x", "invalid character 'x' in numeric literal", id="a sign without a number"),
         pytest.param("1.x", "invalid character 'x' after decimal point in numeric literal", id="no decimals"),
         pytest.param("1e+x", "invalid character 'x' in exponent of numeric literal", id="no exponent"),
@@ -94,7 +94,7 @@ def test_truncated_json_fails_with_eof(value: Any, data: st.DataObject) -> None:
         pytest.param(' {"a": [1]} ', "", id="fine"),
         pytest.param("", "unexpected end of JSON input", id="nothing"),
         pytest.param('{"a": [1]', "unexpected end of JSON input", id="cut"),
-        pytest.param("{} x", "invalid character 'x' after top-level value", id="something behind it"),
+        pytest.param("{} x", "invalid character 'x' after top-level value", id="trailing text"),
         pytest.param("{'a': 1}", "invalid character '\\'' looking for beginning of object key string", id="quotes"),
         pytest.param("[" * 10_001, "exceeded max depth", id="too deep"),
     ],

@@ -54,7 +54,7 @@ def scores(document: dict[str, JsonValue]) -> dict[str, int]:
             "v1beta2",
             {"plugins": {"score": {"enabled": [{"name": "NodeAffinity", "weight": 5}], "disabled": [{"name": "*"}]}}},
             {"plugins": {"score": {"enabled": [{"name": "NodeAffinity", "weight": 5}], "disabled": [{"name": "*"}]}}},
-            id="which does not matter to who chooses his own",
+            id="explicit weights are unchanged",
         ),
         pytest.param(
             "v1beta1",
@@ -163,7 +163,7 @@ def test_default_scores_keep_the_weights_of_their_version() -> None:
     ("disabled", "strategy"),
     [
         pytest.param([{"name": "NodeResourcesLeastAllocated"}], None, id="least allocated was taken out"),
-        pytest.param([], "NodeResourcesLeastAllocated", id="it was named"),
+        pytest.param([], "NodeResourcesLeastAllocated", id="a configuration that names it"),
     ],
 )
 def test_node_resources_fit_scores_only_if_least_allocated_was_enabled(

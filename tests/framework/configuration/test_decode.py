@@ -201,7 +201,7 @@ def test_wrong_types_are_refused_with_the_messages_of_go(body: str, want: str) -
         "a wrong type beats an unknown field",
         "the first wrong type counts, by the order of the keys",
         "a bad duration beats a wrong type before it",
-        "null is no duration",
+        "null is not a duration",
         "arguments that can't be read beat an unknown field",
     ],
 )

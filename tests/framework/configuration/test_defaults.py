@@ -78,7 +78,7 @@ def test_dynamic_resources_runs_directly_before_default_preemption() -> None:
         "a plugin that is off and on goes to the end",
         "an entry replaces a default where it stands",
         "new ones come last, defaults keep their place",
-        "a star leaves the own entries alone",
+        "a star keeps the profile's own entries",
         "a star alone leaves nothing",
         "repeats stay, to be refused later",
         "of repeats the last one replaces the default",

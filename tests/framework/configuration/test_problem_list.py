@@ -66,7 +66,7 @@ def reported(body: str, header: str = HEADER) -> list[str]:
                 "f:4:3 $.extenders[0].urlPrefx: unknown field; try 'urlPrefix'",
                 "f:5:11 $.extenders[0].weight: Invalid value: -1: must have a positive weight applied to it",
             ],
-            id="what was removed is not missed afterwards",
+            id="removed items are not reported as missing",
         ),
     ],
 )

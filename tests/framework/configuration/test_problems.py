@@ -122,7 +122,7 @@ def found(text: str, gates: FeatureGates | None = None) -> list[str]:
         pytest.param(
             "profiles:\n- plugins: {filter: {enabled: [{name: NodeName}, {name: None-Such}]}}\n",
             ['f:4:57 $.profiles[0].plugins.filter.enabled[1].name: FilterPlugin "None-Such" does not exist'],
-            id="a plugin that there is not",
+            id="an unknown plugin",
         ),
         pytest.param(
             "profiles:\n- schedulerName: a\n- schedulerName: b\n  plugins: {bind: {disabled: [{name: '*'}]}}\n",

@@ -258,7 +258,7 @@ def test_out_of_range_plugin_arguments_are_refused(plugin: str, args: str, want:
             ],
         ),
     ],
-    ids=["a shape where shapes are on", "time limits where nothing has them"],
+    ids=["a shape with the shape gate on", "time limits where nothing has them"],
 )
 def test_validation_of_plugin_arguments_depends_on_gates(
     plugin: str, args: str, gates: dict[str, bool], want: list[str]

@@ -53,12 +53,12 @@ ALL: dict[str, Any] = {"allocationMode": "All"}
         pytest.param([request(count=5)], NONE, id="more than available"),
         pytest.param([request(expression=f"{INDEX} == 1")], ["r=d1"], id="the first that a selector takes"),
         pytest.param([request(**ALL)], ["r=d0", "r=d1", "r=d2", "r=d3"], id="all of them"),
-        pytest.param([request(expression=f"{INDEX} > 5", **ALL)], NONE, id="all of none is not enough"),
+        pytest.param([request(expression=f"{INDEX} > 5", **ALL)], NONE, id="all of an empty pool is not enough"),
         pytest.param([request("a"), request("b")], ["a=d0", "b=d1"], id="two requests share nothing"),
         pytest.param(
             [request("a", 2), request("b", 2, f"{INDEX} == 0")],
             ["a=d1", "a=d3", "b=d0", "b=d2"],
-            id="an earlier request steps back for a choosier one",
+            id="an earlier request yields to a more specific one",
         ),
         pytest.param(
             [request(expression=f"{INDEX}.x == 1")],
@@ -228,9 +228,9 @@ def partitions(*objects: Any) -> World:
     [
         pytest.param(1, "", ["r=whole"], id="the whole device"),
         pytest.param(2, "", ["r=half1", "r=half2"], id="two halves, not the whole and a half"),
-        pytest.param(3, "", NONE, id="there is no third half"),
-        pytest.param(1, "half2", ["r=half1"], id="the whole is gone with its part"),
-        pytest.param(1, "whole", NONE, id="the parts are gone with the whole"),
+        pytest.param(3, "", NONE, id="a third half does not exist"),
+        pytest.param(1, "half2", ["r=half1"], id="allocating a part makes the whole unavailable"),
+        pytest.param(1, "whole", NONE, id="allocating the whole makes its parts unavailable"),
     ],
 )
 def test_partitions_are_limited_by_shared_counters(count: int, taken: str, want: list[str]) -> None:
@@ -409,7 +409,7 @@ def test_claim_listed_twice_by_a_pod_is_allocated_once() -> None:
         pytest.param(
             {"DRAConsumableCapacity": False, "DRADeviceBindingConditions": False},
             ["r=d0"],
-            id="the oldest allocator takes no notice of it",
+            id="the oldest allocator ignores it",
         ),
     ],
 )

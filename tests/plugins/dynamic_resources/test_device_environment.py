@@ -72,9 +72,9 @@ def test_expression_is_true(expression: str) -> None:
     ("expression", "want"),
     [
         pytest.param('$A.index == "x"', False, id="a number is never equal to a text"),
-        pytest.param('$A.nope == 1 || $A.model == "a100"', True, id="or takes the side that holds"),
-        pytest.param('$A.nope == 1 && $A.model == "b"', False, id="and takes the side that does not"),
-        pytest.param("[0, 1].exists(x, 1 / x == 1)", True, id="exists forgives elements that fail"),
+        pytest.param('$A.nope == 1 || $A.model == "a100"', True, id="or returns the operand that evaluates"),
+        pytest.param('$A.nope == 1 && $A.model == "b"', False, id="and returns the operand that is false"),
+        pytest.param("[0, 1].exists(x, 1 / x == 1)", True, id="exists ignores elements that fail"),
         pytest.param("$A.nope == 1", "run: no such key: nope", id="a missing attribute"),
         pytest.param(
             'device.attributes["nobody.com"].x == 1', "run: no such key: x", id="of a domain that no device has"
@@ -87,14 +87,14 @@ def test_expression_is_true(expression: str) -> None:
         pytest.param(
             "quantity('1z').isInteger()",
             "run: quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
-            id="a text that is no quantity",
+            id="a text that is not a quantity",
         ),
         pytest.param("semver('1.2').major() == 1", "run: No Major.Minor.Patch elements found", id="no version"),
         pytest.param(
             "$A.model",
             "run: CEL result of type string could not be converted to bool: "
             "unsupported native conversion from string to 'bool'",
-            id="an answer that is not yes or no",
+            id="a result that is not a boolean",
         ),
     ],
 )
@@ -105,7 +105,7 @@ def test_expression_returns_its_value_or_error(expression: str, want: object) ->
 @pytest.mark.parametrize(
     ("expression", "want"),
     [
-        pytest.param("1", "must evaluate to bool or the unknown type, not int", id="no yes or no"),
+        pytest.param("1", "must evaluate to bool or the unknown type, not int", id="an expression that is not a boolean"),
         pytest.param("device.foo", "1:7: undefined field 'foo'", id="a field that devices don't have"),
         pytest.param("foo", "1:1: undeclared reference to 'foo' (in container '')", id="an unknown name"),
         pytest.param("foo(1)", "1:4: undeclared reference to 'foo' (in container '')", id="an unknown function"),
@@ -114,7 +114,7 @@ def test_expression_returns_its_value_or_error(expression: str, want: object) ->
             "1:15: found no matching overload for '_==_' applied to '(string, int)'",
             id="types that are known not to be equal",
         ),
-        pytest.param("true || 1", "1:9: expected type 'bool' but found 'int'", id="no truth value"),
+        pytest.param("true || 1", "1:9: expected type 'bool' but found 'int'", id="an operand that is not a boolean"),
         pytest.param("[1, 'a'].size() == 2", "1:5: expected type 'int' but found 'string'", id="a mixed list"),
         pytest.param("(1", "1:3: Syntax error: missing ')' at '<EOF>'", id="an open parenthesis"),
         pytest.param(
@@ -127,14 +127,14 @@ def test_expression_returns_its_value_or_error(expression: str, want: object) ->
         pytest.param(
             "int('x') == 1",
             "program instantiation failed: type conversion error from 'string' to 'int'",
-            id="a constant that is no number",
+            id="a constant that is not a number",
         ),
-        pytest.param("'a'.matches('[')", "1:13: invalid matches argument", id="no regular expression"),
-        pytest.param("'a'.matches('a++')", "1:13: invalid matches argument", id="one of Python and not of Go"),
+        pytest.param("'a'.matches('[')", "1:13: invalid matches argument", id="an invalid regular expression"),
+        pytest.param("'a'.matches('a++')", "1:13: invalid matches argument", id="an expression of Python that Go lacks"),
         pytest.param(
             "'a'.find('(') == ''",
             "program instantiation failed: error parsing regexp: missing closing ): `(`",
-            id="a constant to find that is no regular expression",
+            id="a constant for find that is not a regular expression",
         ),
         pytest.param("9" * 5000 + " == 1", "1:1: invalid int literal", id="a number of 5,000 digits"),
         pytest.param(
@@ -214,7 +214,7 @@ def bound(first: str, step: str, times: int, last: str) -> str:
         pytest.param("&&".join(["true"] * 2500), True, id="2,500 conditions"),
         pytest.param("!" * 5001 + "true", False, id="5,001 negations"),
         pytest.param(f"int($A.model.replace('a', '{'9' * 5000}')) == 1",
-                     "run: type conversion error from 'string' to 'int'", id="a text of 5,000 digits is no int"),
+                     "run: type conversion error from 'string' to 'int'", id="a text of 5,000 digits is not an int"),
     ],
 )  # fmt: skip
 def test_cost_and_size_of_expressions_are_limited(expression: str, want: object) -> None:
