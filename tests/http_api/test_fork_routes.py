@@ -64,7 +64,7 @@ def test_comparison_with_a_reconfigured_fork_names_the_decisive_plugins() -> Non
         assert found["counts"]["moved"] == found["total"] > 0
         metrics = {each["name"]: (each["a"], each["b"]) for each in found["metrics"]}
         assert metrics["placed"] == (6, 6)
-        assert metrics["nodes_used"][1] < metrics["nodes_used"][0]
+        assert metrics["nodes with pods"][1] < metrics["nodes with pods"][0]
         assert any(each["decisive_plugin"] for each in found["items"])
         assert all(
             each["decisive_plugin"]["a"] != each["decisive_plugin"]["b"]

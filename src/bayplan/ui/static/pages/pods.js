@@ -284,7 +284,7 @@ const COLUMNS = [
     key: "name",
     title: "Pod",
     width: "minmax(170px, 1.7fr)",
-    narrow: "118px",
+    narrow: "minmax(118px, 1fr)",
     sort: "name",
     render: (row, _, letters) =>
       h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
@@ -308,9 +308,9 @@ const COLUMNS = [
   {
     key: "why",
     title: "Reason",
-    hint: "Why it waits, or by how much its node is ahead",
+    hint: "Why it is pending, or by how much its node is ahead",
     width: "minmax(190px, 2.1fr)",
-    narrow: "170px",
+    below: true,
     render: (row) => row.why,
   },
   {
@@ -350,6 +350,7 @@ const COLUMNS = [
   },
   {
     key: "age",
+    minor: true,
     title: "Age",
     width: "62px",
     right: true,

@@ -206,11 +206,13 @@ const COLUMNS = {
     key: "by",
     title: "Rejected by",
     width: "minmax(150px, 1fr)",
+    below: true,
     render: (row) => listed(row.rejected_by, ", "),
   },
   wakes: {
     key: "wakes",
     title: "Wakes on",
+    minor: true,
     width: "minmax(200px, 1.6fr)",
     render: (row) => listed(row.wakes_on.map(eventWords), "\n"),
   },
