@@ -139,7 +139,10 @@ def test_node_sentence_summarises_a_node(
             id="all tiers",
         ),
         pytest.param(
-            {"backoff": 1}, -5, "1 pod is pending: 1 in backoff, next retry in 0 s (batch/job-3)", id="a try that is overdue"
+            {"backoff": 1},
+            -5,
+            "1 pod is pending: 1 in backoff, next retry in 0 s (batch/job-3)",
+            id="a try that is overdue",
         ),
     ],
 )
