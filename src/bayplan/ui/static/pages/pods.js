@@ -284,7 +284,7 @@ const COLUMNS = [
     key: "name",
     title: "Pod",
     width: "minmax(170px, 1.7fr)",
-    narrow: "minmax(118px, 1fr)",
+    narrow: "minmax(118px, 1.4fr)",
     sort: "name",
     render: (row, _, letters) =>
       h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
@@ -317,6 +317,7 @@ const COLUMNS = [
     key: "node",
     title: "Node",
     width: "minmax(130px, 1.4fr)",
+    narrow: "minmax(112px, 1fr)",
     sort: "node",
     render: (row, _, letters) => nodeLink(row.node, letters),
   },
