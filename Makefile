@@ -166,9 +166,9 @@ clean: ## remove the environment and all caches
 # The build backend is installed like everything else, so that its version is pinned too (hence no build isolation).
 $(VENV)/.ready: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Bayplan needs Python 3.11 or newer; none was found. Try: make run PYTHON=/path/to/python" >&2; exit 2; }
+	@echo "Installing into $(VENV) (once, a minute or more):" >&2
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV) || \
 		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
-	@echo "Installing into $(VENV) (once, a minute or more; compiling then takes some minutes, BAYPLAN_UNCOMPILED=1 leaves it out):" >&2
 	@$(PIP) hatchling cython setuptools
 	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable '.[all]'
 	@echo "  compiling" >&2

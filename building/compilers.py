@@ -1,4 +1,4 @@
-"""Finds a C compiler that works: the system's, else zig from the Python package ``ziglang``."""
+"""Finds a C compiler that works: the one that ``CC`` names, else the system's, else zig from the Python package ``ziglang``."""
 
 from __future__ import annotations
 
@@ -119,11 +119,13 @@ def _build_with_setuptools(source: Path, target: Path, flags: Sequence[str], inc
 def find_compiler(*, install_zig: bool) -> Compiler:
     """Return the first compiler that compiles an extension.
 
+    The environment variable ``CC`` names the only candidate, so that nothing is compiled by another one unnoticed.
+
     Args:
         install_zig: whether to install ziglang into this environment if the system has no compiler.
 
     Raises:
-        NoCompilerError: there is none.
+        NoCompilerError: there is none, or the one that ``CC`` names does not work.
     """
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise NoCompilerError("compiled modules are not declared safe for free-threaded Python")
@@ -131,6 +133,8 @@ def find_compiler(*, install_zig: bool) -> Compiler:
         return _checked(Compiler("msvc"))
     if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
         raise NoCompilerError("Python.h is missing (on Debian: apt-get install python3-dev)")
+    if os.environ.get("CC"):
+        return _named_compiler(os.environ["CC"])
     reasons = []
     for command in _system_commands():
         try:
@@ -145,8 +149,16 @@ def find_compiler(*, install_zig: bool) -> Compiler:
     return _checked(Compiler(f"zig {version}", command))
 
 
+def _named_compiler(text: str) -> Compiler:
+    command = tuple(shlex.split(text))
+    try:
+        return _checked(Compiler(_name_of(command), command))
+    except (NoCompilerError, OSError) as problem:
+        raise NoCompilerError(f"CC={text} does not work: {problem}") from None
+
+
 def _system_commands() -> list[tuple[str, ...]]:
-    named = [os.environ.get("CC"), sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]
+    named = [sysconfig.get_config_var("CC"), "cc", "gcc", "clang"]
     commands = dict.fromkeys(tuple(shlex.split(each)) for each in named if each)
     return [command for command in commands if command and shutil.which(command[0])]
 

@@ -130,16 +130,19 @@ def test_node_sentence_summarises_a_node(
 @pytest.mark.parametrize(
     ("counts", "retry_ns", "want"),
     [
-        pytest.param({}, None, "No pod waits", id="an empty queue"),
-        pytest.param({"active": 3}, None, "3 pods wait: 3 active", id="pods ready to be scheduled"),
+        pytest.param({}, None, "No pod is pending", id="an empty queue"),
+        pytest.param({"active": 3}, None, "3 pods are pending: 3 active", id="pods ready to be scheduled"),
         pytest.param(
             {"backoff": 220, "unschedulable": 1237, "gated": 5},
             1_200_000_000,
-            "1,462 pods wait: 220 in backoff, next retry in 1.2 s (batch/job-3); 1,237 unschedulable; 5 gated",
+            "1,462 pods are pending: 220 in backoff, next retry in 1.2 s (batch/job-3); 1,237 unschedulable; 5 gated",
             id="all tiers",
         ),
         pytest.param(
-            {"backoff": 1}, -5, "1 pod waits: 1 in backoff, next retry in 0 s (batch/job-3)", id="an overdue attempt"
+            {"backoff": 1},
+            -5,
+            "1 pod is pending: 1 in backoff, next retry in 0 s (batch/job-3)",
+            id="an overdue attempt",
         ),
     ],
 )

@@ -93,6 +93,13 @@ def test_a_required_compilation_fails_without_a_compiler(checkout: Path, tmp_pat
     assert "no C compiler was found; ziglang is not installed" in done.stderr
 
 
+def test_the_compiler_that_cc_names_is_the_only_candidate(checkout: Path, tmp_path: Path) -> None:
+    wheel, printed = make_wheel(checkout, tmp_path / "wheels", CC="/nowhere/cc -O2")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    reason = "CC=/nowhere/cc -O2 does not work: [Errno 2] No such file or directory: '/nowhere/cc'"
+    assert printed.count(f"Bayplan is installed uncompiled, and runs several times slower: {reason}") == 1
+
+
 def test_building_without_a_compiler_warns_in_one_line_and_succeeds(checkout: Path, tmp_path: Path) -> None:
     (tmp_path / "no programs").mkdir()
     build = (

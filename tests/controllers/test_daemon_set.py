@@ -379,6 +379,26 @@ def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> N
     assert numbers(other) == (2, 2, 0, 2, 2)
 
 
+def test_a_recorded_rollout_continues_towards_the_hash_of_the_newest_pod() -> None:
+    recorded = []
+    for number, (hash_, day) in enumerate((("new", "20"), ("old", "03"), ("older", "01"))):
+        document = pod(f"agent-{number}", uid=f"p{number}", nodeName=f"node-{number}")
+        document["metadata"]["creationTimestamp"] = f"2026-10-{day}T08:00:00Z"
+        document["metadata"]["labels"] = {"app": "x", "controller-revision-hash": hash_}
+        document["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "ds", "controller": True}
+        ]
+        recorded.append(document)
+    daemon_set = agent()
+    daemon_set["metadata"] |= {"uid": "ds", "generation": 4, "creationTimestamp": "2026-10-02T08:00:00Z"}
+    daemon_set["status"] = {"observedGeneration": 4}
+    world = World(nodes=3)
+    world.apply(*recorded, daemon_set)
+    world.settle()
+    assert {item.metadata.labels["controller-revision-hash"] for item in world.pods()} == {"new"}
+    assert "agent-0" in {item.metadata.name for item in world.pods()}
+
+
 def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(nodes=100)
     applied(world)

@@ -317,7 +317,7 @@ def test_an_empty_cluster_has_valid_responses() -> None:
         assert (await lab.get("/pods", facets=1))["total"] == 0
         assert (await lab.get("/decisions"))["items"] == []
         assert (await lab.get("/decisions/density"))["lanes"]["scheduled"] == [0] * 200
-        assert (await lab.get("/queue"))["summary"] == "No pod waits"
+        assert (await lab.get("/queue"))["summary"] == "No pod is pending"
         assert (await lab.get("/"))["instance"] == lab.server.instance
 
     run(test)

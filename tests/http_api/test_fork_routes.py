@@ -36,11 +36,11 @@ def test_a_fork_applies_changes_without_affecting_the_cluster() -> None:
         assert await lab.get("/placements") == before
         difference = await lab.get("/compare", a="now", b=more["id"])
         assert difference["counts"] == {"pods": 4, "moved": 0, "only_a": 0, "only_b": 2}
-        assert [(each["pod"], each["a_node"]) for each in difference["items"]] == [
-            ("default/huge", ""),
-            ("default/new", ""),
+        assert [(each["pod"], each["a_node"], each["missing_in"]) for each in difference["items"]] == [
+            ("default/huge", "", ""),
+            ("default/new", "", "a"),
         ]
-        assert difference["summary"].startswith("2 of 4 pods differ: 2 placed only by one more node")
+        assert difference["summary"].startswith('2 of 4 pods differ: 2 placed only by "one more node"')
         less = await begin_fork(
             lab, delete=[{"kind": "Node", "name": "n0"}, {"kind": "Pod", "namespace": "default", "name": "a"}]
         )
@@ -63,8 +63,8 @@ def test_comparison_with_a_reconfigured_fork_names_the_decisive_plugins() -> Non
         found = await lab.get("/compare", a="now", b=packed["id"], kind="moved")
         assert found["counts"]["moved"] == found["total"] > 0
         metrics = {each["name"]: (each["a"], each["b"]) for each in found["metrics"]}
-        assert metrics["placed"] == (6, 6)
-        assert metrics["nodes_used"][1] < metrics["nodes_used"][0]
+        assert metrics["pods placed"] == (6, 6)
+        assert metrics["nodes with pods"][1] < metrics["nodes with pods"][0]
         assert any(each["decisive_plugin"] for each in found["items"])
         assert all(
             each["decisive_plugin"]["a"] != each["decisive_plugin"]["b"]

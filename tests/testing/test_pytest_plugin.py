@@ -54,6 +54,16 @@ PASSING = [
         "def test(assert_schedulable):\n    assert_schedulable('four.yaml')\n    assert_schedulable('four.yaml')\n",
     ),
     (
+        "plugins are classes of the test, too",
+        "from bayplan import PerNodePlugin\n\n"
+        "class OnlyOnN2(PerNodePlugin):\n"
+        "    def filter_node(self, pod, node):\n"
+        "        return None if node.name == 'n2' else 'node(s) were not n2'\n\n"
+        "@pytest.mark.bayplan('nodes.yaml', plugins=[OnlyOnN2])\n"
+        "def test(assert_schedulable):\n"
+        "    assert assert_schedulable(make_pod('p').req(cpu='1')).nodes == {'default/p': 'n2'}\n",
+    ),
+    (
         "what is added stays",
         "@pytest.mark.bayplan('nodes.yaml')\n"
         "def test(bayplan_cluster, assert_schedulable, assert_not_schedulable):\n"

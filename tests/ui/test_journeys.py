@@ -202,9 +202,9 @@ def test_fifty_pods_are_created_and_a_refused_text_stays_in_the_editor(fakes: Fa
 def test_the_timeline_is_controlled_by_keys_and_dragging(fakes: Fakes, visit: Visit) -> None:
     visitor = visit(fakes("5000")[1])
     visitor.go("/ui/timeline?at=1042")
-    expect(visitor.test("decision-number")).to_contain_text("Decision 1,042 of")
+    expect(visitor.test("decision-number")).to_contain_text("Decision 1,042 at")
     visitor.page.keyboard.press("j")
-    expect(visitor.test("decision-number")).to_contain_text("Decision 1,043 of")
+    expect(visitor.test("decision-number")).to_contain_text("Decision 1,043 at")
     visitor.page.keyboard.press("w")
     visitor.still()
     assert "from=" in visitor.place

@@ -88,7 +88,8 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
         number = latest.get(pods[0].key)
         reason = NOT_TRIED if number is None else _reason(scheduler, pods[0], number, evaluate=place < MAX_EVALUATED)
         by_reason.setdefault(reason, []).extend(pod.key for pod in pods)
-    reasons = sorted(by_reason.items(), key=lambda each: (-len(each[1]), each[0]))
+    # Reasons with equally many pods in the order of the queue, as on the page and in `bayplan waiting`.
+    reasons = sorted(by_reason.items(), key=lambda each: -len(each[1]))
     zones = {node.metadata.labels.get("topology.kubernetes.io/zone") for node in state.nodes.nodes if node is not None}
     return ClusterFacts(
         nodes=len(state.nodes),

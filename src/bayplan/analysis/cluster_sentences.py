@@ -136,7 +136,9 @@ def queue_sentence(counts: dict[str, int], *, next_retry_in_ns: int | None, next
     if counts.get("gated"):
         pieces.append(f"{counts['gated']:,} gated")
     total = sum(counts.get(tier, 0) for tier in ("active", "backoff", "unschedulable", "gated"))
-    return f"{total:,} {'pod waits' if total == 1 else 'pods wait'}: {'; '.join(pieces)}" if pieces else "No pod waits"
+    if not pieces:
+        return "No pod is pending"
+    return f"{format_count(total, 'pod')} {is_or_are(total)} pending: {'; '.join(pieces)}"
 
 
 def source_sentence(*, name: str, kind: str, state: str, lag_seconds: int) -> str:

@@ -21,7 +21,7 @@ from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import DaemonRollout
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
 from bayplan.controllers.pod_factory import PreparedTemplate
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, observed_hash
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -118,12 +118,9 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, state: DaemonSetState) -> Revision:
         history = state.history
         if not history.revisions:
-            # If a set was loaded together with its pods, and its template has not changed since, its revision is that
-            # of its newest pod.
-            owned = self.store.owned_pods(item.metadata.uid)
-            hashes = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in owned.active.values()]
-            if hashes and hashes[-1] and item.status.observed_generation == item.metadata.generation:
-                history.adopt(hashes[-1], item.spec.template)
+            known = observed_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
+            if known:
+                history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit

@@ -1,16 +1,19 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
 Upstream stores revisions as ControllerRevision objects. Scheduling does not read those, so the history is in memory
-only. On a recorded cluster, the revision label of the pods is taken as the revision of the current template
-(`RevisionHistory.adopt`).
+only. On a recorded cluster without them, the revision that its controllers had observed last is taken as that of the
+current template (`observed_hash`), so that loading a dump restarts no pods.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from bayplan.cluster.naming import template_hash
-from bayplan.objects.workloads import PodTemplateSpec
+from bayplan.objects.pod import Pod
+from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
 
 REVISION_LABEL = "controller-revision-hash"
 
@@ -71,3 +74,30 @@ class RevisionHistory:
         while (digest := template_hash(template, collisions)) in taken:
             collisions += 1
         return digest
+
+
+def observed_hash(item: StatefulSet | DaemonSet, pods: Iterable[Pod]) -> str:
+    """Return the revision hash of the current template as the status and the pods of a set show it; "" if unknown.
+
+    A StatefulSet names the revision in its status. A DaemonSet does not, so it is that of its newest pod; pods older than the
+    set had another owner before.
+
+    Args:
+        item: the set. If its status is not that of its current generation, the hash is unknown.
+        pods: the active pods of the set.
+    """
+    if item.status.observed_generation != item.metadata.generation:
+        return ""
+    if isinstance(item, StatefulSet):
+        return hash_in(item.status.update_revision)
+    newest, found = item.metadata.creation_timestamp or "", ""
+    for pod in pods:
+        created = pod.metadata.creation_timestamp or newest
+        if created >= newest:
+            newest, found = created, pod.metadata.labels.get(REVISION_LABEL, "")
+    return found
+
+
+def hash_in(name: str) -> str:
+    """Return the hash at the end of a revision's name."""
+    return name.rpartition("-")[2] if name else ""

@@ -25,7 +25,7 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, hash_in, observed_hash
 from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -77,7 +77,7 @@ class StatefulSetController(Controller):
             return None
         state = self._states.setdefault(item.metadata.uid, _State())
         update = self._revision(item, state)
-        current = state.history.find(_hash_in(item, item.status.current_revision)) or update
+        current = state.history.find(hash_in(item.status.current_revision)) or update
         run = _Run(self, item, state, current, update, now_ns)
         if item.metadata.deletion_timestamp is None:
             run.step()
@@ -106,14 +106,14 @@ class StatefulSetController(Controller):
     def _revision(self, item: StatefulSet, state: _State) -> Revision:
         history = state.history
         if not history.revisions:
-            known = _hash_in(item, item.status.update_revision)
-            if known and item.status.observed_generation == item.metadata.generation:
+            known = observed_hash(item, ())
+            if known:
                 history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit
-            live = {_hash_in(item, name) for name, count in state.by_revision.items() if count > 0}
-            history.truncate(10 if limit is None else limit, live | {_hash_in(item, item.status.current_revision)})
+            live = {hash_in(name) for name, count in state.by_revision.items() if count > 0}
+            history.truncate(10 if limit is None else limit, live | {hash_in(item.status.current_revision)})
         return revision
 
     def prepared(self, item: StatefulSet, state: _State, template: PodTemplateSpec, name: str) -> PreparedTemplate:
@@ -344,8 +344,3 @@ def _rolls(item: StatefulSet) -> bool:
 
 def _name(item: StatefulSet, revision: Revision) -> str:
     return revision_name(item.metadata.name, revision.hash)
-
-
-def _hash_in(item: StatefulSet, name: str) -> str:
-    """Return the hash at the end of a revision's name."""
-    return name.rpartition("-")[2] if name else ""

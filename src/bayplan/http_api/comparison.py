@@ -61,7 +61,7 @@ class Side:
 
     Attributes:
         facts: a description of the run, including its name.
-        nodes: the node of each pod by ``namespace/name``; "" if the pod waits.
+        nodes: the node of each pod by ``namespace/name``; "" if the pod is pending.
         output: returns the plugin results of the last decision about a pod; None if this server has no full record of
             it.
     """
@@ -79,12 +79,14 @@ class Difference:
         pod: ``namespace/name``.
         kind: one of `KINDS`. ``only_a``: only run a placed the pod, or it exists only in run a.
         a_node, b_node: the node of the pod in each run, or "".
+        missing_in: ``a`` or ``b`` if the pod exists only in the other run, else "".
     """
 
     pod: str
     kind: str
     a_node: str
     b_node: str
+    missing_in: str
 
 
 def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
@@ -102,7 +104,8 @@ def differences(a: Side, b: Side) -> tuple[list[Difference], int]:
             kind = "only_a"
         else:
             kind = "moved" if a_node and b_node else "only_b"
-        found.append(Difference(pod, kind, a_node or "", b_node or ""))
+        missing_in = "a" if a_node is None else "b" if b_node is None else ""
+        found.append(Difference(pod, kind, a_node or "", b_node or "", missing_in))
     return sorted(found, key=lambda each: each.pod), len(pods)
 
 
@@ -121,8 +124,8 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     placed = [sum(bool(node) for node in side.nodes.values()) for side in (a, b)]
     return Comparison(
         summary=comparison_sentence(
-            a=a.facts.name,
-            b=b.facts.name,
+            a=_name(a.facts),
+            b=_name(b.facts),
             pods=pods,
             moved=counts["moved"],
             only_a=counts["only_a"],
@@ -134,9 +137,9 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
         b=b.facts,
         counts=ComparisonCounts(pods=pods, **counts),
         metrics=[
-            ComparedFigure(name="placed", a=placed[0], b=placed[1]),
-            ComparedFigure(name="waiting", a=len(a.nodes) - placed[0], b=len(b.nodes) - placed[1]),
-            ComparedFigure(name="nodes_used", a=used[0], b=used[1]),
+            ComparedFigure(name="pods placed", a=placed[0], b=placed[1]),
+            ComparedFigure(name="pods pending", a=len(a.nodes) - placed[0], b=len(b.nodes) - placed[1]),
+            ComparedFigure(name="nodes with pods", a=used[0], b=used[1]),
         ],
         items=[_row(a, b, each) for each in wanted[offset : offset + limit]],
         total=len(wanted),
@@ -146,6 +149,11 @@ def comparison_document(a: Side, b: Side, kind: str, offset: int, limit: int) ->
     )
 
 
+def _name(run: ComparedRun) -> str:
+    """Return the name of a run for a sentence; that of a fork is quoted, because it may have several words."""
+    return f'"{run.name}"' if " " in run.name and run.kind == "fork" else run.name
+
+
 def _row(a: Side, b: Side, difference: Difference) -> ComparedPod:
     decisive = decisive_plugin(a.output(difference.pod), b.output(difference.pod), difference.a_node, difference.b_node)
     return ComparedPod(
@@ -153,5 +161,6 @@ def _row(a: Side, b: Side, difference: Difference) -> ComparedPod:
         kind=difference.kind,
         a_node=difference.a_node,
         b_node=difference.b_node,
+        missing_in=difference.missing_in,
         decisive_plugin=decisive,
     )

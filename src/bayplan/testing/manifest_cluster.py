@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.waiting_explanation import why_waiting
 from bayplan.base.durations import DAY_NS, SECOND_NS
 from bayplan.base.random_streams import RandomStreams
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.formats.inputs import load_inputs
+from bayplan.framework.plugin import Plugin
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
@@ -86,7 +88,7 @@ class ManifestCluster:
         root: the directory that relative paths start from.
         config: the path of a KubeSchedulerConfiguration; None for the default configuration.
         feature_gates: the feature gates, as for ``--feature-gates`` of kube-scheduler.
-        plugins: the plugins, as for ``--plugin`` of bayplan.
+        plugins: the plugins, as for ``--plugin`` of bayplan, or plugin classes, which are enabled with weight 1.
         seed: the seed for tie-breaking.
     """
 
@@ -96,13 +98,13 @@ class ManifestCluster:
         root: Path | None = None,
         config: str | Path | None = None,
         feature_gates: str = "",
-        plugins: Sequence[str] = (),
+        plugins: Sequence[str | type[Plugin[Any]]] = (),
         seed: int = 0,
     ) -> None:
         self._root = root or Path()
         self._seed = seed
         path = None if config is None else self._root / config
-        self._setup: SchedulerSetup = read_setup(config=path, feature_gates=feature_gates, plugins=plugins)
+        self._setup = _setup_of(path, feature_gates, plugins)
         self._items: list[KubernetesObject] = []
         self.add(*what)
 
@@ -248,3 +250,11 @@ def _explained(waiting: Sequence[WaitingPods]) -> list[str]:
 
 def _lines(refused: Mapping[str, str]) -> list[str]:
     return [f"  {name}: {problem}" for name, problem in list(refused.items())[:MAX_SHOWN]]
+
+
+def _setup_of(config: Path | None, feature_gates: str, plugins: Sequence[str | type[Plugin[Any]]]) -> SchedulerSetup:
+    names = [each for each in plugins if isinstance(each, str)]
+    classes = [each for each in plugins if not isinstance(each, str)]
+    setup = read_setup(config=config, feature_gates=feature_gates, plugins=names)
+    custom = [CustomPlugin(each, 1, "") for each in classes]
+    return setup.enabling(custom, setup.registry.with_plugins(*classes))

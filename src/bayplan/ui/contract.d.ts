@@ -267,12 +267,13 @@ declare namespace Api {
     matrix: RowMatrix | ColumnMatrix | NoMatrix;
   }
 
-  /** A pod whose node differs; `kind` is moved, only_a or only_b. */
+  /** A pod whose node differs. */
   interface ComparedPod {
     pod: string;
     kind: string;
     a_node: string;
     b_node: string;
+    missing_in: string;
     decisive_plugin: DecisivePlugin | null;
   }
 

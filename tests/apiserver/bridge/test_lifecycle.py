@@ -281,7 +281,8 @@ def test_a_restart_preserves_the_old_revision_of_a_partitioned_stateful_set() ->
     assert len(again.names("apps/controllerrevisions")) == 2
 
 
-def test_sets_of_a_recorded_cluster_preserve_their_pods_and_revision_names() -> None:
+@pytest.mark.parametrize("has_revisions", [True, False], ids=["with revisions", "without revisions"])
+def test_sets_of_a_recorded_cluster_preserve_their_pods_and_revision_names(has_revisions: bool) -> None:
     first = World(nodes=1)
     first.post(f"{APPS}/statefulsets", workload("StatefulSet", "db", {"replicas": 1}))
     first.post(f"{APPS}/daemonsets", workload("DaemonSet", "agent", labels={"app": "x"}))
@@ -301,12 +302,19 @@ def test_sets_of_a_recorded_cluster_preserve_their_pods_and_revision_names() -> 
     ).decode()
     for number, digest in enumerate(digests):
         text = text.replace(digest, f"upstream{number}")
-    world = World()
-    load_documents(world.backend, [PlainObject(document, "dump") for document in msgspec.json.decode(text)])
-    revisions, pods = world.names("apps/controllerrevisions"), world.names("pods")
+    documents = msgspec.json.decode(text)
+    revisions = [each["metadata"]["name"] for each in documents if each["kind"] == "ControllerRevision"]
+    dump = [each for each in documents if has_revisions or each["kind"] != "ControllerRevision"]
+    store = Store()
+    world = World(store=store)
+    load_documents(world.backend, [PlainObject(document, "dump") for document in dump])
+    pods = world.names("pods")
     world.run(100)
     assert world.names("pods") == pods
     assert world.names("apps/controllerrevisions") == revisions
+    again = World(store=store)
+    again.run(100)
+    assert again.names("pods") == pods
 
 
 def test_controllers_resume_from_a_restored_snapshot() -> None:

@@ -97,7 +97,10 @@ class ComparisonCounts(Answer, frozen=True, kw_only=True):
 
 
 class ComparedFigure(Answer, frozen=True, kw_only=True):
-    """A number, as measured in both runs."""
+    """A number, as measured in both runs.
+
+    `name` is pods placed, pods pending or nodes with pods.
+    """
 
     name: str
     a: int
@@ -105,12 +108,19 @@ class ComparedFigure(Answer, frozen=True, kw_only=True):
 
 
 class ComparedPod(Answer, frozen=True, kw_only=True):
-    """A pod whose node differs; `kind` is moved, only_a or only_b."""
+    """A pod whose node differs.
+
+    Attributes:
+        kind: moved, only_a or only_b.
+        a_node, b_node: the node in each run; "" if the pod is pending, or missing from the run.
+        missing_in: ``a`` or ``b`` if the pod exists only in the other run, else "".
+    """
 
     pod: str
     kind: str
     a_node: str
     b_node: str
+    missing_in: str
     decisive_plugin: DecisivePlugin | None
 
 

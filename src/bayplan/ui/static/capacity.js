@@ -12,11 +12,11 @@ const MAX_VICTIMS = 40;
 /** The columns of the table of groups: title and class. @type {[string, string][]} */
 const COLUMNS = [
   ["Zone", ""],
-  ["Pool", "minor"],
+  ["Pool", ""],
   ["Nodes", "right minor"],
   ["Had room", "right minor"],
   ["Copies", "right"],
-  ["Have room", "right"],
+  ["Have room", "right minor"],
   ["Runs out", ""],
 ];
 

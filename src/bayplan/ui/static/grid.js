@@ -12,10 +12,10 @@ import { failure } from "./loading_states.js";
 /** @typedef {import("./dom.js").Child} Child */
 /**
  * @template Row
- * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean, narrow?: string,
+ * @typedef {{ key: string, title: string, width: string, right?: boolean, sort?: string, hint?: string, minor?: boolean, narrow?: string, below?: boolean,
  *   render: (row: Row, index: number, letters: number) => Child | Child[] }} Column
  * `width` is a CSS grid track; `sort` the key that the server sorts by; `minor` columns are left out on a phone, `narrow` is the
- * width there; `letters` is how many characters of a name fit into the column.
+ * width there, and a column with `below` has its text below the others; `letters` is how many characters of a name fit into the column.
  */
 /**
  * @template Row
@@ -35,9 +35,22 @@ function onPhone(columns) {
   return columns.filter((column) => !column.minor).map((column) => ({ ...column, width: column.narrow ?? column.width }));
 }
 
+/** The height of the lines of text below a row on a phone, in pixels; the style sheet shows three lines. */
+const BELOW_HEIGHT = 54;
+
 /** The sum of the minimum widths of columns, in pixels. @param {{ width: string }[]} columns */
 function leastWidth(columns) {
   return columns.reduce((sum, { width }) => sum + Number(/([\d.]+)px/.exec(width)?.[1] ?? 0), 0);
+}
+
+/** The height of one line, in pixels. */
+function rowHeight() {
+  return document.documentElement.dataset.rows === "dense" ? 24 : 30;
+}
+
+/** @param {{ right?: boolean, below?: boolean }} column */
+function cellClass(column) {
+  return `cell${column.right ? " right" : ""}${column.below ? " below" : ""}`;
 }
 
 /** @template Row */
@@ -52,7 +65,9 @@ export class Grid {
    */
   constructor(how) {
     this.how = how;
-    this.columns = innerWidth < NARROW ? onPhone(how.columns) : how.columns;
+    this.columns = innerWidth < NARROW ? onPhone(how.columns) : how.columns.map((each) => ({ ...each, below: false }));
+    const inLine = this.columns.filter((column) => !column.below);
+    this.hasTextBelow = inLine.length < this.columns.length;
     /** How many characters of a name fit, by column. @type {number[]} */
     this.letters = this.columns.map(() => 0);
     this.total = -1;
@@ -68,7 +83,7 @@ export class Grid {
     this.shown = new WeakMap();
     this.generation = 0;
     this.changes = 0;
-    this.rowHeight = document.documentElement.dataset.rows === "dense" ? 24 : 30;
+    this.rowHeight = rowHeight() + (this.hasTextBelow ? BELOW_HEIGHT : 0);
     this.head = h("div", { class: "grid-row grid-head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "grid-body", role: "rowgroup" });
     this.chip = h("button", {
@@ -81,16 +96,15 @@ export class Grid {
     this.view = h(
       "div",
       {
-        class: "grid",
+        class: `grid${this.hasTextBelow ? " with-text-below" : ""}`,
         role: "grid",
         tabindex: 0,
         "aria-label": how.label,
         "data-test": how.test ?? "grid",
         "aria-colcount": this.columns.length,
         style: {
-          "--columns": this.columns.map((column) => column.width).join(" "),
-          "--least": `${leastWidth(this.columns)}px`,
-          "--row": `${this.rowHeight}px`,
+          "--columns": inLine.map((column) => column.width).join(" "),
+          "--least": `${leastWidth(inLine)}px`,
         },
         onpointerenter: () => {
           this.held = true;
@@ -103,13 +117,9 @@ export class Grid {
       this.body,
     );
     this.nothing = h("div", { class: "grid-nothing", hidden: true });
-    this.element = h(
-      "div",
-      { class: `grid-frame${how.fill === false ? "" : " fill"}`, own: true },
-      this.view,
-      this.nothing,
-      this.chip,
-    );
+    const look = `grid-frame${how.fill === false ? "" : " fill"}`;
+    const style = { "--row": `${this.rowHeight}px` };
+    this.element = h("div", { class: look, own: true, style }, this.view, this.nothing, this.chip);
     this.paint = this.paint.bind(this);
     const resized = new ResizeObserver(() => this.resized());
     resized.observe(this.view);
@@ -195,7 +205,7 @@ export class Grid {
         return h(
           "div",
           {
-            class: `cell${column.right ? " right" : ""}`,
+            class: cellClass(column),
             role: "columnheader",
             "aria-colindex": at + 1,
             title: column.hint ?? null,
@@ -365,7 +375,7 @@ export class Grid {
         "div",
         { class: "grid-row", role: "row" },
         this.columns.map((column, at) =>
-          h("div", { class: `cell${column.right ? " right" : ""}`, role: "gridcell", "aria-colindex": at + 1 }),
+          h("div", { class: cellClass(column), role: "gridcell", "aria-colindex": at + 1 }),
         ),
       );
       row.addEventListener("click", (event) => this.clicked(row, event));

@@ -100,8 +100,9 @@ export function layOut(data, how) {
 
 /** The width of the names of plugins that rejected nodes. @param {string[]} plugins @param {Sizes} sizes */
 function rejectedByWidth(plugins, sizes) {
+  // On a phone, the reason next to the name matters more.
+  if (!sizes.isTotalStuck) return NARROW_TOTAL;
   const least = Math.max(sizes.total, REJECTED_BY);
-  if (!sizes.isTotalStuck) return least;
   const letters = plugins.reduce((longest, plugin) => Math.max(longest, plugin.length), 0);
   return Math.max(least, Math.ceil((letters + 2) * letterWidth()) + PADDING);
 }

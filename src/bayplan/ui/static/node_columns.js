@@ -33,7 +33,7 @@ export const NODE_COLUMNS = [
   {
     key: "name",
     title: "Name",
-    width: "minmax(150px, 2.4fr)",
+    width: "minmax(150px, 1.8fr)",
     sort: "name",
     render: (row, _, letters) =>
       h("a", { class: "name", href: nodeAddress(row.name), title: row.name }, shortened(row.name, letters)),
@@ -55,7 +55,7 @@ export const NODE_COLUMNS = [
   {
     key: "pool",
     title: "Pool",
-    width: "minmax(80px, .7fr)",
+    width: "minmax(80px, 1fr)",
     sort: "pool",
     minor: true,
     render: (row) => row.pool,
@@ -81,7 +81,7 @@ export const NODE_COLUMNS = [
   {
     key: "taints",
     title: "Taints",
-    width: "minmax(90px, 1fr)",
+    width: "minmax(90px, 1.2fr)",
     render: (row) =>
       h("span", { class: "clip name", title: row.taints.join("\n") || null }, row.taints.join(", ")),
   },

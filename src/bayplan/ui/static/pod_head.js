@@ -2,7 +2,7 @@
 
 import { annotationNote } from "./annotated.js";
 import { h } from "./dom.js";
-import { age, amount, count, eventWords, time } from "./format.js";
+import { age, amount, count, eventWords, resource, time } from "./format.js";
 import { shortened } from "./names.js";
 import { change, to } from "./address.js";
 import { now } from "./stream.js";
@@ -58,7 +58,7 @@ export function podHead(data, of) {
       { class: "facts-line" },
       badge(data.status),
       pod.node ? h("span", null, "on ", nodeLink(pod.node)) : null,
-      h("span", null, `requests ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)} memory`),
+      h("span", null, `requests ${requestWords(pod)}`),
       h("span", null, `priority ${count(pod.priority)}${pod.priority_class ? ` (${pod.priority_class})` : ""}`),
       pod.workload ? h("span", null, "of ", workloadLink(pod.workload, of.namespace)) : null,
       pod.scheduler_name && pod.scheduler_name !== "default-scheduler"
@@ -77,6 +77,15 @@ export function podHead(data, of) {
         )
       : null,
   ];
+}
+
+/** CPU and memory, and other resources that the pod requests. @param {Api.PodFacts} pod */
+function requestWords(pod) {
+  const amounts = { cpu: pod.cpu, memory: pod.memory, ...pod.requests };
+  return Object.entries(amounts)
+    .filter(([name]) => name !== "pods")
+    .map(([name, value]) => `${amount(name, value)} ${resource(name)}`)
+    .join(", ");
 }
 
 /** @param {string} workload @param {string} namespace */
@@ -115,11 +124,19 @@ function queueWords(queue) {
 function rejectionLine(rejections) {
   if (!rejections.length) return null;
   const rejected = rejections.reduce((sum, each) => sum + each.nodes, 0);
+  // A plugin may reject some nodes for good and others until pods are gone, with the same words.
+  /** @type {Map<string, Api.NodesRejected>} */
+  const reasons = new Map();
+  for (const each of rejections) {
+    const nodes = each.nodes + (reasons.get(each.text)?.nodes ?? 0);
+    reasons.set(each.text, { ...each, nodes });
+  }
+  const ordered = [...reasons.values()].sort((a, b) => b.nodes - a.nodes);
   return h(
     "p",
     { class: "rejections", "data-test": "rejections" },
     h("span", null, `${count(rejected)} rejected: `),
-    rejections.slice(0, 6).map((each) =>
+    ordered.slice(0, 6).map((each) =>
       h(
         "button",
         {

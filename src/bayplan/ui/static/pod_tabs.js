@@ -123,7 +123,7 @@ function preemptionReport(report) {
       ? `${counted(report.candidate_count, "node")} could make room; none was chosen.`
       : "Preemption would not help on any node.";
   const rest = [
-    report.not_helpful && report.candidate_count
+    report.not_helpful && (report.candidate_count || report.refusals.length)
       ? `Preemption cannot help on ${counted(report.not_helpful, "node")}.`
       : "",
     report.untried ? `${counted(report.untried, "node")} were not evaluated: there were enough candidates.` : "",

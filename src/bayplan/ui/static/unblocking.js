@@ -8,6 +8,8 @@ import { get, call } from "./service.js";
 import { empty, errorFacts, failure, loading } from "./loading_states.js";
 import { copy, nodeLink, perform, podLink, podOf } from "./parts.js";
 
+/** The maximum number of characters of a name of a fork. */
+const MAX_FORK_NAME = 72;
 const MAX_PODS_SHOWN = 6;
 const MAX_TARGETS = 5;
 const UNPROCESSABLE = 422;
@@ -121,12 +123,18 @@ function podLine(words, parts) {
   );
 }
 
+/** A change as the name of a fork: without the amounts in brackets at its end, and cut after a word. @param {string} text */
+function forkName(text) {
+  const words = text.replace(/ \([^()]*\)$/, "");
+  return words.length <= MAX_FORK_NAME ? words : `${words.slice(0, MAX_FORK_NAME).replace(/ \S*$/, "")} …`;
+}
+
 /** @param {Api.Suggestion} suggestion */
 async function tryFork(suggestion) {
   await perform("Try in a fork", async () => {
     const fork = await call("POST /forks", {}, {
       from: "now",
-      name: suggestion.text.slice(0, 80),
+      name: forkName(suggestion.text),
       objects: suggestion.objects,
       delete: suggestion.deleted.map((key) => ({ kind: "Pod", ...podOf(key) })),
     });

@@ -118,7 +118,7 @@ function pods(rows, width, signal) {
         key: "why",
         title: "Why",
         width: `minmax(160px, ${why}fr)`,
-        minor: true,
+        below: true,
         render: (row) => {
           const text = [row.plugin, row.reason].filter(Boolean).join(": ");
           return h("span", { class: "clip", title: text }, whyOf(row) || "–");

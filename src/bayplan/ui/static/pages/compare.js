@@ -276,7 +276,7 @@ function metrics(data) {
               h(
                 "tr",
                 { key: row.name },
-                h("th", { scope: "row" }, row.name.replaceAll("_", " ")),
+                h("th", { scope: "row" }, row.name),
                 h("td", { class: "right figure" }, figure(row.a)),
                 h("td", { class: "right figure" }, figure(row.b)),
                 h(
@@ -324,19 +324,28 @@ function pods(a, b, kind, signal) {
     const { namespace, name } = podOf(row.pod);
     return to("compare", namespace, name, { a, b });
   };
-  const side = (/** @type {string} */ text, /** @type {"a_node" | "b_node"} */ key, /** @type {string} */ which) => ({
-    key,
-    title: text,
-    width: "minmax(150px, 1.3fr)",
-    render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
-      row[key] ? nodeLink(row[key], letters) : h("a", { href: link(row, which), class: "badge wait" }, "… pending"),
-  });
+  const side = (/** @type {"a" | "b"} */ letter, /** @type {string} */ which) => {
+    const key = /** @type {const} */ (`${letter}_node`);
+    return {
+      key,
+      title: `Node in ${letter.toUpperCase()}`,
+      width: "minmax(150px, 1.3fr)",
+      narrow: "minmax(104px, 1fr)",
+      render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
+        row[key]
+          ? nodeLink(row[key], letters)
+          : row.missing_in === letter
+            ? h("span", { class: "faint" }, "no such pod")
+            : h("a", { href: link(row, which), class: "badge wait" }, "… pending"),
+    };
+  };
   // Of another server, only the nodes of the pods are known, not the results of its plugins.
   const knows = !isServer(a) && !isServer(b);
   const first = {
     key: "first",
     title: "First difference",
     width: "minmax(240px, 1.6fr)",
+    below: true,
     render: (/** @type {Api.ComparedPod} */ row) =>
       row.decisive_plugin
         ? clipped(decidesOtherwise(row.decisive_plugin, row.a_node, row.b_node))
@@ -353,16 +362,18 @@ function pods(a, b, kind, signal) {
         key: "pod",
         title: "Pod",
         width: "minmax(200px, 1.6fr)",
+        narrow: "minmax(118px, 1.2fr)",
         render: (row, _, letters) =>
           h("a", { class: "name", href: both(row), title: row.pod }, shortened(row.pod, letters)),
       },
-      side("Node in A", "a_node", a),
-      side("Node in B", "b_node", b),
+      side("a", a),
+      side("b", b),
       ...(knows ? [first] : []),
       {
         key: "open",
         title: "Open",
         width: "140px",
+        minor: true,
         render: (row) =>
           h(
             "span",

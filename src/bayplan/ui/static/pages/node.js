@@ -174,8 +174,8 @@ function roomPanel(node, resources) {
           ["Resource", "Requested", "", "Amount", "Free", "Allocatable"].map((text, at) =>
             h(
               "th",
-              { scope: "col", class: at > 2 ? "right" : at === 1 ? "bar-cell" : null, key: at },
-              at === 3 ? "Amount" : text,
+              { scope: "col", class: at > 2 ? (at === 3 ? "right minor" : "right") : at === 1 ? "bar-cell" : null, key: at },
+              text,
             ),
           ),
         ),
@@ -192,7 +192,7 @@ function roomPanel(node, resources) {
             h("th", { scope: "row" }, resource(name)),
             h("td", { class: "bar-cell" }, meter(share)),
             h("td", { class: "right figure" }, percent(share)),
-            h("td", { class: "right figure" }, amount(name, asked)),
+            h("td", { class: "right figure minor" }, amount(name, asked)),
             h("td", { class: "right figure" }, amount(name, node.free[name])),
             h("td", { class: "right figure" }, amount(name, node.allocatable[name])),
           );

@@ -151,10 +151,10 @@ function figures(data, cluster, waiting) {
         "figure-placed",
       ),
       tile(
-        "Waiting",
+        "Pending",
         count(waits),
         to("pods", { status: "waiting" }),
-        counts.gated ? `and ${count(counts.gated)} gated` : "for a node",
+        counts.gated ? `and ${count(counts.gated)} gated` : "without a node",
         "figure-waiting",
       ),
       tile(

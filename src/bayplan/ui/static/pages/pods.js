@@ -284,7 +284,7 @@ const COLUMNS = [
     key: "name",
     title: "Pod",
     width: "minmax(170px, 1.7fr)",
-    narrow: "118px",
+    narrow: "minmax(118px, 1.4fr)",
     sort: "name",
     render: (row, _, letters) =>
       h("a", { class: "name", href: podAddress(row), title: row.name }, shortened(row.name, letters)),
@@ -308,15 +308,16 @@ const COLUMNS = [
   {
     key: "why",
     title: "Reason",
-    hint: "Why it waits, or by how much its node is ahead",
+    hint: "Why it is pending, or by how much its node is ahead",
     width: "minmax(190px, 2.1fr)",
-    narrow: "170px",
+    below: true,
     render: (row) => row.why,
   },
   {
     key: "node",
     title: "Node",
     width: "minmax(130px, 1.4fr)",
+    narrow: "minmax(112px, 1fr)",
     sort: "node",
     render: (row, _, letters) => nodeLink(row.node, letters),
   },
@@ -350,6 +351,7 @@ const COLUMNS = [
   },
   {
     key: "age",
+    minor: true,
     title: "Age",
     width: "62px",
     right: true,

@@ -184,6 +184,7 @@ const COLUMNS = {
     key: "pod",
     title: "Pod",
     width: "minmax(220px, 1.6fr)",
+    narrow: "minmax(150px, 1.6fr)",
     render: (row, _, letters) =>
       h(
         "a",
@@ -191,9 +192,9 @@ const COLUMNS = {
         shortened(`${row.namespace}/${row.name}`, letters),
       ),
   },
-  position: { key: "position", title: "#", width: "64px", right: true, render: (row) => count(row.position + 1) },
-  priority: { key: "priority", title: "Priority", width: "92px", right: true, render: (row) => count(row.priority) },
-  tries: { key: "attempts", title: "Attempts", width: "80px", right: true, render: (row) => count(row.attempts) },
+  position: { key: "position", minor: true, title: "#", width: "64px", right: true, render: (row) => count(row.position + 1) },
+  priority: { key: "priority", minor: true, title: "Priority", width: "92px", right: true, render: (row) => count(row.priority) },
+  tries: { key: "attempts", minor: true, title: "Attempts", width: "80px", right: true, render: (row) => count(row.attempts) },
   waits: { key: "since", title: "Waiting", width: "84px", right: true, render: (row) => age(row.since, now()) },
   retry: {
     key: "retry",
@@ -206,11 +207,13 @@ const COLUMNS = {
     key: "by",
     title: "Rejected by",
     width: "minmax(150px, 1fr)",
+    below: true,
     render: (row) => listed(row.rejected_by, ", "),
   },
   wakes: {
     key: "wakes",
     title: "Wakes on",
+    minor: true,
     width: "minmax(200px, 1.6fr)",
     render: (row) => listed(row.wakes_on.map(eventWords), "\n"),
   },

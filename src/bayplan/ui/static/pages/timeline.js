@@ -213,7 +213,7 @@ class Timeline {
         ? h(
             "p",
             { class: "crumbs figure", key: "number", "data-test": "decision-number" },
-            `Decision ${count(picked.number)} of ${count((data?.newest ?? 0) + 1)} at ${time(picked.at, true)}`,
+            `Decision ${count(picked.number)} at ${time(picked.at, true)}${data && data.newest > picked.number ? `; the newest is ${count(data.newest)}` : ", the newest"}`,
           )
         : null,
       h(
