@@ -13,7 +13,7 @@ GPU = "example.com/gpu"
 
 
 def nearest_first(nodes: list[NodeBuilder], running: list[PodBuilder], waiting: PodBuilder) -> list[str]:
-    result = run(*(each.obj() for each in (*nodes, *running, waiting)))
+    result = run(*(each.obj() for each in nodes), *(each.obj() for each in running), waiting.obj())
     source = SimulationSource(result)
     timeline = next(each for each in source.pods if each.key == waiting.obj().key)
     number, _ = next(iter(source.records_of(timeline.key)))

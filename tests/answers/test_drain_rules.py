@@ -54,21 +54,21 @@ def pod(name: str = "web-1", *, ready: str = "True", phase: str = "Running") -> 
     ],
 )
 def test_a_budget_refuses_evictions_like_the_eviction_api(item: PodDisruptionBudget, evicted: Pod, want: str) -> None:
-    assert Budgets([item]).refusal(evicted) == want
-    assert Disruptions(Budgets([item])).take(evicted) is (want == "")
+    assert Budgets([item]).eviction_problem(evicted) == want
+    assert Disruptions(Budgets([item])).try_evict(evicted) is (want == "")
 
 
 def test_several_budgets_refuse_every_eviction() -> None:
     second = replace(disruption_budget(1), metadata=replace(disruption_budget(1).metadata, name="again"))
-    refused = Budgets([disruption_budget(1), second]).refusal(pod())
+    refused = Budgets([disruption_budget(1), second]).eviction_problem(pod())
     assert refused == "more than one disruption budget selects it: again, web"
 
 
 def test_evictions_at_one_moment_are_limited_by_the_allowed_disruptions() -> None:
     disruptions = Disruptions(Budgets([disruption_budget(2)]))
-    assert [disruptions.take(pod(f"web-{number}")) for number in range(3)] == [True, True, False]
+    assert [disruptions.try_evict(pod(f"web-{number}")) for number in range(3)] == [True, True, False]
 
 
 def test_one_unready_pod_is_evicted_although_the_budget_allows_no_disruption() -> None:
     disruptions = Disruptions(Budgets([disruption_budget(0)]))
-    assert [disruptions.take(pod(f"web-{number}", ready="False")) for number in range(2)] == [True, False]
+    assert [disruptions.try_evict(pod(f"web-{number}", ready="False")) for number in range(2)] == [True, False]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.http_api.errors import RequestError
 from bayplan.http_api.query import DEFAULT_ROWS, MAX_ROWS, Query
-from bayplan.http_api.refusal import Refusal
 
 
 def query(**values: str) -> Query:
@@ -37,6 +37,6 @@ def test_a_page_has_an_offset_and_a_limit(values: dict[str, str], want: tuple[in
     ],
 )
 def test_invalid_pages_are_refused(name: str, value: str, wanted: str) -> None:
-    with pytest.raises(Refusal) as refused:
+    with pytest.raises(RequestError) as refused:
         query(**{name: value}).page()
     assert (refused.value.what, refused.value.got, refused.value.wanted) == (name, f"'{value}'", wanted)

@@ -66,7 +66,8 @@ def test_the_status_of_other_kinds_is_replaced() -> None:
 
 
 def test_a_locally_allocated_claim_keeps_its_status() -> None:
-    mine, theirs = {"allocation": {"devices": {}}}, {"reservedFor": [{"name": "p"}]}
+    mine: Document = {"allocation": {"devices": {}}}
+    theirs: Document = {"reservedFor": [{"name": "p"}]}
     assert merged(mine, theirs, "ResourceClaim") is None
     assert merged(theirs, mine, "ResourceClaim") == mine
 
