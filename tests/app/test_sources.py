@@ -89,7 +89,9 @@ def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> 
         make_pod("db-1").uid("p").owner("StatefulSet", "db").claim("data-db-1"),
     )
     path = write(tmp_path, *(each.document() for each in builders))
-    scores = "default spreading does not know which pods belong together, so scores may be others than in the cluster"
+    scores = (
+        "default spreading does not know which pods belong together, so scores may differ from those in the cluster"
+    )
     assert kinds_unread(open_source(SourceOptions(paths=[path]))) == [
         "the input has no PersistentVolumeClaims: pods with claims can't be judged",
         f"the input has no StatefulSets and no Services: {scores}",

@@ -147,10 +147,10 @@ class Service:
             refusal = refusal_of(problem)
         except ClientDisconnect:
             # The client disconnected before it sent the whole body, so it never reads this response.
-            refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
+            refusal = Refusal(HTTPStatus.BAD_REQUEST, "body", got="an incomplete one", wanted="a complete body")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
-            refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
+            refusal = Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the server's log has the details")
         answer = json_answer(request, document_of(refusal, request_id), refusal.status)
         if refusal.allowed:
             answer.headers["allow"] = ", ".join(refusal.allowed)

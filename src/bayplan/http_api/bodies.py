@@ -35,7 +35,7 @@ async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
 
 
 def _too_large(most: int) -> Refusal:
-    return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="more", wanted=f"at most {most:,} bytes")
+    return Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="a larger one", wanted=f"at most {most:,} bytes")
 
 
 async def read_text(request: Request, most: int = MAX_BYTES) -> str:

@@ -327,7 +327,7 @@ async def density(observation: Observation, request: Request, query: Query) -> R
         newest = timeline.first + len(timeline.times_ns) - 1
         span = (query.number("from", timeline.first), query.number("to", max(newest, 0)))
     if span[0] > span[1] and len(timeline.times_ns):
-        raise Refusal(400, "from", got=str(span[0]), wanted="a beginning that is not behind the end")
+        raise Refusal(400, "from", got=str(span[0]), wanted=f"at most {span[1]}, the value of to")
     changes = [change.at_ns for change in observation.view.node_changes]
     return await observation.off_loop(
         lambda: json_answer(request, density_document(timeline, changes, span, bins, by_time=by_time))
@@ -350,7 +350,7 @@ async def lanes(observation: Observation, request: Request, query: Query) -> Res
     pods = await observation.view.pod_columns()
     span = _time_span(observation, query, observation.view.timeline.freeze())
     if span[0] > span[1]:
-        raise Refusal(400, "from_at", got=str(span[0]), wanted="a beginning that is not behind the end")
+        raise Refusal(400, "from_at", got=str(span[0]), wanted="a time at or before to_at")
     deleted = [life for lives in observation.view.pods.deleted.values() for life in lives]
     return await observation.off_loop(
         lambda: json_answer(

@@ -94,7 +94,12 @@ def _sides(request: Request, query: Query) -> list[str]:
     if any(_is_remote(name) for name in names) and site not in ("none", "same-origin"):
         # An image on another site's page could otherwise make this server send requests to any address that it can
         # reach. Another port counts as another site.
-        raise Refusal(HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours")
+        raise Refusal(
+            HTTPStatus.FORBIDDEN,
+            "compare",
+            got="a request from another site's page",
+            wanted="a request from this server's page",
+        )
     return names
 
 

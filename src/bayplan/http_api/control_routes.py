@@ -233,7 +233,9 @@ async def take_snapshot(observation: Observation, request: Request, query: Query
     """Take a snapshot of the cluster."""
     wanted = await read_struct(request, SnapshotName)
     if any(kept.name == wanted.name for kept in observation.subject.snapshots()):
-        raise Refusal(HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which is taken", hint="another name")
+        raise Refusal(
+            HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which already exists", hint="another name"
+        )
     observation.subject.take_snapshot(wanted.name)
     kept = next(kept for kept in observation.subject.snapshots() if kept.name == wanted.name)
     return json_answer(request, _snapshot(kept), HTTPStatus.CREATED)

@@ -62,9 +62,7 @@ async def begin_fork(observation: Observation, request: Request, query: Query) -
     wanted, subject = await read_struct(request, ForkRequest), observation.subject
     settings, text = subject.settings, wanted.config
     if wanted.until is not None and not 0 <= wanted.until <= 10**9:
-        raise Refusal(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="a number of seconds of at least 0"
-        )
+        raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="seconds, at least 0")
     configuration = settings.configuration
     if text is not None:
         configuration = await observation.off_loop(lambda: check(settings, text))

@@ -165,7 +165,7 @@ async def matrix(observation: Observation, request: Request, query: Query) -> Re
     if request.path_params["attempt"] != NOW:
         return await _with_page(observation, request, query, make)
     if run:
-        raise Refusal(400, "attempt", got="now, of a fork", wanted="a number or latest")
+        raise Refusal(400, "attempt", got="now (only for the cluster, not for a fork)", wanted="a number or latest")
     key, summaries = _key(request), observation.summaries
 
     def answer(inquiry: Inquiry) -> Response:

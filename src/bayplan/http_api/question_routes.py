@@ -182,7 +182,9 @@ async def what_if(observation: Observation, request: Request, query: Query) -> R
     if len(wanted.changes) > MAX_CHANGES:
         raise Refusal(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
     if wanted.keep and len(observation.what_ifs) >= MAX_KEPT:
-        raise Refusal(HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} stored answers already", hint="delete one")
+        raise Refusal(
+            HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} stored answers, the maximum", hint="to delete one"
+        )
     changes = [_bounded(parse_change(text)) for text in wanted.changes if not is_profile_change(text)]
     if wanted.objects:
         items = tuple(

@@ -97,7 +97,7 @@ class RemoteServer:
                 return msgspec.json.decode(await self._read(client, path), type=kind)
         except _NO_ANSWER as problem:
             got = f"{type(problem).__name__}: {problem}"
-            raise self._odd(got, "a server of this kind that answers") from problem
+            raise self._odd(got, "a response from a Bayplan server") from problem
 
     async def _read(self, client: httpx.AsyncClient, path: str) -> bytes:
         address = f"{self.url}/bayplan/v1{path}"
@@ -108,7 +108,7 @@ class RemoteServer:
                 try:
                     found.add(piece)
                 except BodyTooLarge:
-                    raise self._odd("a longer answer", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
+                    raise self._odd("a longer response", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
         return found.joined()
 
     def _odd(self, got: str, wanted: str) -> Refusal:

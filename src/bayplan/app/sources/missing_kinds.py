@@ -15,7 +15,7 @@ from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.plugins.pod_claims import claim_name_of
 
 _NONE = "the input has none"
-_SCORES = "default spreading does not know which pods belong together, so scores may be others than in the cluster"
+_SCORES = "default spreading does not know which pods belong together, so scores may differ from those in the cluster"
 _EFFECTS = {
     "PersistentVolumeClaim": "pods with claims can't be judged",
     "PersistentVolume": "pods with bound claims can't be judged",
