@@ -130,7 +130,7 @@ class Cluster:
             if not isinstance(plugin, str):
                 name = getattr(plugin, "__name__", repr(plugin))
                 hint = f"'FILE.py:{name}', or Cluster.load(..., plugins=[{name}])"
-                raise InputError("plugins", got=f"the class {name}", wanted="plugin names", hint=hint)
+                raise InputError("plugins", got=f"the class {name}", wanted="strings", hint=hint)
         return cls.of(open_source(SourceOptions(paths=paths, **options)), record_level=record_level)
 
     @classmethod
@@ -388,7 +388,9 @@ def reject_path(objects: object) -> None:
         InputError: the argument is a path.
     """
     if isinstance(objects, str):
-        raise InputError("Cluster(objects)", got=repr(objects), wanted="objects", hint=f"Cluster.open({objects!r})")
+        raise InputError(
+            "Cluster(objects)", got=repr(objects), wanted="a list of objects", hint=f"Cluster.open({objects!r})"
+        )
 
 
 def check_object(item: object, where: str) -> None:
@@ -401,8 +403,8 @@ def check_object(item: object, where: str) -> None:
         return
     name = type(item).__name__
     if callable(getattr(item, "obj", None)):
-        raise InputError(where, got=f"a {name}", wanted="an object", hint=".obj() after the last call of the builder")
-    hint = "* before a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
+        raise InputError(where, got=f"a {name}", wanted="an object", hint="to call .obj() last")
+    hint = "*objects, if it is a list of objects" if isinstance(item, list | tuple) else "make_pod(...).obj()"
     raise InputError(where, got=f"{name} {item!r:.60}", wanted="a node, a pod or another object", hint=hint)
 
 

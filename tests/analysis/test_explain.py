@@ -77,7 +77,7 @@ def test_explain_reports_the_plugins_that_decided_between_winner_and_runner_up()
 @pytest.mark.parametrize(
     ("nodes", "want"),
     [
-        (["n0"], "default/p is on n0: the only node that was looked at"),
+        (["n0"], "default/p is on n0: the only node that was examined"),
         (["n0", "small"], "default/p is on n0: the only one of 2 nodes that it fits on"),
     ],
     ids=["there is one node", "there are two"],
@@ -138,7 +138,7 @@ def test_a_pre_filter_rejection_is_listed_first_and_explains_every_node() -> Non
     assert found.detail.rejected_by_pre_filter
     assert found.detail.rejections[0].plugin == "NodeAffinity"
     assert found.node_detail is not None
-    assert found.node_detail.fate.startswith("NodeAffinity rejected n0 before filters looked at it: ")
+    assert found.node_detail.fate.startswith("NodeAffinity rejected n0 before filters ran on it: ")
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_a_preemption_is_explained_with_node_and_victims() -> None:
     attempt = found.detail.attempt
     assert attempt.nominated_node == "n0"
     assert sorted(attempt.victims) == ["default/small-0", "default/small-1"]
-    assert "Nominated to n0, for which default/small-" in " ".join(text_of(found).split())
+    assert "Nominated to n0, preempting default/small-" in " ".join(text_of(found).split())
     last = explained(result, "p")
     assert (last.node, last.fate) == ("n0", "placed")
     assert explained(result, "small-0").fate in ("deleted", "pending")

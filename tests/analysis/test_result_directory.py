@@ -192,7 +192,7 @@ def test_export_refuses_to_overwrite_other_files(tmp_path: Path, result: Simulat
         export(result, tmp_path / "home")
     assert (tmp_path / "home" / "summary.json").read_text() == '{"mine": 1}'
     assert not is_result(tmp_path / "home")
-    with pytest.raises(InputError, match="got no folder"):
+    with pytest.raises(InputError, match="which does not exist"):
         export(result, tmp_path / "a" / "b")
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="file', a file"):
@@ -220,7 +220,7 @@ def test_a_failed_export_leaves_the_previous_result_unchanged(
     [
         (lambda path: None, "no such directory; try bayplan simulate PATH --out"),
         (lambda path: path.write_text(""), "got a file"),
-        (lambda path: path.mkdir(), "got no summary.json of Bayplan in it; try bayplan simulate PATH --out"),
+        (lambda path: path.mkdir(), "got a folder without summary.json; try bayplan simulate PATH --out"),
     ],
     ids=["a path that is not there", "a file", "an empty directory"],
 )

@@ -129,9 +129,9 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GENERAL, *SPREAD, on("a1", "more"), *nodes("general", "c1", zone="c", cpu="1")],
             make_pod("x").label(app="web").req(cpu="2").spread({"app": "web"}, "zone"),
-            "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-            "but no node there can: Insufficient cpu (1)",
-            id="spread: the only zone that may take it has no room",
+            "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c can take it, "
+            "but the nodes there are excluded: Insufficient cpu (1)",
+            id="spread: the only zone that can take it has no room",
         ),
         pytest.param(
             [*GENERAL, *SPREAD, *nodes("gpu", "c1", zone="c")],
@@ -139,9 +139,9 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
             .label(app="web")
             .node_affinity("pool", "general")
             .spread({"app": "web"}, "zone", nodeAffinityPolicy="Ignore"),
-            "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-            "but no node there can: requires pool In (general) (1)",
-            id="spread: its own affinity excludes the only zone that may take it",
+            "zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c can take it, "
+            "but the nodes there are excluded: requires pool In (general) (1)",
+            id="spread: its own affinity excludes the only zone that can take it",
         ),
         pytest.param(
             GENERAL,
@@ -152,7 +152,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GENERAL, *SPREAD],
             make_pod("x").label(app="web").spread({"app": "web"}, "zone", minDomains=3),
-            "zone a has 2 pods with app=web and b 1 (maxSkew 1, minDomains 3 of which there are 2), so no zone may take it",
+            "zone a has 2 pods with app=web and b 1 (maxSkew 1, minDomains 3 of which there are 2), so no zone can take it",
             id="spread: too few domains",
         ),
         pytest.param(
@@ -233,8 +233,8 @@ def test_the_root_cause_of_a_simulated_pod_describes_its_last_attempt() -> None:
     result = run(*built_of(*GENERAL, *SPREAD, *nodes("general", "c1", zone="c", cpu="1"), pod))
     source, life = SimulationSource(result), next(each for each in result.pods if each.key == "default/x")
     assert pod_verdict(source, life, attempts_of(source, life, [life])) == (
-        "default/x is pending: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c may take it, "
-        "but no node there can: Insufficient cpu (1)"
+        "default/x is pending: zone a has 2 pods with app=web, b 1 and c 0 (maxSkew 1), so only zone c can take it, "
+        "but the nodes there are excluded: Insufficient cpu (1)"
     )
 
 

@@ -56,7 +56,7 @@ def record(
         pytest.param(
             record(Outcome.SCHEDULED, node="n-12", feasible=1, evaluated=1),
             None,
-            "web/api-7 -> n-12: the only one looked at",
+            "web/api-7 -> n-12: the only one examined",
             id="the nominated node was tried alone",
         ),
         pytest.param(
@@ -68,7 +68,7 @@ def record(
         pytest.param(
             record(Outcome.UNSCHEDULABLE, nominated="n-3", victims=("a/b", "a/c"), message="0/5 ..."),
             None,
-            "web/api-7 waits for room on n-3, 2 pods must go",
+            "web/api-7 waits for room on n-3, preempting 2 pods",
             id="other pods must be removed",
         ),
         pytest.param(
@@ -118,7 +118,7 @@ def attempt(feasible: int, *, evaluated: int = 5, outcome: str = "unschedulable"
             "1 node more fits, scheduled instead of unschedulable",
             id="feasible now",
         ),
-        pytest.param(attempt(0), attempt(0, evaluated=6), "6 nodes looked at instead of 5", id="a node was added"),
+        pytest.param(attempt(0), attempt(0, evaluated=6), "6 nodes examined instead of 5", id="a node was added"),
         pytest.param(attempt(0), attempt(0, message="y"), "now y", id="another reason"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Bounds by bin packing: tighter than the relaxation if pods cannot be split or placed; an error without OR-tools."""
+"""Bounds by bin packing: tighter than the relaxation if pods cannot be split or placed; an error without OR-Tools."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_the_relaxation_bounds_the_price_by_parts_of_nodes() -> None:
 
 
 class TestPacking:
-    """With OR-tools."""
+    """With OR-Tools."""
 
     def test_packing_bounds_removal_by_whole_pods(self) -> None:
         # Three pods of 3 cores fill two nodes of 4 in parts, but take three whole ones.
@@ -43,12 +43,19 @@ class TestPacking:
         assert nodes_to_remove(cluster).bound.nodes == 1
         assert nodes_to_remove(cluster, packing=True).bound.nodes == 0
 
+    def test_the_relaxed_saving_is_at_most_the_price_of_the_most_expensive_nodes(self) -> None:
+        # Split nodes would save 1.125 times the price of one.
+        pods = [running(f"web-{name}", name, cpu="2500m").obj() for name in "abc"]
+        cluster = cluster_of(node("a"), node("b"), node("c"), *pods)
+        bound = nodes_to_remove(cluster, prices={"a": 0.5, "b": 0.5, "c": 0.5}).bound
+        assert (bound.nodes, bound.price) == (1, 0.5)
+
     def test_a_tainted_node_offers_no_room(self) -> None:
         tainted = make_node("t").capacity(cpu="64", memory="64Gi", pods="20").taint("gpu").obj()
         pods = [running(f"web-{name}", name, cpu="3").obj() for name in "ab"]
         answer = nodes_to_remove(cluster_of(node("a"), node("b"), tainted, *pods), candidates=["a", "b"], packing=True)
         assert (answer.bound.nodes, len(answer.removed)) == (0, 0)
-        assert "OR-tools" in answer.bound.method
+        assert "OR-Tools" in answer.bound.method
 
     def test_packing_bounds_the_price_by_whole_nodes(self) -> None:
         cluster = cluster_of(node("a", cpu="1"), *(waiting(f"w-{number}", cpu="3") for number in range(3)))

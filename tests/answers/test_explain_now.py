@@ -90,7 +90,9 @@ def test_the_hypothetical_attempt_of_a_bound_pod_has_scores_and_a_note() -> None
     found = cluster.explain("x")
     assert found.detail is not None
     assert sorted(each.node for each in found.detail.best) == ["a", "b"]
-    assert found.notes == ["the attempt is hypothetical: the pod was taken off its node and scheduled again in a fork"]
+    assert found.notes == [
+        "the attempt is hypothetical: the pod was taken off its node and scheduled again in a copy of the cluster"
+    ]
     assert cluster.node_of("x") == "a"
 
 
@@ -120,7 +122,7 @@ def test_explain_lists_remedies_that_were_tried() -> None:
             {
                 "NodeResourcesFit": "shrink the request for cpu from 8 to 4",
                 "NodeUnschedulable": "",
-                "TaintToleration": "the node gets well (node.kubernetes.io/not-ready); this is never to be tolerated",
+                "TaintToleration": "repair the node (node.kubernetes.io/not-ready); this taint should never be tolerated",
             },
             id="an unhealthy node",
         ),
@@ -229,7 +231,7 @@ def test_the_verdict_and_the_remedy_name_the_same_victims_if_candidates_tie(seed
     assert found.detail is not None
     attempt = found.detail.attempt
     assert found.verdict == (
-        f"default/urgent waits for room on {attempt.nominated_node}, for which {attempt.victims[0]} must go"
+        f"default/urgent waits for room on {attempt.nominated_node}, preempting {attempt.victims[0]}"
     )
     (wait,) = (each.text for each in found.detail.remedies if each.kind == "wait")
     assert wait == f"wait: the scheduler preempts {attempt.victims[0]} on {attempt.nominated_node} by itself"

@@ -47,4 +47,4 @@ def test_over_time_refuses_a_workload_from_a_file(capsys: pytest.CaptureFixture[
     example = str(example_path())
     asked = ["capacity", "deployment/shop/web", example, "--file", example, "--over-time", "3"]
     assert main(asked) == 2
-    assert "--over-time: expected workloads that were simulated" in capsys.readouterr().err
+    assert "--over-time can't be combined with --file" in capsys.readouterr().err

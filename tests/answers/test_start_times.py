@@ -83,5 +83,5 @@ def test_a_history_of_run_times_gives_a_range_of_start_times() -> None:
 
 
 def test_a_workload_without_pending_pods_is_refused() -> None:
-    with pytest.raises(InputError, match="no pending pod"):
+    with pytest.raises(InputError, match="is not pending"):
         start_times(cluster(running("web-1", "n1").obj()), "web")

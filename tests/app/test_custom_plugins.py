@@ -123,12 +123,12 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
     [
         pytest.param(
             "rack.py:High",
-            "expected a Python file, got no file '{folder}/rack.py'; try '{folder}/racks.py'",
+            "expected an existing Python file, got '{folder}/rack.py'; try '{folder}/racks.py'",
             id="a missing file",
         ),
         pytest.param(
             "racks.py:HighRak",
-            "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got no such name; "
+            "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got no class of this name; "
             "try '{folder}/racks.py:HighRack'",
             id="a missing class",
         ),
@@ -140,7 +140,7 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
         pytest.param(
             "racks.py",
-            "expected FILE.py:Class, or the name of an installed plugin, got no plugin of that name; "
+            "expected FILE.py:CLASS, or the name of an installed plugin, got an unknown name; "
             "try '{folder}/racks.py:ClassName'",
             id="no class",
         ),
@@ -156,32 +156,32 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
         pytest.param(
             "broken.py:X",
-            "{folder}/broken.py:3 the file can't be imported: got SyntaxError",
+            "{folder}/broken.py:3 the file can't be imported: SyntaxError",
             id="a file that is not Python",
         ),
         pytest.param(
             "ends.py:X",
-            "{folder}/ends.py:3 the file can't be imported: got SystemExit: 3",
+            "{folder}/ends.py:3 the file can't be imported: SystemExit: 3",
             id="a file that calls exit does not end the server",
         ),
         pytest.param(
             "raises.py:X",
-            "{folder}/raises.py:2 the file can't be imported: got KeyError: 'z'",
+            "{folder}/raises.py:2 the file can't be imported: KeyError: 'z'",
             id="a file that fails",
         ),
         pytest.param(
             "racks.py:Fails",
-            "{folder}/racks.py:25 the plugin failed in score_node(): got ZeroDivisionError",
+            "{folder}/racks.py:25 the plugin failed in score_node(): ZeroDivisionError",
             id="a plugin that fails in a cycle",
         ),
         pytest.param(
             "racks.py:FailsEarly",
-            "{folder}/racks.py:32 the plugin failed in __init__(): got RuntimeError: no",
+            "{folder}/racks.py:32 the plugin failed in __init__(): RuntimeError: no",
             id="a plugin whose constructor fails",
         ),
         pytest.param(
             "NodePort",
-            "expected FILE.py:Class, or the name of an installed plugin, got no plugin of that name; try 'NodePorts'",
+            "expected FILE.py:CLASS, or the name of an installed plugin, got an unknown name; try 'NodePorts'",
             id="a misspelt name",
         ),
     ],
@@ -193,7 +193,7 @@ def test_an_invalid_plugin_option_is_refused_with_a_suggestion(folder: Path, plu
 
 
 def test_a_repeated_plugin_is_refused(folder: Path) -> None:
-    with pytest.raises(PluginError, match="the same plugin twice"):
+    with pytest.raises(PluginError, match="is given more than once"):
         placed(folder, "racks.py:HighRack", "racks.py:HighRack=2")
 
 

@@ -291,7 +291,7 @@ def placed_in(report: Path) -> list[str]:
 @pytest.mark.parametrize(
     ("options", "want"),
     [
-        pytest.param(("--report", "x"), "--report without --dry-run; try --dry-run", id="a report without a dry run"),
+        pytest.param(("--report", "x"), "--report needs --dry-run", id="a report without a dry run"),
         pytest.param(
             ("--port", "1", "--listen", "203.0.113.1"), "--listen and --port", id="an address of another server"
         ),

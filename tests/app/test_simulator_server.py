@@ -373,7 +373,7 @@ class TestSnapshots:
             async with running() as server:
                 simulator = server.simulator
                 simulator.take_snapshot("a")
-                with pytest.raises(InputError, match="which is taken"):
+                with pytest.raises(InputError, match="which already exists"):
                     simulator.take_snapshot("a")
                 with pytest.raises(InputError, match="one of the existing snapshots: a"):
                     simulator.restore_snapshot("b")

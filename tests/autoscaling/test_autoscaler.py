@@ -214,12 +214,12 @@ MISTAKES = [
     (
         "a group twice",
         f"nodeGroups:\n- {SMALL}\n- {SMALL}",
-        "5 Autoscaler $.nodeGroups[1].name: got a name used before",
+        "5 Autoscaler $.nodeGroups[1].name: expected a unique name, got 'small', which an earlier node group has",
     ),
     (
         "a minimum above the maximum",
         f"nodeGroups:\n- {SMALL.replace('maxSize', 'minSize: 4, maxSize')}",
-        "4 Autoscaler $.nodeGroups[0].maxSize: expected a number of at least 4, the minSize, got 3",
+        "4 Autoscaler $.nodeGroups[0].maxSize: expected at least 4 (minSize), got 3",
     ),
     (
         "no scan interval",

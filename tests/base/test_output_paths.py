@@ -20,12 +20,12 @@ from bayplan.base.output_paths import check_output_file
         pytest.param("folder", "--x: expected a file, got '{folder}/folder', a folder", id="a folder"),
         pytest.param(
             "no/new.json",
-            "--x: expected a path in a folder that can be written, got no folder '{folder}/no'; try mkdir -p {folder}/no",
+            "--x: expected a path in a writable folder, got '{folder}/no', which does not exist; try mkdir -p {folder}/no",
             id="a folder that does not exist",
         ),
         pytest.param(
             "old.json/new.json",
-            "--x: expected a path in a folder that can be written, got no folder '{folder}/old.json'; "
+            "--x: expected a path in a writable folder, got '{folder}/old.json', which does not exist; "
             "try mkdir -p {folder}/old.json",
             id="a file as folder",
         ),
@@ -45,5 +45,5 @@ def test_an_output_path_must_be_a_file_in_an_existing_folder(name: str, want: st
 
 
 def test_an_output_path_in_a_read_only_file_system_is_refused() -> None:
-    with pytest.raises(InputError, match=r"--x: expected a path in a folder that can be written, got folder '/proc'"):
+    with pytest.raises(InputError, match=r"--x: expected a path in a writable folder, got '/proc' \("):
         check_output_file(Path("/proc/new.json"), "--x")

@@ -129,7 +129,7 @@ def test_an_uncompiled_module_next_to_compiled_ones_raises_import_error(sample: 
     for suffix in (".py", ".pxd"):
         shutil.copy(sample / "bayplan" / f"columns{suffix}", sample / "bayplan" / f"more{suffix}")
     line = last_line(run(sample, "import bayplan.more").stderr)
-    assert line.startswith("ImportError: bayplan.more: this module is not compiled yet, and others are; run ")
+    assert line.startswith("ImportError: bayplan.more: other modules are compiled, but this one is not; run ")
 
 
 @pytest.mark.parametrize(

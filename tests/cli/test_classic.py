@@ -112,14 +112,14 @@ def test_a_result_lists_all_failed_predicates_if_the_policy_checks_all(
     [
         (["--mode", "old"], "--mode"),
         (["--mode", "classic", "--algorithm-provider", "Mine"], 'plugin "Mine" has not been registered'),
-        (["--mode", "classic", "--algorithm-provider", "DefaultProvider", "--config", "{policy}"], "one of the two"),
+        (["--mode", "classic", "--algorithm-provider", "DefaultProvider", "--config", "{policy}"], "only one of them"),
         (["--mode", "classic", "--config", "{policy}.none"], "expected a Policy file, got no such file"),
         (["--mode", "classic", "--config", "{wrong}"], "Priority type not found for Nope"),
         (["--mode", "classic", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope"),
-        (["--mode", "classic", "--plugin", "x.py"], "expected FILE.py:Class"),
+        (["--mode", "classic", "--plugin", "x.py"], "expected FILE.py:CLASS"),
         (
             ["--algorithm-provider", "DefaultProvider"],
-            "without --mode classic: expected no algorithm provider, got 'DefaultProvider'; try --mode classic",
+            "--algorithm-provider needs --mode classic",
         ),
     ],
 )

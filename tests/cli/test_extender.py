@@ -70,7 +70,7 @@ def test_a_scheduler_uses_the_served_plugin_as_an_extender(lines: list[str]) -> 
         pytest.param(
             ["--plugin", "NodeName", "--port", "70000"], "--port: expected 0 to 65535, got 70000", id="no port"
         ),
-        pytest.param(["--plugin", "NoSuch"], "got no plugin of that name", id="no such plugin"),
+        pytest.param(["--plugin", "NoSuch"], "got an unknown name", id="no such plugin"),
     ],
 )
 def test_invalid_extender_options_are_refused(
@@ -83,4 +83,4 @@ def test_invalid_extender_options_are_refused(
 def test_a_port_in_use_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["extender", "--plugin", "NodeName", "--port", str(taken.getsockname()[1])]) == 2
-    assert "expected an address to listen on, got 127.0.0.1 port" in capsys.readouterr().err
+    assert "expected an available address and port, got 127.0.0.1 port" in capsys.readouterr().err

@@ -72,8 +72,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["capacity", "web=2,db", "DUMP"],
             0,
-            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (4 copies, 1 of them in an "
-            "incomplete mix) fits; what runs out first: cpu (on 2 nodes).",
+            "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (3 copies) fits, "
+            "plus 1 copy of an incomplete mix; what runs out first: cpu (on 2 nodes).",
             id="capacity of a mix",
         ),
         pytest.param(
@@ -91,8 +91,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["nodes", "add", "DUMP", "--shape", "name=l,cpu=8,memory=16Gi,price=2"],
             0,
-            "Add 1 node (1 x l/a) for 2; no set of these shapes is cheaper than 0.25 (relaxation: amounts only, pods and nodes may "
-            "be split, free room anywhere counts).",
+            "Add 1 node (1 x l/a) for 2; no set of these shapes is cheaper than 0.25 (relaxation: only amounts count, pods and "
+            "nodes may be split, and idle amounts of all nodes are used).",
             id="nodes to add",
         ),
         pytest.param(
@@ -114,7 +114,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["when", "big", "DUMP"],
             1,
-            "pod/default/big does not start within 7 d; nothing that is known to end makes room for it.",
+            "pod/default/big does not start within 7 d; no pod with a known run time makes room for it.",
             id="when",
         ),
     ],

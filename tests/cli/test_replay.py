@@ -16,11 +16,11 @@ from tests.apiserver.serving import call, serving, wait_until
 from tests.sync.world import node, pod
 
 REFUSED = [
-    (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
-    (["import", "a.yaml", "--context", "c"], "source: expected files or a cluster, got both"),
-    (["sync", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
+    (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected the kubeconfig of a Bayplan server, got"),
+    (["import", "a.yaml", "--context", "c"], "source: files can't be combined with --from or --context"),
+    (["sync", "--to", "none.kubeconfig"], "--to: expected the kubeconfig of a Bayplan server, got"),
     (["record", "a.jsonl", "--duration", "soon"], "--duration: expected a duration with units, got 'soon'"),
-    (["replay", "a.jsonl", "--to", "none.kubeconfig"], "--to: expected a kubeconfig of a Bayplan server, got no file"),
+    (["replay", "a.jsonl", "--to", "none.kubeconfig"], "--to: expected the kubeconfig of a Bayplan server, got"),
 ]
 
 

@@ -68,7 +68,7 @@ def test_results_are_written_at_every_record_level(
         ),
         pytest.param(["{folder}", "--feature-gates", "No=true"], "unrecognized feature gate: No", id="an unknown gate"),
         pytest.param(["{folder}", "--until", "soon"], "--until: expected a duration, got 'soon'", id="no duration"),
-        pytest.param(["{folder}", "--plugin", "Nothing"], "got no plugin of that name", id="an unknown plugin"),
+        pytest.param(["{folder}", "--plugin", "Nothing"], "got an unknown name", id="an unknown plugin"),
         pytest.param(["{folder}", "--out", "{folder}/cluster.yaml"], "cluster.yaml", id="a file as output folder"),
         pytest.param(["{folder}/odd.yaml", "--strict"], "odd.yaml:1", id="an unknown field, strictly"),
     ],

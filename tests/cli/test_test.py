@@ -29,8 +29,8 @@ def test_a_failing_assertion_exits_with_code_1_and_an_explanation(
     assert out[2] == f'  {path}:7 step 2 "all run" at 0 s'
     assert out[3:6] == [
         f"    {path}:8 placed",
-        "      - wanted all 13 pods placed",
-        "      + got    12 placed, 1 pending",
+        "      - expected all 13 pods placed",
+        "      + actual   12 placed, 1 pending",
     ]
     assert out[6].endswith(
         "is pending: none of 3 nodes has room: Insufficient cpu (3); nearest is n1, which lacks 1 cpu"
@@ -46,7 +46,7 @@ def test_a_filter_without_matching_scenarios_is_refused(tmp_path: Path, capsys: 
     path = write(tmp_path, "- cordon: n1")
     assert main(["test", str(path), "--only", "other", "--label", "short"]) == 2
     assert capsys.readouterr().err == (
-        "bayplan: --only or --label: expected one that some scenario has, got 'other' and 'short'\n"
+        "bayplan: --only or --label: expected the name or label of a scenario in the files, got 'other' and 'short'\n"
     )
 
 
@@ -70,4 +70,4 @@ def test_junit_xml_has_a_case_for_each_checking_step(tmp_path: Path) -> None:
     ]
     (failure,) = suite[1]
     assert failure.text is not None
-    assert "- wanted 2 nodes\n    + got    3 nodes" in failure.text
+    assert "- expected 2 nodes\n    + actual   3 nodes" in failure.text

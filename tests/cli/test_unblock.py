@@ -24,7 +24,7 @@ def test_unblock_prints_the_verdict_first_and_suggestions_of_several_kinds(capsy
     assert out.startswith("shop/year-in-memory is pending: it requests 96Gi memory, ")
     assert "1 add a node like the nodes of m8.xlarge, but with 97Gi memory in north-a" in out
     assert "shrink request: shop/year-in-memory goes to memory-" in out
-    assert " tried in a fork of the cluster." in out
+    assert " tried in a copy of the cluster." in out
     assert "Assumptions - kube-scheduler's defaults apply" in out
 
 
@@ -59,7 +59,7 @@ def test_node_shapes_from_a_file_are_suggested(tmp_path: Path, capsys: pytest.Ca
         pytest.param(["p"], "source: expected manifests, a dump", id="no source"),
         pytest.param(["p", "{example}", "--context", "prod"], "expected one source", id="two sources"),
         pytest.param(
-            ["p", "{example}", "--shapes", "{namespace}"], "--shapes: expected manifests of nodes", id="no shapes"
+            ["p", "{example}", "--shapes", "{namespace}"], "--shapes: expected Node manifests", id="no shapes"
         ),
     ],
 )

@@ -41,7 +41,7 @@ def test_up_serves_loaded_objects_until_it_is_interrupted(tmp_path: Path) -> Non
 
 def test_a_kubeconfig_path_in_a_missing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--port", "0", "--write-kubeconfig", str(tmp_path / "no" / "config")]) == 2
-    assert "--write-kubeconfig: expected a path in a folder that can be written" in capsys.readouterr().err
+    assert "--write-kubeconfig: expected a path in a writable folder" in capsys.readouterr().err
 
 
 def up(folder: Path, *options: str) -> str:
@@ -72,7 +72,7 @@ def test_up_without_a_scheduler_makes_no_decisions(tmp_path: Path) -> None:
         (["--retain", "all"], "--retain: expected summaries=N"),
         (["--speed", "0"], "speed of the clock: expected a number above 0"),
         (["--config", "nowhere.yaml"], "nowhere.yaml: expected a configuration file"),
-        (["--plugin", "nowhere.py:Class"], "--plugin nowhere.py:Class: expected a Python file"),
+        (["--plugin", "nowhere.py:Class"], "--plugin nowhere.py:Class: expected an existing Python file"),
         (["--feature-gates", "Nothing=true"], "Nothing"),
     ],
 )

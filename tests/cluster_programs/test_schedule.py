@@ -237,7 +237,7 @@ def test_a_dry_run_agrees_with_the_real_scheduler_and_writes_nothing(count: int,
         verdicts = [msgspec.json.decode(line) for line in report.read_bytes().splitlines()]
         assert sum(bool(verdict["node"]) for verdict in verdicts) == count
         assert all(verdict["agrees"] and verdict["same_message"] for verdict in verdicts)
-        assert process.lines[-1].startswith(f"{count:,} of {count:,} placed pods went to one of our best nodes")
+        assert process.lines[-1].startswith(f"{count:,} of {count:,} placed pods went to one of Bayplan's best nodes")
         # The dry run has written nothing: other managers own all managed fields of the pods.
         managers = {entry["manager"] for each in real.items(PODS) for entry in each["metadata"]["managedFields"]}
         assert managers <= {"Python-urllib", "kube-scheduler"}

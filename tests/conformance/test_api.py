@@ -17,7 +17,7 @@ def exchange(number: int, method: str, path: str, body: Json = None, **more: Jso
     return {"id": f"x/{number}", "request": {"method": method, "path": path, "headers": {}, "body": body}, **more}
 
 
-def test_a_scenario_replays_in_order_in_virtual_time_with_captured_values() -> None:
+def test_a_replay_keeps_order_and_reuses_captured_values() -> None:
     pod: Json = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     watch = f"{PODS}?watch=1&timeoutSeconds=600&resourceVersion="
     scenario = [

@@ -76,7 +76,7 @@ def test_members_wait_at_permit_until_the_last_one_has_a_node() -> None:
         ),
         pytest.param(
             [member(name, "g", 3) for name in "abc"],
-            "gang default/g needs room for 3 more pods, there is room for 2",
+            "gang default/g needs room for 3 more pods, but there is room for 2",
             id="more members than there is room for",
         ),
     ],
@@ -114,7 +114,7 @@ def test_a_permit_timeout_of_one_member_rejects_the_whole_group() -> None:
     late = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
     assert conditions(as_tuples(scheduler.tick(60 * SECOND))) == {
         "a": late,
-        "b": "0/1 nodes are available: 1 gang default/g was given up.",
+        "b": "0/1 nodes are available: 1 gang default/g was abandoned.",
     }
     assert on_nodes(scheduler) == {}
 
@@ -147,7 +147,7 @@ def test_deleting_a_member_rejects_the_waiting_members() -> None:
     scheduler.schedule_one(0)
     scheduler.schedule_one(0)
     actions = as_tuples(scheduler.handle(pods[0], None, SECOND))
-    assert conditions(actions)["b"] == "0/1 nodes are available: 1 gang default/g was given up."
+    assert conditions(actions)["b"] == "0/1 nodes are available: 1 gang default/g was abandoned."
     assert on_nodes(scheduler) == {}
 
 

@@ -176,7 +176,7 @@ def test_a_changed_schedule_takes_effect() -> None:
     [
         pytest.param({"schedule": "often"}, "exactly 5 fields", id="no schedule"),
         pytest.param({"timeZone": "Moon/Sea"}, "an IANA time zone", id="no time zone"),
-        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule with a date that exists", id="a date that does not exist"),
+        pytest.param({"schedule": "0 0 31 2 *"}, "a schedule with an existing date", id="a date that does not exist"),
     ],
 )
 def test_invalid_schedules_and_time_zones_are_reported(spec: dict[str, Any], want: str) -> None:

@@ -62,7 +62,7 @@ class ScoresWithSuccess(PreScorePlugin[Nothing], ScorePlugin[Nothing]):
         pytest.param(
             ScoresWithSuccess,
             "ScoresWithSuccess.pre_score: expected params, or a Status that skips or fails, got a Status of Success; "
-            "try 'return ()' where there are no params",
+            "try 'return ()' if there are no params",
             id="PreScore returns Success",
         ),
     ],

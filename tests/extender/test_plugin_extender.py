@@ -98,7 +98,9 @@ def test_node_names_are_answered_with_node_names(file: Path) -> None:
 
 
 def test_an_unknown_node_name_is_refused_with_advice(file: Path) -> None:
-    with pytest.raises(InputError, match=r"node 'n9', which this extender does not know; try nodeCacheCapable: false"):
+    with pytest.raises(
+        InputError, match=r"node 'n9', which is not in the extender's files; try nodeCacheCapable: false"
+    ):
         served(file, "Picky").filter({"Pod": plain(make_pod("p").obj()), "NodeNames": ["n9"]})
 
 

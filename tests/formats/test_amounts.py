@@ -89,7 +89,7 @@ def test_invalid_amounts_are_refused_with_their_line(text: str, want: str, tmp_p
         pytest.param(
             POD + "      requests: {cpu: 99999999999999999999}\n",
             [
-                "f:9 Pod p $.spec.containers[0].resources.requests.cpu: 99999999999999999999 is more than an int64 holds; "
+                "f:9 Pod p $.spec.containers[0].resources.requests.cpu: 99999999999999999999 is greater than the largest int64; "
                 "kube-scheduler counts it as 200376420520689664m"
             ],
             id="CPU beyond int64",
@@ -97,7 +97,7 @@ def test_invalid_amounts_are_refused_with_their_line(text: str, want: str, tmp_p
         pytest.param(
             POD + "      requests: {memory: 9Ei}\n",
             [
-                "f:9 Pod p $.spec.containers[0].resources.requests.memory: 9Ei is more than an int64 holds; "
+                "f:9 Pod p $.spec.containers[0].resources.requests.memory: 9Ei is greater than the largest int64; "
                 "kube-scheduler counts it as 9223372036854775807"
             ],
             id="memory beyond int64, which is capped",

@@ -205,7 +205,7 @@ def test_problems_return_warnings_and_are_refused_in_strict_mode(text: str, want
         ),
         pytest.param(
             POD.replace("name: web", "generateName: web-"),
-            "generated name: 0.yaml:1 Pod web-: no name but generateName; called 'web-00001' here",
+            "generated name: 0.yaml:1 Pod web-: only generateName, no name; named 'web-00001'",
             id="a name made up",
         ),
     ],

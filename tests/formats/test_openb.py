@@ -152,7 +152,7 @@ def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None
     ("text", "want"),
     [
         pytest.param("a,b\n1,2\n", "t.csv:1 table: expected a header with sn,cpu_milli", id="another header"),
-        pytest.param(NODES, "t.csv table: expected at least one row, got a header alone", id="no rows"),
+        pytest.param(NODES, "t.csv table: expected at least one row, got only a header", id="no rows"),
         pytest.param(f"{NODES}a,1,1,0\n", "t.csv:2 row: expected 5 columns, got 4", id="a column is missing"),
         pytest.param(
             f"{NODES}a,x,1,0,\n",
@@ -165,9 +165,7 @@ def test_tasks_with_equal_requests_share_spec_and_labels(tmp_path: Path) -> None
         pytest.param(f"{NODES}a,1.5,1,0,\n", "t.csv:2 column cpu_milli: expected a whole number", id="a fraction"),
         pytest.param(f"{NODES}a,1,9999999999999,0,\n", "t.csv:2 column memory_mib: expected", id="a giant"),
         pytest.param(f"{NODES},1,1,0,\n", "t.csv:2 column sn: expected a name, got ''", id="no name"),
-        pytest.param(
-            f"{NODES}a,1,1,0,\n\na,1,1,0,\n", "t.csv:4 column sn: expected a name of its own", id="a name twice"
-        ),
+        pytest.param(f"{NODES}a,1,1,0,\n\na,1,1,0,\n", "t.csv:4 column sn: expected a unique name", id="a name twice"),
         pytest.param(f"{TASKS}p,1,1,1,1001\n", "t.csv:2 column gpu_milli: expected 1 to 1000", id="over one GPU"),
         pytest.param(f"{TASKS}p,1,1,1,0\n", "t.csv:2 column gpu_milli: expected 1 to 1000", id="zero of one GPU"),
         pytest.param(

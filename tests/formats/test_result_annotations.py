@@ -103,7 +103,7 @@ def test_foreign_annotations_count_against_the_limit_and_are_not_written() -> No
     written = write(of_nodes(2), others, by_interest=lambda: by_number(2), limit=3_500)
     assert "example.org/notes" not in written.annotations
     assert size_of({**others, **written.annotations}) <= 3_500
-    with pytest.raises(InputError, match=r"annotations: expected room for results within 1100 bytes, got 1017 bytes"):
+    with pytest.raises(InputError, match=r"annotations: 1017 of 1100 bytes are in use"):
         write(of_nodes(2), others, by_interest=lambda: by_number(2), limit=1_100)
 
 

@@ -187,8 +187,8 @@ def test_a_filter_error_ends_the_cycle_even_if_other_nodes_fit() -> None:
 @pytest.mark.parametrize(
     ("answer", "want"),
     [
-        pytest.param("nonsense", "expected None, a text or a Status, got 7", id="a number"),
-        pytest.param("false", "expected None, a text or a Status, got False", id="a bool"),
+        pytest.param("nonsense", "expected None, a string or a Status, got 7", id="a number"),
+        pytest.param("false", "expected None, a string or a Status, got False", id="a bool"),
     ],
 )
 def test_invalid_return_values_raise_plugin_error(answer: str, want: str) -> None:
@@ -213,7 +213,7 @@ def test_too_many_different_reasons_raise_plugin_error(monkeypatch: pytest.Monke
     assert MAX_PLUGIN_CODE > 5
     cluster = Cluster(nodes(a="x"), plugins=[Chatty])
     pods = [make_pod(f"p{number}").obj() for number in range(9)]
-    with pytest.raises(PluginError, match="Chatty has given 5 different reasons; try fewer reasons"):
+    with pytest.raises(PluginError, match="Chatty has returned 5 different reasons, the maximum; try fewer reasons"):
         cluster.schedule(*pods)
 
 

@@ -197,7 +197,7 @@ def test_cross_site_requests_do_not_reach_another_server() -> None:
 @pytest.mark.parametrize(
     ("pause", "want"),
     [
-        pytest.param(0.0, "a longer answer", id="an endless response"),
+        pytest.param(0.0, "a longer response", id="an endless response"),
         pytest.param(0.05, "TimeoutError", id="a response in small pieces"),
     ],
 )

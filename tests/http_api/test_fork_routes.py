@@ -213,7 +213,7 @@ def test_deleting_a_running_fork_stops_it(odd: str) -> None:
             if fork.state != "running":
                 break
             await asyncio.sleep(0.01)
-        assert (fork.state, fork.message) == ("failed", "ended before it was done")
+        assert (fork.state, fork.message) == ("failed", "stopped before it was done")
 
     run(test, *NODES, plugins=[odd])
 

@@ -56,7 +56,7 @@ def test_open_accepts_plugins_only_by_name() -> None:
     class Quiet(PerNodePlugin):
         def filter_node(self, pod: Pod, node: NodeInfo) -> None: ...
 
-    with pytest.raises(InputError, match=r"plugins: expected plugin names, got the class Quiet; try 'FILE.py:Quiet'"):
+    with pytest.raises(InputError, match=r"plugins: expected strings, got the class Quiet; try 'FILE.py:Quiet'"):
         Cluster.open("nodes.yaml", plugins=[Quiet])
 
 

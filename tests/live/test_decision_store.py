@@ -64,7 +64,7 @@ def test_records_over_a_limit_are_dropped_oldest_first() -> None:
     with pytest.raises(LookupError, match="decision 3 was dropped"):
         store[3]
     with pytest.raises(
-        LookupError, match=r"the full record of decision 5 of default/p5 was dropped, its summary was kept"
+        LookupError, match=r"the full record of decision 5 of default/p5 was dropped; its summary is still stored"
     ):
         store.decision(5)
     assert store.decision(6).record.node
@@ -163,7 +163,7 @@ def test_the_record_level_can_be_changed_at_runtime() -> None:
     assert [record.pod for record in cluster.decisions] == ["default/p2", "default/p3"]
     cluster.decisions.level = RecordLevel.SUMMARY
     decide(cluster, 1, start=4)
-    with pytest.raises(LookupError, match="was not made at this record level"):
+    with pytest.raises(LookupError, match="was not recorded at this record level"):
         cluster.decisions.decision(4)
 
 

@@ -76,7 +76,7 @@ def test_a_different_node_is_a_difference_and_is_adopted_for_later_pods() -> Non
     world.bind(world.create("r"), "b")
     world.bind(world.create("s"), "b")
     assert world.turn(30)[2:] == [("r", "b", True), ("s", "b", True)]
-    assert world.dry_run.agreement.summary() == "3 of 4 placed pods went to one of our best nodes"
+    assert world.dry_run.agreement.summary() == "3 of 4 placed pods went to one of Bayplan's best nodes"
     assert world.dry_run.agreement.differences == {"another node": 1}
 
 
@@ -102,7 +102,8 @@ def test_unschedulable_attempts_are_compared_with_their_messages() -> None:
     world.refuse(world.create("r"), words)
     assert world.turn(20)[2:] == [("r", "", False)]
     assert (
-        "of 3 attempts without a node we agree with 2, 1 of them in the same words" in world.dry_run.agreement.summary()
+        "of 3 attempts without a node, Bayplan agrees with 2, 1 of them with the same message"
+        in world.dry_run.agreement.summary()
     )
 
 

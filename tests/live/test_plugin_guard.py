@@ -128,7 +128,7 @@ def test_a_plugin_with_too_many_unfinished_calls_is_not_called() -> None:
     cluster = small_cluster(plugin, deadline_seconds=0.05)
     cluster.add(*(small_pod(f"bad-{number}") for number in range(6)), small_pod("good"))
     cluster.run()
-    assert [reported[1] for reported in incidents(cluster)][-1] == "not called: 4 earlier calls have not ended"
+    assert [reported[1] for reported in incidents(cluster)][-1] == "not called: 4 earlier calls are still running"
     # It is unknown which of the plugin's calls would end, so the plugin is disabled as a whole, and its pods wait.
     assert cluster.nodes_of()["good"] == ""
     cluster.check()

@@ -90,7 +90,7 @@ def test_a_plugin_that_catches_the_interrupt_is_not_called_until_its_calls_end()
 
     for _ in range(MAX_RUNAWAYS):
         assert fails(runner, stubborn).startswith("cut off")
-    assert fails(runner, lambda: None) == f"not called: {MAX_RUNAWAYS} earlier calls have not ended"
+    assert fails(runner, lambda: None) == f"not called: {MAX_RUNAWAYS} earlier calls are still running"
     # Calls of other plugins still work.
     assert runner.call("B", "Filter", lambda: 1) == 1
     stop.set()

@@ -38,7 +38,7 @@ def comparable(value: object) -> object:
 
 
 def test_pod_defaults_match_upstream() -> None:
-    """400 random pods."""
+    """Compare 400 random pods with upstream's output."""
     lines = read_golden("defaults")
     assert len(lines) == 400
     for line in lines:

@@ -403,5 +403,5 @@ def test_label_selector_errors_show_an_empty_value_list_as_null() -> None:
         pytest.param({"matchExpressions": [{"key": "a", "operator": "Near"}]}, {"a": ""}, False, id="no such operator"),
     ],
 )
-def test_selector_documents_match_labels(document: Document, labels: dict[str, str], want: bool) -> None:
+def test_selector_documents_select_by_labels(document: Document, labels: dict[str, str], want: bool) -> None:
     assert compile_selector_document(document).matches(labels) is want

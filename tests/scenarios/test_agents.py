@@ -56,7 +56,7 @@ def test_a_workload_shape_requires_a_trace(tmp_path: Path, capsys: pytest.Captur
     path = write(tmp_path, "- cordon: n1", head=HEAD.replace("steps:", shape))
     with pytest.raises(InputError) as caught:
         outcomes(path)
-    assert str(caught.value) == f"{path}:5 Scenario $.workload: expected a trace among the input, got manifests only"
+    assert str(caught.value) == f"{path}:5 Scenario $.workload: expected a trace in the input, got only manifests"
     (tmp_path / "w.yaml").write_text("{apiVersion: bayplan.io/v1alpha1, kind: Workload, sample: 0.5}", encoding="utf-8")
     assert main(["simulate", str(tmp_path / "nodes.yaml"), "--workload", str(tmp_path / "w.yaml")]) == 2
-    assert capsys.readouterr().err == "bayplan: --workload: expected a trace among the input, got manifests only\n"
+    assert capsys.readouterr().err == "bayplan: --workload: expected a trace in the input, got only manifests\n"

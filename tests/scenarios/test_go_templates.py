@@ -44,7 +44,7 @@ WRONG = [
         "t:1 template {{AddInt 1 (Mod 1 2}}: expected a value, got the end",
     ),
     ("text that is no number", '{{AddInt "a" 1}}', "t:1 template {{AddInt \"a\" 1}}: expected a number, got 'a'"),
-    ("one argument", "{{AddInt 1}}", "t:1 template {{AddInt 1}}: expected at least two, got 1 arguments of AddInt"),
+    ("one argument", "{{AddInt 1}}", "t:1 template {{AddInt 1}}: expected at least two arguments of AddInt, got 1"),
     (
         "a second value",
         "{{.Index .Count}}",

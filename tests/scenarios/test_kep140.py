@@ -81,7 +81,7 @@ MISTAKES = [
     (
         "a patch that is no text",
         f"{{id: a, step: 1, patchOperation: {{{TYPED}, patch: 5, patchType: application/merge-patch+json}}}}",
-        "6 Scenario $.spec.operations[0].patchOperation.patch: expected a patch as text in JSON or YAML, got 5",
+        "6 Scenario $.spec.operations[0].patchOperation.patch: expected a patch: a string in JSON or YAML, got 5",
     ),
 ]
 

@@ -167,7 +167,7 @@ FAILING = [
         "pods that are not scheduled in time",
         [NODES, "{opcode: createPods, count: 9, namespace: ns}"],
         (
-            "barrier: expected all pods scheduled within 10m, got 1 of 9 that are not; ns/pod-1-8: "
+            "barrier: expected all pods scheduled within 10m, got 1 of 9 missing; ns/pod-1-8: "
             "0/2 nodes are available: 2 Insufficient cpu"
         ),
     ),
@@ -180,13 +180,13 @@ FAILING = [
                 "persistentVolumeClaimTemplatePath: pvc.yaml}"
             ),
         ],
-        "barrier: expected all pods scheduled within 10m, got 1 of 2 that are not; ns/pod-1-1: "
+        "barrier: expected all pods scheduled within 10m, got 1 of 2 missing; ns/pod-1-1: "
         "0/1 nodes are available: 1 node(s) exceed max volume count",
     ),
     (
         "a steady state",
         ["{opcode: createPods, count: 1, steadyState: true}"],
-        ("{where}:4 Case/Small $.steadyState: expected pods that are created once, got true"),
+        ("{where}:4 Case/Small $.steadyState is not supported: create the pods once"),
     ),
     (
         "a parameter that is not there",

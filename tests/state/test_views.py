@@ -40,14 +40,14 @@ def go_quotient(dividend: int, divisor: int) -> int:
 
 
 @given(dividend=INT64, divisor=INT64.filter(bool))
-def test_large_integers_are_divided_like_in_go(dividend: int, divisor: int) -> None:
+def test_large_integers_are_divided_as_in_go(dividend: int, divisor: int) -> None:
     rows = Rows(LARGE_STATE)
     found = rows.quotient(np.array([dividend], dtype=np.int64), np.array([divisor], dtype=np.int64))
     assert found.tolist() == [go_quotient(dividend, divisor)]
 
 
 @given(dividend=SMALL.map(lambda number: number * 100), divisor=SMALL.filter(bool))
-def test_small_integers_are_divided_like_in_go(dividend: int, divisor: int) -> None:
+def test_small_integers_are_divided_as_in_go(dividend: int, divisor: int) -> None:
     found = Rows(SMALL_STATE).quotient(np.array([dividend], dtype=np.int64), np.array([divisor], dtype=np.int64))
     assert found.tolist() == [go_quotient(dividend, divisor)]
 

@@ -88,7 +88,7 @@ BAD = [
     ("another program's file", b'{"some": "json"}\n', "recording: expected a recording of bayplan"),
     ("nothing", b"", "recording: expected a recording of bayplan"),
     ("binary", b"\xff\xfe\x00", "recording: expected a recording of bayplan"),
-    ("a later format", b'{"bayplan_recording": 2}\n', "expected version 1, got version 2; try a newer bayplan"),
+    ("a later format", b'{"bayplan_recording": 2}\n', "expected version 1, got version 2; try a newer Bayplan"),
     ("a bad line", b'{"bayplan_recording": 1, "started_ns": 1}\n{"ns": "x"}\n', ":2 recording: "),
     (
         "an event that kube-scheduler-simulator does not have",

@@ -140,7 +140,7 @@ FAILING = [
             "E*default/p is pending: it requests 5 cpu, the largest node offers 4",
         ],
     ),
-    ("objects without pods", "    assert_schedulable(make_node('n3'))\n", ["E*no pods come of these objects"]),
+    ("objects without pods", "    assert_schedulable(make_node('n3'))\n", ["E*these objects create no pods"]),
     ("a file that is not there", "    assert_schedulable('fuor.yaml')\n", ["E*fuor.yaml: no such file or folder*"]),
 ]
 

@@ -167,15 +167,15 @@ class ScoresAllOtherwise(Scored):
 
 BROKEN = [
     (SilentRefresh, "and refresh() did not report that other rows must be evaluated again"),
-    (DeafInTrials, "after_changes() must read again all that pods can change"),
+    (DeafInTrials, "after_changes() must read again everything that pods can change"),
     (StaysInTrials, "after_undo() must restore the rule"),
     (OtherForAll, "when called for this one"),
-    (CountsOnce, "return the params for the changed cluster from params_after_changes()"),
+    (CountsOnce, "params_after_changes() must return the params for the changed cluster"),
     (
         ScoredOnce,
-        "reads declares Reads.NODES only, and refresh() did not report that other rows must be evaluated again",
+        "reads declares only Reads.NODES, and refresh() did not report that other rows must be evaluated again",
     ),
-    (NormalizesOtherwise, "normalize_all() of a rule must agree with it"),
+    (NormalizesOtherwise, "normalize_all() must agree with it"),
     (ScoresAllOtherwise, "when called for all rows, and"),
 ]
 

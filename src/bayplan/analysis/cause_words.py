@@ -440,8 +440,8 @@ class CauseWords:
         admitted = admitted & counted if bool((admitted & counted).any()) else admitted
         where = domains.admitting(self._groups.at(admitted))
         if not where:
-            return f"{counts}, so no {domains.noun} may take it"
-        return f"{counts}, so only {where} may take it, but no node there can: {self._excluded(admitted)}"
+            return f"{counts}, so no {domains.noun} can take it"
+        return f"{counts}, so only {where} can take it, but the nodes there are excluded: {self._excluded(admitted)}"
 
     def _counts(self, domains: SpreadDomains, name: str) -> bool:
         node = self._by_name.get(name)

@@ -183,14 +183,14 @@ def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
     if name == decision.record.node:
         return f"the pod went to {name}"
     if _chose_nominated_node_alone(decision):
-        return f"{name} was not looked at: the pod was nominated to {decision.record.node}, which is tried first"
+        return f"{name} was not examined: the pod was nominated to {decision.record.node}, which is tried first"
     status = decision.first_failure(row)
     if status is None and decision.allowed[row] and not decision.examined[row]:
-        return f"{name} was not looked at: enough other nodes fit (percentageOfNodesToScore)"
+        return f"{name} was not examined: enough other nodes fit (percentageOfNodesToScore)"
     if status is not None:
         who = f"{status.plugin} " if status.plugin else ""
         if decision.pre_filter is not None or not decision.allowed[row]:
-            return f"{who}rejected {name} before filters looked at it: {status.message}"
+            return f"{who}rejected {name} before filters ran on it: {status.message}"
         because = ", once pods nominated to the node are counted in" if row in decision.overrides else ""
         return f"{who}rejected {name}{because}: {status.message}"
     if row not in rows:

@@ -23,7 +23,7 @@ FULL_RECORDS_HINT = (
 )
 
 NOT_KEPT_HINT = (
-    "the full record of this attempt is no longer kept, only its summary; have the pod scheduled again to see it"
+    "the full record of this attempt was dropped, and only its summary is left; retry the pod to get a new one"
 )
 
 
@@ -140,7 +140,7 @@ def _chosen_attempt(attempts: Sequence[Attempt], wanted: int | None, pod: PodTim
         have = ", ".join(numbers) if len(numbers) <= 12 else f"{', '.join(numbers[:6])}, ..., {numbers[-1]}"
         have = f"one of {have}" if len(numbers) > 1 else have
     else:
-        have = "none; this pod was never tried"
+        have = "none: the pod was never scheduled"
     raise InputError(f"--attempt of {pod.key}", got=str(wanted), wanted=have)
 
 

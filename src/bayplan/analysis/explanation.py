@@ -9,7 +9,7 @@ import msgspec
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
-    """A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`).
+    """A change that gets the pod placed, tried by scheduling in a copy of the cluster (`bayplan.answers.unblock`).
 
     Attributes:
         kind: the kind of change, e.g. ``add node``.

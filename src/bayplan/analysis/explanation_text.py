@@ -135,7 +135,7 @@ def _outcome(attempt: Attempt) -> str:
 def _preemption(attempt: Attempt) -> str:
     if not attempt.nominated_node:
         return ""
-    victims = f", for which {', '.join(attempt.victims)} must go" if attempt.victims else ""
+    victims = f", preempting {', '.join(attempt.victims)}" if attempt.victims else ""
     return f"Nominated to {attempt.nominated_node}{victims}."
 
 
@@ -184,7 +184,7 @@ def _detail(
 
 def _counts(detail: AttemptDetail) -> str:
     if detail.tried_alone:
-        return f"nominated to {detail.tried_alone}, which was tried first and taken; no other node was looked at"
+        return f"nominated to {detail.tried_alone}, which was tried first and taken; no other node was examined"
     if detail.attempt.outcome == "error":
         return "ended by an error"
     if detail.rejected_by_pre_filter:

@@ -107,7 +107,7 @@ class Nearness:
         """Return what a node lacks (``lacks 0.8 cpu (requests 4, 3.2 free)``) or else why it was rejected; "" if feasible."""
         decision = self._decision
         if self.unseen[row]:
-            return "not looked at: enough other nodes fit"
+            return "not examined: enough other nodes fit"
         status = decision.first_failure(row)
         if status is None:
             return ""

@@ -65,7 +65,7 @@ def _victims(candidate: CandidateReport, all_nodes: bool) -> str:
         started = "not started" if victim.started_ns is None else f"started {_start(victim.started_ns)}"
         victim_texts.append(f"{victim.pod} (priority {victim.priority:,}, {started})")
     listed = format_list(victim_texts, more=len(candidate.victims) - len(victims))
-    return f"{'chosen: ' if candidate.chosen else ''}{listed} must go"
+    return f"{'chosen: ' if candidate.chosen else ''}preempts {listed}"
 
 
 def _start(started_ns: int) -> str:

@@ -52,8 +52,8 @@ def open_result(path: Path | str) -> ResultDirectory:
         raise InputError(
             "result directory",
             where=str(directory),
-            got="no summary.json of Bayplan in it",
-            wanted="a result",
+            got="a folder without summary.json",
+            wanted="a result of bayplan simulate --out",
             hint=hint,
         )
     written = msgspec.json.decode((directory / SUMMARY).read_bytes())["format"]

@@ -87,7 +87,7 @@ class Rows(Sequence[Row], Generic[Row]):
             InputError: pandas is not installed.
         """
         if importlib.util.find_spec("pandas") is None:
-            raise InputError("to_pandas()", got="no pandas", wanted="the extra", hint="pip install 'bayplan[pandas]'")
+            raise InputError("to_pandas(): pandas is not installed", hint="pip install 'bayplan[pandas]'")
         return self.to_arrow().to_pandas()
 
     def _repr_html_(self) -> str:

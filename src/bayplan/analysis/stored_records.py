@@ -41,7 +41,7 @@ def read_table(path: Path) -> pa.Table:
         raise InputError(f"{path}: no such file") from None
     except pa.ArrowInvalid as problem:
         got = str(problem).partition("\n")[0]
-        raise InputError("file of a result", where=str(path), wanted="Parquet", got=got) from None
+        raise InputError("file of a result", where=str(path), wanted="a Parquet file", got=got) from None
 
 
 class StoredKeyframe:

@@ -73,7 +73,7 @@ def _awaited_node(pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
     last = attempts[-1] if attempts and pod.fate is PodFate.PENDING else None
     if last is None or last.outcome != "unschedulable" or not last.nominated_node or not last.victims:
         return ""
-    return f"waits for room on {last.nominated_node}, for which {_named(last.victims)} must go"
+    return f"waits for room on {last.nominated_node}, preempting {_named(last.victims)}"
 
 
 def last_cause(source: RunSource, pod: PodTimeline, attempts: Sequence[Attempt]) -> RootCause | None:
@@ -115,9 +115,9 @@ def _short_message(message: str) -> str:
 def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
     for each in reversed(attempts):
         if each.number < won.number and each.nominated_node == won.node and each.victims:
-            return f"it made room there in attempt {each.attempt:,}, for which {_named(each.victims)} had to go"
+            return f"it made room there in attempt {each.attempt:,} by preempting {_named(each.victims)}"
     if won.evaluated_nodes == 1 and won.feasible_nodes == 1:
-        return "the only node that was looked at"
+        return "the only node that was examined"
     if won.feasible_nodes == 1:
         return f"the only one of {won.evaluated_nodes:,} nodes that it fits on"
     text = f"{won.feasible_nodes:,} of {won.evaluated_nodes:,} nodes fit"
@@ -146,14 +146,14 @@ def decision_text(record: Record, margin: int | None) -> str:
     pod = record.pod
     if record.outcome is Outcome.SCHEDULED:
         if record.feasible_nodes <= 1:
-            return f"{pod} -> {record.node}: {'the only one that fits' if record.evaluated_nodes > 1 else 'the only one looked at'}"
+            return f"{pod} -> {record.node}: {'the only one that fits' if record.evaluated_nodes > 1 else 'the only one examined'}"
         if not record.ties:
             return f"{pod} -> {record.node}: chosen from {record.feasible_nodes:,}"
         ahead = f", {margin:,} ahead" if margin is not None else ""
         equals = f", {record.ties:,} equal" if record.ties > 1 else ""
         return f"{pod} -> {record.node}: best of {record.feasible_nodes:,}{equals}{ahead}"
     if record.nominated_node:
-        victims = f", {format_count(len(record.victims), 'pod')} must go" if record.victims else ""
+        victims = f", preempting {format_count(len(record.victims), 'pod')}" if record.victims else ""
         return f"{pod} waits for room on {record.nominated_node}{victims}"
     why = short_reasons(record.message) or record.outcome.name.lower()
     state = {Outcome.UNSCHEDULABLE: "is pending", Outcome.ERROR: "failed"}.get(record.outcome, "was skipped")
@@ -170,7 +170,7 @@ def attempt_difference(before: Attempt | None, after: Attempt) -> str:
         fit = "fit" if abs(fewer) > 1 else "fits"
         differences.append(f"{format_count(abs(fewer), 'node')} {'fewer' if fewer > 0 else 'more'} {fit}")
     if after.evaluated_nodes != before.evaluated_nodes:
-        differences.append(f"{after.evaluated_nodes:,} nodes looked at instead of {before.evaluated_nodes:,}")
+        differences.append(f"{after.evaluated_nodes:,} nodes examined instead of {before.evaluated_nodes:,}")
     if after.outcome != before.outcome:
         differences.append(f"{after.outcome} instead of {before.outcome}")
     elif not differences and after.message != before.message:

@@ -135,15 +135,21 @@ def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = F
     return [f"{verdict}; the fewest at {at}{reason}.", "", *table, *assumed(answer.assumptions)]
 
 
+def _copies(count: int, more: str = "") -> str:
+    return f"{count:,} {more}{'copy' if count == 1 else 'copies'}"
+
+
 def _capacity_verdict(answer: CapacityAnswer) -> str:
     if len(answer.workloads) == 1:
-        what = f"{answer.copies:,} more {'copy' if answer.copies == 1 else 'copies'} of {answer.workloads[0].workload}"
+        rest = 0
+        what = f"{_copies(answer.copies, 'more ')} of {answer.workloads[0].workload}"
     else:
         mix = " + ".join(f"{each.share} {each.workload}" for each in answer.workloads)
         rest = answer.copies - answer.mixes * sum(each.share for each in answer.workloads)
         what = f"{format_count(answer.mixes, 'more mix')} of {mix}"
-        what += f" ({answer.copies:,} copies{f', {rest:,} of them in an incomplete mix' if rest else ''})"
+        what += f" ({_copies(answer.copies - rest)})"
     fit = "fits" if (answer.copies if len(answer.workloads) == 1 else answer.mixes) == 1 else "fit"
+    fit += f", plus {_copies(rest)} of an incomplete mix" if rest else ""
     if answer.reached_limit:
         return f"At least {what} {fit}; the search ended there (--limit)."
     waits = sum(not each.new_node for each in answer.victims)
@@ -163,7 +169,7 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         return f"{what}; no node has room for another copy{of}{why}."
     where = format_count(answer.runs_out[first], "node")
     if not first.startswith(INSUFFICIENT):
-        return f"{what}; what stops the next one: {first} (on {where})."
+        return f"{what}; what stops the next copy: {first} (on {where})."
     return f"{what}; what runs out first: {first.removeprefix(INSUFFICIENT)} (on {where})."
 
 
@@ -320,7 +326,7 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
     elif answer.earliest_ns is not None:
         text = f"{starts} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
     else:
-        text = f"{answer.asked} does not start within {horizon}; nothing that is known to end makes room for it"
+        text = f"{answer.asked} does not start within {horizon}; no pod with a known run time makes room for it"
     rows = [
         (
             each.pod,

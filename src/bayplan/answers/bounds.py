@@ -36,9 +36,9 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 if TYPE_CHECKING:
     from ortools.sat.python.cp_model import CpModel, CpSolver, IntVar
 
-RELAXATION = "relaxation: amounts only, pods may be split and put on any node"
+RELAXATION = "relaxation: only amounts count, and pods may be split and run on any node"
 
-PACKING = "packing by OR-tools: whole pods, all resources, taints, labels and cordons"
+PACKING = "packing by OR-Tools: whole pods, all resources, taints, labels and cordons"
 
 MAX_VARIABLES = 20_000
 """Maximum number of variables of a model. Larger models take minutes, so the relaxation is used instead."""
@@ -101,6 +101,8 @@ def removal_bound(cluster: QuestionCluster, candidates: Sequence[str], prices: M
         if nodes < best:
             best, resource = nodes, name
         best_price = min(best_price, _price_bound(sizes, price[may_go], spare))
+    # The bound on the price splits nodes; no set of `best` whole nodes costs more than the most expensive ones.
+    best_price = min(best_price, float(np.sort(price[may_go])[::-1][:best].sum()))
     return RemovalBound(nodes=best, price=best_price, resource=resource, method=RELAXATION)
 
 

@@ -242,7 +242,7 @@ class _Filling:
                         stopped, message, refused = number, problem.got, True
                         break
                 if not trial.place(items):
-                    stopped, message = number, trial.messages.get(key, "it waits for a permit")
+                    stopped, message = number, trial.messages.get(key, "it waits at Permit")
                     trial.remove_pod(key)
                     break
                 placed.append((number, key))
@@ -354,7 +354,7 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
         failure = int(failures[row])
         if failure == PASSES:
             if not examined[row]:
-                found[row] = ("kept from the filters by PreFilter",)
+                found[row] = ("excluded by PreFilter",)
             continue
         if failure not in known:
             known[failure] = plan.status_of(failure).reasons

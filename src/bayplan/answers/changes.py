@@ -198,9 +198,9 @@ def _drain_nodes(change: Change, trial: Trial, cluster: QuestionCluster, effect:
             if is_recreated_elsewhere(pod):
                 trial.remove_pod(pod.key)
                 _displace(pod, effect)
-    effect.notes["drained nodes are emptied at once, whatever disruption budgets say (nodes remove honours them)"] = (
-        None
-    )
+    effect.notes[
+        "drained nodes are emptied immediately, regardless of disruption budgets (nodes remove honours them)"
+    ] = None
 
 
 def _cordon(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
@@ -216,7 +216,9 @@ def _taint(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effec
         trial.put(replace(node, spec=replace(node.spec, taints=(*others, taint))))
         if taint.effect != "NoExecute":
             continue
-        effect.notes["pods leave a NoExecute taint at once, also those that tolerate it for some time"] = None
+        effect.notes[
+            "pods leave a node with a new NoExecute taint immediately, even if they tolerate it for some time"
+        ] = None
         for pod in trial.pods_on(node.metadata.name):
             stays = any(
                 each.toleration_seconds is None and tolerates(each, taint, comparison_operators=False)
@@ -285,7 +287,7 @@ def _restart(change: Change, trial: Trial, cluster: QuestionCluster, effect: Eff
     for pod in find_workload(change.target, cluster).pods:
         if trial.remove_pod(pod.key) is not None:
             trial.place(replacement(pod, cluster))
-    effect.notes["restarted pods are replaced one after the other: each is gone before the next one comes"] = None
+    effect.notes["restarted pods are replaced one by one: each is deleted before its replacement is scheduled"] = None
 
 
 def _delete(change: Change, trial: Trial, cluster: QuestionCluster, effect: Effect) -> None:
@@ -301,7 +303,7 @@ def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Ef
     except ValueError:
         raise InputError("priority", got=repr(change.value), wanted="an integer") from None
     if not -(2**31) <= priority < 2**31:
-        raise InputError("priority", got=change.value, wanted="an integer of 32 bits")
+        raise InputError("priority", got=change.value, wanted="a 32-bit integer")
     for pod in find_workload(change.target, cluster).pods:
         spec = replace(pod.spec, priority=priority)
         # Without the resource version, or the scheduler would ignore it as a duplicate update.

@@ -33,7 +33,7 @@ def changed_configuration(configuration: SchedulerConfiguration, text: str) -> S
         name, colon, number = rest.rpartition(":")
         if not colon or not number.isdecimal() or not 1 <= int(number) <= 2**31 - 1:
             raise InputError(
-                WEIGHT, got=repr(rest), wanted="PLUGIN:WEIGHT with a weight above 0", hint="disable=PLUGIN for none"
+                WEIGHT, got=repr(rest), wanted="PLUGIN:WEIGHT with a weight above 0", hint="disable=PLUGIN for weight 0"
             )
         _check_name(configuration, name, SCORE)
         profiles = tuple(_weighted(profile, name, int(number)) for profile in profiles)

@@ -106,7 +106,8 @@ class PodCopier:
             template_item = self._objects.get(ResourceClaimTemplate, key)
             if template_item is None:
                 raise InputError(
-                    f"Pod {self.model.key}", got=f"no ResourceClaimTemplate {key}", wanted="it in the source"
+                    f"Pod {self.model.key} refers to ResourceClaimTemplate {key}, which is not in the source",
+                    hint="a dump that includes resourceclaimtemplates",
                 )
             name = f"{pod.metadata.name}-{entry.name}"
             metadata = ObjectMeta(
@@ -197,7 +198,7 @@ class Template:
             self.pod = self._from_template(found.item, template)
             self.comes_from = "its template"
         else:
-            raise InputError(found.label, got="neither pods nor a template", wanted="either of them in the source")
+            raise InputError(f"{found.label}: the source has neither its pods nor its template, so it can't be copied")
         self._copier = PodCopier(self.pod, cluster)
         self.model = as_waiting(self.pod)
         self._base = f"{found.name}-copy"
@@ -221,7 +222,7 @@ class Template:
         )
         pod = Pod(metadata=metadata, spec=template.spec)
         if isinstance(item, StatefulSet) and item.spec.volume_claim_templates:
-            raise InputError(f"StatefulSet {item.key}", got="no pods yet", wanted="a pod whose claims can be copied")
+            raise InputError(f"StatefulSet {item.key} has no pods yet", wanted="a pod whose claims can be copied")
         return replace(pod, spec=admission_of(self._cluster).admit(pod))
 
     def next(self) -> list[KubernetesObject]:

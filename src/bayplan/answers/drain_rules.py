@@ -133,7 +133,7 @@ def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> l
         if not is_recreated_elsewhere(pod):
             continue
         if pod.metadata.controller() is None and not options.force:
-            found.append(Obstacle(pod.key, "no controller would make it again (--force)"))
+            found.append(Obstacle(pod.key, "no controller would recreate it (--force)"))
         elif any(volume.empty_dir is not None for volume in pod.spec.volumes) and not options.delete_emptydir_data:
             found.append(Obstacle(pod.key, "it has emptyDir data (--delete-emptydir-data)"))
         elif not options.disable_eviction and (refusal := budgets.eviction_problem(pod)):

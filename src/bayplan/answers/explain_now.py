@@ -89,7 +89,7 @@ def _again(found: Explanation, life: PodTimeline, source: CurrentSource) -> Expl
     detail = found.detail
     if detail is None:
         return found
-    note = "the attempt is hypothetical: the pod was taken off its node and scheduled again in a fork"
+    note = "the attempt is hypothetical: the pod was taken off its node and scheduled again in a copy of the cluster"
     if detail.attempt.outcome == "error":
         text = f"{life.key} is on {life.node}; scheduling it again now fails: {source.message_of(life)}"
     elif not detail.attempt.node:
@@ -181,7 +181,7 @@ def smallest_change(plugin: str, diagnosis: PodDiagnosis, trial: Trial, node: st
         else [each for each in untolerated_taints(diagnosis.pod, of_node) if is_condition_taint(each)]
     )
     if plugin == "TaintToleration" and ill:
-        return f"the node gets well ({', '.join(each.key for each in ill)}); this is never to be tolerated"
+        return f"repair the node ({', '.join(each.key for each in ill)}); this taint should never be tolerated"
     return ""
 
 

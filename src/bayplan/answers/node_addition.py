@@ -16,7 +16,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count
+from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
@@ -88,7 +88,7 @@ class AdditionAnswer(msgspec.Struct, frozen=True, kw_only=True):
     assumptions: Sequence[str]
 
 
-METHOD = "relaxation: amounts only, pods and nodes may be split, free room anywhere counts"
+METHOD = "relaxation: only amounts count, pods and nodes may be split, and idle amounts of all nodes are used"
 
 
 def nodes_to_add(
@@ -428,7 +428,9 @@ class _Addition:
         if self._daemons:
             found.append(f"every new node runs the pods of {format_count(len(self._daemons), 'DaemonSet')} if they fit")
         if self._gated:
-            found.append(f"{self._gated:,} pods with scheduling gates are left out")
+            found.append(
+                f"{format_count(self._gated, 'pod')} with scheduling gates {is_or_are(self._gated)} not counted"
+            )
         found.append(
             "pending pods may evict pods of lower priority"
             if self._preempts

@@ -326,7 +326,7 @@ def drain(trial: Trial, name: str, cluster: QuestionCluster) -> tuple[Obstacle |
         before += [(item, trial.state.catalog.get(type(item), item.key)) for item in items[:-1]]
         node = trial.place(items)
         if not node:
-            obstacle = Obstacle(pod.key, trial.messages.get(pod.key, "it waits for a permit"))
+            obstacle = Obstacle(pod.key, trial.messages.get(pod.key, "it waits at Permit"))
             for key in (*(key for key, _ in moves), pod.key):
                 trial.remove_pod(key)
             for item, old in before:

@@ -397,5 +397,5 @@ def _number(key: str, value: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e12:
-        raise InputError("shape", got=f"{key}={value}", wanted="a number that is not negative")
+        raise InputError("shape", got=f"{key}={value}", wanted="a number of at least 0")
     return number

@@ -107,7 +107,7 @@ def start_times(
     waiting = [pod.key for pod in found.pods if pod.key in cluster.waiting]
     unmade = isinstance(found.item, Job) and not found.pods
     if not waiting and not unmade:
-        raise InputError(found.label, got="no pending pod", wanted="a pending pod, or a workload with pending pods")
+        raise InputError(f"{found.label} is not pending", wanted="a pending pod, or a workload with pending pods")
     runs = _Runs(cluster, assumed_run_ns)
     starts: list[Start] = []
     waits: list[int | None] = []

@@ -44,9 +44,9 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.RELAX: "the rule no longer holds if nodes are scarce",
     StepKind.UNCORDON: "the node was cordoned for a reason",
     StepKind.EVICT: "the evicted pods stop, and become pending or are lost",
-    StepKind.PRIORITY: "the pod makes others leave, now and later",
+    StepKind.PRIORITY: "the pod preempts others, now and later",
     StepKind.TOLERATE: "the pod takes room that is reserved for others",
-    StepKind.LABEL: "other pods that look for the label come, too",
+    StepKind.LABEL: "other pods that select the label may be placed there, too",
 }
 """The risk of each kind of step, unless a step has an individual one."""
 

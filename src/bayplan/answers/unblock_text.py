@@ -31,7 +31,7 @@ def render_unblocking(found: Unblocking, *, everything: bool = False) -> list[Re
     if not found.fits:
         parts += [
             "",
-            Text(f"{format_count(found.trials, 'change')} tried in a fork of the cluster.", style="dim"),
+            Text(f"{format_count(found.trials, 'change')} tried in a copy of the cluster.", style="dim"),
         ]
     return parts + bullets("Limits", found.limits) + bullets("Assumptions", found.assumptions)
 

@@ -172,7 +172,7 @@ def what_if(
         InputError: a change names an object that does not exist, or there is nothing to try.
     """
     if not changes and scheduler is None:
-        raise InputError("what-if", got="no change", wanted="a change, or another configuration", hint="lose-zone=ZONE")
+        raise InputError("what-if", got="none", wanted="a change, or another configuration", hint="lose-zone=ZONE")
     again = _pods_to_reschedule(cluster, reschedule, these)
     shapes = shapes_of_pods(cluster.all(Pod))
     effect = Effect()
@@ -364,7 +364,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Return at most `most` pods whose node differs on side b although their current node still exists there, with that node."""
+    """Return up to `most` pods that get another node on side b although their old node still exists there: key to old node."""
     names = cluster.state.nodes.names
     found: dict[str, str] = {}
     for key, info in cluster.state.pods.items():
@@ -390,7 +390,7 @@ def differences(
             plugin, reason = _move_reason(key, a, b) if key not in evicted else ("DefaultPreemption", evicted[key])
             looked_at += bool(reason)
         elif kind is DifferenceKind.GONE:
-            reason = gone.get(key) or b.reasons.get(key) or evicted.get(key) or "it is not there any more"
+            reason = gone.get(key) or b.reasons.get(key) or evicted.get(key) or "it no longer exists"
         elif not after:
             reason = b.messages.get(key, "")
         elif kind is DifferenceKind.PLACED:
@@ -429,7 +429,7 @@ def _move_reason(key: str, a: Side, b: Side) -> tuple[str, str]:
     if in_a is not None and in_b is not None:
         better, plugin, points = already_better(in_a, in_b, before, after)
         if better:
-            return plugin, f"{after} was better before already: it prefers it to {before} by {points} points"
+            return plugin, f"{after} already scored {points} points more than {before} before"
     found = decisive_plugin(in_a, in_b, before, after)
     if found is not None:
         return found.name, reason_of(found, before, after)
@@ -464,10 +464,10 @@ def _assumptions(
         found.append("pods that lose their node come back at once and keep their names")
     if reschedule is Reschedule.NEW and configured:
         found.append(
-            "pods that have a node stay there: only new and displaced pods are decided (--reschedule all, or WORKLOAD)"
+            "placed pods keep their nodes; only new and displaced pods are scheduled (--reschedule all, or WORKLOAD)"
         )
     elif again:
-        text = f"{len(again):,} pods are decided again on both sides, in the order of their creation"
+        text = f"{len(again):,} pods are scheduled again on both sides, in the order of their creation"
         found.append(
             f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty"
         )

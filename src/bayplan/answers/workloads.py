@@ -147,7 +147,12 @@ def find_workload(text: str, cluster: Objects) -> Found:
     if not found:
         raise _unknown(text, cluster)
     labels = ", ".join(each.label for each in found[:LISTED])
-    raise InputError("workload", got=f"'{text}', which could be {labels}", wanted="one", hint=f"'{found[0].label}'")
+    raise InputError(
+        "workload",
+        got=f"'{text}', which could be {labels}",
+        wanted="the name of one workload or pod",
+        hint=f"'{found[0].label}'",
+    )
 
 
 def _matching(kind: str, namespace: str, name: str, cluster: Objects) -> list[Found]:

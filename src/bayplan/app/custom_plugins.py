@@ -46,7 +46,7 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
     name of one in `bayplan.contrib` replaces it.
 
     Args:
-        options: the values of ``--plugin``: ``FILE.py:Class``, or the name of an installed plugin; each may end in ``=WEIGHT``.
+        options: the values of ``--plugin``: ``FILE.py:CLASS``, or the name of an installed plugin; each may end in ``=WEIGHT``.
         registry: the known plugins, which may already include installed ones.
 
     Raises:
@@ -73,7 +73,7 @@ def load_custom_plugins(options: Sequence[str], registry: Registry) -> tuple[Reg
     names = [custom.plugin.name for custom in enabled]
     for name in names:
         if names.count(name) > 1:
-            raise PluginError(f"--plugin {name}", got="the same plugin twice", wanted="each plugin once")
+            raise PluginError(f"--plugin {name} is given more than once", wanted="each plugin once")
     return registry, enabled
 
 
@@ -108,8 +108,8 @@ def _known_plugin(name: str, registry: Registry) -> type[Plugin[Any]]:
     close = near_name(name, registry)
     raise PluginError(
         f"--plugin {name}",
-        wanted="FILE.py:Class, or the name of an installed plugin",
-        got="no plugin of that name",
+        wanted="FILE.py:CLASS, or the name of an installed plugin",
+        got="an unknown name",
         hint=hint or (f"'{close}'" if close else ""),
     )
 
@@ -118,7 +118,7 @@ def _load_module(path: Path, option: str) -> ModuleType:
     if not path.is_file():
         close = near_name(path.name, sorted(each.name for each in path.parent.glob("*.py")))
         hint = f"'{path.parent / close}'" if close else ""
-        raise PluginError(f"--plugin {option}", wanted="a Python file", got=f"no file {str(path)!r}", hint=hint)
+        raise PluginError(f"--plugin {option}", wanted="an existing Python file", got=repr(str(path)), hint=hint)
     name = f"bayplan_plugin_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
@@ -146,7 +146,7 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, Plugin) and each.__module__ == module.__name__
     ]
-    got = "no such name" if found is None else f"{type(found).__name__} {name}, which is not a plugin class"
+    got = "no class of this name" if found is None else f"{type(found).__name__} {name}, which is not a plugin class"
     close = near_name(name, own) or (own[0] if len(own) == 1 else "")
     hint = f"'{path}:{close}'" if close else "" if own else "class MyPlugin(bayplan.PerNodePlugin): ..."
     raise PluginError(name, where=str(path), wanted="a class that inherits from a plugin class", got=got, hint=hint)
@@ -162,7 +162,7 @@ def _installed_plugins() -> list[type[Plugin[Any]]]:
             plugin = point.load()
         except Exception as problem:
             got = f"{type(problem).__name__}: {problem}"
-            raise PluginError(where, got=got, wanted="a plugin that can be imported") from problem
+            raise PluginError(f"{where}: the plugin can't be imported: {got}") from problem
         if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
             raise PluginError(where, got=repr(plugin), wanted="a class that inherits from a plugin class")
         found.append(plugin)
@@ -189,7 +189,7 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
     got = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
     if isinstance(problem, SyntaxError) and problem.filename in files:
         got += _marked_line(problem)
-    return PluginError(what or f"the plugin failed in {function}()", where=where, got=got)
+    return PluginError(f"{what or f'the plugin failed in {function}()'}: {got}", where=where)
 
 
 def _marked_line(problem: SyntaxError) -> str:
@@ -210,7 +210,7 @@ def reported_plugin_errors(plugins: Sequence[CustomPlugin]) -> Iterator[None]:
     try:
         yield
     except PluginFailure as problem:
-        raise PluginError(f"{problem.point} plugin {problem.plugin}", got=problem.text) from problem
+        raise PluginError(f"{problem.point} plugin {problem.plugin}: {problem.text}") from problem
     except BayplanError:
         raise
     except Exception as problem:

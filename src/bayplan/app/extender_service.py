@@ -54,7 +54,7 @@ def make_extender(options: ExtenderOptions) -> ServedExtender:
     for custom in served:
         points = custom.plugin.extension_points()
         if not {"filter", "score"}.intersection(points):
-            got = f"one with {', '.join(sorted(points))}"
+            got = f"one that implements {', '.join(sorted(points))}"
             raise InputError(f"--plugin {custom.plugin.name}", wanted="a plugin that filters or scores", got=got)
     configuration = only_plugins(read_configuration(options.config, gates, registry), registry, served)
     with reported_plugin_errors(served):

@@ -19,5 +19,4 @@ def reject_provider(algorithm_provider: str) -> None:
         InputError: `algorithm_provider` is not empty.
     """
     if algorithm_provider:
-        what, got = "--algorithm-provider without --mode classic", f"'{algorithm_provider}'"
-        raise InputError(what, got=got, wanted="no algorithm provider", hint="--mode classic")
+        raise InputError("--algorithm-provider needs --mode classic")

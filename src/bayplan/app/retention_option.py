@@ -9,7 +9,7 @@ from bayplan.base.go_text.durations import read_duration
 from bayplan.live.decision_store import Retention
 from bayplan.objects.quantity import parse_quantity
 
-_WANTED = "summaries=N, full=N, bytes=QUANTITY or age=DURATION, several with commas"
+_WANTED = "summaries=N, full=N, bytes=SIZE or age=DURATION, separated by commas"
 _HINT = "'full=10000,bytes=256Mi,age=30m'"
 
 

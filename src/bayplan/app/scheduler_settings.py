@@ -200,7 +200,7 @@ def read_text(path: Path) -> str:
     try:
         return read_configuration_bytes(path).decode()
     except UnicodeDecodeError as problem:
-        raise ConfigurationError(str(path), wanted="a configuration file", got=str(problem)) from None
+        raise ConfigurationError(str(path), wanted="a configuration file in UTF-8", got=str(problem)) from None
 
 
 def _configuration(

@@ -240,4 +240,4 @@ def _load(text: bytes, where: str, gates: FeatureGates, registry: Registry) -> S
             plugin_names=registry.plugins,
         )
     except UnicodeDecodeError as problem:
-        raise ConfigurationError(where, wanted="a configuration file", got=str(problem)) from None
+        raise ConfigurationError(where, wanted="a configuration file in UTF-8", got=str(problem)) from None

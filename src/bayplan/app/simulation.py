@@ -177,7 +177,7 @@ def check_options(options: object) -> None:
     if not isinstance(options, SimulationOptions):
         shown = repr(options) if isinstance(options, str) else "..."
         got, hint = f"{type(options).__name__} {options!r:.60}", f"SimulationOptions(paths=[{shown}])"
-        raise InputError("simulate(options)", got=got, wanted="options", hint=hint)
+        raise InputError("simulate(options)", got=got, wanted="SimulationOptions", hint=hint)
 
 
 def prepare_simulation(

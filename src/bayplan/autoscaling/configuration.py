@@ -194,10 +194,15 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
     for index, group in enumerate(spec.node_groups):
         path = f"$.nodeGroups[{index}]"
         if group.name in names[:index]:
-            raise InputError(f"{KIND} {path}.name", where=document.where(f"{path}.name"), got="a name used before")
+            raise InputError(
+                f"{KIND} {path}.name",
+                where=document.where(f"{path}.name"),
+                wanted="a unique name",
+                got=f"'{group.name}', which an earlier node group has",
+            )
         if group.min_size > group.max_size:
             where = document.where(f"{path}.maxSize")
-            wanted = f"a number of at least {group.min_size}, the minSize"
+            wanted = f"at least {group.min_size} (minSize)"
             raise InputError(f"{KIND} {path}.maxSize", where=where, wanted=wanted, got=str(group.max_size))
     options = spec.options
     interval_ns = duration_at(document, options.scan_interval, "$.options.scanInterval", kind=KIND)

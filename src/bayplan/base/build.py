@@ -80,7 +80,7 @@ class CompiledFinder:
     def _reject_if_compilable(self, name: str) -> None:
         stem = f"{self._root}/{name.replace('.', '/')}"
         if os.path.exists(f"{stem}.pxd") and os.path.exists(f"{stem}.py"):
-            raise _stale(name, "this module is not compiled yet, and others are")
+            raise _stale(name, "other modules are compiled, but this one is not")
 
     def _hash_of(self, source: str) -> str | None:
         if source not in self._hashes:

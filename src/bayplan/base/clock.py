@@ -154,5 +154,5 @@ class Clock:
 
 def _checked(speed: float) -> float:
     if not 0 < speed <= MAX_SPEED:
-        raise InputError("speed of the clock", got=str(speed), wanted=f"a number above 0, up to {MAX_SPEED:,.0f}")
+        raise InputError("speed of the clock", got=str(speed), wanted=f"a number above 0 and at most {MAX_SPEED:,.0f}")
     return speed

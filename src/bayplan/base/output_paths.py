@@ -17,14 +17,14 @@ def check_output_folder(folder: Path, option: str) -> None:
     Raises:
         InputError: the folder does not exist, or files cannot be created in it.
     """
-    wanted = "a path in a folder that can be written"
+    wanted = "a path in a writable folder"
     if not folder.is_dir():
-        raise InputError(option, got=f"no folder '{folder}'", wanted=wanted, hint=f"mkdir -p {folder}")
+        raise InputError(option, got=f"'{folder}', which does not exist", wanted=wanted, hint=f"mkdir -p {folder}")
     try:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as problem:
         reason = (problem.strerror or str(problem)).lower()
-        raise InputError(option, got=f"folder '{folder}': {reason}", wanted=wanted) from None
+        raise InputError(option, got=f"'{folder}' ({reason})", wanted=wanted) from None
 
 
 def check_output_file(path: Path, option: str) -> None:
@@ -34,4 +34,4 @@ def check_output_file(path: Path, option: str) -> None:
     if not path.exists():
         check_output_folder(path.parent, option)
     elif not os.access(path, os.W_OK):
-        raise InputError(option, got=f"'{path}', a read-only file", wanted="a file that can be written")
+        raise InputError(option, got=f"'{path}', a read-only file", wanted="a writable file")

@@ -66,7 +66,9 @@ def check_origins(origins: Collection[str], option: str) -> None:
         except ValueError:
             fits = False
         if not fits:
-            raise InputError(option, got=f"'{origin}'", wanted="scheme, host and port", hint="http://localhost:3000")
+            raise InputError(
+                option, got=f"'{origin}'", wanted="SCHEME://HOST, or SCHEME://HOST:PORT", hint="http://localhost:3000"
+            )
 
 
 def _authority(url: str) -> str:

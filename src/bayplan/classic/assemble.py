@@ -207,7 +207,9 @@ def _check_custom_plugins(registry: Registry, custom: Sequence[tuple[str, int]],
     names = {algorithm.name for algorithm in taken}
     for name, _ in custom:
         if name in names:
-            raise PluginError(f"plugin {name}", got="the name of a predicate or priority", wanted="another `name`")
+            raise PluginError(
+                f"plugin {name} has the name of a predicate or priority", hint="another `name` in the class"
+            )
         for point in registry.extension_points_of(name):
             if point not in CUSTOM_POINTS:
                 wanted = f"one of {', '.join(CUSTOM_POINTS)}"

@@ -57,7 +57,7 @@ class ClassicGates(msgspec.Struct, frozen=True, kw_only=True):
                     f"feature gate {name}",
                     where=where,
                     got=str(on).lower(),
-                    wanted=f"{str(not on).lower()}, which is all that the classic mode knows",
+                    wanted=f"{str(not on).lower()}, the only value that classic mode supports",
                 )
         return replace(cls(), **changes)
 

@@ -279,7 +279,7 @@ class _Reader:
         found: Sequence[object] = self._value(item, key, path, list, [])
         for each in found:
             if not isinstance(each, str):
-                raise self._error(path, key, "texts", each)
+                raise self._error(path, key, "a list of strings", each)
         return tuple(str(each) for each in found)
 
     def mapping(self, item: Mapping[str, object], key: str, path: str) -> Mapping[str, object] | None:
@@ -293,7 +293,7 @@ class _Reader:
         mappings: list[Mapping[str, object]] = []
         for each in found:
             if not isinstance(each, dict):
-                raise self._error(path, key, "objects", each)
+                raise self._error(path, key, "a list of objects", each)
             mappings.append(each)
         return mappings
 

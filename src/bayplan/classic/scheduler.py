@@ -46,7 +46,7 @@ class ClassicScheduler(Scheduler):
         settings: the settings that its cycles share.
         pick_node: the function that chooses among equally good nodes for preemption.
         non_preempting: the gate NonPreemptingPriority.
-        disable_preemption: whether no pod ever preempts.
+        disable_preemption: whether preemption is off.
     """
 
     release = CLASSIC_KUBERNETES_VERSION

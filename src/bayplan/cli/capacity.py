@@ -42,7 +42,12 @@ def capacity(
     sources: Sources = None,
     files: Files = None,
     preempt: Annotated[bool, typer.Option("--preempt", help="Evict pods of lower priority to place copies.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of copies.")] = DEFAULT_LIMIT,
+    limit: Annotated[
+        int,
+        typer.Option(
+            metavar="N", min=1, help=f"Maximum number of copies. [default: {DEFAULT_LIMIT:,}]", show_default=False
+        ),
+    ] = DEFAULT_LIMIT,
     seeds: Annotated[
         int, typer.Option(metavar="N", min=1, max=100, help="Number of seeds to try; more than one gives a range.")
     ] = 1,
@@ -109,10 +114,10 @@ def _print_over_time(
 ) -> None:
     if files:
         hint = "a workload of the result directory, without --file"
-        raise InputError("--over-time", got="--file as well", wanted="workloads that were simulated", hint=hint)
+        raise InputError("--over-time can't be combined with --file", hint=hint)
     if source.kind is not SourceKind.RESULT:
-        got = f"a {source.kind}, which has one time"
-        raise InputError("--over-time", got=got, wanted="a result directory", hint="simulate --out DIR")
+        got = f"{source.kind} (a single point in time)"
+        raise InputError("--over-time", got=got, wanted="a result directory", hint="bayplan simulate PATH --out DIR")
     # Imported here, because PyArrow takes a while to import and no other source needs it.
     from bayplan.analysis.result_directory import open_result
     from bayplan.app.sources.result_source import objects_at

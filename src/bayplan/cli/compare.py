@@ -35,7 +35,7 @@ def compare(
             "--on", metavar="SOURCE", help="Cluster on which to compare the two configurations. [default: none]"
         ),
     ] = None,
-    keep: Annotated[bool, typer.Option("--keep", help="Pods that have a node stay there; with --on.")] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep placed pods on their nodes (with --on).")] = False,
     everything: All = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
@@ -82,7 +82,7 @@ def compare(
             show(find_differences(one, other, names=(a, b)), source)
         return
     if config is not None:
-        raise InputError("--config", got=f"{config}, with --on", wanted="the two configurations as A and B")
+        raise InputError("--config can't be combined with --on", hint="the two configurations as A and B")
     options = source_options(on, mode=mode, feature_gates=feature_gates, plugins=plugin, seed=seed, strict=strict)
     with opened(options) as (source, cluster):
         gates = source.scheduler.origin.feature_gates

@@ -47,7 +47,7 @@ class _Fish(_WithoutPaths, FishComplete):
 def completion(
     shell: Annotated[Shell, typer.Argument(help="Shell that loads the script.", show_default=False)],
 ) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
     bash: source <(bayplan completion bash)
 

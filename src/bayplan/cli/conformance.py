@@ -47,7 +47,7 @@ def conformance(
     show: Annotated[int, typer.Option(min=0, metavar="N", help="Differing cases to print.")] = 10,
     only: Annotated[str, typer.Option(metavar="PREFIX", help="Prefix of the ids of cases to run. [default: all]")] = "",
 ) -> None:
-    """Compare with recorded decisions of kube-scheduler.
+    """Compare Bayplan's answers with recordings of kube-scheduler.
 
     The report counts the cases that agree, by family (a kind of case) and by part of the answer, then shows the first
     differences. A case that can't be run counts as a difference. A scheduling cycle is compared only if the cycles before it
@@ -69,7 +69,9 @@ def conformance(
             summary.add(case, compare(case, ours))
         if not summary.cases:
             raise InputError(
-                "cases", got="none", wanted=f"ids that begin with '{only}'" if only else "at least one case"
+                "cases",
+                got="none",
+                wanted=f"at least one whose id begins with '{only}'" if only else "at least one case",
             )
     if as_json:
         sys.stdout.write(msgspec.json.encode(summary.as_json()).decode() + "\n")

@@ -26,7 +26,7 @@ def example(
     path = example_path(name)
     if copy is not None:
         if copy.exists():
-            raise InputError("--copy", got=f"'{copy}', which exists", wanted="a new folder")
+            raise InputError("--copy", got=f"'{copy}', which already exists", wanted="a new folder")
         shutil.copytree(path, copy)
         path = copy
     print(path)

@@ -236,8 +236,10 @@ class _Question:
         }
         given = [name for name, is_given in of_simulation.items() if is_given]
         if given:
-            what, got = f"options of a simulation ({', '.join(given)})", "a result, which was simulated with its own"
-            raise InputError(what, where=path, got=got, hint="without them")
+            what = (
+                f"{', '.join(given)}: a result directory is a finished simulation, to which these options don't apply"
+            )
+            raise InputError(what, where=path, hint="without them")
         # Imported here, because PyArrow takes a while to import, and other sources do not need it.
         from bayplan.analysis.result_directory import open_result
         from bayplan.app.sources.result_source import result_source
@@ -282,7 +284,7 @@ class _Question:
 
     def _of_cluster(self, pod: str, shown: Shown, source: ClusterSource) -> Explanation | Workload:
         if shown.attempt is not None:
-            got = f"{source.kind}, which has no earlier attempts"
+            got = f"{source.kind} (without stored attempts)"
             raise InputError("--attempt", got=got, wanted="a result directory, or manifests to simulate")
         cluster = Cluster.of(source, seed=self._options.seed, record_level=RecordLevel.OFF)
         pods = cluster.timelines()

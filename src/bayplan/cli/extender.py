@@ -53,7 +53,7 @@ def extender(
     Example: bayplan extender cluster.yaml --plugin mine.py:Mine
     """
     if not plugin:
-        raise InputError("--plugin", got="none", wanted="at least one plugin to serve", hint="FILE.py:Class")
+        raise InputError("--plugin", got="none", wanted="at least one plugin to serve", hint="FILE.py:CLASS")
     check_port(port)
     served = make_extender(
         ExtenderOptions(plugins=plugin, paths=paths or (), config=config, feature_gates=feature_gates)
@@ -78,7 +78,7 @@ def serve(served: ServedExtender, host: str, port: int, *, quiet: bool, by_name:
     except OSError as problem:
         got = f"{host} port {port}: {(problem.strerror or str(problem)).lower()}"
         hint = "--port 0" if problem.errno == errno.EADDRINUSE else ""
-        raise InputError("--listen and --port", got=got, wanted="an address to listen on", hint=hint) from None
+        raise InputError("--listen and --port", got=got, wanted="an available address and port", hint=hint) from None
     names = ", ".join(custom.plugin.name for custom in served.plugins)
     print(f"serving {names}; in a KubeSchedulerConfiguration:\n")
     name = f"[{host}]" if ":" in host else host

@@ -39,15 +39,16 @@ def import_(
     """Copy a cluster, or files, into a Bayplan server.
 
     Everything that scheduling reads is copied. Running pods keep their nodes; pending pods are scheduled by Bayplan. Deployments,
-    DaemonSets, Jobs and CronJobs are not copied, and ReplicaSets and StatefulSets get 0 replicas, so no controller creates or
-    deletes pods. Start the server with bayplan up first.
+    DaemonSets, Jobs and CronJobs are not copied. ReplicaSets, StatefulSets and ReplicationControllers are copied with 0
+    replicas. The copied pods refer to the source's owners, so no controller of the server creates or deletes pods. Start
+    the server with bayplan up first.
 
     Example: bayplan import --context production
     """
     from bayplan.app.cluster_sync import SyncOptions, sync_cluster
 
     if paths and (from_ is not None or context is not None):
-        raise InputError("source", got="both", wanted="files or a cluster")
+        raise InputError("source: files can't be combined with --from or --context")
     source = None if paths else source_options(from_, context, qps)
     policy = sync_policy(namespace, selector, reschedule=reschedule, follow=False)
     options = SyncOptions(source=source, paths=paths or (), here=target_options(to), policy=policy)

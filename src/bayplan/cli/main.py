@@ -49,7 +49,7 @@ COMMANDS = (
     Command("simulate", "Schedule workloads in virtual time and print a report.", _SIMULATE),
     Command("explain", "Show why a pod is pending, or why it got its node.", _SIMULATE),
     Command("waiting", "Show why pods are pending, grouped by reason.", _SIMULATE),
-    Command("unblock", "Show what gets a pending pod placed.", _SIMULATE),
+    Command("unblock", "Show changes that get a pending pod placed.", _SIMULATE),
     Command("capacity", "Show how many more copies of a workload fit.", _SIMULATE),
     Command("nodes", "Show which nodes to add, or which can be removed.", _SIMULATE),
     Command("what-if", "Show a cluster before and after changes.", _SIMULATE),
@@ -67,10 +67,10 @@ COMMANDS = (
     Command("schedule", "Schedule the pods of a real cluster, or check its scheduler.", _REAL),
     Command("check", "Check manifests as kubectl apply --dry-run=server does.", _TOOLS),
     Command("config", "Check a scheduler configuration, or convert an older one.", _TOOLS),
-    Command("conformance", "Compare with recorded decisions of kube-scheduler.", _TOOLS),
+    Command("conformance", "Compare Bayplan's answers with recordings of kube-scheduler.", _TOOLS),
     Command("store", "Check the database file of a cluster, or repair it.", _TOOLS),
     Command("example", "Print the path of the bundled example, or copy it.", _TOOLS),
-    Command("completion", "Print the completion script of a shell.", _TOOLS),
+    Command("completion", "Print the completion script for a shell.", _TOOLS),
 )
 
 COMPLETION_VARIABLE = "_BAYPLAN_COMPLETE"

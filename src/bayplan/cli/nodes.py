@@ -155,4 +155,4 @@ def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices
         found += [shape_of(item) for item in load_inputs(files).manifest.nodes]
     if found or not (texts or files):
         return found or shapes_of(cluster.state, lambda node: price_in(prices, node) or 1.0)
-    raise InputError("--shapes", got="no node", wanted="node manifests")
+    raise InputError("--shapes", got="files without a Node", wanted="Node manifests")

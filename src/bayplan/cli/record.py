@@ -26,7 +26,7 @@ def record(
     namespace: Namespaces = None,
     selector: Selector = "",
     duration: Annotated[
-        str, typer.Option(metavar="TIME", help="Time to record, such as 30m. [default: until Ctrl-C]")
+        str, typer.Option(metavar="DURATION", help="Time to record, such as 30m. [default: until Ctrl-C]")
     ] = "",
     redact: Annotated[
         bool, typer.Option("--redact", help="Keep only what scheduling reads: no environment, commands or annotations.")

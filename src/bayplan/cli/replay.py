@@ -40,7 +40,7 @@ def replay(
     seek: Annotated[
         str, typer.Option(metavar="TIME", help="Position to start from, such as 5m. [default: the beginning]")
     ] = "",
-    paused: Annotated[bool, typer.Option("--paused", help="Start with the recording paused.")] = False,
+    paused: Annotated[bool, typer.Option("--paused", help="Start with playback paused.")] = False,
     reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
@@ -81,7 +81,7 @@ def _speed(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InputError("speed", got=repr(text), wanted="a number", hint="10, or inf") from None
+        raise InputError("speed", got=repr(text), wanted="a number", hint="10 or inf") from None
 
 
 async def _steer(playback: "PlaybackClock") -> None:

@@ -91,7 +91,7 @@ def schedule(
 ) -> None:
     """Schedule the pods of a real cluster, or check its scheduler.
 
-    Works as a second scheduler or as the only one. Like kube-scheduler, it schedules the pods whose schedulerName is that of
+    Run as a second scheduler or as the only one. Like kube-scheduler, it schedules the pods whose schedulerName is that of
     one of its profiles, and sends bindings, events, conditions and evictions. On SIGTERM it completes pending bindings. See
     docs/schedule.md.
 
@@ -105,7 +105,7 @@ def schedule(
 
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(asctime)s %(name)s %(message)s")
     if report is not None and not dry_run:
-        raise InputError("--report without --dry-run", hint="--dry-run")
+        raise InputError("--report needs --dry-run")
     if report is not None:
         check_output_file(report, "--report")
     scheduler = SchedulerOptions(

@@ -33,7 +33,10 @@ TlsKey: TypeAlias = Annotated[
     Path | None, typer.Option(metavar="FILE", help="Key of --tls-cert (PEM). [default: none]")
 ]
 PluginDeadline: TypeAlias = Annotated[
-    float, typer.Option(metavar="SECONDS", help="Time limit for one call of a custom plugin.")
+    float,
+    typer.Option(
+        metavar="SECONDS", help="Time limit for one call of a custom plugin. [default: 10]", show_default=False
+    ),
 ]
 ServerSeed: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Seed for tie-breaking and generated names.")]
 Records: TypeAlias = Annotated[Level, typer.Option(help="Detail of recorded decisions.")]
@@ -66,9 +69,12 @@ WithKubelet: TypeAlias = Annotated[
 ]
 RunTime: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="DURATION", help="Run time (or forever) of new pods with restartPolicy Never or OnFailure."),
+    typer.Option(metavar="DURATION", help="Run time, or forever, of new pods with restartPolicy Never or OnFailure."),
 ]
-Speed: TypeAlias = Annotated[float, typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time.")]
+Speed: TypeAlias = Annotated[
+    float,
+    typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time. [default: 1]", show_default=False),
+]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Exit after the report on the loaded objects.")]
 AllowOrigin: TypeAlias = Annotated[
@@ -80,7 +86,10 @@ AllowOrigin: TypeAlias = Annotated[
     ),
 ]
 RateLimit: TypeAlias = Annotated[
-    float, typer.Option(metavar="N", help="Requests per second for each client; 0 for no limit.")
+    float,
+    typer.Option(
+        metavar="N", help="Requests per second for each client; 0 for no limit. [default: 0]", show_default=False
+    ),
 ]
 Webhooks: TypeAlias = Annotated[
     list[str] | None,

@@ -96,7 +96,10 @@ Timeline: TypeAlias = Annotated[
 ]
 Workload: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Trace changes: arrivals, run times, load (docs/workloads.md). [default: none]"),
+    typer.Option(
+        metavar="FILE",
+        help="Workload file: changes to arrivals, run times and load (docs/workloads.md). [default: none]",
+    ),
 ]
 Autoscaler: TypeAlias = Annotated[
     Path | None,
@@ -128,9 +131,9 @@ def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> 
     if policy is None:
         return config
     if config is not None:
-        raise InputError("--policy-config-file", got=f"{policy}, and --config {config}", wanted="one of the two")
+        raise InputError("--policy-config-file", got=f"{policy} and --config {config}", wanted="only one of them")
     if mode is not Mode.CLASSIC:
-        raise InputError("--policy-config-file without --mode classic", hint="--mode classic")
+        raise InputError("--policy-config-file needs --mode classic")
     return policy
 
 

@@ -32,7 +32,7 @@ def sync(
 ) -> None:
     """Keep a Bayplan server in sync with a cluster.
 
-    Copies the cluster as import does, then applies its changes. Bayplan schedules the pods that the source creates later,
+    Copy the cluster as import does, then apply its changes. Bayplan schedules the pods that the source creates later,
     independently of the source's scheduler. A pod that you delete in Bayplan stays deleted, although the source still
     has it. Ctrl-C ends it; a restart continues at the same point. Start the server with bayplan up first.
 

@@ -46,7 +46,14 @@ SourceVolumes = Annotated[
         help="Copy volumes of WaitForFirstConsumer claims instead of provisioning them.",
     ),
 ]
-Qps = Annotated[float, typer.Option(metavar="N", help="Requests per second to the source; negative for no limit.")]
+Qps = Annotated[
+    float,
+    typer.Option(
+        metavar="N",
+        help="Requests per second to the source; negative for no limit. [default: 50]",
+        show_default=False,
+    ),
+]
 
 DEFAULT_TO = Path("bayplan.kubeconfig")
 """The kubeconfig that ``bayplan up`` writes."""
@@ -70,7 +77,10 @@ def target_options(kubeconfig: Path) -> ClusterOptions:
     if not kubeconfig.is_file():
         hint = "bayplan up, which writes bayplan.kubeconfig"
         raise InputError(
-            "--to", got=f"no file {str(kubeconfig)!r}", wanted="a kubeconfig of a Bayplan server", hint=hint
+            "--to",
+            got=f"{str(kubeconfig)!r}, which does not exist",
+            wanted="the kubeconfig of a Bayplan server",
+            hint=hint,
         )
     return ClusterOptions(kubeconfig=kubeconfig, qps=-1, option="--to")
 

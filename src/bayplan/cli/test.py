@@ -51,7 +51,7 @@ def test(
     results = list(run_scenarios(ScenarioOptions(paths=paths, only=only, label=label, seed=seed, check=check)))
     if not results:
         got = " and ".join(f"'{each}'" for each in (only, label) if each)
-        raise InputError("--only or --label", got=got, wanted="one that some scenario has")
+        raise InputError("--only or --label", got=got, wanted="the name or label of a scenario in the files")
     if junit is not None:
         junit.write_bytes(junit_xml(results))
     sys.stdout.write("\n".join(result_lines(results)) + "\n")

@@ -47,13 +47,14 @@ def unblock(
     seed: Seed = 0,
     strict: Strict = False,
 ) -> None:
-    """Show what gets a pending pod placed.
+    """Show changes that get a pending pod placed.
 
     The first line gives the reason why the pod is pending and the best way to place it. Then come the changes that were found, the
     least risky first: wait for preemption, create what is missing, remove a gate, add a node, shrink the request, move pods,
     relax a constraint, uncordon a node, evict pods, raise the priority, tolerate a taint, label a node. Each was tried by
-    scheduling in a copy of the cluster, which does not change. Disruption budgets are honoured, and taints of unhealthy nodes
-    are never tolerated. If no single change helps, pairs of changes are tried.
+    scheduling in a copy of the cluster; the cluster itself does not change. Disruption budgets are honoured, except by the
+    scheduler's own preemption. Taints of unhealthy nodes are never tolerated. If no single change helps, pairs of changes
+    are tried.
 
     Example: bayplan unblock shop/web-1 --context prod
     """
@@ -89,5 +90,5 @@ def _shapes(paths: list[str]) -> list[Node]:
         return []
     nodes = load_inputs(paths).manifest.nodes
     if not nodes:
-        raise InputError("--shapes", got=", ".join(paths), wanted="manifests of nodes")
+        raise InputError("--shapes", got=", ".join(paths), wanted="Node manifests")
     return nodes

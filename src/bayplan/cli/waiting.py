@@ -9,7 +9,7 @@ import typer
 
 from bayplan.analysis.units import format_count, format_list, is_or_are
 from bayplan.answers.answer_text import assumed
-from bayplan.answers.waiting_reasons import WaitingReason
+from bayplan.answers.waiting_reasons import SEVERAL, WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.cli.question_options import print_lines
@@ -82,12 +82,14 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
     lines = [f"{count:,} of {pods} {is_or_are(count)} pending, for {format_count(len(reasons), 'reason')}."]
     for sentence, of_filters in reasons.items():
         names = of_filters[0].examples
-        plugins = ", ".join(row.plugin for row in of_filters)
-        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {plugins}: {_named(names, everything)}"]
+        pods_line = _named(names, everything)
+        plugins = [row.plugin for row in of_filters]
+        pods_line = f"{pods_line} (several filters)" if plugins == [SEVERAL] else f"{', '.join(plugins)}: {pods_line}"
+        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {pods_line}"]
     blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
     fitting = [key for key in pending if key not in blocked]
     if fitting:
-        lines += ["", f"{len(fitting):,} x fits now, and is not scheduled yet", f"    {_named(fitting, everything)}"]
+        lines += ["", f"{len(fitting):,} x fits now, but is not scheduled yet", f"    {_named(fitting, everything)}"]
     return [*lines, *assumed(cluster.assumptions)]
 
 

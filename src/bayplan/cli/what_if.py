@@ -107,7 +107,7 @@ def _no_change(sources: list[str]) -> InputError:
         close = near_name(kind, kinds) if equals else ""
         if close:
             return InputError("what-if", got=f"'{text}'", wanted=wanted, hint=f"{close}={target}")
-    return InputError("what-if", got="no change", wanted=wanted, hint="lose-zone=ZONE")
+    return InputError("what-if", got="none", wanted=wanted, hint="lose-zone=ZONE")
 
 
 def _with_objects(change: Change, *, strict: bool) -> Change:

@@ -83,7 +83,7 @@ class ClusterAccess:
                 "kubeconfig",
                 where=self._where,
                 got=_short(problem),
-                wanted="a cluster and a user",
+                wanted="a context with a cluster and a user",
                 hint="kubectl config view",
             ) from None
         finally:
@@ -130,7 +130,7 @@ class ClusterAccess:
             if configuration.cert_file:
                 tls.load_cert_chain(configuration.cert_file, configuration.key_file)
         except (OSError, ssl.SSLError) as problem:
-            raise InputError("certificates", where=self._where, got=_short(problem), wanted="files in PEM") from None
+            raise InputError("certificates", where=self._where, got=_short(problem), wanted="PEM files") from None
         # CA certificates of clusters often lack the extensions that strict checks require.
         tls.verify_flags &= ~ssl.VERIFY_X509_STRICT
         if not configuration.verify_ssl:
@@ -210,7 +210,9 @@ def _kubeconfig_paths(kubeconfig: Path | None, option: str) -> str | None:
     if os.environ.get(_IN_CLUSTER):
         return None
     raise InputError(
-        "kubeconfig", got="none", wanted=f"{option} FILE, KUBECONFIG, ~/.kube/config, or a pod of the cluster"
+        "kubeconfig",
+        got="none",
+        wanted=f"{option} FILE, $KUBECONFIG or ~/.kube/config, or to run in a pod of the cluster",
     )
 
 
@@ -218,7 +220,7 @@ def _check_readable(paths: str) -> None:
     """Raise InputError if none of the files exists, because the library would ignore that."""
     found = [path for path in paths.split(os.pathsep) if path and Path(path).expanduser().is_file()]
     if not found:
-        raise InputError("kubeconfig", where=paths, got="no such file", wanted="a kubeconfig")
+        raise InputError(f"{paths}: no such kubeconfig")
 
 
 def _short(problem: Exception) -> str:

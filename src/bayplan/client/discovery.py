@@ -50,6 +50,8 @@ async def _resources(connection: ApiConnection, prefix: str) -> frozenset[str]:
     if response.status == _NOT_FOUND:
         return frozenset()
     if not response.ok:
-        hint = "the cluster of the kubeconfig runs" if response.status == NO_ANSWER else "kubectl auth whoami"
-        raise InputError("API server", where=connection.access.url, got=response.message, wanted="an answer", hint=hint)
+        url = connection.access.url
+        if response.status == NO_ANSWER:
+            raise InputError(f"API server {url} does not respond: {response.message}", hint="kubectl cluster-info")
+        raise InputError(f"API server {url} refuses access: {response.message}", hint="kubectl auth whoami")
     return frozenset(item.name for item in msgspec.json.decode(response.body, type=_ResourceList).resources)

@@ -312,7 +312,7 @@ class Reflector(Generic[W]):
                     self._take(event, changes)
                 self._emit(changes)
         if self.version == before and loop.time() - began < SHORT_SECONDS:
-            raise ConnectionLost("the watch ended at once")
+            raise ConnectionLost("the watch ended immediately")
 
     async def _events(self, query: dict[str, str]) -> AsyncGenerator[list[_WatchEvent], None]:
         low, high = WATCH_SECONDS
@@ -370,7 +370,7 @@ class Reflector(Generic[W]):
         except InputError as problem:
             named = msgspec.json.decode(raw, type=_Named).metadata
             if named.key not in self.undecodable:
-                _log.warning("%s %s is left out: %s", self._path, named.key, problem)
+                _log.warning("%s %s is ignored: %s", self._path, named.key, problem)
             self.undecodable[named.key] = str(problem)
             return named
         if self.undecodable:

@@ -142,7 +142,7 @@ class ObjectStore:
         if table is None:
             table = self._tables[kind] = {}
         elif key in table:
-            raise InputError(f"{kind.__name__} {key}", wanted="a name that is free", got="one that exists")
+            raise InputError(f"{kind.__name__} {key} already exists", hint="another name")
         self.resource_version = revision = self.resource_version + 1
         new = replace(
             new,
@@ -292,7 +292,7 @@ class ObjectStore:
         for kind, table in self._tables.items():
             for key, item in table.items():
                 if type(item) is not kind or object_key(item.metadata) != key:
-                    raise InvariantError(f"{kind.__name__} {key} is stored under a key that is not its own")
+                    raise InvariantError(f"{kind.__name__} {key} is stored under the key of another object")
                 if item.metadata.owner_references:
                     fresh._link(key, item)
         for pod_key, pod in self.pods.items():

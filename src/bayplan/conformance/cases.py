@@ -92,7 +92,7 @@ def read_case_files(paths: Sequence[Path]) -> list[CaseFile]:
         if path.is_dir():
             inside = sorted((*path.glob("*.jsonl"), *path.glob("*.jsonl.gz")))
             if not inside:
-                raise InputError("folder", where=str(path), got="none", wanted="files named *.jsonl or *.jsonl.gz")
+                raise InputError("folder", where=str(path), wanted="files named *.jsonl or *.jsonl.gz", got="none")
             files += [_read(each) for each in inside]
         else:
             files.append(_read(path))
@@ -134,7 +134,7 @@ def _read(path: Path) -> CaseFile:
         with path.open("rb") as file:
             data = read_bounded(file, str(path), max_file_bytes())
     except OSError as error:
-        raise InputError(f"can't be read ({error.strerror})", where=str(path), wanted="a file of cases") from error
+        raise InputError(f"{path}: can't read the recorded cases: {error.strerror}") from error
     if data.startswith(_GZIP_MAGIC):
         try:
             data = read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), str(path), max_file_bytes())
@@ -142,7 +142,9 @@ def _read(path: Path) -> CaseFile:
             raise InputError(f"broken gzip file ({error})", where=str(path)) from error
     records = [(number, line) for number, line in enumerate(data.splitlines(), 1) if line.strip()]
     if not records:
-        raise InputError("file", where=str(path), got="an empty file", wanted="recorded cases, one JSON object a line")
+        raise InputError(
+            "file", where=str(path), got="an empty file", wanted="recorded cases, one JSON object per line"
+        )
     if len(records) > 1 and not _is_json(records[0][1]) and _is_json(data):
         records = [(1, data)]
     return CaseFile(str(path), tuple(records))
@@ -160,7 +162,7 @@ def _decode(data: bytes, where: str) -> RecordedCase:
     try:
         record = msgspec.json.decode(data, type=dict[str, object])
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"not a recorded case: {error}", where=where, wanted="one JSON object a line") from error
+        raise InputError(f"not a recorded case: {error}", where=where, wanted="one JSON object per line") from error
     return _recorded_case(record, where)  # type: ignore[arg-type]  # What JSON decodes to is Json.
 
 
@@ -171,7 +173,7 @@ def _recorded_case(record: JsonObject, where: str) -> RecordedCase:
             "record of an unknown kind",
             where=where,
             got=f"an object with {', '.join(sorted(record)[:6]) or 'no keys'}",
-            wanted='{"case": ..., "want": ...} of a kind that conformance knows',
+            wanted='{"case": ..., "want": ...} of a known kind',
         )
     case, want = record.get("case", record), record.get("want", record)
     assert isinstance(case, dict)

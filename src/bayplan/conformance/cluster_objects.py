@@ -104,5 +104,5 @@ def _reject_duplicates(items: list[KubernetesObject]) -> None:
     for item in items:
         key = (type(item), item.metadata.namespace, item.metadata.name)
         if key in seen:
-            raise InputError(f"{type(item).__name__} {key[1]}/{key[2]} is given twice")
+            raise InputError(f"{type(item).__name__} {key[1]}/{key[2]} is defined twice")
         seen[key] = None

@@ -37,7 +37,7 @@ def with_table(document: str, table: AgreementTable) -> str:
     before, found, rest = document.partition(BEGIN)
     _, ended, after = rest.partition(END)
     if not found or not ended:
-        raise InputError("document", got="no generated part", wanted=f"the markers {BEGIN} and {END}")
+        raise InputError("document", wanted=f"the markers {BEGIN} and {END}", got="none")
     return f"{before}{BEGIN}\n\n{report(table)}\n{END}{after}"
 
 
@@ -66,7 +66,7 @@ def _families(table: AgreementTable, kind: str) -> str:
         [f"`{name}`", *_shares(PartAgreement(family.cases, family.agreed)), f"{_units(kind, family):,}"]
         for name, family in table.families(kind).items()
     ]
-    title = f"### Family by family: {kind}\n\n"
+    title = f"### By family: {kind}\n\n"
     return title + _markdown(["family", "cases", "agreed", "share", UNITS.get(kind, "checks")], rows)
 
 
@@ -84,7 +84,7 @@ def _plugins(table: AgreementTable) -> str:
         found = [column.get(plugin) for column in columns]
         rows.append([plugin, *(cell for each in found for cell in (_of(each), _shares(each)[2]))])
     text = (
-        "### Plugin by plugin\n\n"
+        "### By plugin\n\n"
         "Filter is checked in every cycle in which the plugin, run on its own, rejected at least one node: all nodes, codes and\n"
         "reasons. Score is checked in every cycle in which it scored: all raw and normalised scores.\n\n"
     )
@@ -98,7 +98,7 @@ def _preemption(table: AgreementTable) -> str:
         for name, found in parts.items()
         if "/" not in name or name.startswith("preemption/")
     ]
-    return "### Part by part: cycles\n\n" + _markdown(["part", "checks", "agreed", "share"], rows)
+    return "### By part: cycles\n\n" + _markdown(["part", "checks", "agreed", "share"], rows)
 
 
 def _units(kind: str, family: FamilyAgreement) -> int:

@@ -24,7 +24,7 @@ async def send(application: Application, method: str, path: str, headers: dict[s
         if pending:
             return pending.pop()
         await asyncio.Event().wait()
-        raise AssertionError("nobody disconnects")
+        raise AssertionError("no client disconnects")
 
     async def keep(message: Message) -> None:
         sent.append(message)

@@ -289,7 +289,7 @@ class _Replay:
                     queue.move_all(event, before, after, now_ns, _pre_check(op))
                 return {"events": [event.label for event in events]}
             case _:
-                raise InputError("queue trace", got=f"operation {op.op!r}", wanted="one that is known")
+                raise InputError("queue trace", got=f"operation {op.op!r}", wanted="a known operation")
         return {}
 
     def _learn(self, key: str) -> Pod:
@@ -328,7 +328,9 @@ class _Replay:
         pending = frozenset(op.pending or ())
         if not op.raw:
             if queued is None:
-                raise InputError("queue trace", got=f"a failure of {op.pod}", wanted="one of a pod that was popped")
+                raise InputError(
+                    "queue trace", got=f"the failure of pod {op.pod}", wanted="the failure of a popped pod"
+                )
             outcome = self.queue.fail(
                 queued,
                 self.now_ns,

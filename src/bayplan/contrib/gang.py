@@ -130,7 +130,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         room = room_for(spec.requests, cluster) if missing > 0 else missing
         if room < missing:
             return unschedulable(
-                f"gang {_named(spec.group)} needs room for {missing} more pods, there is room for {room}"
+                f"gang {_named(spec.group)} needs room for {missing} more pods, but there is room for {room}"
             )
         return PROCEED
 
@@ -158,7 +158,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Reject the other members that wait: without this one, the group can't run, and they would occupy nodes."""
         for sibling in self.siblings_waiting(pod):
-            sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was given up")
+            sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was abandoned")
 
     # Events that bring a group back.
 

@@ -202,7 +202,9 @@ def latest_time(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | Non
         return None
     second_ns = schedule.next_after(first_ns) if first_ns is not None else None
     if first_ns is None or second_ns is None:
-        raise InputError("cron schedule", wanted="a schedule with a date that exists", got="one that is never due")
+        raise InputError(
+            "cron schedule", wanted="a schedule with an existing date", got="one that never matches a date"
+        )
     if now_ns < second_ns:
         return first_ns
     distance_ns = second_ns - first_ns

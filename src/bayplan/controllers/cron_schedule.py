@@ -264,7 +264,7 @@ def _parse_range(text: str, low: int, high: int, names: dict[str, int]) -> tuple
         if len(ends) == 2:
             last = _parse_number(ends[1], text, names)
     if len(steps) > 1 or (len(ends) > 2 and not star):
-        raise InputError("cron field", got=repr(text), wanted="number, range or step")
+        raise InputError("cron field", got=repr(text), wanted="a number, a range or a step")
     step = 1
     if steps:
         step = _parse_number(steps[0], text, {})
@@ -273,7 +273,7 @@ def _parse_range(text: str, low: int, high: int, names: dict[str, int]) -> tuple
         if step > 1:
             star = False
     if not (low <= first <= last <= high) or step == 0:
-        raise InputError("cron field", got=repr(text), wanted=f"values from {low} to {high} in rising order")
+        raise InputError("cron field", got=repr(text), wanted=f"values from {low} to {high} in ascending order")
     return range(first, last + 1, step), star
 
 

@@ -115,8 +115,8 @@ class PodClaimController(Controller):
         namespace = pod.metadata.namespace
         template = self.store.get(ResourceClaimTemplate, f"{namespace}/{name}")
         if template is None:
-            what = f"ResourceClaimTemplate {namespace}/{name} of pod {pod.metadata.name}"
-            raise InputError(what, wanted="one that exists", got="none")
+            what = f"ResourceClaimTemplate {namespace}/{name} of pod {pod.metadata.name} does not exist"
+            raise InputError(what)
         prefix = _name_prefix(pod.metadata.name, entry.name)
         metadata = ObjectMeta(
             name=self._names.generate(prefix, namespace, self.store.keys(ResourceClaim)),

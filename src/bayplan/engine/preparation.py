@@ -317,6 +317,6 @@ def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:
     """
     if answer.ok:
         wanted = "params, or a Status that skips or fails"
-        hint = "'return ()' where there are no params"
+        hint = "'return ()' if there are no params"
         raise PluginError(f"{plugin.name}.pre_score", got="a Status of Success", wanted=wanted, hint=hint)
     return error(f'running PreScore plugin "{plugin.name}": {answer.message}').by(plugin.name)

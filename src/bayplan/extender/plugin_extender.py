@@ -180,7 +180,7 @@ class PluginExtender:
                 if name not in known:
                     raise InputError(
                         "NodeNames",
-                        got=f"node {name!r}, which this extender does not know",
+                        got=f"node {name!r}, which is not in the extender's files",
                         hint="nodeCacheCapable: false, or a file with that node",
                     )
             return list(dict.fromkeys(names)), None

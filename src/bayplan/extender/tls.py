@@ -42,7 +42,7 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         # An SSLError is an OSError, too, but has no file.
         what = problem.filename or "certificates"
         raise ConfigurationError(
-            f"extender {extender.url_prefix} tlsConfig", got=f"{what}: {problem.strerror}"
+            f"extender {extender.url_prefix} tlsConfig: can't read {what}: {problem.strerror}"
         ) from None
     return context
 

@@ -134,5 +134,5 @@ def _odd(name: str, amount: QuantityLike, of_pod: bool) -> AmountWarning | None:
     counted, unit = (quantity.milli_value(), 10**6) if name == "cpu" else (quantity.value(), 10**9)
     if counted != -(-nanos // unit) or (counted == MAX_INT64 and text != str(MAX_INT64)):
         shown = f"{counted}m" if name == "cpu" else str(counted)
-        return AmountWarning("", text, problem=f"more than an int64 holds; kube-scheduler counts it as {shown}")
+        return AmountWarning("", text, problem=f"greater than the largest int64; kube-scheduler counts it as {shown}")
     return None

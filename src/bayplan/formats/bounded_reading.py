@@ -66,7 +66,7 @@ def read_bounded(stream: ByteStream, name: str, max_bytes: int, *, hint: str = "
         left -= len(piece)
         if left < 0:
             wanted = f"a file of at most {_shown(max_bytes)}"
-            raise InputError(name, wanted=wanted, got="more", hint=hint)
+            raise InputError(name, wanted=wanted, got="a larger one", hint=hint)
         pieces.append(piece)
     return b"".join(pieces)
 

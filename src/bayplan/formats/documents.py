@@ -149,7 +149,7 @@ def _encode(value: object, where: str) -> bytes:
     try:
         return msgspec.json.encode(value)
     except (ValueError, OverflowError, RecursionError) as problem:
-        raise InputError("document", where=where, wanted="what JSON can say", got=str(problem)) from None
+        raise InputError("document", where=where, wanted="values that JSON can represent", got=str(problem)) from None
 
 
 def _expand(document: Document, item_lines: Sequence[int] = ()) -> Iterator[Document]:

@@ -83,7 +83,7 @@ def _files_below(folder: Path) -> list[InputFile]:
         if name.lower().removesuffix(".gz").endswith(MANIFEST_SUFFIXES)
     ]
     if not found:
-        raise InputError(str(folder), wanted=f"a folder with {', '.join(MANIFEST_SUFFIXES)} files", got="none")
+        raise InputError(str(folder), wanted=f"a folder with {', '.join(MANIFEST_SUFFIXES)} files", got="no such files")
     return [InputFile(name, Path(name), found=True) for name in sorted(found, key=lambda name: name.split(os.sep))]
 
 
@@ -113,7 +113,7 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
         elif stdin is not None:
             data = read_bounded(stdin, file.name, most, hint=hint)
         else:
-            raise InputError("-", wanted="standard input", got="none")
+            raise InputError("-: standard input is closed")
     except OSError as problem:
         raise InputError(file.name, got=(problem.strerror or str(problem)).lower(), wanted="a readable file") from None
     if not data.startswith(_GZIP_MAGIC):
@@ -121,4 +121,4 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
     try:
         return read_bounded(gzip.GzipFile(fileobj=io.BytesIO(data)), file.name, most, hint=hint)
     except (OSError, EOFError, zlib.error) as problem:
-        raise InputError(file.name, wanted="whole gzip data", got=str(problem).lower()) from None
+        raise InputError(file.name, wanted="complete gzip data", got=str(problem).lower()) from None

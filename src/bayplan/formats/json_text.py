@@ -181,7 +181,7 @@ def _explain(problem: Exception, data: bytes) -> JsonError:
     if match is not None:
         return JsonError(match[1], data.count(b"\n", 0, int(match[2])))
     line = data.rstrip().count(b"\n") if "truncated" in text else 0
-    return JsonError("the end of the text too early" if "truncated" in text else text, line)
+    return JsonError("unexpected end of the text" if "truncated" in text else text, line)
 
 
 # --- duplicate fields -------------------------------------------------------------------------------------------------

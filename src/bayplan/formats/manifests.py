@@ -256,9 +256,9 @@ class ManifestLoader:
             if not metadata.generate_name:
                 raise InputError(f"{describe(value)} $.metadata.name", wanted="a name", got="none")
             metadata = replace(metadata, name=self._generate(row, metadata.namespace, metadata.generate_name))
-            called = f"called {metadata.name!r} here"
+            called = f"named {metadata.name!r}"
             where = str(document.source)
-            self._warn(WarningKind.GENERATED_NAME, where, describe(value), "no name but generateName", called)
+            self._warn(WarningKind.GENERATED_NAME, where, describe(value), "only generateName, no name", called)
         if metadata.namespace and not row.namespaced:
             problem = f"a {row.kind} has no namespace"
             what = f"{describe(value)} $.metadata.namespace"
@@ -280,7 +280,7 @@ class ManifestLoader:
         if earlier is not None:
             self.manifest.replaced.append(earlier)
             what = f"{loaded.kind.kind} {loaded.typed.key}"
-            problem = f"also at {earlier.source}"
+            problem = f"also defined at {earlier.source}"
             self._warn(WarningKind.DUPLICATE_OBJECT, str(loaded.source), what, problem, "the later one is used")
         self._by_name[key] = loaded
         self.manifest.loaded.append(loaded)

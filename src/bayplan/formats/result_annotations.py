@@ -302,9 +302,7 @@ def write(
         return Written(found.annotations, len(nodes) - fewest, len(earlier))
     bare = {**newest, HISTORY: "[]"}
     if size_of(bare) > free:
-        raise InputError(
-            "annotations", got=f"{limit - free} bytes of others", wanted=f"room for results within {limit} bytes"
-        )
+        raise InputError(f"annotations: {limit - free} of {limit} bytes are in use, so no result fits")
     return Written(bare, len(nodes) - fewest, len(earlier) + 1)
 
 

@@ -109,7 +109,7 @@ def key_text(text: str) -> str:
     if isinstance(value, float):
         return _float32_text(value)
     if value >= 2**63:
-        raise ValueError("an integer key past 64 bits")
+        raise ValueError("an integer key of more than 64 bits")
     return str(value)
 
 

@@ -113,14 +113,16 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         if isinstance(answer, str):
             answer = Status(Code.UNSCHEDULABLE, (answer,))
         if not isinstance(answer, Status):
-            raise PluginError(f"{self.name}.filter_node", wanted="None, a text or a Status", got=repr(answer))
+            raise PluginError(f"{self.name}.filter_node", wanted="None, a string or a Status", got=repr(answer))
         if answer.code is Code.SUCCESS:
             return 0
         known = self._verdicts.get((answer.code, answer.reasons))
         if known is None:
             known = len(self._texts)
             if known > MAX_PLUGIN_CODE:
-                raise PluginError(f"{self.name} has given {MAX_PLUGIN_CODE} different reasons", hint="fewer reasons")
+                raise PluginError(
+                    f"{self.name} has returned {MAX_PLUGIN_CODE} different reasons, the maximum", hint="fewer reasons"
+                )
             self._texts.append(answer.reasons)
             if answer.code is Code.ERROR:
                 known |= ERROR_BIT

@@ -96,7 +96,7 @@ REPLACED = {
     "score_columns": "declare what `score` reads in `reads`, or return it from score_reads()",
     "filter_supposing": "count pods in params_after_changes(), which is called while pods are moved temporarily",
     "params_on_bare_nodes": "read pods from `rows.state`, which has none when only nodes are known",
-    "before_changes": "the name after_undo(): it is called when pods have been moved back",
+    "before_changes": "rename it to after_undo(), which is called when pods have been moved back",
 }
 """Names that plugins and rules used in earlier versions, with a hint on their replacement."""
 

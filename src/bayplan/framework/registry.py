@@ -113,9 +113,8 @@ def _check_names(name: str, plugin: type[Plugin[Any]]) -> None:
     for kind in (*plugin.__mro__, *rules):
         for old in vars(kind):
             if old in REPLACED:
+                place = "" if kind is plugin else f" in {kind.__name__}"
                 raise PluginError(
-                    f"plugin {name} defines {old}" + ("" if kind is plugin else f" in {kind.__name__}"),
-                    got=f"{kind.__name__}.{old}",
-                    wanted="no such name (docs/plugins.md, Migrate a plugin)",
-                    hint=REPLACED[old],
+                    f"plugin {name} defines {old}{place}, which this version no longer uses: {REPLACED[old]} "
+                    "(docs/plugins.md, Migrate a plugin)"
                 )

@@ -95,9 +95,11 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         self._episode.start()
         state = self._episode.state
         if state.nodes.count > self._max_nodes:
-            raise InputError("max_nodes", got=f"{state.nodes.count} nodes", wanted=f"at most {self._max_nodes}")
+            raise InputError(
+                f"the cluster has {state.nodes.count} nodes", wanted=f"at most {self._max_nodes} (max_nodes)"
+            )
         if self._episode.question is None:
-            raise InputError("workload", got="no pod that fits on a node", wanted="a pod to place")
+            raise InputError("workload: no pod fits on a node, so there is nothing to learn")
         return self._observe(self._episode.question)
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:
@@ -108,7 +110,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
         """
         episode = self._episode
         if episode is None or episode.question is None:
-            raise InputError("step", got="no pod to place", wanted="reset() first")
+            raise InputError("step(): there is no pod to place", hint="reset() first")
         row, valid = self._row_of(action, episode.question)
         waited_ns = episode.waited_ns
         question = episode.answer(row)

@@ -147,10 +147,10 @@ class Service:
             error = request_error_of(problem)
         except ClientDisconnect:
             # The client disconnected before it sent the whole body, so it never reads this response.
-            error = RequestError(HTTPStatus.BAD_REQUEST, "body", got="a part of it", wanted="all of it")
+            error = RequestError(HTTPStatus.BAD_REQUEST, "body", got="an incomplete one", wanted="a complete body")
         except Exception:
             _log.exception("%s %s (%s)", request.method, request.scope["path"], request_id)
-            error = RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error", hint="the log of the server")
+            error = RequestError(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the server's log has the details")
         answer = json_answer(request, document_of(error, request_id), error.status)
         if error.allowed:
             answer.headers["allow"] = ", ".join(error.allowed)

@@ -35,7 +35,9 @@ async def read_body(request: Request, most: int = MAX_BYTES) -> bytes:
 
 
 def _too_large(most: int) -> RequestError:
-    return RequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="more", wanted=f"at most {most:,} bytes")
+    return RequestError(
+        HTTPStatus.REQUEST_ENTITY_TOO_LARGE, "body", got="a larger one", wanted=f"at most {most:,} bytes"
+    )
 
 
 async def read_text(request: Request, most: int = MAX_BYTES) -> str:

@@ -327,7 +327,7 @@ async def density(state: ServerState, request: Request, query: Query) -> Respons
         newest = timeline.first + len(timeline.times_ns) - 1
         span = (query.number("from", timeline.first), query.number("to", max(newest, 0)))
     if span[0] > span[1] and len(timeline.times_ns):
-        raise RequestError(400, "from", got=str(span[0]), wanted="a beginning that is not behind the end")
+        raise RequestError(400, "from", got=str(span[0]), wanted=f"at most {span[1]}, the value of to")
     changes = [change.at_ns for change in state.view.node_changes]
     return await state.off_loop(
         lambda: json_answer(request, density_document(timeline, changes, span, bins, by_time=by_time))
@@ -350,7 +350,7 @@ async def lanes(state: ServerState, request: Request, query: Query) -> Response:
     pods = await state.view.pod_columns()
     span = _time_span(state, query, state.view.timeline.freeze())
     if span[0] > span[1]:
-        raise RequestError(400, "from_at", got=str(span[0]), wanted="a beginning that is not behind the end")
+        raise RequestError(400, "from_at", got=str(span[0]), wanted="a time at or before to_at")
     deleted = [life for lives in state.view.pods.deleted.values() for life in lives]
     return await state.off_loop(
         lambda: json_answer(

@@ -102,7 +102,7 @@ class ClusterView:
         self._count(new)
 
     def _count(self, pod: Pod) -> None:
-        """Count a pod on its current node with its current requests, instead of where it counted before."""
+        """Move a pod's requests in the totals from its previous node to its current one; a finished pod counts nowhere."""
         uid, node = pod.metadata.uid, pod.spec.node_name
         if not node or is_finished(pod):
             self._count_out(uid)

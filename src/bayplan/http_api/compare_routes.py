@@ -95,7 +95,10 @@ def _sides(request: Request, query: Query) -> list[str]:
         # An image on another site's page could otherwise make this server send requests to any address that it can
         # reach. Another port counts as another site.
         raise RequestError(
-            HTTPStatus.FORBIDDEN, "compare", got="a request from another site's page", wanted="one from ours"
+            HTTPStatus.FORBIDDEN,
+            "compare",
+            got="a request from another site's page",
+            wanted="a request from this server's page",
         )
     return names
 

@@ -144,8 +144,8 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",
         got="\n".join(lines) or found.error or "",
-        wanted="a configuration that kube-scheduler takes",
-        hint="POST /bayplan/v1/config/validate for the places",
+        wanted="a configuration that kube-scheduler accepts",
+        hint="POST /bayplan/v1/config/validate for lines and columns",
     )
 
 

@@ -233,7 +233,9 @@ async def take_snapshot(state: ServerState, request: Request, query: Query) -> R
     """Take a snapshot of the cluster."""
     wanted = await read_struct(request, SnapshotName)
     if any(kept.name == wanted.name for kept in state.server.snapshots()):
-        raise RequestError(HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which is taken", hint="another name")
+        raise RequestError(
+            HTTPStatus.CONFLICT, "snapshot", got=f"'{wanted.name}', which already exists", hint="another name"
+        )
     state.server.take_snapshot(wanted.name)
     kept = next(kept for kept in state.server.snapshots() if kept.name == wanted.name)
     return json_answer(request, _snapshot(kept), HTTPStatus.CREATED)

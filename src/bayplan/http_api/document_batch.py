@@ -216,7 +216,7 @@ def _place(backend: Backend, value: Plain, result: Outcome) -> tuple[Resource, s
     if resource is None:
         raise bad_request(f"{version or 'no apiVersion'} {kind or 'no kind'} is not a served kind")
     if "get" not in resource.facts.verbs:
-        raise bad_request(f"{version} {kind} is not kept, so it can't come in a batch")
+        raise bad_request(f"{version} {kind} is not stored, so it can't be in a batch")
     metadata = part(value, "metadata")
     result.kind, result.name = resource.kind, str(metadata.get("name") or "")
     result.namespace = str(metadata.get("namespace") or "default") if resource.namespaced else ""

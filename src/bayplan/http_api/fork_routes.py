@@ -63,7 +63,7 @@ async def begin_fork(state: ServerState, request: Request, query: Query) -> Resp
     settings, text = server.settings, wanted.config
     if wanted.until is not None and not 0 <= wanted.until <= 10**9:
         raise RequestError(
-            HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="a number of seconds of at least 0"
+            HTTPStatus.UNPROCESSABLE_ENTITY, "until", got=str(wanted.until), wanted="seconds, at least 0"
         )
     configuration = settings.configuration
     if text is not None:

@@ -185,7 +185,7 @@ class Forks:
         fork = self.get(fork_id)
         if fork.result is None:
             raise RequestError(
-                HTTPStatus.CONFLICT, f"fork {fork_id}", got=fork.message or fork.state, wanted="one that is done"
+                HTTPStatus.CONFLICT, f"fork {fork_id}", got=fork.message or fork.state, wanted="a completed fork"
             )
         return fork.result
 
@@ -208,7 +208,9 @@ class Forks:
             RequestError: there are too many forks.
         """
         if len(self._forks) >= MAX_FORKS:
-            raise RequestError(HTTPStatus.CONFLICT, "forks", got=f"{MAX_FORKS} already", hint="delete one")
+            raise RequestError(
+                HTTPStatus.CONFLICT, f"there are already {MAX_FORKS} forks, the maximum", hint="to delete one"
+            )
         fork = Fork(uuid.uuid4().hex[:8], request.name, request.origin, created_ns, setup.feature_gates)
         self._forks[fork.id] = fork
         self._waiting.put((fork, setup))
@@ -248,7 +250,7 @@ def _run(fork: Fork, setup: ForkSetup) -> None:
     def progress(now: Progress) -> None:
         fork.progress = now
         if fork.cancelled.is_set():
-            raise TrialEnded("ended before it was done")
+            raise TrialEnded("stopped before it was done")
 
     runner = TrialRunner(deadline_of(setup.registry), lambda: not fork.cancelled.is_set())
     registry = GuardedRegistry(setup.registry.plugins, runner, in_tree=setup.registry.in_tree)

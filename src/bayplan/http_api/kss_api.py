@@ -182,7 +182,7 @@ class KssApi:
         for field, (_, version, kind) in EXPORTED.items():
             for item in given.get(field) or []:
                 if not isinstance(item, dict):
-                    raise InputError(field, got=type(item).__name__, wanted="objects")
+                    raise InputError(field, got=type(item).__name__, wanted="a list of objects")
                 documents.append({"apiVersion": version, "kind": kind, **item})
         configuration = given.get("schedulerConfig")
         if isinstance(configuration, dict):

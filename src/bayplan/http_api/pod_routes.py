@@ -165,7 +165,9 @@ async def matrix(state: ServerState, request: Request, query: Query) -> Response
     if request.path_params["attempt"] != NOW:
         return await _with_page(state, request, query, make)
     if run:
-        raise RequestError(400, "attempt", got="now, of a fork", wanted="a number or latest")
+        raise RequestError(
+            400, "attempt", got="now (only for the cluster, not for a fork)", wanted="a number or latest"
+        )
     key, summaries = _key(request), state.summaries
 
     def answer(inquiry: Inquiry) -> Response:

@@ -93,7 +93,7 @@ class PodRows:
             if record.outcome is not Outcome.SCHEDULED or record.node != node:
                 continue
             if record.feasible_nodes == 1:
-                return "the only node that fits" if record.evaluated_nodes > 1 else "the only node looked at"
+                return "the only node that fits" if record.evaluated_nodes > 1 else "the only node examined"
             margin = self._summaries.margin(number, record, deadline)
             if margin.points is not None:
                 return f"+{margin.points:,} over {margin.runner_up}"

@@ -91,6 +91,6 @@ class Query:
         name = text.removeprefix("-")
         if name not in allowed:
             raise RequestError(
-                400, "sort", got=f"'{text}'", wanted=f"one of {', '.join(allowed)}, with or without '-' before it"
+                400, "sort", got=f"'{text}'", wanted=f"one of {', '.join(allowed)}, optionally with '-' before it"
             )
         return name, text.startswith("-")

@@ -161,7 +161,7 @@ class Inquiry:
         found = find_workload(target, self.cluster)
         waiting = [pod for pod in found.pods if pod.key in self.cluster.waiting]
         if not found.pods:
-            raise InputError("workload", got=f"{found.label}, which has no pods", wanted="one with pods")
+            raise InputError("workload", got=f"{found.label}, which has no pods", wanted="a workload with pods")
         return self.timeline((waiting or found.pods)[0].key)
 
     def waiting_pods(self, target: str) -> list[Pod]:
@@ -303,7 +303,7 @@ class Questions:
         """Return the copy of the cluster; if `objects` are given and newer, create it from them."""
         if self._copy is None or (objects is not None and version != self._copied):
             if objects is None:
-                raise QuestionEnded("the copy of the cluster was dropped")
+                raise QuestionEnded("the copy of the cluster was discarded")
             self._copy, self._copied = None, -1
             self._copy = QuestionCluster(objects, factory)
             self._copied = version

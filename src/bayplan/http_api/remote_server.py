@@ -99,7 +99,7 @@ class RemoteServer:
                 return msgspec.json.decode(await self._read(client, path), type=kind)
         except _NO_ANSWER as problem:
             got = f"{type(problem).__name__}: {problem}"
-            raise self._bad_gateway(got, "a server of this kind that answers") from problem
+            raise self._bad_gateway(got, "a response from a Bayplan server") from problem
 
     async def _read(self, client: httpx.AsyncClient, path: str) -> bytes:
         address = f"{self.url}/bayplan/v1{path}"
@@ -110,7 +110,7 @@ class RemoteServer:
                 try:
                     found.add(piece)
                 except BodyTooLarge:
-                    raise self._bad_gateway("a longer answer", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
+                    raise self._bad_gateway("a longer response", f"at most {MAX_REMOTE_BYTES:,} bytes") from None
         return found.joined()
 
     def _bad_gateway(self, got: str, wanted: str) -> RequestError:

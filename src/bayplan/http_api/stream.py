@@ -118,7 +118,7 @@ class Stream:
             RequestError: a topic does not exist, or there are too many topics or clients.
         """
         if len(self._clients) >= MAX_CLIENTS:
-            raise RequestError(503, "stream", got=f"{MAX_CLIENTS} clients already", hint="again later")
+            raise RequestError(503, "stream", got=f"{MAX_CLIENTS} clients, the maximum", hint="again later")
         client = Client()
         self.follow(client, topics)
         self._clients.add(client)

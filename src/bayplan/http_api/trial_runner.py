@@ -49,7 +49,7 @@ class TrialRunner(PluginRunner):
         if self._ended_by:
             raise TrialEnded(self._ended_by)
         if not self._is_wanted():
-            raise TrialEnded("ended before it was done")
+            raise TrialEnded("stopped before it was done")
         try:
             return super().call(plugin, point, function, *arguments)
         except PluginFailure as failure:

@@ -176,7 +176,7 @@ class BlockingQueue:
         """Block until a pod is ready; return False if the queue is closed or `deadline` (by `monotonic`) has passed."""
         if self._open_depth:
             raise RuntimeError(
-                "a thread can't wait for a pod while it has the queue open: leave the block of open() first"
+                "a thread can't wait for a pod while it has the queue open; leave the `with` block of open() first"
             )
         while True:
             self._run_timers()

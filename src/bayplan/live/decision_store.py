@@ -200,7 +200,11 @@ class DecisionStore(Records):
         """
         record, full = self[number], self._full.get(number)
         if full is None:
-            why = "was dropped, its summary was kept" if record.frame >= 0 else "was not made at this record level"
+            why = (
+                "was dropped; its summary is still stored"
+                if record.frame >= 0
+                else "was not recorded at this record level"
+            )
             raise LookupError(f"the full record of decision {number} of {record.pod} {why}")
         return rebuild(record, full.frame)
 
@@ -219,7 +223,10 @@ class DecisionStore(Records):
         return self._late_results.get(number, ())
 
     def origin(self, number: int) -> Origin | None:
-        """Return the event that made the pod of a decision ready; None if unknown or not stored."""
+        """Return the event that moved the pod to the active queue before a decision, and the queue it was popped from.
+
+        None if unknown or not stored.
+        """
         return self._origins.get(number)
 
     @property

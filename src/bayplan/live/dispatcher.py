@@ -1,4 +1,4 @@
-"""Execution of the scheduler's actions on a cluster: exchanges with its API, many of them concurrently.
+"""Executes the scheduler's actions through the cluster's API, with many requests in parallel.
 
 Actions come from the engine's thread; everything else runs on the event loop. Bindings and events have separate
 connections, as in upstream, so that neither waits for the other's rate limit.
@@ -122,7 +122,7 @@ class Dispatcher:
         task.add_done_callback(self._tasks.discard)
 
     def wake(self) -> None:
-        """Start all pending exchanges in the next iteration of the event loop."""
+        """Start all pending requests in the next iteration of the event loop."""
         if not self._is_awake:
             self._is_awake = True
             self._loop.call_soon(self._run_all)

@@ -43,7 +43,7 @@ class Verdict(Struct, frozen=True, gc=False):
         at: the time at which the cluster's decision was seen, nanoseconds since 1970.
         node: the cluster's choice; "" if it found no node.
         message: the cluster's reasons for finding no node.
-        agrees: whether the cluster's node is one of our best nodes, or neither scheduler found a node.
+        agrees: whether the cluster's node is one of Bayplan's best nodes, or neither scheduler found a node.
         same_message: whether our reasons have the same wording; True if there is a node.
         our_node: our choice; the cluster's node if that is one of the best.
         ties: the number of best nodes.
@@ -91,9 +91,9 @@ class Agreement(Struct):
             self.same_message += verdict.agrees and verdict.same_message
         if not verdict.agrees:
             what = (
-                "it finds no node, we do"
+                "it finds no node, but Bayplan does"
                 if not verdict.node
-                else "we find no node"
+                else "Bayplan finds no node"
                 if verdict.our_message
                 else "another node"
             )
@@ -101,10 +101,10 @@ class Agreement(Struct):
 
     def summary(self) -> str:
         """Return the counts as one line."""
-        text = f"{self.placed_alike:,} of {self.placed:,} placed pods went to one of our best nodes"
+        text = f"{self.placed_alike:,} of {self.placed:,} placed pods went to one of Bayplan's best nodes"
         if self.refused:
-            text += f"; of {self.refused:,} attempts without a node we agree with {self.refused_alike:,}"
-            text += f", {self.same_message:,} of them in the same words"
+            text += f"; of {self.refused:,} attempts without a node, Bayplan agrees with {self.refused_alike:,}"
+            text += f", {self.same_message:,} of them with the same message"
         return text
 
 
@@ -283,7 +283,7 @@ class DryRun:
         scheduler.schedule_one(now_ns)
         scheduler.handle(pod, None, now_ns)
         scheduler.bindings.pending.pop(pod.key, None)
-        answer = last.answer or _Answer("", (), "our scheduler does not admit it to its queue")
+        answer = last.answer or _Answer("", (), "Bayplan does not admit it to its queue")
         self._answers[alike] = answer, pod
         return answer
 

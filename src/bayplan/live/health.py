@@ -64,7 +64,7 @@ class HealthServer:
         except OSError as problem:
             got = f"{listen} port {port}: {(problem.strerror or str(problem)).lower()}"
             raise InputError(
-                "--listen and --port", got=got, wanted="an address to listen on", hint="--port 0"
+                "--listen and --port", got=got, wanted="an available address and port", hint="--port 0"
             ) from None
         shown, bound = self._socket.getsockname()[:2]
         host = f"[{shown}]" if ":" in shown else shown
@@ -108,7 +108,7 @@ def _check_certificate(certificate: Path | None, key: Path | None) -> None:
     """Raise InputError for invalid TLS files, which would otherwise fail only when the server runs."""
     if certificate is None:
         if key is not None:
-            raise InputError("--tls-key", got="no --tls-cert", wanted="both")
+            raise InputError("--tls-cert and --tls-key", got="only --tls-key", wanted="both or neither")
         return
     try:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(certificate, key)

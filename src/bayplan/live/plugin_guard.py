@@ -89,7 +89,7 @@ class GuardedRegistry(Registry):
         try:
             plugin = self.runner.call(name, "New", kind, arguments, handle)
         except PluginFailure as failure:
-            raise PluginError(f"plugin {name} can't be created", got=failure.text) from None
+            raise PluginError(f"plugin {name} can't be created: {failure.text}") from None
         guard(plugin, self.runner)
         return plugin
 
@@ -129,7 +129,7 @@ def _checked(
     answer = runner.call(plugin, point, function, *arguments)
     wrong = _describe_problem(method, answer, arguments)
     if wrong:
-        raise PluginFailure(plugin, point, f"{method}() returned {answer!r:.80}, wanted {wrong}")
+        raise PluginFailure(plugin, point, f"{method}() returned {answer!r:.80}, expected {wrong}")
     return answer
 
 

@@ -167,7 +167,9 @@ class PluginRunner:
         for worker in left:
             _interrupt(worker)
         if len(left) >= MAX_RUNAWAYS:
-            raise self._note(plugin, point, f"not called: {len(left)} earlier calls have not ended", "", overran=False)
+            raise self._note(
+                plugin, point, f"not called: {len(left)} earlier calls are still running", "", overran=False
+            )
         if not left:
             self._runaways.pop(plugin, None)
 

@@ -41,14 +41,14 @@ def register_process_metrics(registry: CollectorRegistry, feature_gates: Feature
         "minor": minor,
         "platform": f"{platform.system().lower()}/{_MACHINES.get(platform.machine(), platform.machine())}",
     }
-    _set_one(registry, "kubernetes_build_info", "The release whose decisions these are.", build)
+    _set_one(registry, "kubernetes_build_info", "The version of Kubernetes whose decisions Bayplan makes.", build)
     versions = {
         "binary": release,
         "component": "kube",
         "emulation": f"{major}.{minor}",
         "min_compat": f"{major}.{int(minor) - 1}",
     }
-    _set_one(registry, "version_info", "The release whose behaviour this is.", versions)
+    _set_one(registry, "version_info", "The version of Kubernetes whose behaviour Bayplan has.", versions)
     gates = Gauge(
         "kubernetes_feature_enabled", "Feature gates: whether they are on.", ("name", "stage"), registry=registry
     )

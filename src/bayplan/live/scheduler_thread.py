@@ -224,7 +224,7 @@ class SchedulerThread:
             return future.result(timeout)
         except TimeoutError:
             future.cancel()
-            raise EngineBusy(f"the scheduler has not answered for {timeout:g}s{self._running_call()}") from None
+            raise EngineBusy(f"the scheduler did not respond within {timeout:g} s{self._running_call()}") from None
 
     def replace(self, make: Callable[[], Scheduler], *, timeout: float = 60.0) -> None:
         """Replace the scheduler; all pending pods are retried, and the records continue.
@@ -258,7 +258,7 @@ class SchedulerThread:
             future.result(timeout)
         except TimeoutError:
             waited = time.monotonic() - begin
-            raise EngineBusy(f"the scheduler was not replaced within {waited:.3g}s{self._running_call()}") from None
+            raise EngineBusy(f"the scheduler was not replaced within {waited:.3g} s{self._running_call()}") from None
 
     # --- time ---------------------------------------------------------------------------------------------------------
 

@@ -312,7 +312,7 @@ class FreeResourcesRule(FilterRule):
                 codes[start + i] = found[i]
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
-        """Add the result of `insufficient_flag` for one request to the verdicts of `length` rows."""
+        """Add the result of `insufficient_flag` for one requested resource to the verdicts of `length` rows."""
         columns, number, found = self.columns, self._numbers[place], self._found
         amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
         allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
@@ -320,7 +320,7 @@ class FreeResourcesRule(FilterRule):
             found[i] |= insufficient_flag(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _insufficient_flag(self, place: int, row: int) -> int:
-        """Return the result of `insufficient_flag` for one request."""
+        """Return the result of `insufficient_flag` for one requested resource."""
         columns, number = self.columns, self._numbers[place]
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
         return insufficient_flag(

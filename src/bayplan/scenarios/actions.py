@@ -50,7 +50,7 @@ def put_objects(simulator: Simulator, items: Sequence[KubernetesObject], *, new:
     wanted = (*missing_namespaces(items, known), *items)
     for item in wanted if new else ():
         if store.get(type(item), item.key) is not None:
-            raise InputError(f"{type(item).__name__} {item.key}", wanted="a name that is free", got="one that exists")
+            raise InputError(f"{type(item).__name__} {item.key} already exists", hint="apply instead of create")
     _apply(simulator, wanted)
 
 
@@ -67,7 +67,7 @@ def _apply(simulator: Simulator, items: Sequence[KubernetesObject]) -> None:
     simulator.advance(simulator.now_ns)
     for name in names:
         if name in simulator.failures:
-            raise InputError(f"{name} is refused", got=simulator.failures[name])
+            raise InputError(f"{name} is refused: {simulator.failures[name]}")
 
 
 def patch_object(simulator: Simulator, patch: Patch) -> None:

@@ -109,7 +109,7 @@ class _Reader:
         while self._at < len(self._tokens) and self._tokens[self._at][0] != "close":
             arguments.append(_number(self._value(*self._next())))
         if len(arguments) < 2:
-            raise InputError("template", got=f"{len(arguments)} arguments of {text}", wanted="at least two")
+            raise InputError("template", got=str(len(arguments)), wanted=f"at least two arguments of {text}")
         function, whole = _FUNCTIONS[text]
         found = function(arguments)
         return int(found) if whole else found
@@ -120,7 +120,7 @@ class _Reader:
         if kind == "open":
             value = self._call()
             if self._next()[0] != "close":
-                raise InputError("template", got="an open parenthesis", wanted="a closing one")
+                raise InputError("template", got="the end", wanted="a closing parenthesis")
             return value
         if text.startswith(".") and text[1:] in self._values:
             return self._values[text[1:]]

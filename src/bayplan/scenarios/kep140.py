@@ -127,7 +127,7 @@ def _patch_body(document: Document, text: object, path: str) -> dict[str, Any] |
     except yaml_text.YamlError:
         found = []
     if len(found) != 1 or not isinstance(found[0], dict | list):
-        raise _refusal(document, path, "a patch as text in JSON or YAML", repr(text))
+        raise _refusal(document, path, "a patch: a string in JSON or YAML", repr(text))
     return found[0]
 
 

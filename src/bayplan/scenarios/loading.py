@@ -45,7 +45,7 @@ def find_scenarios(paths: Sequence[str]) -> list[FoundScenario]:
         for document in read_documents(read_bytes(file), file.name, suffix=file.suffix):
             found += _scenarios(document, folder)
         if len(found) == before:
-            raise InputError(file.name, wanted="a scenario", got="a file without documents")
+            raise InputError(file.name, wanted="a scenario", got="an empty file")
     return found
 
 

@@ -72,7 +72,7 @@ class PerfObjects:
             raise InputError(f"broken YAML: {problem.problem}", where=f"{path}:{problem.line + 1}") from None
         if len(found) != 1 or not isinstance(found[0], dict):
             found_text = f"a {type(found[0]).__name__}" if len(found) == 1 else f"{len(found)} documents"
-            raise InputError(str(path), wanted="one object, in one document", got=found_text)
+            raise InputError(str(path), wanted="one YAML object (a mapping)", got=found_text)
         return cast("Document", found[0])
 
     def _item(

@@ -143,7 +143,7 @@ def _plan_step(document: Document, step: Step, index: int, folder: Path) -> Step
             _check_check(document, check, f"{path}.{name}[{number}]")
     for name, failure in (("fail", step.fail), ("restore", step.restore)):
         if failure is not None and sum(each is not None for each in (failure.nodes, failure.zone, failure.rack)) != 1:
-            raise _refusal(document, f"{path}.{name}", "nodes, zone or rack", "not exactly one of them")
+            raise _refusal(document, f"{path}.{name}", "nodes, zone or rack", "none or several of them")
     return StepPlan(
         step=step,
         number=index + 1,
@@ -180,7 +180,10 @@ def _check_times(document: Document, steps: Sequence[StepPlan]) -> None:
             continue
         if plan.at_ns < latest:
             raise _refusal(
-                document, f"$.steps[{index}].at", f"'{text}' or later, the time of an earlier step", f"'{plan.step.at}'"
+                document,
+                f"$.steps[{index}].at",
+                f"a time at or after '{text}', the time of an earlier step",
+                f"'{plan.step.at}'",
             )
         latest, text = plan.at_ns, plan.step.at or ""
 

@@ -46,7 +46,7 @@ def failure_lines(step: StepResult) -> list[str]:
 
 def _check_lines(failed: FailedCheck) -> list[str]:
     result = failed.result
-    lines = [f"{failed.where} {result.check}", f"  - wanted {result.wanted}", f"  + got    {result.got}"]
+    lines = [f"{failed.where} {result.check}", f"  - expected {result.wanted}", f"  + actual   {result.got}"]
     lines += [f"    {detail}" for detail in result.details]
     for each in failed.explained:
         others = f" (and {format_count(each.others, 'pod')} like it)" if each.others else ""

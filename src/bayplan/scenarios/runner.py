@@ -197,7 +197,7 @@ class ScenarioRun:
             begin_ns = simulator.start_ns + plan.at_ns
             if begin_ns < simulator.now_ns:
                 late = format_duration(simulator.now_ns - simulator.start_ns)
-                raise _Broken(f"it should begin at {step.at}, but the step before ended at {late}")
+                raise _Broken(f"the step should begin at {step.at}, but the previous step ended at {late}")
             simulator.advance(begin_ns)
         if not step.when:
             return
@@ -255,7 +255,7 @@ class ScenarioRun:
             simulator.advance(simulator.now_ns + (plan.wait_ns or 0))
             return
         if not simulator.settle(simulator.now_ns + plan.timeout_ns):
-            never = "a CronJob, or pods with run times that are made again, never end"
+            never = "a CronJob, or pods that are recreated when they end, never stop"
             raise _Broken(f"the cluster did not become idle within {plan.step.timeout} ({never})")
 
     # --- checks -------------------------------------------------------------------------------------------------------

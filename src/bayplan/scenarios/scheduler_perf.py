@@ -54,7 +54,10 @@ def read_scheduler_perf(document: Document, folder: Path) -> Iterator[Found]:
         path = f"$[{index}]"
         if not isinstance(case.get("name"), str) or not isinstance(case.get("workloads"), list):
             raise InputError(
-                f"case {path}", where=document.where(path), wanted="name and workloads", got="neither or only one"
+                f"case {path}",
+                where=document.where(path),
+                wanted="a name and a list of workloads",
+                got="none or only one of them",
             )
         for number, workload in enumerate(case["workloads"]):
             where = f"{path}.workloads[{number}]"
@@ -147,7 +150,7 @@ class _Maker:
 
     def _refuse(self, operation: Operation, index: int) -> None:
         raise InputError(
-            "$.opcode", got=repr(operation.get("opcode")), wanted="an operation that only creates or changes objects"
+            "$.opcode", got=repr(operation.get("opcode")), wanted="an operation that creates or changes objects"
         )
 
     def _create_nodes(self, operation: Operation, index: int) -> None:
@@ -169,7 +172,7 @@ class _Maker:
 
     def _create_pods(self, operation: Operation, index: int) -> None:
         if operation.get("steadyState") or operation.get("steadyStateParam"):
-            raise InputError("$.steadyState", got="true", wanted="pods that are created once")
+            raise InputError("$.steadyState is not supported: create the pods once")
         count = self._count(operation)
         multiplier = operation.get("countMultiplierParam")
         if multiplier is not None:
@@ -192,7 +195,9 @@ class _Maker:
     def _create_pod_sets(self, operation: Operation, index: int) -> None:
         inner, prefix = operation.get("createPodsOp"), operation.get("namespacePrefix")
         if not isinstance(inner, dict) or not isinstance(prefix, str):
-            raise InputError("$.createPodsOp", wanted="createPodsOp and namespacePrefix", got="neither or only one")
+            raise InputError(
+                "$.createPodsOp", wanted="createPodsOp and namespacePrefix", got="none or only one of them"
+            )
         for number in range(self._count(operation)):
             self._create_pods({**inner, "namespace": f"{prefix}-{number}"}, index)
 
@@ -273,7 +278,7 @@ class _Maker:
             return self._whole(operation["countParam"], "countParam")
         count = operation.get("count")
         if not isinstance(count, int) or count < 0:
-            raise InputError("$.count", got=repr(count), wanted="a number, or countParam")
+            raise InputError("$.count", got=repr(count), wanted="an integer of at least 0, or countParam")
         return count
 
     def _whole(self, name: object, field: str) -> int:
@@ -285,7 +290,11 @@ class _Maker:
     def _param(self, name: str, field: str) -> object:
         params = self._workload.get("params") or {}
         if not name.startswith("$") or name[1:] not in params:
-            known = f"one of {', '.join(f'${each}' for each in params)}" if params else "no parameter: there are none"
+            known = (
+                f"one of {', '.join(f'${each}' for each in params)}"
+                if params
+                else "a parameter of the workload, which has none"
+            )
             raise InputError(f"$.{field}", got=repr(name), wanted=known)
         return params[name[1:]]
 
@@ -348,6 +357,6 @@ def _wait(
     if missing() and not simulator.advance(simulator.now_ns + _TIMEOUT_NS, stop=lambda: not missing()):
         left = missing()
         messages = {pod.key: pod.message for pod in pods}
-        got = f"{len(left):,} of {len(pods):,} that are not; {left[0]}: {messages[left[0]] or 'not tried'}"
-        wanted = f"all pods {'tried' if attempted else 'scheduled'} within {TIMEOUT}"
+        got = f"{len(left):,} of {len(pods):,} missing; {left[0]}: {messages[left[0]] or 'no attempt'}"
+        wanted = f"all pods {'attempted' if attempted else 'scheduled'} within {TIMEOUT}"
         raise InputError("barrier", wanted=wanted, got=got)

@@ -103,7 +103,7 @@ def find_objects(text: str, store: ObjectStore) -> list[KubernetesObject]:
         raise InputError(
             "target",
             got=f"'{text}'",
-            wanted=f"a {row.kind} that exists",
+            wanted=f"an existing {row.kind}",
             hint=f"'{row.kind.lower()}/{close}'" if close else "",
         )
     return found

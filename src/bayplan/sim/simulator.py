@@ -324,7 +324,7 @@ class Simulator:
             raise InputError(
                 "the cluster keeps changing at one point in virtual time",
                 got=f"{_MAX_ROUNDS} rounds of controllers and scheduler",
-                hint="run times above 0 for pods that are created again when they end",
+                hint="run times above 0 for pods that a controller recreates",
             )
         self._usage.settle(now_ns)
         if self._progress is not None:
@@ -411,7 +411,7 @@ class Simulator:
             budget -= 1
             if budget < 0:
                 raise InputError(
-                    f"Pod {report.pod.key} is retried without end at one point in virtual time",
+                    f"Pod {report.pod.key} is retried endlessly at one point in virtual time",
                     got=report.message,
                     hint="a plugin whose results depend only on the pod and the cluster",
                 )

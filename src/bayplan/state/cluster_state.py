@@ -446,9 +446,9 @@ class ClusterState:
             raise InvariantError(f"{len(self.pods)} pods, but {sum(map(len, self.pods_on))} on rows")
         for name, row in self.nodes.row_of.items():
             if self.nodes.names[row] != name or not self.nodes.alive[row]:
-                raise InvariantError(f"node {name} is not what row {row} holds")
+                raise InvariantError(f"node {name} is not in row {row}")
         if int(self.nodes.alive[: self.nodes.count].sum()) != len(self.nodes):
-            raise InvariantError("rows that live are not as many as nodes")
+            raise InvariantError("the number of rows in use differs from the number of nodes")
         counts = np.zeros(self.nodes.capacity, dtype=np.int64)
         for pod_class in self._classes.values():
             for row, count in pod_class.nodes.items():

@@ -139,7 +139,7 @@ def _texts(document: Mapping[str, object], name: str, where: str) -> list[str]:
 
 def _whole(number: object, name: str, where: str) -> int:
     if isinstance(number, bool) or not isinstance(number, int) or number < 0:
-        raise InputError(name, where=where, got=repr(number), wanted="a whole number from 0")
+        raise InputError(name, where=where, got=repr(number), wanted="an integer of at least 0")
     return number
 
 

@@ -62,7 +62,9 @@ def read_space(parameters: object, where: str) -> Space:
         InputError: the parameters are invalid.
     """
     if not isinstance(parameters, Mapping) or not parameters:
-        raise InputError("parameters", where=where, got=repr(parameters), wanted="an object with a parameter or more")
+        raise InputError(
+            "parameters", where=where, got=repr(parameters), wanted="an object with at least one parameter"
+        )
     return {str(name): _read_domain(str(name), domain, where) for name, domain in parameters.items()}
 
 

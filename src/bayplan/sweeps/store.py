@@ -46,7 +46,9 @@ class SweepFolder:
         stored = path / PLAN
         if stored.exists() and stored.read_bytes() != text:
             raise InputError(
-                "--out", got=f"'{path}', which holds another sweep", wanted="a new folder, or one of this sweep"
+                "--out",
+                got=f"'{path}', which contains another sweep",
+                wanted="a new folder, or the folder of this sweep",
             )
         stored.write_bytes(text)
         self.done = {outcome.trial.number: outcome for outcome in self._journal()}

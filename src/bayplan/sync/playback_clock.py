@@ -103,5 +103,5 @@ class PlaybackClock:
 def _check_speed(speed: float) -> None:
     if not speed > 0:
         raise InputError(
-            "speed", got=f"{speed:g}", wanted="a number above 0", hint="1, 10, or inf for as fast as can be"
+            "speed", got=f"{speed:g}", wanted="a number above 0", hint="1, 10, or inf for as fast as possible"
         )

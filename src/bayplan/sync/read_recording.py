@@ -38,7 +38,7 @@ def open_recording(path: Path) -> Recording:
     if trace is not None:
         return trace
     wanted = "a recording of bayplan or kube-scheduler-simulator, or a trace of SimKube"
-    raise InputError("recording", where=str(path), got="something else", wanted=wanted)
+    raise InputError("recording", where=str(path), got="another format", wanted=wanted)
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -53,4 +53,4 @@ def _first_bytes(path: Path) -> bytes:
         return b""
     except (OSError, zlib.error) as problem:
         got = (getattr(problem, "strerror", None) or str(problem)).lower()
-        raise InputError("recording", where=str(path), got=got, wanted="a file that can be read") from None
+        raise InputError("recording", where=str(path), got=got, wanted="a readable file") from None

@@ -197,7 +197,7 @@ class BayplanRecording:
     def __init__(self, path: Path, header: HeaderLine) -> None:
         if header.bayplan_recording != FORMAT_VERSION:
             got, wanted = f"version {header.bayplan_recording}", f"version {FORMAT_VERSION}"
-            raise InputError("recording", where=str(path), got=got, wanted=wanted, hint="a newer bayplan")
+            raise InputError("recording", where=str(path), got=got, wanted=wanted, hint="a newer Bayplan")
         self._path = path
         kinds = tuple(kind for kind in header.kinds if kind in BY_PLURAL)
         self.header = RecordingHeader("bayplan", header.started_ns, kinds, header.kubernetes, header.redacted)

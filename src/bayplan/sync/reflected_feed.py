@@ -112,10 +112,14 @@ class ReflectedFeed:
             elif response.status in (_UNKNOWN, _FORBIDDEN):
                 self.left_out[plural] = response.message
             else:
-                hint = "kubectl get --raw /readyz" if response.status == NO_ANSWER else "other credentials"
-                raise InputError(self._name, got=response.message, wanted=f"a list of {plural}", hint=hint)
+                if response.status == NO_ANSWER:
+                    hint = "kubectl get --raw /readyz"
+                    raise InputError(f"{self._name} does not respond: {response.message}", hint=hint)
+                raise InputError(
+                    self._name, got=response.message, wanted=f"permission to list {plural}", hint="other credentials"
+                )
         if "pods" in self.left_out and "pods" in self._wanted:
-            raise InputError(self._name, got=self.left_out["pods"], wanted="the right to read pods")
+            raise InputError(self._name, got=self.left_out["pods"], wanted="permission to list pods")
         self.kinds = tuple(found)
 
     async def run(self, on_change: OnChange) -> None:

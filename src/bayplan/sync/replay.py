@@ -141,7 +141,7 @@ class ApplyReplay:
         for offset_ns, change in self._recording.changes():
             if not await self._playback.wait_until(offset_ns, seen_ns):
                 raise InputError(
-                    "seek", got="an earlier place", wanted="a later one: what was applied has had its effects"
+                    "seek", got="an earlier position", wanted="a later one, because applied changes can't be undone"
                 )
             seen_ns = offset_ns
             if isinstance(change, Applied):

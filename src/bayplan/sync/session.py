@@ -151,7 +151,7 @@ class SyncSession:
         await self._here.open()
         missing = [plural for plural in self._source.kinds if plural not in self._here.kinds]
         if missing:
-            raise InputError("this cluster", got=f"no {', '.join(missing)}", wanted="a Bayplan of the same release")
+            raise InputError(f"the target does not serve {', '.join(missing)}", hint="a Bayplan server of this release")
         memory = Memory()
         memory.load(await self._drive(read_memory()))
         self._supports_batches = await self._drive(supports_batches())

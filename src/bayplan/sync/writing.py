@@ -66,7 +66,7 @@ def read_memory() -> Exchange[list[Document]]:
     """
     response = yield from send_with_retries(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
-        raise InputError("state of the sync", where=_CONFIG_MAPS, got=response.message, wanted="a list")
+        raise InputError(f"the state of the sync can't be read: {response.message}", where=_CONFIG_MAPS)
     return items(_decode(response.body), "items")
 
 

@@ -159,7 +159,7 @@ class ManifestCluster:
         if found.refused:
             raise AssertionError("\n".join(["the cluster refuses objects:", *_lines(found.refused)]))
         if not pods:
-            raise AssertionError("no pods come of these objects")
+            raise AssertionError("these objects create no pods")
         if found.waiting:
             lines = [f"{found.waiting_count:,} of {pods:,} pods are not schedulable:", *_explained(found.waiting)]
             raise AssertionError("\n".join(lines))
@@ -187,7 +187,7 @@ class ManifestCluster:
             raise AssertionError("expected no pod to be schedulable, but\n  " + "\n  ".join(placed) + more)
         texts = [f"{each.reason}\n{each.message}" for each in found.waiting] + list(found.refused.values())
         if not texts:
-            raise AssertionError("no pods come of these objects")
+            raise AssertionError("these objects create no pods")
         if reason and not all(reason in text for text in texts):
             lines = [f"expected pods to be pending because of '{reason}', but", *_explained(found.waiting)]
             raise AssertionError("\n".join([*lines, *_lines(found.refused)]))

@@ -105,7 +105,7 @@ def scores_are_normalized(make: Make, sample: SampleCluster) -> None:
                 names = ", ".join(subject.name(other) for other in np.flatnonzero(feasible).tolist())
                 raise PluginFault(
                     f"the normalised score of {subject.name(row)} is {int(scores[row])}, not from 0 to {MAX_NODE_SCORE}; "
-                    f"feasible are {names}"
+                    f"feasible nodes: {names}"
                 )
         if isinstance(subject.plugin, NormalizePlugin) and scale is not None:
             _check_normalizing(subject, params, scale, scores, feasible)
@@ -119,8 +119,8 @@ def _check_normalizing(subject: Subject, params: Any, scale: Any, scores: Any, f
         one = plugin.normalize(subject.spec, scale, raw[index], Rows(subject.state, index))
         if int(one[0]) != int(scores[row]):
             raise PluginFault(
-                f"normalize() of {subject.name(row)} is {int(scores[row])} among all rows and {int(one[0])} alone: "
-                "it must work element by element, on what scale() found; normalize_all() of a rule must agree with it"
+                f"normalize() returns {int(scores[row])} for {subject.name(row)} if called for all rows, and {int(one[0])} if "
+                "called for this row: it may read other rows only through scale(), and normalize_all() must agree with it"
             )
     spoiled = raw.copy()
     spoiled[~feasible] = 1 << 40
@@ -143,11 +143,11 @@ def asking_changes_nothing(make: Make, sample: SampleCluster) -> None:
     subject.outcome()
     for what, was in before.items():
         if _fingerprint(subject)[what] != was:
-            raise PluginFault(f"asking the plugin changed {what}")
+            raise PluginFault(f"calling the plugin changed {what}")
     if msgspec.msgpack.encode(subject.pod) != pod:
-        raise PluginFault("asking the plugin changed the pod")
+        raise PluginFault("calling the plugin changed the pod")
     if hash(params) != hashed:
-        raise PluginFault("asking the plugin changed its params")
+        raise PluginFault("calling the plugin changed its params")
     subject.state.check_invariants()
 
 
@@ -218,7 +218,7 @@ def hints_answer(make: Make, sample: SampleCluster) -> None:
             ):
                 answer = hint(subject.pod, old, new) if event.actions & action else HintAnswer.SKIP
                 if not isinstance(answer, HintAnswer | bool):
-                    raise PluginFault(f"the hint of {event.label} answered {answer!r}, not a HintAnswer")
+                    raise PluginFault(f"the hint of {event.label} returned {answer!r}, not a HintAnswer")
 
 
 # --- how it is done ---------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touche
             static = not pre_reads & ~Reads.NODES
             if static and now_filtered[0] != filtered[0] and not skips(filtered[0]):
                 raise PluginFault(
-                    f"after {described}, pre_filter() answers {now_filtered[0]!r} and no longer {filtered[0]!r}, but pre_reads "
+                    f"after {described}, pre_filter() returns {now_filtered[0]!r} instead of {filtered[0]!r}, but pre_reads "
                     f"declares {pre_reads}"
                 )
         # `filter_rules_follow_what_changes` checks the data that a rule reads itself.
@@ -297,8 +297,8 @@ def _compare_rows(
             continue
         if int(before[other]) != int(after[other]):
             raise PluginFault(
-                f"after {described}, {point} of {subject.name(other)} went from {int(before[other])} to {int(after[other])}, "
-                f"though its params stayed and reads declares {reads} only: results that are kept would be wrong"
+                f"after {described}, {point} of {subject.name(other)} changed from {int(before[other])} to {int(after[other])}, "
+                f"although its params did not change and reads declares only {reads}: cached results would be wrong"
             )
 
 
@@ -306,12 +306,12 @@ def _fingerprint(subject: Subject) -> Mapping[str, object]:
     state = subject.state
     nodes = state.nodes
     return {
-        "what nodes offer": nodes.allocatable.tobytes(),
-        "what pods take": state.usage.tobytes(),
-        "which nodes there are": nodes.alive.tobytes(),
+        "the allocatable resources of nodes": nodes.allocatable.tobytes(),
+        "the resources in use": state.usage.tobytes(),
+        "the set of nodes": nodes.alive.tobytes(),
         "a node": msgspec.msgpack.encode([node for node in nodes.nodes if node is not None]),
-        "where pods are": [list(pods) for pods in state.pods_on],
-        "a pod that runs": msgspec.msgpack.encode([info.pod for info in state.pods.values()]),
+        "the pods of each node": [list(pods) for pods in state.pods_on],
+        "a running pod": msgspec.msgpack.encode([info.pod for info in state.pods.values()]),
     }
 
 
@@ -329,12 +329,12 @@ def _compare(first: Mapping[str, object], second: Mapping[str, object], how: str
     for what in dict.fromkeys((*first, *second)):
         one, other = first.get(what, "nothing"), second.get(what, "nothing")
         if one != other:
-            raise PluginFault(f"{what} is {one}, and {other} when {how}")
+            raise PluginFault(f"{what} is {one}, but {other} when {how}")
 
 
 def _check_params(point: str, params: object) -> None:
     if not isinstance(params, tuple):
-        raise PluginFault(f"{point} gave params {params!r}, which are not a tuple")
+        raise PluginFault(f"{point} returned params {params!r}, which are not a tuple")
     _hashable(f"the params of {point}", params)
 
 

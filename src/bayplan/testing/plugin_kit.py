@@ -112,15 +112,15 @@ def check_events(kind: type[Plugin[Any]], plugin: Plugin[Any]) -> None:
     for entry in events:
         pair = isinstance(entry, tuple) and len(entry) == 2
         if not pair or not isinstance(entry[0], ClusterEvent) or not (entry[1] is None or callable(entry[1])):
-            raise PluginFault(f"events_to_register() holds {entry!r}, not a (ClusterEvent, hint or None)")
+            raise PluginFault(f"events_to_register() contains {entry!r}, not a (ClusterEvent, hint or None)")
         if not int(entry[0].actions):
-            raise PluginFault(f"events_to_register() holds an event without action: {entry[0]!r}")
+            raise PluginFault(f"events_to_register() contains an event without an action: {entry[0]!r}")
     rejecting = REJECTING_POINTS.intersection(kind.extension_points())
     if rejecting and not events:
         point = sorted(rejecting)[0]
         raise PluginFault(
-            f"{kind.__name__} can reject pods ({point}) and registers no event: rejected pods would be retried "
-            "only by the timer, after five minutes"
+            f"{kind.__name__} can reject pods ({point}) but registers no event: rejected pods would be retried "
+            "only after five minutes"
         )
 
 

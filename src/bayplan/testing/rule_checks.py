@@ -45,7 +45,7 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
     for row in subject.rows:
         if rule.score(row) != raw[row]:
             raise PluginFault(
-                f"the score rule gives {subject.name(row)} {int(raw[row])} when called for all rows, and "
+                f"the score rule returns {int(raw[row])} for {subject.name(row)} when called for all rows, and "
                 f"{rule.score(row)} when called for this one"
             )
     if not rule.normalizes:
@@ -60,7 +60,9 @@ def _check_score_rule(subject: Subject, params: Params) -> None:
         alone = rule.normalize(scale, int(raw[row]), row)
         for name, found in (("normalize_all", normalized), ("normalize_rows", some)):
             if alone != found[row]:
-                raise PluginFault(f"{name}() gives {subject.name(row)} {int(found[row])}, normalize() gives it {alone}")
+                raise PluginFault(
+                    f"{name}() returns {int(found[row])} for {subject.name(row)}, but normalize() returns {alone}"
+                )
 
 
 def filter_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
@@ -79,8 +81,8 @@ def filter_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
         for row in subject.rows:
             if result.values[row] != verdicts[row]:
                 raise PluginFault(
-                    f"after {what}, the filter rule still returns {int(result.values[row])} for {subject.name(row)}, a new "
-                    f"rule returns {int(verdicts[row])}: reads declares {plugin.reads} only, and refresh() did not "
+                    f"after {what}, the filter rule still returns {int(result.values[row])} for {subject.name(row)}, but a new "
+                    f"rule returns {int(verdicts[row])}: reads declares only {plugin.reads}, and refresh() did not "
                     "report that other rows must be evaluated again"
                 )
 
@@ -102,9 +104,9 @@ def score_rules_follow_what_changes(make: Make, sample: SampleCluster) -> None:
         for row in subject.rows:
             if result.values[row] != scores[row]:
                 raise PluginFault(
-                    f"after {what}, the score rule still gives {subject.name(row)} {int(result.values[row])}, a new rule "
-                    f"gives {int(scores[row])}: reads declares {plugin.score_reads(subject.spec)} only, and refresh() did "
-                    "not report that other rows must be evaluated again"
+                    f"after {what}, the score rule still returns {int(result.values[row])} for {subject.name(row)}, but a new "
+                    f"rule returns {int(scores[row])}: reads declares only {plugin.score_reads(subject.spec)}, and refresh() "
+                    "did not report that other rows must be evaluated again"
                 )
 
 
@@ -133,20 +135,20 @@ def trials_are_answered_and_forgotten(make: Make, sample: SampleCluster) -> None
             rule.after_undo(params)
             if got != want:
                 raise PluginFault(
-                    f"while {what} temporarily, the filter rule returns {got} for {subject.name(row)}, a new one returns {want}: "
-                    "after_changes() must read again all that pods can change"
+                    f"while {what} temporarily, the filter rule returns {got} for {subject.name(row)}, but a new one returns "
+                    f"{want}: after_changes() must read again everything that pods can change"
                 )
             if want != counted:
                 raise PluginFault(
                     f"while {what} temporarily, filter() of {subject.name(row)} returns {subject.describe(params, want)}, and "
-                    f"{subject.describe(params, counted)} once PreFilter has run again: return the params for the "
-                    "changed cluster from params_after_changes()"
+                    f"{subject.describe(params, counted)} after PreFilter has run again: params_after_changes() must return "
+                    "the params for the changed cluster"
                 )
             for other in subject.rows:
                 if rule.filter(other) != before[other]:
                     raise PluginFault(
-                        f"after {what} temporarily, the filter rule returns {rule.filter(other)} for {subject.name(other)}, "
-                        f"before it returned {before[other]}: after_undo() must restore the rule"
+                        f"after {what} temporarily, the filter rule returns {rule.filter(other)} for {subject.name(other)} "
+                        f"instead of {before[other]}: after_undo() must restore the rule"
                     )
 
 

@@ -1228,7 +1228,7 @@ declare namespace Api {
     nodes: string[];
   }
 
-  /** A change that gets the pod placed, tried by scheduling in a fork of the cluster (`bayplan.answers.unblock`). */
+  /** A change that gets the pod placed, tried by scheduling in a copy of the cluster (`bayplan.answers.unblock`). */
   interface Remedy {
     kind: string;
     text: string;

@@ -109,7 +109,7 @@ def shaped_inputs(inputs: Inputs, shape: WorkloadShape | None, seed: int, *, wha
     if shape is None:
         return inputs
     if inputs.trace is None:
-        raise InputError(what, wanted="a trace among the input", got="manifests only")
+        raise InputError(what, wanted="a trace in the input", got="only manifests")
     return msgspec.structs.replace(inputs, trace=shaped(inputs.trace, shape, seed))
 
 

@@ -54,8 +54,8 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
     offered = sum(node_amounts(node.status.allocatable).get(resource, 0) for node in nodes)
     total, wanted = sum(amounts), load * offered
     if not total or not offered:
-        got = "none requested" if not total else "none offered"
-        raise InputError(f"load of {resource}", wanted="pods that request it and nodes that offer it", got=got)
+        why = "no pod requests it" if not total else "no node offers it"
+        raise InputError(f"load of {resource}: {why}")
     if total > wanted:
         found, kept = 0, []
         for index in draw.permutation(len(pods)):

@@ -147,7 +147,7 @@ def test_an_oversized_body_is_refused_and_the_server_continues() -> None:
     [
         pytest.param({"listen": "0.0.0.0"}, "without a token", id="all addresses without a token"),
         pytest.param({"port": 70000}, "0 to 65535", id="no port"),
-        pytest.param({"certificate": Path("x")}, "both or none", id="half of TLS"),
+        pytest.param({"certificate": Path("x")}, "both or neither", id="half of TLS"),
         pytest.param({"certificate": Path("x"), "key": Path("y")}, "certificate and its key", id="no certificate"),
     ],
 )

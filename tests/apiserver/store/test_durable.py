@@ -112,7 +112,7 @@ def test_a_foreign_database_and_a_store_in_use_are_refused(tmp_path: Path) -> No
     with pytest.raises(InputError, match="another program's database"):
         DurableRecorder(tmp_path / "other", Store(), on_failure=fail)
     recorder = DurableRecorder(tmp_path / "mine", Store(), on_failure=fail)
-    with pytest.raises(InputError, match="another process has open"):
+    with pytest.raises(InputError, match="another process has locked"):
         DurableRecorder(tmp_path / "mine", Store(), on_failure=fail)
     recorder.close()
 

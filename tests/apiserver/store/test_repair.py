@@ -187,5 +187,5 @@ def test_checking_a_store_in_use_is_refused(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bayplan", "store", "check", "store"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 2
-    assert "locked: another process has it open" in done.stderr
+    assert "a store that another process has locked" in done.stderr
     recorder.close()

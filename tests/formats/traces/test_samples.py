@@ -171,7 +171,7 @@ def test_google_borg_2019_constraints_become_node_affinity() -> None:
 def test_google_borg_2019_constraints_without_machine_attributes_are_dropped_with_a_warning() -> None:
     trace = load(SAMPLES / "google-borg-2019" / "instance_events-*.json")
     assert all(each.pod.spec.affinity is None for each in trace.pods)
-    assert "constraints of instances, without attributes of machines or not comparable," in left_out(trace)
+    assert "constraints on machine attributes that are missing or not comparable" in left_out(trace)
 
 
 def test_philly_jobs_and_machines_are_loaded() -> None:

@@ -33,7 +33,7 @@ def batch_task(text: str | bytes, folder: Path, suffix: str = "") -> Path:
         pytest.param(f"{ROW}M1,1,j_1\n{ROW}", ":2 row: expected 9 columns, got 3", id="a short row"),
         pytest.param(
             f"{ROW}M1,1,j_1",
-            ":2 row: expected 9 columns, got 3; try another copy of the file: it ends within a row",
+            ":2 row: expected 9 columns, got 3; try another copy of the file: this one ends within a row",
             id="cut off",
         ),
         pytest.param(f"{ROW}{ROW[:-1]},7\n", ":2 row: expected 9 columns, got 10", id="a long row"),
@@ -64,7 +64,7 @@ def batch_task(text: str | bytes, folder: Path, suffix: str = "") -> Path:
         ),
         pytest.param(f'{ROW}"M1{ROW[2:]}', ":2 row: expected CSV", id="a quote that does not end"),
         pytest.param(
-            ROW.encode() + b"\xff" + ROW.encode(), ":2 table: expected UTF-8, got other bytes", id="other bytes"
+            ROW.encode() + b"\xff" + ROW.encode(), ":2 table: expected UTF-8, got another encoding", id="other bytes"
         ),
         pytest.param("", ":1 table: expected 8 columns", id="an empty file"),
     ],

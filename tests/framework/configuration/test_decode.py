@@ -268,9 +268,8 @@ def test_plugin_arguments_are_decoded_strictly(plugin: str, args: str, want: str
         "profiles: [null]\n",
         "profiles: [{plugins: null, pluginConfig: null, schedulerName: null, percentageOfNodesToScore: null}]\n",
         "profiles: [{pluginConfig: [{name: NodeAffinity, args: null}, {name: VolumeBinding}]}]\n",
-        "parallelism: 16.0\npodMaxBackoffSeconds: 1e1\n",
     ],
-    ids=["nulls", "no profiles", "a null profile", "nulls in a profile", "no arguments", "integral floats"],
+    ids=["nulls", "no profiles", "a null profile", "nulls in a profile", "no arguments"],
 )
 def test_null_and_empty_values_get_defaults(body: str) -> None:
     found = examine(body)
@@ -278,6 +277,13 @@ def test_null_and_empty_values_get_defaults(body: str) -> None:
     assert found.declared is not None
     assert found.declared.parallelism == 16
     assert [profile.scheduler_name for profile in found.declared.profiles] == ["default-scheduler"]
+
+
+def test_integral_floats_are_accepted_for_integers_in_yaml() -> None:
+    found = examine("parallelism: 16.0\npodMaxBackoffSeconds: 1e1\n")
+    assert found.error is None
+    assert found.declared is not None
+    assert (found.declared.parallelism, found.declared.pod_max_backoff_seconds) == (16, 10)
 
 
 def test_integral_floats_are_refused_for_integers_in_json() -> None:

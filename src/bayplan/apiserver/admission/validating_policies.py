@@ -196,8 +196,9 @@ def _denials(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
 def _bound(
     policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
 ) -> Iterator[_Denied]:
-    """Yield the denials by a policy with one parameter, and add its warnings, as the binding's validation actions
-    request.
+    """Evaluate a policy for one parameter object. Yield its denials and add its warnings, as validationActions say.
+
+    Failures of audit annotations always deny.
     """
     denials, failures = decisions(policy, values)
     for denial in denials:

@@ -68,7 +68,7 @@ class ApiWriter:
     def _stored(self, kind: type[T], key: str) -> T:
         stored = self._store.get(kind, key)
         if stored is None:
-            raise InvariantError(f"{kind.__name__} {key} was written and does not exist")
+            raise InvariantError(f"{kind.__name__} {key} was written but does not exist")
         return stored
 
     def update(self, new: T) -> T:
@@ -106,7 +106,7 @@ class ApiWriter:
     def _document(self, table: str, place: Key) -> Document:
         item = self._documents.get(table, place)
         if item is None:
-            raise InvariantError(f"{table} {place} has a typed form and no document")
+            raise InvariantError(f"{table} {place} is in the typed store but has no document")
         return decode_item(item)
 
     def remove(self, kind: type[T], key: str) -> T:

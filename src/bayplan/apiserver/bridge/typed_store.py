@@ -89,7 +89,7 @@ class TypedStore(ObjectStore):
             new = self._decode(item, kind)
         except InputError as problem:
             self.undecodable[f"{table} {key}"] = problem
-            _log.warning("%s %s is left alone: %s", table, key, problem)
+            _log.warning("%s %s is ignored: %s", table, key, problem)
             if self.get(kind, key) is not None:
                 self._remove_typed(kind, key, revision)
             return
@@ -164,7 +164,7 @@ class TypedStore(ObjectStore):
                     continue
                 left.discard(key)
                 if self.get(kind, key) != fresh:
-                    raise InvariantError(f"{table} {key} is {self.get(kind, key)} and should be {fresh}")
+                    raise InvariantError(f"{table} {key} is {self.get(kind, key)} but should be {fresh}")
             if left:
                 raise InvariantError(f"{table}: {sorted(left)} are not stored")
 

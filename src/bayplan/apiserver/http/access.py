@@ -74,12 +74,16 @@ class Access:
         host, origin = headers.get("host"), headers.get("origin")
         foreign = origin is not None and not _is_local(origin) and origin not in self.allowed_origins
         if (host and not _is_local(f"//{host}")) or foreign:
-            raise ApiError(403, "without a token, requests must be made to this machine, from it", reason="Forbidden")
+            raise ApiError(
+                403,
+                "a server without a token accepts only requests from this machine, to a loopback address",
+                reason="Forbidden",
+            )
 
     def _check_write(self, headers: Mapping[str, str], *, forms: bool) -> None:
         origin = foreign_origin(headers, self.allowed_origins)
         if origin:
-            text = f"web pages of other origins can't write here: got a request from {origin}, expected the server's own origin"
+            text = f"only web pages of the server's own origin may write: got a request from {origin}"
             hint = f"; to allow it, start the server with --allow-origin {origin}" if "://" in origin else ""
             raise ApiError(403, text + hint, reason="Forbidden")
         if not forms:

@@ -320,7 +320,7 @@ async def _read_body(headers: dict[str, str], receive: Receive) -> bytes:
             pieces.append(piece)
         body = b"".join(pieces)
     if headers.get("content-encoding") == "gzip":
-        raise ApiError(415, "the body of the request is packed, which the server does not read")
+        raise ApiError(415, "the request body is compressed, which the server does not support")
     return body
 
 

@@ -101,7 +101,7 @@ class GracefulServer(uvicorn.Server):
         state = self.server_state
         tasks = list(state.tasks)
         if tasks:
-            _log.warning("%d requests were not answered within %g s and are given up", len(tasks), self._grace_s)
+            _log.warning("%d requests were not answered within %g s and are cancelled", len(tasks), self._grace_s)
         for connection in list(state.connections):
             connection.transport.abort()
         # Let the requests see that their clients have disconnected, so that they send nothing when cancelled.

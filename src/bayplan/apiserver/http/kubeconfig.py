@@ -74,7 +74,7 @@ def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: fl
             _replace(path, yaml.safe_dump(document, sort_keys=False, allow_unicode=True), existing)
     except OSError as problem:
         got = f"{problem.strerror or problem}".lower()
-        raise InputError(_OPTION, where=str(path), got=got, wanted="a file that can be written") from None
+        raise InputError(_OPTION, where=str(path), got=got, wanted="a writable file") from None
     return any(len(document[field]) > 1 for field in ("clusters", "users", "contexts"))
 
 
@@ -105,9 +105,13 @@ def _locked(path: Path, timeout_s: float) -> Iterator[None]:
             break
         except FileExistsError:
             if time.monotonic() >= deadline:
-                hint = f"again, or remove {lock} if no other program writes the file"
+                hint = f"again, or remove {lock} if no other program is writing the file"
                 raise InputError(
-                    _OPTION, where=str(path), got=f"a lock, {lock}", wanted="no other writer", hint=hint
+                    _OPTION,
+                    where=str(path),
+                    got=f"the lock file {lock}",
+                    wanted="no lock of another program",
+                    hint=hint,
                 ) from None
             time.sleep(_LOCK_POLL_S)
     try:
@@ -120,7 +124,7 @@ def _locked(path: Path, timeout_s: float) -> Iterator[None]:
 def _read(path: Path) -> _Existing | None:
     """Return the existing file, or None if there is none.
 
-    Checks use the open descriptor, as the name could be replaced meanwhile.
+    Checks use the open descriptor, as the name could be replaced in between.
     """
     wanted = "a new file, or a kubeconfig"
     try:
@@ -168,7 +172,9 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
     for field in ("clusters", "users", "contexts"):
         entries = document.get(field) or []
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
-            raise InputError(f"{_OPTION} {field}", where=str(path), got="something else", wanted="a list", hint=hint)
+            raise InputError(
+                f"{_OPTION} {field}", where=str(path), got="another type", wanted="a list of objects", hint=hint
+            )
     if not document.keys() & {"kind", "clusters", "users", "contexts"}:
         raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
     return document

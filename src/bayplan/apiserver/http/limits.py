@@ -143,7 +143,7 @@ class ConnectionTable:
         if now - self._logged_at >= _LOG_INTERVAL_S:
             self._logged_at = now
             _log.warning(
-                "%d connections are open, as many as allowed: idle ones are closed to make room (%d so far), others refused (%d)",
+                "%d connections are open, the maximum: idle ones are closed (%d so far) or new ones refused (%d so far)",
                 self.open,
                 self.closed,
                 self.refused,

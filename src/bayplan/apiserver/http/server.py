@@ -86,7 +86,7 @@ def check_options(options: ServerOptions) -> None:
             "--listen", wanted="a loopback address, or --token", got=f"{options.listen} without a token", hint=hint
         )
     if (options.certificate is None) != (options.key is None):
-        raise InputError("--tls-cert and --tls-key", got="one of them", wanted="both or none")
+        raise InputError("--tls-cert and --tls-key", got="only one of them", wanted="both or neither")
     if options.certificate is not None and options.key is not None:
         try:
             ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(options.certificate, options.key)
@@ -209,7 +209,10 @@ class ApiServer:
         if isinstance(self._failure, InputError):
             raise self._failure
         if self._failure is not None:
-            raise InputError(f"--store: {self._failure}", where=str(self.options.store), wanted="a disk that works")
+            raise InputError(
+                f"--store {self.options.store}: the last write failed: {self._failure}",
+                hint="free space on the disk, then start the server again",
+            )
 
     def _begin(self, on_ready: Callable[[], None] | None) -> None:
         """Create the webhook client on the event loop if webhooks are allowed, then call `on_ready`."""
@@ -251,4 +254,6 @@ def _bind(options: ServerOptions) -> socket.socket:
         return socket.create_server((options.listen, options.port), family=family, backlog=1024)
     except OSError as problem:
         got = f"{options.listen} port {options.port}: {(problem.strerror or str(problem)).lower()}"
-        raise InputError("--listen and --port", got=got, wanted="an address to listen on", hint="--port 0") from None
+        raise InputError(
+            "--listen and --port", got=got, wanted="an available address and port", hint="--port 0"
+        ) from None

@@ -52,11 +52,13 @@ _TOKENS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 
 def drop_gated_fields(table: str, new: Document, old: Document | None) -> None:
-    """Drop the fields of an object whose feature gate is disabled, in place, unless the current object has them.
+    """Remove the fields that belong to disabled feature gates from a new object, in place, unless the current object has them.
+
+    Nested parts are copied before they are changed.
 
     Args:
         table: the table of the object.
-        new: the new object; changed parts are copied first.
+        new: the new object.
         old: the current object, None for a create.
     """
     if isinstance(new.get("spec"), CachedSpec):

@@ -26,7 +26,7 @@ def _limits(context: Context) -> list[Limit]:
 
 
 def admit_limits(context: Context, pod: Document) -> None:
-    """Set the default requests and limits of containers that have none, and an annotation that lists them."""
+    """Add the default requests and limits that containers lack, resource by resource, and an annotation that lists them."""
     limits = _limits(context)
     if not any(each.type == CONTAINER and (each.default or each.default_request) for each in limits):
         return

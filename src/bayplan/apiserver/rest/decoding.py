@@ -195,7 +195,7 @@ def _check_custom_kind(target: Target, value: Document, request: Request) -> Non
     Upstream compares the kind during validation, after it has refused updates without a resourceVersion.
 
     Raises:
-        ApiError: it has no kind, or is of another version or kind.
+        ApiError: it has no kind, or another apiVersion or kind.
     """
     version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
     if not kind:

@@ -115,7 +115,7 @@ class Pages:
         local = self._local_size(size, kind)
         payload, overflow = self._data[at : at + local], list[int]()
         if at + local > page * self.page_size:
-            raise PageError("a record beyond its page")
+            raise PageError("a record that extends beyond its page")
         if local < size:
             payload, overflow = self._with_overflow(payload, size, self._u32(at + local))
         return Cell(page, offset, _record(payload), child, tuple(overflow))
@@ -168,7 +168,7 @@ class Pages:
         pieces, seen, left = [payload], list[int](), size - len(payload)
         while left > 0:
             if not 0 < page <= self.count or page in seen:
-                raise PageError("a chain of pages that breaks off")
+                raise PageError("a broken chain of pages")
             seen.append(page)
             base = (page - 1) * self.page_size
             pieces.append(self._data[base + 4 : base + 4 + min(left, self._usable - 4)])
@@ -191,7 +191,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 def _record(payload: bytes) -> tuple[object, ...]:
     end, at = _varint(payload, 0)
     if not 0 < end <= len(payload):
-        raise PageError("a record whose header is longer than it")
+        raise PageError("a record that is shorter than its header")
     kinds = []
     while at < end:
         kind, at = _varint(payload, at)
@@ -201,7 +201,7 @@ def _record(payload: bytes) -> tuple[object, ...]:
         size = _INTEGER_SIZES.get(kind, 8 if kind == 7 else 0) if kind < 12 else (kind - 12) // 2
         piece = payload[end : end + size]
         if len(piece) < size:
-            raise PageError("a record that breaks off")
+            raise PageError("a truncated record")
         end += size
         values.append(_value(kind, piece))
     return tuple(values)

@@ -93,7 +93,7 @@ def check_store(path: Path) -> StoreReport:
     reader = _Reader(data)
     reader.read()
     if not reader.rows and not data.startswith(b"SQLite format 3\0"):
-        raise InputError(str(path), got="a file without its header and without any of its objects", wanted=WANTED_FILE)
+        raise InputError(str(path), got="a file without a header and without readable objects", wanted=WANTED_FILE)
     return StoreReport(reader.rows, [*damage, *reader.damage], reader.revision, len(data))
 
 
@@ -104,7 +104,7 @@ def repair_store(path: Path, out: Path) -> StoreReport:
         InputError: see `check_store`; or the new file exists, or cannot be written.
     """
     if os.path.lexists(out):
-        raise InputError("--out", where=str(out), got="a file that exists", wanted="a new file")
+        raise InputError("--out", where=str(out), got="an existing file", wanted="a new file")
     report = check_store(path)
     try:
         create_store(out)
@@ -149,7 +149,7 @@ def _copy(path: Path) -> Iterator[tuple[Path, list[Damage]]]:
                     )
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if FORMAT < version < _MAX_CREDIBLE_FORMAT:
-                    got = f"format {version}: made by a newer version of Bayplan"
+                    got = f"format {version} (written by a newer Bayplan)"
                     raise InputError("file", where=str(path), got=got, wanted=f"format {FORMAT} or older")
                 lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(100)")]
                 if lines != ["ok"]:
@@ -171,8 +171,8 @@ def _check_unlocked(path: Path) -> None:
         try:
             fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB, _LOCK_SIZE, _LOCK_START)
         except OSError:
-            got = "locked: another process has it open"
-            raise InputError("file", where=str(path), got=got, wanted="a store not in use") from None
+            got = "a store that another process has locked"
+            raise InputError("file", where=str(path), got=got, wanted="a store that is not in use") from None
 
 
 class _Reader:
@@ -255,7 +255,7 @@ class _Reader:
         self._seen.add(page)
         try:
             if self.pages.kind(page) not in (INTERIOR_INDEX, LEAF_INDEX):
-                raise PageError("it is not a page of documents")
+                raise PageError("not a page of documents")
             for cell in self.pages.cells(page):
                 if cell.child:
                     self._walk(cell.child, depth + 1)

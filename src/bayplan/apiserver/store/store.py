@@ -328,7 +328,7 @@ class Store:
             if keys != sorted(set(keys)) or len(keys) != len(table):
                 raise InvariantError(f"the keys of {table.name} are out of order")
             if any(item.revision > self.revision for item in table.items()):
-                raise InvariantError(f"{table.name} holds a revision that was never given")
+                raise InvariantError(f"{table.name} contains a revision that was never assigned")
         revisions = [write.revision for write in self._order]
         if revisions != sorted(set(revisions)) or sum(len(table.log) for table in self._tables.values()) != len(
             revisions

@@ -78,7 +78,7 @@ def counter_checksum(revision: int) -> int:
 MODE = 0o600
 BUSY_TIMEOUT_S = 2.0
 _WHAT = "file of --store"
-_COMPANION = "file next to that of --store"
+_COMPANION = "SQLite file next to the --store file"
 PAGE_BYTES = 16 * 1024
 """Page size of a new store.
 
@@ -119,11 +119,19 @@ def _check_folder(path: Path) -> None:
         raise InputError(f"--store {path}: no folder {str(folder)!r}", hint=f"mkdir -p {folder}")
     mode = folder.stat().st_mode
     if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
-        got = f"a folder that everybody can change ({stat.filemode(mode)})"
-        raise InputError(_WHAT, where=str(path), got=got, wanted="a folder of your own", hint=f"chmod o-w {folder}")
+        got = f"a folder that every user can write to ({stat.filemode(mode)})"
+        raise InputError(
+            _WHAT,
+            where=str(path),
+            got=got,
+            wanted="a folder that other users can't write to",
+            hint=f"chmod o-w {folder}",
+        )
     if not os.access(folder, os.W_OK | os.X_OK, effective_ids=True):
-        got = f"a folder that can't be written, {str(folder)!r}"
-        raise InputError(_WHAT, where=str(path), got=got, wanted="a folder for the file and its write-ahead log")
+        got = f"{str(folder)!r}, which can't be written to"
+        raise InputError(
+            _WHAT, where=str(path), got=got, wanted="a writable folder, for the file and its write-ahead log"
+        )
     for suffix in ("-wal", "-shm", "-journal"):
         _check_companion(path.with_name(path.name + suffix))
 
@@ -136,10 +144,14 @@ def _check_companion(path: Path) -> None:
         return
     if not stat.S_ISREG(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
         if stat.S_ISLNK(status.st_mode):
-            got = "a link"
+            got = "a symbolic link"
         else:
-            got = "a file of another user" if stat.S_ISREG(status.st_mode) else "something other than a regular file"
-        raise InputError(_COMPANION, where=str(path), got=got, wanted="a regular file of your own, or none")
+            got = (
+                "a file that another user owns"
+                if stat.S_ISREG(status.st_mode)
+                else "something other than a regular file"
+            )
+        raise InputError(_COMPANION, where=str(path), got=got, wanted="no file, or a regular file that you own")
 
 
 def create_store(path: Path) -> None:
@@ -164,15 +176,18 @@ def _check_file(path: Path) -> None:
         status = path.stat()
     except FileNotFoundError:
         raise InputError(
-            _WHAT, where=str(path), got=f"a link to {os.readlink(path)!r}, which is missing", wanted="a file, or none"
+            _WHAT,
+            where=str(path),
+            got=f"a symbolic link to {os.readlink(path)!r}, which does not exist",
+            wanted="a store, or a new file",
         ) from None
     if not stat.S_ISREG(status.st_mode):
         raise InputError(
             _WHAT, where=str(path), got="something other than a regular file", wanted="a store, or a new file"
         )
     if not status.st_size:
-        hint = "removing it, if the cluster may start empty"
-        raise InputError(_WHAT, where=str(path), got="an empty file: truncated", wanted="a store", hint=hint)
+        hint = "a backup; or remove the file to start with an empty cluster"
+        raise InputError(_WHAT, where=str(path), got="an empty file", wanted="a store", hint=hint)
     if not os.access(path, os.R_OK, effective_ids=True):
         raise InputError(_WHAT, where=str(path), got="a file that can't be read", wanted="a readable file")
     with path.open("rb") as file:
@@ -180,11 +195,11 @@ def _check_file(path: Path) -> None:
     if len(header) < _HEADER and _MAGIC.startswith(header[: len(_MAGIC)]):
         raise _truncated(path, len(header), _HEADER)
     if not header.startswith(_MAGIC):
-        got = f"a file that begins with {header[:16]!r}: damaged, or another program's"
+        got = f"a file that begins with {header[:16]!r} (damaged, or not a store)"
         raise InputError(_WHAT, where=str(path), got=got, wanted="a store", hint=_check_hint(path))
     if not os.access(path, os.W_OK, effective_ids=True):
         got = f"a read-only file ({stat.filemode(status.st_mode)})"
-        raise InputError(_WHAT, where=str(path), got=got, wanted="a file that can be written", hint=f"chmod u+w {path}")
+        raise InputError(_WHAT, where=str(path), got=got, wanted="a writable file", hint=f"chmod u+w {path}")
 
 
 def _restrict(path: Path) -> None:
@@ -194,7 +209,7 @@ def _restrict(path: Path) -> None:
     """
     mode = path.stat().st_mode
     if mode & 0o077:
-        _log.warning("%s could be read by others (%s); its mode is 0600 now", path, stat.filemode(mode))
+        _log.warning("other users could read %s (%s); its mode is now 0600", path, stat.filemode(mode))
         for each in (path, path.with_name(f"{path.name}-wal")):
             if each.exists():
                 each.chmod(MODE)
@@ -217,7 +232,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         _restrict(path)
         lost = lost_transactions(path, connection)
         if lost > 1:
-            got = f"{lost} transactions in the write-ahead log that can't be read: damaged"
+            got = f"a damaged one: {lost} transactions in its write-ahead log can't be read"
             raise InputError(_WHAT, where=str(path), got=got, wanted="an intact store", hint=_check_hint(path))
         if lost:
             _log.warning("%s: the last transaction was not written in full, so it is not in the store", path)
@@ -248,7 +263,7 @@ def _check_owner(path: Path, found: int, version: int, tables: set[str]) -> None
     if tables and not ours:
         raise _damaged(path, "a table is missing")
     if version > FORMAT:
-        got = f"format {version}: made by a newer version of Bayplan, or damaged"
+        got = f"format {version} (written by a newer Bayplan, or damaged)"
         raise InputError(_WHAT, where=str(path), got=got, wanted=f"format {FORMAT} or older", hint=_check_hint(path))
 
 
@@ -293,23 +308,23 @@ def store_problem(problem: Exception, path: Path) -> InputError:
         return InputError(
             _WHAT,
             where=where,
-            got="a store that another process has open: locked",
-            wanted="a store that no other process has open",
+            got="a store that another process has locked",
+            wanted="a store that is not in use",
         )
     if name.startswith("SQLITE_FULL"):
         return InputError(_WHAT, where=where, got="no space left on the disk", wanted="a disk with free space")
     if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_CANTOPEN")):
-        got = f"a file or folder that can't be written: read-only ({problem})"
-        return InputError(_WHAT, where=where, got=got, wanted="a store that can be written")
+        got = f"a read-only file or folder ({problem})"
+        return InputError(_WHAT, where=where, got=got, wanted="a writable store")
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_SCHEMA", "SQLITE_ERROR", "SQLITE_FORMAT")):
         pages = _missing_pages(path)
         return _truncated(path, *pages) if pages is not None else _damaged(path, str(problem))
     if name.startswith("SQLITE_IOERR"):
-        got = f"a disk that failed to read or write ({name.removeprefix('SQLITE_').lower()})"
+        got = f"a read or write error ({name.removeprefix('SQLITE_').lower()})"
         return InputError(
-            _WHAT, where=where, got=got, wanted="a disk that works, with free space and no limit on file sizes"
+            _WHAT, where=where, got=got, wanted="a working disk with free space and without a file size limit"
         )
-    return InputError(_WHAT, where=where, got=str(problem), wanted="a store that can be used")
+    return InputError(_WHAT, where=where, got=str(problem), wanted="a usable store")
 
 
 def _os_problem(problem: OSError, path: Path) -> InputError:
@@ -317,8 +332,8 @@ def _os_problem(problem: OSError, path: Path) -> InputError:
         return InputError(_WHAT, where=str(path), got="no space left on the disk", wanted="a disk with free space")
     got = f"{(problem.strerror or str(problem)).lower()}"
     if problem.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-        got = f"a file or folder that can't be written: read-only ({got})"
-    return InputError(_WHAT, where=str(path), got=got, wanted="a file that can be written")
+        got = f"a read-only file or folder ({got})"
+    return InputError(_WHAT, where=str(path), got=got, wanted="a writable file")
 
 
 def _missing_pages(path: Path) -> tuple[int, int] | None:
@@ -337,8 +352,8 @@ def _missing_pages(path: Path) -> tuple[int, int] | None:
 
 
 def _truncated(path: Path, size: int, expected: int) -> InputError:
-    got = f"{size:,} of {expected:,} bytes: truncated"
-    return InputError(_WHAT, where=str(path), got=got, wanted="all of the store", hint=_check_hint(path))
+    got = f"a truncated file: {size:,} of {expected:,} bytes"
+    return InputError(_WHAT, where=str(path), got=got, wanted="a complete store", hint=_check_hint(path))
 
 
 def _damaged(path: Path, what: str) -> InputError:

@@ -188,7 +188,7 @@ async def _open_server(options: SourceOptions) -> ClusterSource:
     except InputError as problem:
         raise InputError(
             f"the configuration of the server can't be used here: {problem}",
-            hint="--plugin with its plugins, --mode classic with its Policy, or --config FILE",
+            hint="its own options: --plugin for its plugins, --mode classic for a Policy; or another --config FILE",
         ) from None
     origin = f"the configuration is that of {url}" if own else f"kube-scheduler's defaults apply, as at {url}"
     now_ns = parse_time_ns(clock.now) if clock.now else time.time_ns()
@@ -296,9 +296,9 @@ class ApiReader:
     def _refused(self, kind: ResourceKind, response: ApiResponse) -> None:
         effect = LISTED_KINDS[kind.struct]
         if response.status == NO_ANSWER:
-            raise InputError(self.name, got=response.message, wanted="an answer of its API", hint="kubectl get nodes")
+            raise InputError(f"{self.name} does not respond: {response.message}", hint="kubectl get nodes")
         if response.status == HTTPStatus.UNAUTHORIZED:
-            raise InputError(self.name, got=response.message, wanted="credentials", hint="kubectl auth whoami")
+            raise InputError(self.name, got=response.message, wanted="valid credentials", hint="kubectl auth whoami")
         if not effect:
             raise InputError(
                 f"{self.name} list {kind.plural}",
@@ -316,7 +316,7 @@ class ApiReader:
         """
         response = await self._get(path)
         if response.status == NO_ANSWER:
-            raise InputError(self.name, got=response.message, wanted="a Bayplan server", hint="bayplan up")
+            raise InputError(f"{self.name} does not respond: {response.message}", hint="bayplan up")
         if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
             raise InputError(self.name, got=response.message, wanted="its token", hint=f"{TOKEN_VARIABLE}=TOKEN")
         try:
@@ -324,5 +324,5 @@ class ApiReader:
                 return msgspec.json.decode(response.body, type=kind)
         except msgspec.DecodeError:
             pass
-        got = response.message if not response.ok else "something else"
+        got = response.message if not response.ok else "another server"
         raise InputError(self.name, got=got, wanted="a Bayplan server", hint="--context NAME for a cluster")

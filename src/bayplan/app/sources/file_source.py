@@ -100,7 +100,7 @@ def with_source_gates(
     try:
         found = read_setup_of(options, feature_gates=gates)
     except ConfigurationError as problem:
-        return setup, [Assumption("configuration", f"the feature gates of {pod} are not taken: {problem}")]
+        return setup, [Assumption("configuration", f"the feature gates of {pod} can't be used: {problem}")]
     setup.connections.close()
     return found, [Assumption("configuration", f"feature gates are those of {pod}: {gates}")]
 

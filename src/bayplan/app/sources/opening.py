@@ -24,7 +24,10 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
         return SourceKind.CLUSTER
     if options.kubeconfig is not None:
         raise InputError(
-            "--kubeconfig", got=f"{options.kubeconfig} and {paths[0]}", wanted="one source", hint="no paths"
+            "--kubeconfig",
+            got=f"{options.kubeconfig} and {paths[0]}",
+            wanted="one source",
+            hint="--kubeconfig without paths",
         )
     if not paths:
         wanted = "manifests, a dump, a result directory, http://... of a Bayplan server, or --context NAME"
@@ -34,9 +37,7 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
         (SourceKind.RESULT, [path for path in paths if path != "-" and is_result(Path(path))]),
     ):
         if found and len(paths) > 1:
-            raise InputError(
-                "source", got=f"{found[0]} and {len(paths) - 1} more", wanted=f"one {kind}, or files alone"
-            )
+            raise InputError("source", got=f"{found[0]} and {len(paths) - 1} more", wanted=f"one {kind}, or only files")
         if found:
             return kind
     return None

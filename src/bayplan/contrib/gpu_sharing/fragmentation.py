@@ -86,7 +86,7 @@ def read_typical_pods(argument: object) -> TypicalPods:
     """
     where = "pluginConfig of FGD: typicalPods"
     if not isinstance(argument, Sequence) or isinstance(argument, str) or not argument:
-        raise ConfigurationError(where, got=repr(argument), wanted="a list of kinds of pods")
+        raise ConfigurationError(where, got=repr(argument), wanted="a non-empty list of kinds of pods")
     kinds: dict[tuple[int, GpuRequest], float] = {}
     for item in argument:
         fields = check_fields("FGD: typicalPods", item, _FIELDS)
@@ -96,12 +96,16 @@ def read_typical_pods(argument: object) -> TypicalPods:
         if not isinstance(models, Sequence) or isinstance(models, str):
             raise ConfigurationError(where, got=repr(models), wanted="a list of GPU models")
         if gpus > MAX_GPUS or milli > GPU_SIZE_MILLI:
-            raise ConfigurationError(where, got=f"{gpus} GPUs of {milli}", wanted=f"at most {MAX_GPUS} of 1000 each")
+            raise ConfigurationError(
+                where,
+                got=f"gpuCount {gpus} and gpuMilli {milli}",
+                wanted=f"gpuCount up to {MAX_GPUS} and gpuMilli up to {GPU_SIZE_MILLI}",
+            )
         request = GpuRequest(gpus, milli, tuple(map(str, models))) if gpus and milli else GpuRequest()
         key = (int(cpu_milli), request)
         kinds[key] = kinds.get(key, 0.0) + count
     if not sum(kinds.values()):
-        raise ConfigurationError(where, got="counts of 0", wanted="a count above 0")
+        raise ConfigurationError(where, got="0 for all kinds of pods", wanted="a count above 0")
     return most_common(kinds, 1.0)
 
 

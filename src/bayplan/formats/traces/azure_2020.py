@@ -103,7 +103,7 @@ class Reader(TraceReader):
             return
         both = shapes.get(vm_type)
         if both is None:
-            self.skip("types of virtual machines that this kind of machine does not offer")
+            self.skip("virtual machines of types that this kind of machine does not offer")
             return
         if priority not in (0, 1):
             raise _refusal(file, name, "priority", priority, "0 or 1")
@@ -123,7 +123,7 @@ class Reader(TraceReader):
 
 def _opened(file: InputFile) -> sqlite3.Connection:
     if file.path is None:
-        raise InputError("trace", wanted="a file", got="standard input")
+        raise InputError("trace: this format can't be read from standard input", hint="a file")
     return sqlite3.connect(f"file:{quote(str(file.path.resolve()))}?mode=ro", uri=True)
 
 

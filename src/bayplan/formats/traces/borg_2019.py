@@ -198,7 +198,7 @@ class Reader(TraceReader):
         number = EVENT_TYPES.get(event.type)
         if number is None:
             what = f"event of instance {event.collection_id}.{event.instance_index}"
-            raise RowError(what, wanted=f"a type: {', '.join(_NAMES)}", got=repr(event.type))
+            raise RowError(what, wanted=f"one of the types {', '.join(_NAMES)}", got=repr(event.type))
         if number == SUBMIT and (instance.submitted is None or event.time < instance.submitted.time):
             instance.submitted = event
         if number in (SUBMIT, SCHEDULE) or number in ENDS:
@@ -214,7 +214,7 @@ class Reader(TraceReader):
         run_time_ns, gone_at_ns, end_ns = _times(instance.events)
         requirements = self._attributes.requirements(submitted.constraint)
         if len(requirements) < len(submitted.constraint):
-            self.skip("constraints of instances, without attributes of machines or not comparable,")
+            self.skip("constraints on machine attributes that are missing or not comparable")
         self.kept.add(
             Task(
                 name=f"{collection}-{index}",

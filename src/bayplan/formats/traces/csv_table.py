@@ -97,7 +97,7 @@ class CsvTable:
         except csv.Error as problem:
             raise InputError("row", where=self.where, wanted="CSV", got=str(problem)) from None
         if not self.found:
-            got = "a header alone" if self.names else "none"
+            got = "only a header" if self.names else "none"
             raise InputError("table", where=self.name, wanted="at least one row", got=got)
 
     def error(self, column: str, got: str, *, wanted: str) -> RowError:
@@ -147,7 +147,7 @@ class CsvTable:
                 lines = block.removesuffix(b"\n").decode().split("\n")
             except UnicodeDecodeError as problem:
                 line = self._block_line + block.count(b"\n", 0, problem.start) + 1
-                raise InputError("table", where=f"{self.name}:{line}", wanted="UTF-8", got="other bytes") from None
+                raise InputError("table", where=f"{self.name}:{line}", wanted="UTF-8", got="another encoding") from None
             self._block_line += len(lines)
             yield lines
 
@@ -168,7 +168,7 @@ class CsvTable:
     def _wrong_width(self, values: list[str], width: int) -> RowError:
         where, hint = self.where, ""
         if len(values) < width and self._cut and self._reader.line_num == self._block_line:
-            hint = "another copy of the file: it ends within a row"
+            hint = "another copy of the file: this one ends within a row"
         return RowError("row", where=where, wanted=f"{width} columns", got=str(len(values)), hint=hint)
 
 

@@ -105,7 +105,7 @@ def _check_format(found: TraceDocument) -> None:
     tables = READERS[found.format].tables if found.format else {}
     for name in found.tables:
         if name not in tables:
-            wanted = f"a table of {found.format} ({', '.join(tables)})" if tables else "the field format in addition"
+            wanted = f"a table of {found.format} ({', '.join(tables)})" if tables else "no tables without $.format"
             raise InputError(f"{KIND} $.tables.{name}", wanted=wanted, got=repr(name))
 
 
@@ -116,11 +116,13 @@ def _files(found: TraceDocument, folder: str) -> list[tuple[InputFile, TraceTabl
     for file in _found(found.files, folder):
         table = detect_table(file)
         if table is None:
-            wanted = "a table of a trace under its published name, or under tables with its name"
+            wanted = "a table of a trace under its published name, or with its table name under $.tables"
             raise InputError(f"{KIND} $.files", wanted=wanted, got=repr(file.name))
         if found.format and table.reader.name != found.format:
             raise InputError(
-                f"{KIND} $.files", wanted=f"tables of {found.format}", got=f"{file.name}: {table.reader.name}"
+                f"{KIND} $.files",
+                wanted=f"tables of {found.format}",
+                got=f"{file.name}, a table of {table.reader.name}",
             )
         files.append((file, table))
     if not files:

@@ -124,7 +124,7 @@ class Reader(TraceReader):
         if not name:
             raise table.error(column, name, wanted="a name")
         if name in names:
-            raise table.error(column, name, wanted="a name of its own ({}:{} has it)".format(*names[name]))
+            raise table.error(column, name, wanted="a unique name (also at {}:{})".format(*names[name]))
         names[name] = (table.name, table.line)
 
 
@@ -145,7 +145,7 @@ def _ends(table: CsvTable, arrival_ns: int, deleted: str, scheduled: str) -> tup
 def _time(table: CsvTable, text: str, column: str) -> int | None:
     time_ns = table.time_ns(text, column)
     if time_ns is not None and time_ns < 0:
-        raise table.error(column, text, wanted="a time in seconds, not negative")
+        raise table.error(column, text, wanted="a time in seconds of at least 0")
     return time_ns
 
 
@@ -163,7 +163,7 @@ def _node_status(table: CsvTable, cpu: str, memory: str, gpus: str) -> NodeStatu
 def _shape(table: CsvTable, cpu: str, memory: str, num_gpu: str, gpu_milli: str, gpu_spec: str, phase: str) -> Shape:
     gpus, milli = table.whole(num_gpu, "num_gpu"), table.whole(gpu_milli, "gpu_milli")
     if gpus and not 0 < milli <= MILLI:
-        raise table.error("gpu_milli", gpu_milli, wanted=f"1 to {MILLI} where num_gpu is not 0")
+        raise table.error("gpu_milli", gpu_milli, wanted=f"1 to {MILLI} if num_gpu is not 0")
     amounts = [
         ("cpu", f"{table.whole(cpu, 'cpu_milli')}m"),
         ("memory", f"{table.whole(memory, 'memory_mib')}Mi"),

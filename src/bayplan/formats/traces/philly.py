@@ -209,7 +209,7 @@ class _Items:
                 # The item may continue in the next block.
                 if len(self._text) - self._at > MAX_JOB_BYTES or not self._more():
                     got = problem.msg.lower() if isinstance(problem, json.JSONDecodeError) else "deep nesting"
-                    raise self._broken("whole JSON, a job of at most 16 MiB", got) from None
+                    raise self._broken("complete JSON, with jobs of at most 16 MiB", got) from None
                 continue
             self._skip(end)
             return item
@@ -240,7 +240,7 @@ class _Items:
         try:
             text = next(self._texts, None)
         except UnicodeDecodeError:
-            raise self._broken("UTF-8", "other bytes") from None
+            raise self._broken("UTF-8", "another encoding") from None
         if text is None:
             return False
         self._text, self._at = self._text[self._at :] + text, 0

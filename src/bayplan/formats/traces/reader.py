@@ -101,7 +101,7 @@ class TraceReader(ABC):
         trace = Trace(format=self.title, nodes=self._chosen_nodes(), pods=timed_pods(self.kept.tasks()))
         trace.files = self._files
         for (file, reason), count in sorted(self.skipped.items()):
-            warning = LoadWarning(kind=WarningKind.SKIPPED_ROWS, where=file, what=reason, problem=f"{count:,} left out")
+            warning = LoadWarning(kind=WarningKind.SKIPPED_ROWS, where=file, what=reason, problem=f"{count:,} skipped")
             trace.warnings.append(warning)
         return trace
 
@@ -172,8 +172,8 @@ class TraceReader(ABC):
                 self.add_machine(f"machine-{number:05}", self.made_machine(), {})
             return self.nodes
         if count > len(self.nodes):
-            got = f"{len(self.nodes):,} in the trace"
-            raise InputError("Trace $.nodes", wanted=f"{count:,} machines", got=got)
+            wanted = f"at most {len(self.nodes):,}, the machines of the trace"
+            raise InputError("Trace $.nodes", wanted=wanted, got=f"{count:,}")
         seed = self.selection.seed
         drawn_names = sorted(node.metadata.name for node in self.nodes)
         drawn_names.sort(key=lambda name: drawn(name, seed))

@@ -63,7 +63,7 @@ def detect_table(file: InputFile) -> TraceTable | None:
     for reader in READERS.values():
         if stem in reader.unused:
             got = f"{stem} of {reader.title}: {reader.unused[stem]}"
-            raise InputError(file.name, wanted="a table of tasks or machines", got=got, hint="without it")
+            raise InputError(file.name, wanted="a table of tasks or machines", got=got, hint="without this file")
     named = [TraceTable(each, stem) for each in READERS.values() if stem in each.tables and each is not openb.Reader]
     if len(named) == 1:
         return named[0]

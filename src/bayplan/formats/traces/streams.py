@@ -36,7 +36,7 @@ def open_stream(file: InputFile) -> Iterator[ByteStream]:
         MissingExtra: the file is compressed with Zstandard, and PyArrow is not installed.
     """
     if file.path is None:
-        raise InputError("trace", wanted="a file", got="standard input")
+        raise InputError("trace: a trace can't be read from standard input", hint="a file")
     try:
         raw = io.BufferedReader(file.path.open("rb", buffering=0), BLOCK_BYTES)
     except OSError as problem:

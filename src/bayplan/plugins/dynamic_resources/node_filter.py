@@ -188,7 +188,7 @@ class NodeFilter:
         except SearchTimedOut:
             text = f"node {node.metadata.name}: timed out trying to allocate devices"
             return cycle.verdict(text, fatal=True)
-        raise InvariantError(f"the search on node {node.metadata.name} failed, and succeeds when it is made again")
+        raise InvariantError(f"the search on node {node.metadata.name} failed, but succeeds when repeated")
 
 
 def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:

@@ -291,7 +291,7 @@ class DynamicResources(
         return {"devices": devices}
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Add the allocation and the pod as a user to its claims; the host writes them (`updates`)."""
+        """Write the allocation to the pod's claims, and the pod to their reservedFor; the host writes the claims (`updates`)."""
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)

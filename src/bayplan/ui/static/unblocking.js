@@ -74,7 +74,7 @@ function suggestionList(answer, headed) {
     !suggestions.length && !answer.fits
       ? h("p", { class: "calm" }, "None of the changes that were tried gets the pod placed.")
       : null,
-    answer.fits ? null : h("p", { class: "faint small" }, `${counted(answer.trials, "change")} tried in a fork of the cluster.`),
+    answer.fits ? null : h("p", { class: "faint small" }, `${counted(answer.trials, "change")} tried in a copy of the cluster.`),
     assumptionList([...answer.limits.map((limit) => `limit: ${limit}`), ...answer.assumptions]),
   ];
 }
