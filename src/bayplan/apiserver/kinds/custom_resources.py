@@ -35,6 +35,17 @@ def serve(registry: ResourceRegistry, definition: Document) -> None:
             registry.put_custom(group, str(version["name"]), resource, entries)
 
 
+def set_stored_schema(registry: ResourceRegistry, spec: Document, revision: int) -> None:
+    """Set the schema of the stored version, in effect since a revision, for all served versions of a definition."""
+    group, plural = str(spec.get("group")), str(part(spec, "names").get("plural"))
+    versions = parts(spec, "versions")
+    schema = next((part(each, "schema", "openAPIV3Schema") for each in versions if each.get("storage")), None)
+    for version in versions:
+        resource = registry.find(group, str(version.get("name")), plural)
+        if resource is not None:
+            resource.stored_schema, resource.schema_revision = schema or None, revision
+
+
 def stop_serving(registry: ResourceRegistry, definition: Document) -> None:
     """Stop serving all versions of a CustomResourceDefinition."""
     spec = part(definition, "spec")
@@ -191,6 +202,11 @@ def _converted(schema: Document, document: Document, defaults: _Defaults) -> Doc
     pruned = _prune(schema, body, "", [], defaults)
     assert isinstance(pruned, dict)
     return {name: document[name] for name in _META_FIELDS if name in document} | pruned
+
+
+def as_read(schema: Document, document: Document) -> Document:
+    """Return a stored object that is older than its schema, with the schema's defaults and without unknown fields."""
+    return _converted(schema, document, _Defaults())
 
 
 MAX_DEFAULTS = 500_000

@@ -8,6 +8,7 @@ from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.app_armor import set_app_armor_profiles
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
+from bayplan.apiserver.kinds.pod_warnings import app_armor_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
@@ -157,6 +158,11 @@ class PodStrategy(Strategy):
         if spec.facts.warnings is None:
             spec.facts.warnings = tuple(pod_warnings({"metadata": {"name": "a"}, "spec": spec}))
         return [*host_name_warnings(document), *spec.facts.warnings]
+
+    def preparation_warnings(self, document: Document) -> list[str]:
+        """Return the warnings about annotations that set the AppArmor profiles of containers."""
+        annotations = part(document, "metadata", "annotations")
+        return list(app_armor_warnings(part(document, "spec"), annotations)) if annotations else []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
         """Return the requested grace period, else the pod's; 0 for a pod that is not on a node or has ended.

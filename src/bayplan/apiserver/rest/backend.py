@@ -26,6 +26,7 @@ from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NOD
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import ApiError, internal
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
+from bayplan.apiserver.rest.signing_key import SigningKey
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
@@ -58,6 +59,7 @@ class Backend:
 
     Attributes:
         runs_pods: whether the virtual kubelet runs the pods, so that there is no real kubelet to ask about a container.
+        runs: the built-in components that run: ``scheduler`` and ``controller-manager``.
         token_key: the key that signs service account tokens.
         outgoing: the webhook calls that are allowed, and their results; by default no calls are allowed.
         admission: admission policies and webhooks.
@@ -76,16 +78,19 @@ class Backend:
         self.store = store
         self.registry = ResourceRegistry()
         self.runs_pods = False
+        self.runs: set[str] = set()
         self.admits_service_accounts = False
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
-        self.token_key = entropy(32)
+        self.token_key = SigningKey(entropy)
         self._second = -1
         self._now = ""
         self._random = random.Random(entropy(16))
         self._uids: list[str] = []
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
+        # The spec of each CustomResourceDefinition, and the revision since which it is in effect.
+        self._definitions: dict[str, tuple[Document, int]] = {}
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 
@@ -206,7 +211,14 @@ class Backend:
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the object of an item in the API version of a resource, without kind and apiVersion."""
-        return served_form(resource, decode_item(item))
+        return served_form(resource, self._read(resource, item))
+
+    def _read(self, resource: Resource, item: Item) -> Document:
+        """Return the object of an item in the stored version, with the defaults that its schema has got since."""
+        document = decode_item(item)
+        if item.revision < resource.schema_revision and resource.stored_schema is not None:
+            return custom_resources.as_read(resource.stored_schema, document)
+        return document
 
     def item(self, resource: Resource, document: Document) -> Item:
         """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
@@ -257,6 +269,14 @@ class Backend:
         """Serve the versions that a CustomResourceDefinition declares."""
         custom_resources.serve(self.registry, definition)
         attach_converters(self, definition)
+        spec = part(definition, "spec")
+        name = str(part(definition, "metadata").get("name"))
+        before = self._definitions.get(name)
+        revision = int(str(part(definition, "metadata").get("resourceVersion") or 0))
+        if before is not None and before[0] == spec:
+            revision = min(revision, before[1])
+        self._definitions[name] = (spec, revision)
+        custom_resources.set_stored_schema(self.registry, spec, revision)
 
     def in_version(self, resource: Resource, api_version: str, document: Document) -> tuple[FieldType, Document] | None:
         """Return a document of a resource in another version of its group, and its type there.
@@ -309,6 +329,7 @@ class Backend:
                 self._accept_definition(resource, decode_item(stored))
             elif removed is not None and removed.old is not None:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
+                self._definitions.pop(removed.old.name, None)
         elif resource.custom is not None and stored is None:
             self.remove_terminating(resource.table)
 
@@ -363,16 +384,14 @@ class Backend:
 
     def encode(self, resource: Resource, item: Item) -> bytes:
         """Return an item as JSON in the API version of a resource, with kind and apiVersion."""
-        if is_converted(resource):
+        if is_converted(resource) or item.revision < resource.schema_revision:
             return resource.prefix + _encode(self.document(resource, item))[1:]
         return resource.prefix + item.raw[1:]
 
     def encode_bare(self, resource: Resource, item: Item) -> bytes:
         """Return an item as JSON for a list: without kind and apiVersion, which only items of custom resources have."""
-        if resource.converter is not None:
-            return self.encode(resource, item)
         if resource.custom is not None:
-            return resource.prefix + item.raw[1:]
+            return self.encode(resource, item)
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw
 
 

@@ -20,12 +20,17 @@ from bayplan.apiserver.rest.negotiation import (
     wants_protobuf,
 )
 from bayplan.apiserver.rest.rendering import encode_document
+from bayplan.apiserver.rest.service_tokens import ISSUER
+from bayplan.apiserver.rest.signing_key import ALGORITHM
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
 _VERSIONS = {"v2"}
+_KEYS_PATH = ["openid", "v1", "jwks"]
+_ISSUER_PATHS = ([".well-known", "openid-configuration"], _KEYS_PATH)
+_KEYS = "application/jwk-set+json"
 _OPENAPI_FORMS = {
     "json": JSON,
     "com.github.proto-openapi.spec.v2@v1.0+protobuf": openapi.PROTOBUF,
@@ -40,11 +45,13 @@ class MetaEndpoints:
     Args:
         backend: the backend, for the served resources.
         address: the server address that discovery reports to clients.
+        scheme: the scheme of the server's URL.
     """
 
-    def __init__(self, backend: Backend, address: str) -> None:
+    def __init__(self, backend: Backend, address: str, scheme: str = "https") -> None:
         self._backend = backend
         self._address = address
+        self._scheme = scheme
         self._openapi = openapi.OpenApi(backend.registry)
 
     def handle(self, request: Request) -> Response:
@@ -63,12 +70,14 @@ class MetaEndpoints:
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
         if first == "version" and len(segments) == 1:
-            _refuse_version(request.headers.get("accept", ""))
+            _require(JSON, request.headers.get("accept", ""))
             return self._json(api_facts().version)
         if first in ("api", "apis"):
             return self._discovery(segments, request)
         if first == "openapi":
             return self._openapi_document(segments[1:], request)
+        if segments in _ISSUER_PATHS:
+            return self._issuer(segments == _KEYS_PATH, request)
         if not segments:
             return self._json({"paths": self._paths()})
         return _not_found()
@@ -139,6 +148,28 @@ class MetaEndpoints:
             return Response(304, b"", "", headers)
         return Response(200, body, media_type, headers)
 
+    def _issuer(self, is_keys: bool, request: Request) -> Response:
+        """Return the OpenID configuration of the issuer of service account tokens, or its keys.
+
+        Source: pkg/routes/openidmetadata.go v1.36.3.
+        """
+        if request.method != "GET":
+            raise method_not_allowed()
+        media_type = _KEYS if is_keys else JSON
+        _require(media_type, request.headers.get("accept", ""))
+        cached = [("cache-control", "public, max-age=3600")]
+        if is_keys:
+            document: Document = {"keys": [self._backend.token_key.public]}
+        else:
+            document = {
+                "issuer": ISSUER,
+                "jwks_uri": f"{self._scheme}://{self._address}/{'/'.join(_KEYS_PATH)}",
+                "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": [ALGORITHM],
+            }
+        return Response(200, msgspec.json.encode(document), media_type, cached)
+
     def _health(self, name: str, segments: list[str], request: Request) -> Response:
         checks = api_facts().checks[name]
         if len(segments) == 1 and request.path.endswith("/"):
@@ -179,10 +210,10 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
     raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
 
 
-def _refuse_version(accept: str) -> None:
-    """Raise ApiError if the client does not accept JSON, the only format of /version."""
-    if not any(matches(each.media_type, JSON) for each in parse_accept(accept or "*/*")):
-        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {JSON}", details={})
+def _require(media_type: str, accept: str) -> None:
+    """Raise ApiError if the client does not accept the only format of an endpoint."""
+    if not any(matches(each.media_type, media_type) for each in parse_accept(accept or "*/*")):
+        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {media_type}", details={})
 
 
 def _wants_aggregated(accept: str) -> bool:

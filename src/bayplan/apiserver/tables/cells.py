@@ -310,6 +310,7 @@ CELLS: dict[str, Cells] = {
     "core.Service": _service,
     "core.PersistentVolume": _volume,
     "core.PersistentVolumeClaim": _claim,
+    "core.ComponentStatus": control_cells.component_status,
     "core.ConfigMap": _config_map,
     "core.Secret": _secret,
     "core.ServiceAccount": named_and_aged,

@@ -161,3 +161,11 @@ def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
         return otherwise
     more = f" + {len(found) - _MAX_LISTED} more..." if len(found) > _MAX_LISTED else ""
     return ",".join(found[:_MAX_LISTED]) + more
+
+
+def component_status(item: Document, _now: float) -> list[object]:
+    """Return the cells of a ComponentStatus."""
+    conditions = [each for each in parts(item, "conditions") if each.get("type") == "Healthy"]
+    found = conditions[0] if conditions else {}
+    status = {"True": "Healthy", "False": "Unhealthy"}.get(str(found.get("status")), "Unknown")
+    return [_name(item), status, found.get("message") or "", found.get("error") or ""]
