@@ -57,6 +57,7 @@ class Resource:
         stored_schema: the schema of a custom resource's stored version.
         schema_revision: the revision at which the definition of a custom resource last changed. The schema applies to
             older objects when they are read.
+        terminating: whether the definition of a custom resource is being deleted, so that no objects can be created.
     """
 
     group: str
@@ -76,6 +77,7 @@ class Resource:
     rules: SchemaRules | None = None
     stored_schema: dict[str, object] | None = None
     schema_revision: int = 0
+    terminating: bool = False
 
     @property
     def api_version(self) -> str:

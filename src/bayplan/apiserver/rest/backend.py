@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -345,12 +346,41 @@ class Backend:
         finalizers = texts(metadata, "finalizers")
         if not metadata.get("deletionTimestamp") or custom_resources.CLEANUP not in finalizers:
             return
+        definition = self._with_status(
+            resource, definition, custom_resources.deleting_status(definition, self.now(), done=True)
+        )
+        metadata = part(definition, "metadata")
         metadata["finalizers"] = [each for each in finalizers if each != custom_resources.CLEANUP]
         if metadata["finalizers"]:
             self.put(resource, definition)
         else:
             del metadata["finalizers"]
             self.remove(resource, definition)
+
+    def begin_instance_deletion(self, definition: Document) -> None:
+        """Store in the status of a terminating definition that its objects are being deleted."""
+        resource = self.registry.by_table()[custom_resources.DEFINITIONS]
+        status = custom_resources.deleting_status(definition, self.now(), done=False)
+        self.put(resource, self._with_status(resource, definition, status))
+
+    def _with_status(self, resource: Resource, definition: Document, status: Document) -> Document:
+        """Return a definition with another status, and with the field managers after this update."""
+        metadata = dict(part(definition, "metadata"))
+        new: Document = {**definition, "metadata": metadata, "status": status}
+        owner = managed.Request(
+            custom_resources.MANAGER,
+            resource.api_version,
+            resource.fields,
+            self.now(),
+            "status",
+            self.strategy(resource).reset_fields(resource, "status"),
+            partial(self.in_version, resource),
+        )
+        entries = managed.decode(metadata.get("managedFields"))
+        managers = managed.after_update(owner, definition, new, entries, is_create=False)
+        if managers:
+            metadata["managedFields"] = managed.encode(managers)
+        return new
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
         """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""
