@@ -19,7 +19,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.kinds import custom_resources, flow_kinds
+from bayplan.apiserver.kinds import api_services, custom_resources, flow_kinds
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
@@ -318,12 +318,17 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
-        """Update what depends on a written object: conditions of FlowSchemas, and the served custom resources."""
+        """Update what depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
                 self._refresh_flow_schema(item)
         elif resource.table == flow_kinds.SCHEMAS and stored is not None:
             self._refresh_flow_schema(stored)
+        elif resource.table in api_services.OBSERVED:
+            for item in list(self.store.table(api_services.TABLE).items()):
+                self._refresh_api_service(item)
+        elif resource.table == api_services.TABLE and stored is not None:
+            self._refresh_api_service(stored)
         if resource.table == custom_resources.DEFINITIONS:
             if stored is not None:
                 self.serve_custom(decode_item(stored))
@@ -363,10 +368,10 @@ class Backend:
         status = custom_resources.deleting_status(definition, self.now(), done=False)
         self.put(resource, self._with_status(resource, definition, status))
 
-    def _with_status(self, resource: Resource, definition: Document, status: Document) -> Document:
-        """Return a definition with another status, and with the field managers after this update."""
-        metadata = dict(part(definition, "metadata"))
-        new: Document = {**definition, "metadata": metadata, "status": status}
+    def _with_status(self, resource: Resource, document: Document, status: Document) -> Document:
+        """Return an object with a status that kube-apiserver itself sets, and the field managers after this update."""
+        metadata = dict(part(document, "metadata"))
+        new: Document = {**document, "metadata": metadata, "status": status}
         owner = managed.Request(
             custom_resources.MANAGER,
             resource.api_version,
@@ -377,7 +382,7 @@ class Backend:
             partial(self.in_version, resource),
         )
         entries = managed.decode(metadata.get("managedFields"))
-        managers = managed.after_update(owner, definition, new, entries, is_create=False)
+        managers = managed.after_update(owner, document, new, entries, is_create=False)
         if managers:
             metadata["managedFields"] = managed.encode(managers)
         return new
@@ -396,6 +401,14 @@ class Backend:
             managers[who] = managed.Owned(owned, resource.api_version, self.now())
             metadata["managedFields"] = managed.encode(managers)
         self.put(resource, {**definition, "status": status})
+
+    def _refresh_api_service(self, item: Item) -> None:
+        """Set the condition Available of an APIService."""
+        resource = self.registry.by_table()[api_services.TABLE]
+        document = decode_item(item)
+        status = api_services.available_status(self, document)
+        if status is not None:
+            self.put(resource, self._with_status(resource, document, status))
 
     def _refresh_flow_schema(self, item: Item) -> None:
         """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing."""

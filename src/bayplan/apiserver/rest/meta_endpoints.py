@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.apiserver.api_documents import discovery, openapi
+from bayplan.apiserver.kinds import api_services
 from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
+from bayplan.apiserver.model.resources import version_rank
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response, values_of
 from bayplan.apiserver.rest.negotiation import (
@@ -23,7 +25,7 @@ from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.rest.service_tokens import ISSUER
 from bayplan.apiserver.rest.signing_key import ALGORITHM
 from bayplan.apiserver.schema.facts import api_facts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
@@ -93,6 +95,22 @@ class MetaEndpoints:
                     known.append(path)
         return sorted(known)
 
+    def _remote_group(self, name: str) -> Document | None:
+        """Return the document of a group that only APIServices declare, or None if there is none."""
+        specs = [part(each, "spec") for each in self._backend.all(api_services.TABLE)]
+        found = [each for each in specs if each.get("group") == name]
+        found.sort(key=lambda each: (-_number(each.get("versionPriority")), version_rank(str(each.get("version")))))
+        versions = [{"groupVersion": f"{name}/{each['version']}", "version": each["version"]} for each in found]
+        if not versions:
+            return None
+        head: Document = {"kind": "APIGroup", "apiVersion": "v1", "name": name}
+        return {**head, "versions": versions, "preferredVersion": versions[0]}
+
+    def _is_remote(self, group: str, version: str) -> bool:
+        """Return whether a Service serves a version of a group."""
+        found = self._backend.find(api_services.TABLE, "", f"{version}.{group}")
+        return found is not None and api_services.is_remote(found)
+
     def _discovery(self, segments: list[str], request: Request) -> Response:
         registry, accept = self._backend.registry, request.headers.get("accept", "")
         if len(segments) == 1:
@@ -112,6 +130,13 @@ class MetaEndpoints:
                 raise method_not_allowed()
             # The framework serves the versions of a group.
             return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
+        if len(segments) > 2 and self._is_remote(segments[1], segments[2]):
+            # Requests are not proxied, because there is no network behind the Service.
+            return Response(503, b"service unavailable\n", _TEXT)
+        if segments[0] == "apis" and len(segments) == 2:
+            declared = self._remote_group(segments[1])
+            if declared is not None:
+                return _negotiated(declared, accept, by_framework=False)
         if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
         raise no_such_path()
@@ -182,6 +207,10 @@ class MetaEndpoints:
         excluded = values_of(request.query, "exclude")
         lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:

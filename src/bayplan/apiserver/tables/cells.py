@@ -354,6 +354,7 @@ CELLS: dict[str, Cells] = {
     "node.RuntimeClass": control_cells.runtime_class,
     "rbac.RoleBinding": control_cells.role_binding,
     "rbac.ClusterRoleBinding": control_cells.role_binding,
+    "apiregistration.APIService": control_cells.api_service,
     "admissionregistration.MutatingWebhookConfiguration": control_cells.webhooks,
     "admissionregistration.ValidatingWebhookConfiguration": control_cells.webhooks,
 }
