@@ -185,3 +185,35 @@ def test_long_yaml_bodies_are_parsed_or_refused(line: str, status: int) -> None:
     assert answer.status == status
     path = "/api/v1/namespaces/default/configmaps/long?fieldManager=m"
     assert Client().call("PATCH", path, body, content_type="application/apply-patch+yaml").status == status
+
+
+_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "want"),
+    [
+        pytest.param(
+            b'{"metadata":{"name":"a","name":"b","nope":1},"data":{"k":"1","k":"2"},"x":{}}', "application/json",
+            'strict decoding error: duplicate field "metadata.name", unknown field "metadata.nope", '
+            'duplicate field "data.k", unknown field "x"',
+            id="repeated and unknown fields, in the order of the body",
+        ),
+        pytest.param(
+            b"metadata: {name: y}\ndata: {a: 1}\n", "application/yaml",
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+            id="the first error of YAML, in the order of sorted keys",
+        ),
+    ],
+)  # fmt: skip
+def test_errors_of_a_body_come_in_the_order_of_its_fields(body: bytes, content_type: str, want: str) -> None:
+    answer = Client().call("POST", f"{_MAPS}?fieldValidation=Strict", body, content_type=content_type)
+    assert (answer.status, str(answer.at("message")).endswith(want)) == (400, True)
+
+
+def test_unknown_fields_of_the_operations_of_a_json_patch_cause_warnings() -> None:
+    client = Client()
+    client.post(_MAPS, {"metadata": {"name": "a"}})
+    patch = [{"op": "add", "path": "/data", "value": {}, "extra": 1}]
+    answer = client.call("PATCH", f"{_MAPS}/a?fieldValidation=Warn", patch, content_type="application/json-patch+json")
+    assert answer.headers == [("warning", '299 - "json patch unknown field \\"[0].extra\\""')]

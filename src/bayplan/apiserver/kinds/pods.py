@@ -8,10 +8,10 @@ from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.app_armor import set_app_armor_profiles
 from bayplan.apiserver.kinds.limit_ranges import admit_limits, check_pod_limits
 from bayplan.apiserver.kinds.object_warnings import host_name_warnings, pod_warnings
-from bayplan.apiserver.kinds.pod_warnings import app_armor_warnings
 from bayplan.apiserver.kinds.pod_admission import admit_priority, admit_runtime, admit_tolerations, admit_topology
 from bayplan.apiserver.kinds.pod_resources import quality_of_service
 from bayplan.apiserver.kinds.pod_subresources import EPHEMERAL, RESIZE, check_ephemeral, check_resize, keep_the_rest
+from bayplan.apiserver.kinds.pod_warnings import app_armor_warnings
 from bayplan.apiserver.kinds.service_account_admission import admit_service_account
 from bayplan.apiserver.kinds.spec_memory import RememberedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation

@@ -263,7 +263,9 @@ class Api:
         if info.subresource not in ("", "status", "approval", "resize", "ephemeralcontainers"):
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         if resource.table == component_statuses.TABLE:
-            item = next((each for each in component_statuses.component_items(self.backend) if each.name == info.name), None)
+            item = next(
+                (each for each in component_statuses.component_items(self.backend) if each.name == info.name), None
+            )
         else:
             item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:

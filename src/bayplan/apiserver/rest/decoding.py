@@ -132,6 +132,8 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     else:
         try:
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
+            if media_type == YAML:
+                value = _sorted(value)
         except BodyError as problem:
             # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
             intro = "" if media_type == YAML else _NO_KIND
@@ -154,6 +156,31 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
+
+
+def _sorted(value: object) -> object:
+    """Return a value of YAML with sorted keys: upstream converts it to JSON first, and then finds errors in that order."""
+    if isinstance(value, dict):
+        return {name: _sorted(item) for name, item in sorted(value.items())}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _in_order(value: Document, problems: list[str]) -> list[str]:
+    """Return errors about fields, such as `unknown field "spec.nope"`, in the order of the fields in a document."""
+    places: dict[str, int] = {}
+
+    def place(item: object, path: str) -> None:
+        if isinstance(item, dict):
+            for name, inner in item.items():
+                here = f"{path}.{name}" if path else name
+                places[here] = len(places)
+                place(inner, here)
+        elif isinstance(item, list):
+            for index, inner in enumerate(item):
+                place(inner, f"{path}[{index}]")
+
+    place(value, "")
+    return sorted(problems, key=lambda each: places.get(each[each.index('"') + 1 : -1], -1))
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
@@ -294,6 +321,8 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     document = cast("Document", shape.read(value, marked))
     if validation != "Ignore" and marked.found:
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
+        if duplicates and duplicates[0].startswith("duplicate field"):
+            problems = _in_order(value, problems)
     apply_defaults(target.type_name, document)
     if target.type_name == _POD:
         settle_addresses(document)

@@ -67,7 +67,7 @@ class MetaEndpoints:
         reads = request.method in ("GET", "HEAD")
         if request.path.endswith("//") and first in ("api", "apis"):
             return _not_found()
-        if not reads and (first in ("version", "openapi", "") or segments == ["api"]):
+        if not reads and (first in ("version", "") or segments[:2] == ["openapi", "v3"] or segments == ["api"]):
             raise method_not_allowed()
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
@@ -152,7 +152,7 @@ class MetaEndpoints:
 
     def _openapi_document(self, segments: list[str], request: Request) -> Response:
         media_type = JSON
-        if segments == ["v2"]:
+        if segments == ["v2"] and not request.path.endswith("/"):
             media_type = _openapi_media_type(request.headers.get("accept") or "*/*")
             if not media_type:
                 return Response(406, b"", "", [("vary", "Accept")])

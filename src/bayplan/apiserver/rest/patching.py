@@ -110,7 +110,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         return _strategic_patched(target, whole, body, validation)
     duplicates: list[str] = []
     if media_type == JSON_PATCH:
-        value = _json_patched(whole, body)
+        value, duplicates = _json_patched(whole, body)
     else:
         changes, duplicates = _changes(body, "error decoding patch: ")
         if changes is None:
@@ -205,8 +205,12 @@ def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
     return value, duplicates
 
 
-def _json_patched(whole: Document, body: bytes) -> object:
-    operations = _read(body, "error decoding patch: ").value
+_OPERATION_FIELDS = ("op", "path", "from", "value")
+
+
+def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
+    """Return the patched object, and strict decoding's errors about the operations."""
+    operations, problems = _read(body, "error decoding patch: ")
     if operations is None:
         operations = []
     if not isinstance(operations, list):
@@ -218,8 +222,14 @@ def _json_patched(whole: Document, body: bytes) -> object:
             raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+    unknown = [
+        f'unknown field "[{index}].{name}"'
+        for index, each in enumerate(operations)
+        for name in each
+        if name not in _OPERATION_FIELDS
+    ]
     try:
-        return json_patch(whole, operations)
+        return json_patch(whole, operations), [f"json patch {each}" for each in (*problems, *unknown)]
     except JsonPatchError as problem:
         raise ApiError(422, _REJECTED, details={}) from problem
 

@@ -174,7 +174,9 @@ def component_status(item: Document, _now: float) -> list[object]:
 def api_service(item: Document, now: float) -> list[object]:
     """Return the cells of an APIService."""
     service = part(item, "spec", "service")
-    condition = next((each for each in parts(part(item, "status"), "conditions") if each.get("type") == "Available"), {})
+    condition = next(
+        (each for each in parts(part(item, "status"), "conditions") if each.get("type") == "Available"), {}
+    )
     status, reason = condition.get("status") or "Unknown", condition.get("reason")
     shown = f"{status} ({reason})" if reason and status != "True" else status
     return [_name(item), f"{service['namespace']}/{service['name']}" if service else "Local", shown, _age(item, now)]
