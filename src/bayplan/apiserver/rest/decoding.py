@@ -6,6 +6,7 @@ import asyncio
 import base64
 from typing import NamedTuple, cast
 
+from bayplan.apiserver.codec import revision_data
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
@@ -152,6 +153,10 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
             check_kind(target, value.get("apiVersion"), value.get("kind"))
         else:
             _check_custom_kind(target, value, request)
+    if target.type_name == revision_data.TYPE:
+        value = revision_data.sent(cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
+        # Strict decoding does not look into raw JSON.
+        duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
     decoded = decode_value(target, cast("Document", value), duplicates, validation)
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
