@@ -18,7 +18,9 @@ def _body(data: str, revision: int = 1) -> bytes:
     ("text", "want"),
     [
         pytest.param('{ "b" : [1, 2.0], "a": " x" }', '{"b":[1,2.0],"a":" x"}', id="blanks outside of texts"),
-        pytest.param('{"a":"<&>","b":"\\" \\\\"}', '{"a":"\\u003c\\u0026\\u003e","b":"\\" \\\\"}', id="escapes for HTML"),
+        pytest.param(
+            '{"a":"<&>","b":"\\" \\\\"}', '{"a":"\\u003c\\u0026\\u003e","b":"\\" \\\\"}', id="escapes for HTML"
+        ),
     ],
 )
 def test_text_is_compacted_as_in_go(text: str, want: str) -> None:

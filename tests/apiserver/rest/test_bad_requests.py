@@ -217,3 +217,17 @@ def test_unknown_fields_of_the_operations_of_a_json_patch_cause_warnings() -> No
     patch = [{"op": "add", "path": "/data", "value": {}, "extra": 1}]
     answer = client.call("PATCH", f"{_MAPS}/a?fieldValidation=Warn", patch, content_type="application/json-patch+json")
     assert answer.headers == [("warning", '299 - "json patch unknown field \\"[0].extra\\""')]
+
+
+@pytest.mark.parametrize("number", ["1e1", "1.50", "2E+0"])
+def test_a_number_in_an_error_is_shown_as_it_was_sent(number: str) -> None:
+    body = f'{{"metadata":{{"name":"p"}},"spec":{{"terminationGracePeriodSeconds":{number}}}}}'.encode()
+    answer = Client().call("POST", "/api/v1/namespaces/default/pods", body)
+    assert f"cannot unmarshal number {number} into Go struct field PodSpec.spec" in str(answer.at("message"))
+
+
+def test_the_prefix_of_an_address_gets_no_suffix() -> None:
+    parent = {"group": "", "resource": "services", "namespace": "default", "name": "s"}
+    body = {"metadata": {"generateName": "gen-"}, "spec": {"parentRef": parent}}
+    answer = Client().call("POST", "/apis/networking.k8s.io/v1/ipaddresses", body)
+    assert (answer.status, answer.at("details.name")) == (422, "gen-")

@@ -41,7 +41,7 @@ class RawObject(dict[str, object]):
     def __ne__(self, other: object) -> bool:
         return not self == other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 def sent(document: Document, body: bytes | None) -> Document:

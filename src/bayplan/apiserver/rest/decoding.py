@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from typing import NamedTuple, cast
 
 from bayplan.apiserver.codec import revision_data
-from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
+from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize, with_literals
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import Unknown, shape_of
@@ -157,10 +158,30 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         value = revision_data.sent(cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
         # Strict decoding does not look into raw JSON.
         duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
-    decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    try:
+        decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    except ApiError:
+        if target.type_name and media_type not in (YAML, PROTOBUF) and _FLOAT.search(body):
+            _refuse_literals(target, body)
+        raise
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
+
+
+_FLOAT = re.compile(rb"\d[.eE]")
+
+
+def _refuse_literals(target: Target, body: bytes) -> None:
+    """Raise the error of a body that does not fit its type, with numbers as they were sent.
+
+    Raises:
+        ApiError: a value does not fit its field.
+    """
+    try:
+        shape_of(target.type_name).read(cast("Document", with_literals(body)))
+    except DecodeError as problem:
+        raise _unreadable(target, str(problem)) from problem
 
 
 def _sorted(value: object) -> object:

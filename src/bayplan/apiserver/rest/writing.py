@@ -262,7 +262,10 @@ def new_object(
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
     if metadata.get("generateName") and not metadata.get("name"):
-        metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
+        # Upstream adds no suffix to the prefix of an address.
+        prefix = str(metadata["generateName"])
+        is_address = strategy.name_check == "address"
+        metadata["name"] = prefix if is_address else _free_name(backend, resource, info.namespace, prefix)
     drop_gated_fields(resource.table, stored, None)
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
