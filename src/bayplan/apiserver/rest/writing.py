@@ -411,6 +411,9 @@ def change(
         strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)
+    if not options.dry_run:
+        # Upstream removes this field when it stores the object.
+        metadata.pop("selfLink", None)
     causes = check_metadata(metadata, resource.namespaced, "path")
     causes += _metadata_causes(strategy, context, metadata, metadata_before)
     if is_status:
@@ -473,7 +476,6 @@ def _keep(new: Document, old: Document, name: str) -> None:
 
 
 def _keep_identity(new: Document, old: Document) -> None:
-    new.pop("selfLink", None)
     if not new.get("uid"):
         _keep(new, old, "uid")
     _keep(new, old, "creationTimestamp")
