@@ -96,6 +96,8 @@ class SimulatorServer:
         self.settings: SchedulerSettings = read_settings(options.scheduler, self.runner)
         self.decisions = DecisionStore(options.record_level, options.retention)
         self.bridge = Bridge(self.backend, seed=options.scheduler.seed, options=options.bridge)
+        if options.scheduler.enabled:
+            self.backend.runs.add("scheduler")
         self.driver = BridgeDriver(self.bridge, clock)
         self.named_snapshots = NamedSnapshots(self.backend.store, clock)
         self.action_loop = ActionLoop(api, self.bridge, clock)

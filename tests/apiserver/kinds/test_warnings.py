@@ -125,3 +125,37 @@ def test_every_endpoints_response_has_a_deprecation_warning() -> None:
 
     assert _warnings("GET", path, None) == want
     assert _warnings("GET", f"{path}/absent", None) == want
+
+
+_APP_ARMOR = "container.apparmor.security.beta.kubernetes.io/c"
+_DEPRECATED = f'metadata.annotations[{_APP_ARMOR}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+
+
+@pytest.mark.parametrize(
+    ("pod", "want"),
+    [
+        pytest.param(_pod(annotations={_APP_ARMOR: "unconfined"}, restartPolicy="X"), [_DEPRECATED], id="invalid"),
+        pytest.param(_pod(annotations={_APP_ARMOR: "nonsense"}), [_DEPRECATED], id="an invalid profile"),
+        pytest.param(
+            _pod(annotations={_APP_ARMOR: "unconfined"}, priorityClassName="x"), [], id="refused by admission"
+        ),
+        pytest.param(_pod(nodeSelector={"beta.kubernetes.io/os": "x"}, restartPolicy="X"), [], id="another warning"),
+    ],
+)
+def test_an_invalid_pod_gets_only_the_warnings_of_its_preparation(pod: Document, want: list[str]) -> None:
+    assert _warnings("POST", _PODS, pod) == want
+
+
+def test_an_object_whose_name_is_taken_gets_all_warnings() -> None:
+    client, pod = Client(), _pod(nodeSelector={"beta.kubernetes.io/os": "x"})
+    first = _warnings("POST", _PODS, pod, client)
+    assert first
+    assert _warnings("POST", _PODS, pod, client) == first
+
+
+@pytest.mark.parametrize(("name", "count"), [(None, 1), ("nginx", 0)])
+def test_the_old_ingress_class_is_only_reported_without_the_new_one(name: str | None, count: int) -> None:
+    spec: Document = {"defaultBackend": {"service": {"name": "s", "port": {"number": 80}}}}
+    spec |= {"ingressClassName": name} if name else {}
+    body = {"metadata": {"name": "i", "annotations": {"kubernetes.io/ingress.class": "nginx"}}, "spec": spec}
+    assert len(_warnings("POST", "/apis/networking.k8s.io/v1/namespaces/default/ingresses", body)) == count

@@ -185,3 +185,49 @@ def test_long_yaml_bodies_are_parsed_or_refused(line: str, status: int) -> None:
     assert answer.status == status
     path = "/api/v1/namespaces/default/configmaps/long?fieldManager=m"
     assert Client().call("PATCH", path, body, content_type="application/apply-patch+yaml").status == status
+
+
+_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "want"),
+    [
+        pytest.param(
+            b'{"metadata":{"name":"a","name":"b","nope":1},"data":{"k":"1","k":"2"},"x":{}}', "application/json",
+            'strict decoding error: duplicate field "metadata.name", unknown field "metadata.nope", '
+            'duplicate field "data.k", unknown field "x"',
+            id="repeated and unknown fields, in the order of the body",
+        ),
+        pytest.param(
+            b"metadata: {name: y}\ndata: {a: 1}\n", "application/yaml",
+            "json: cannot unmarshal number into Go struct field ConfigMap.data of type string",
+            id="the first error of YAML, in the order of sorted keys",
+        ),
+    ],
+)  # fmt: skip
+def test_errors_of_a_body_come_in_the_order_of_its_fields(body: bytes, content_type: str, want: str) -> None:
+    answer = Client().call("POST", f"{_MAPS}?fieldValidation=Strict", body, content_type=content_type)
+    assert (answer.status, str(answer.at("message")).endswith(want)) == (400, True)
+
+
+def test_unknown_fields_of_the_operations_of_a_json_patch_cause_warnings() -> None:
+    client = Client()
+    client.post(_MAPS, {"metadata": {"name": "a"}})
+    patch = [{"op": "add", "path": "/data", "value": {}, "extra": 1}]
+    answer = client.call("PATCH", f"{_MAPS}/a?fieldValidation=Warn", patch, content_type="application/json-patch+json")
+    assert answer.headers == [("warning", '299 - "json patch unknown field \\"[0].extra\\""')]
+
+
+@pytest.mark.parametrize("number", ["1e1", "1.50", "2E+0"])
+def test_a_number_in_an_error_is_shown_as_it_was_sent(number: str) -> None:
+    body = f'{{"metadata":{{"name":"p"}},"spec":{{"terminationGracePeriodSeconds":{number}}}}}'.encode()
+    answer = Client().call("POST", "/api/v1/namespaces/default/pods", body)
+    assert f"cannot unmarshal number {number} into Go struct field PodSpec.spec" in str(answer.at("message"))
+
+
+def test_the_prefix_of_an_address_gets_no_suffix() -> None:
+    parent = {"group": "", "resource": "services", "namespace": "default", "name": "s"}
+    body = {"metadata": {"generateName": "gen-"}, "spec": {"parentRef": parent}}
+    answer = Client().call("POST", "/apis/networking.k8s.io/v1/ipaddresses", body)
+    assert (answer.status, answer.at("details.name")) == (422, "gen-")

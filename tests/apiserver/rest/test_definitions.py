@@ -296,3 +296,74 @@ def test_fields_that_the_version_of_another_manager_lacks(client: Client) -> Non
     applied("v1", {"a": "1"}, "one")
     assert applied("v2", {"c": "2"}, "two")["message"] == ".spec.c: field not declared in schema"
     assert client.patch(f"{path_of('v2')}/w", {"spec": {"c": "2"}}, MERGE).at("metadata.managedFields") is None
+
+
+def with_defaults(client: Client, **properties: Document) -> None:
+    """Replace the schema of the stored version."""
+    definition = client.get(f"{DEFINITIONS}/widgets.example.com").document
+    spec = cast("Document", definition["spec"])
+    spec["versions"] = [version("v1", storage=False, a=TEXT, b=TEXT), version("v2", storage=True, **properties)]
+    assert client.call("PUT", f"{DEFINITIONS}/widgets.example.com", definition).status == 200
+
+
+def test_a_later_default_is_set_when_an_older_object_is_read(client: Client) -> None:
+    client.post(path_of("v2"), widget("v2", {"a": "1"}))
+    with_defaults(client, a=TEXT, d={"type": "string", "default": "later"})
+
+    one = f"{path_of('v2')}/w"
+    assert client.get(one).at("spec") == {"a": "1", "d": "later"}
+    assert client.get(path_of("v2")).at("items.0.spec") == {"a": "1", "d": "later"}
+    labelled = client.patch(one, {"metadata": {"labels": {"l": "1"}}}, MERGE)
+    assert (labelled.at("metadata.generation"), labelled.at("spec.d")) == (1, "later")
+
+
+def test_a_watch_cannot_start_before_the_definition_changed(client: Client) -> None:
+    created = client.post(path_of("v2"), widget("v2", {"a": "1"}))
+    since = f"{path_of('v2')}?watch=true&timeoutSeconds=1&resourceVersion={created.at('metadata.resourceVersion')}"
+    assert client.get(since).body == []
+    with_defaults(client, a=TEXT, d={"type": "string", "default": "later"})
+    assert "too old resource version" in str(client.get(since).body)
+
+
+def held(client: Client) -> None:
+    """Delete the definition while an object with a finalizer exists."""
+    client.post(path_of("v2"), widget("v2", finalizers=["example.com/hold"]))
+    client.delete(f"{DEFINITIONS}/widgets.example.com")
+
+
+def test_a_terminating_definition_reports_the_deletion_of_its_objects(client: Client) -> None:
+    held(client)
+    conditions = cast("list[Document]", client.get(f"{DEFINITIONS}/widgets.example.com").at("status.conditions"))
+    last = conditions[-1]
+    assert (last["type"], last["status"], last["reason"]) == ("Terminating", "True", "InstanceDeletionInProgress")
+    client.patch(f"{path_of('v2')}/w", {"metadata": {"finalizers": None}}, MERGE)
+    assert client.get(f"{DEFINITIONS}/widgets.example.com").status == 404
+
+
+def test_a_definition_that_others_hold_reports_that_its_objects_are_gone(client: Client) -> None:
+    client.patch(f"{DEFINITIONS}/widgets.example.com", {"metadata": {"finalizers": ["example.com/x"]}}, MERGE)
+    client.delete(f"{DEFINITIONS}/widgets.example.com")
+    found = client.get(f"{DEFINITIONS}/widgets.example.com")
+    last = cast("list[Document]", found.at("status.conditions"))[-1]
+    assert (last["status"], last["reason"]) == ("False", "InstanceDeletionCompleted")
+    assert found.at("metadata.finalizers") == ["example.com/x"]
+
+
+@pytest.mark.parametrize("dry_run", ["", "?dryRun=All"])
+def test_no_object_of_a_terminating_definition_can_be_created(client: Client, dry_run: str) -> None:
+    held(client)
+    answer = client.post(path_of("v2") + dry_run, widget("v2") | {"metadata": {"name": "late"}})
+    text = 'widgets.example.com "late" is forbidden: create not allowed while custom resource definition is terminating'
+    assert (answer.status, answer.at("message")) == (403, text)
+
+
+def test_discovery_omits_writes_of_a_terminating_definition(client: Client) -> None:
+    held(client)
+    assert client.get("/apis/example.com/v2").at("resources.0.verbs") == [
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "watch",
+    ]
+    assert client.patch(f"{path_of('v2')}/w", {"metadata": {"labels": {"a": "b"}}}, MERGE).status == 200

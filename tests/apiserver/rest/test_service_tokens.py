@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 
 import pytest
@@ -109,3 +110,44 @@ def test_a_token_of_a_deleted_account_is_not_authenticated() -> None:
     client.call("DELETE", f"{_BASE}/serviceaccounts/robot")
 
     assert _review(client, token) is None
+
+
+def test_tokens_can_be_verified_with_the_published_key() -> None:
+    client = _client()
+    token = str(client.call("POST", _TOKEN, _request()).at("status.token"))
+
+    found = client.call("GET", "/openid/v1/jwks", accept="application/jwk-set+json")
+    key: dict[str, str] = json.loads(str(found.body))["keys"][0]
+    text, _, signature = token.rpartition(".")
+    modulus, exponent = (int.from_bytes(_bytes(key[name])) for name in ("n", "e"))
+    padded = pow(int.from_bytes(_bytes(signature)), exponent, modulus).to_bytes(256)
+    assert padded[:2] == b"\0\1"
+    assert padded.endswith(hashlib.sha256(text.encode()).digest())
+    assert json.loads(_bytes(token.split(".")[0])) == {"alg": "RS256", "kid": key["kid"]}
+
+
+def _bytes(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def test_openid_configuration_names_the_issuer_and_its_keys() -> None:
+    answer = Client().get("/.well-known/openid-configuration")
+    assert answer.at("issuer") == _claims_issuer()
+    assert answer.at("jwks_uri") == "https://apiserver/openid/v1/jwks"
+
+
+def _claims_issuer() -> object:
+    return _claims(_client().call("POST", _TOKEN, _request()).at("status.token"))["iss"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "accept", "want"),
+    [
+        pytest.param("GET", "/openid/v1/jwks", "application/json", 406, id="keys in another format"),
+        pytest.param("HEAD", "/openid/v1/jwks", "*/*", 405, id="only the header"),
+        pytest.param("POST", "/.well-known/openid-configuration", "*/*", 405, id="a write"),
+        pytest.param("GET", "/openid/v1", "*/*", 404, id="another path"),
+    ],
+)
+def test_other_requests_to_the_issuer_are_refused(method: str, path: str, accept: str, want: int) -> None:
+    assert Client().call(method, path, accept=accept).status == want

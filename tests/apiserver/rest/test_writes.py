@@ -388,3 +388,11 @@ def test_a_change_of_an_autoscaler_in_v1_takes_fields_from_managers_in_v2(client
     }
     assert owned["autoscaling/v1"] == {"f:targetCPUUtilizationPercentage"}
     assert "f:metrics" not in owned["autoscaling/v2"]
+
+
+@pytest.mark.parametrize(("query", "want"), [("", None), ("?dryRun=All", "x")])
+def test_only_a_dry_run_of_an_update_shows_the_self_link(query: str, want: str | None) -> None:
+    client = Client()
+    client.post("/api/v1/namespaces/default/configmaps", {"metadata": {"name": "a"}})
+    path = f"/api/v1/namespaces/default/configmaps/a{query}"
+    assert client.call("PUT", path, {"metadata": {"name": "a", "selfLink": "x"}}).at("metadata.selfLink") == want

@@ -79,6 +79,8 @@ class Bridge:
         self.backend = backend
         self.options = options
         backend.runs_pods = options.kubelet
+        if options.controllers:
+            backend.runs.add("controller-manager")
         self.on_work: Callable[[], None] | None = None
         self.problems: dict[str, InputError] = {}
         self._bugs: dict[str, Exception] = {}

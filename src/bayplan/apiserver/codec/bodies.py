@@ -71,6 +71,26 @@ def parse_json(data: bytes) -> Parsed:
     return Parsed(value, [])
 
 
+class _Literal(float):
+    """A number that is shown as it was sent, such as 1e3."""
+
+    text = ""
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def _literal(text: str) -> _Literal:
+    found = _Literal(text)
+    found.text = text
+    return found
+
+
+def with_literals(data: bytes) -> object:
+    """Return the value of valid JSON, whose floating point numbers have their text as representation."""
+    return json.loads(data.decode("utf-8", "replace"), parse_float=_literal)
+
+
 def _read_plain(data: bytes) -> Parsed | None:
     """Return the value of a JSON body that certainly has no repeated key; None if that is uncertain.
 

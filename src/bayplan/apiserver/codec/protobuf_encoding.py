@@ -142,7 +142,7 @@ def _field_writer(field: GoField) -> Callable[[Document], bytes]:
 
         def write_named_list(document: Document) -> bytes:
             found = document.get(name)
-            items = found if isinstance(found, list) else []
+            items = found if isinstance(found, list | tuple) else []
             return _field(field.number, b"".join(_field(1, write(each)) for each in items)) if items else b""
 
         return write_named_list
@@ -150,7 +150,7 @@ def _field_writer(field: GoField) -> Callable[[Document], bytes]:
 
         def write_list(document: Document) -> bytes:
             found = document.get(name)
-            return b"".join(tagged(each) for each in found) if isinstance(found, list) else b""
+            return b"".join(tagged(each) for each in found) if isinstance(found, list | tuple) else b""
 
         return write_list
     is_optional = "pointer" in field.containers or field.type == "[]uint8"

@@ -127,7 +127,8 @@ class ApiServer:
         bootstrap(self.backend)
         MetricsEndpoints(self.backend).publish()
         self.url = self._url()
-        self.api = Api(self.backend, address=self.url.partition("//")[2])
+        scheme, _, address = self.url.partition("://")
+        self.api = Api(self.backend, address=address, scheme=scheme)
         limit = RateLimit(options.rate_limit) if options.rate_limit else None
         self._application = Application(
             self.api,

@@ -6,12 +6,14 @@ import base64
 import hashlib
 import json
 
+from msgspec.structs import replace
+
 from bayplan.apiserver.codec.decode_error import DecodeError
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.fields.field_type import LEAF, UNTYPED, FieldType, Merge, field_type
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
-from bayplan.apiserver.model.errors import Cause, invalid_value, too_large
+from bayplan.apiserver.model.errors import Cause, forbidden, invalid_value, too_large
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry, SchemaRules, version_rank
 from bayplan.apiserver.patches.strategic import go_map, go_type
 from bayplan.apiserver.schema.facts import ResourceFacts
@@ -19,6 +21,8 @@ from bayplan.apiserver.validation.custom_values import EMBEDDED, has_rules, vali
 from bayplan.base.plain_data import Document, part, parts, texts
 
 _VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
+"""The verbs that discovery lists once the definition is being deleted."""
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _META_FIELDS = ("apiVersion", "kind", "metadata")
@@ -32,7 +36,21 @@ def serve(registry: ResourceRegistry, definition: Document) -> None:
     for version in parts(spec, "versions"):
         if version.get("served"):
             resource, entries = _resource(group, spec, names, version)
+            resource.terminating = bool(part(definition, "metadata").get("deletionTimestamp"))
+            if resource.terminating:
+                entries[0] = replace(entries[0], verbs=_TERMINATING_VERBS)
             registry.put_custom(group, str(version["name"]), resource, entries)
+
+
+def set_stored_schema(registry: ResourceRegistry, spec: Document, revision: int) -> None:
+    """Set the schema of the stored version, in effect since a revision, for all served versions of a definition."""
+    group, plural = str(spec.get("group")), str(part(spec, "names").get("plural"))
+    versions = parts(spec, "versions")
+    schema = next((part(each, "schema", "openAPIV3Schema") for each in versions if each.get("storage")), None)
+    for version in versions:
+        resource = registry.find(group, str(version.get("name")), plural)
+        if resource is not None:
+            resource.stored_schema, resource.schema_revision = schema or None, revision
 
 
 def stop_serving(registry: ResourceRegistry, definition: Document) -> None:
@@ -193,6 +211,11 @@ def _converted(schema: Document, document: Document, defaults: _Defaults) -> Doc
     return {name: document[name] for name in _META_FIELDS if name in document} | pruned
 
 
+def as_read(schema: Document, document: Document) -> Document:
+    """Return a stored object that is older than its schema, with the schema's defaults and without unknown fields."""
+    return _converted(schema, document, _Defaults())
+
+
 MAX_DEFAULTS = 500_000
 """Maximum number of defaults set in one object. A schema of 1 MB could set 10,000 defaults in each of 100,000 items."""
 
@@ -338,15 +361,31 @@ def terminating(definition: Document, now: str) -> Document:
     metadata, status = part(definition, "metadata"), part(definition, "status")
     finalizers = [*(each for each in texts(metadata, "finalizers") if each != CLEANUP), CLEANUP]
     message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    conditions = [
-        *(each for each in parts(status, "conditions") if each.get("type") != "Terminating"),
-        _condition("Terminating", "InstanceDeletionPending", message, now),
-    ]
     return {
         **definition,
         "metadata": {**metadata, "deletionTimestamp": now, "finalizers": finalizers},
-        "status": {**status, "conditions": conditions},
+        "status": _with_condition(status, _condition("Terminating", "InstanceDeletionPending", message, now)),
     }
+
+
+def deleting_status(definition: Document, now: str, *, done: bool) -> Document:
+    """Return the status of a definition while its objects are deleted, or after that (`done`)."""
+    if done:
+        condition = _condition("Terminating", "InstanceDeletionCompleted", "removed all instances", now)
+        condition["status"] = "False"
+    else:
+        reason = "InstanceDeletionInProgress"
+        condition = _condition("Terminating", reason, "CustomResource deletion is in progress", now)
+    return _with_condition(part(definition, "status"), condition)
+
+
+def _with_condition(status: Document, condition: Document) -> Document:
+    """Return a status with a condition, whose time changes only with its status."""
+    conditions = parts(status, "conditions")
+    at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), len(conditions))
+    if at < len(conditions) and conditions[at].get("status") == condition["status"]:
+        condition["lastTransitionTime"] = conditions[at].get("lastTransitionTime")
+    return {**status, "conditions": [*conditions[:at], condition, *conditions[at + 1 :]]}
 
 
 def _fill_in(document: Document) -> None:
@@ -374,6 +413,14 @@ class CustomStrategy(Strategy):
     counts_generations = True
     unconditional_update = False
     keeps_metadata_of_status = True
+
+    def admit(self, context: Context, document: Document) -> None:
+        """Deny a new object whose definition is being deleted."""
+        resource = context.resource
+        if resource.terminating:
+            why = "create not allowed while custom resource definition is terminating"
+            name = str(part(document, "metadata").get("name") or "")
+            raise forbidden(resource.name, resource.group, name, why)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Count changes of everything but the metadata and a separate status."""

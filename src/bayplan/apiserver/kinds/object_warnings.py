@@ -229,7 +229,8 @@ def _volume(document: Document) -> Iterator[str]:
 
 
 def _ingress(document: Document) -> Iterator[str]:
-    if _INGRESS_CLASS in part(document, "metadata", "annotations"):
+    is_old = _INGRESS_CLASS in part(document, "metadata", "annotations")
+    if is_old and part(document, "spec").get("ingressClassName") is None:
         yield f"annotation {quote(_INGRESS_CLASS)} is deprecated, please use 'spec.ingressClassName' instead"
 
 

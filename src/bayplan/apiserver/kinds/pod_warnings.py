@@ -48,6 +48,7 @@ _SECCOMP_POD = "seccomp.security.alpha.kubernetes.io/pod"
 _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 _BYTES = ("memory", "ephemeral-storage")
 _REQUIRED, _PREFERRED = (f"{word}DuringSchedulingIgnoredDuringExecution" for word in ("required", "preferred"))
+_POD_ANNOTATIONS = "metadata.annotations"
 _NO_SELECTOR = "a null labelSelector results in matching no pod"
 
 
@@ -123,12 +124,23 @@ def _annotation_warnings(spec: Document, annotations: Document, field: str) -> I
         name, own = str(container.get("name")), part(container, "securityContext")
         if _SECCOMP_CONTAINER + name in annotations and not own.get("seccompProfile"):
             yield f"{field}[{_SECCOMP_CONTAINER}{name}]: {seccomp}"
-        # A pod's field has already been set from the annotation, unless the annotation repeats the pod's own profile.
-        profile, key = own.get("appArmorProfile"), app_armor.ANNOTATION + name
-        if key not in annotations or (profile and field != "metadata.annotations"):
-            continue
-        if profile or not app_armor.repeats_pod(spec, str(annotations[key])):
-            yield f'{field}[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
+        yield from _app_armor_warnings(container, spec, annotations, field)
+
+
+def app_armor_warnings(spec: Document, annotations: Document) -> Iterator[str]:
+    """Yield the warnings about the AppArmor annotations of a pod."""
+    for container, _ in _containers(spec, ""):
+        yield from _app_armor_warnings(container, spec, annotations, _POD_ANNOTATIONS)
+
+
+def _app_armor_warnings(container: Document, spec: Document, annotations: Document, field: str) -> Iterator[str]:
+    # A pod's field has already been set from the annotation, unless the annotation repeats the pod's own profile.
+    profile = part(container, "securityContext").get("appArmorProfile")
+    key = f"{app_armor.ANNOTATION}{container.get('name')}"
+    if key not in annotations or (profile and field != _POD_ANNOTATIONS):
+        return
+    if profile or not app_armor.repeats_pod(spec, str(annotations[key])):
+        yield f'{field}[{key}]: deprecated since v1.30; use the "appArmorProfile" field instead'
 
 
 def _list_warnings(spec: Document, field: str) -> Iterator[str]:

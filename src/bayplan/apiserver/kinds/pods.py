@@ -17,6 +17,7 @@ from bayplan.apiserver.kinds.pod_subresources import (
     check_resize,
     restore_immutable_fields,
 )
+from bayplan.apiserver.kinds.pod_warnings import app_armor_warnings
 from bayplan.apiserver.kinds.service_account_admission import admit_service_account
 from bayplan.apiserver.kinds.spec_cache import CachedSpec
 from bayplan.apiserver.kinds.strategy import Context, Strategy, copy_part, raise_generation
@@ -163,6 +164,11 @@ class PodStrategy(Strategy):
         if spec.facts.warnings is None:
             spec.facts.warnings = tuple(pod_warnings({"metadata": {"name": "a"}, "spec": spec}))
         return [*host_name_warnings(document), *spec.facts.warnings]
+
+    def preparation_warnings(self, document: Document) -> list[str]:
+        """Return the warnings about annotations that set the AppArmor profiles of containers."""
+        annotations = part(document, "metadata", "annotations")
+        return list(app_armor_warnings(part(document, "spec"), annotations)) if annotations else []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
         """Return the requested grace period, else the pod's; 0 for a pod that is not on a node or has ended.

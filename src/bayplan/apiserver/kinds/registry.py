@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds import core_kinds, policy_kinds, workload_kinds
+from bayplan.apiserver.kinds.api_services import ApiServiceStrategy
 from bayplan.apiserver.kinds.custom_resources import CustomStrategy, DefinitionStrategy
 from bayplan.apiserver.kinds.device_kinds import DeviceSliceStrategy, DeviceStrategy
 from bayplan.apiserver.kinds.pods import PodStrategy
@@ -71,6 +72,7 @@ class SigningRequestStrategy(Strategy):
         spec = part(document, "spec")
         document["spec"] = spec
         spec |= {"username": context.user, "uid": context.user, "groups": list(USER_GROUPS)}
+        spec.pop("extra", None)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
         """Restore the spec, which is immutable."""
@@ -188,7 +190,7 @@ _STRATEGIES: dict[str, Strategy] = {
     ),
     "certificates.k8s.io/certificatesigningrequests": SigningRequestStrategy(),
     "apiextensions.k8s.io/customresourcedefinitions": DefinitionStrategy(),
-    "apiregistration.k8s.io/apiservices": _Plain(unconditional_update=False, name_check="path"),
+    "apiregistration.k8s.io/apiservices": ApiServiceStrategy(),
     "admissionregistration.k8s.io/validatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/mutatingwebhookconfigurations": _HOOKS,
     "admissionregistration.k8s.io/validatingadmissionpolicies": _Plain(

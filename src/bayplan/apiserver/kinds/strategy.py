@@ -198,6 +198,10 @@ class Strategy:
         """Return the warnings for the client about a new object, or about an update if `before` is not None."""
         return object_warnings(context.resource.table, document, before)
 
+    def preparation_warnings(self, document: Document) -> list[str]:
+        """Return the warnings that the preparation of a new object causes, which even a refused object gets."""
+        return []
+
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
         """Return the grace period of a deletion, given the requested one; None if the kind has no graceful deletion."""
         return None

@@ -54,6 +54,10 @@ class Resource:
         deprecation: the warning for clients of a deprecated version of a custom resource, or empty.
         converter: converts to and from the stored version if a webhook does that, else None.
         rules: the CEL rules in the schema of a custom resource; None if it has none.
+        stored_schema: the schema of a custom resource's stored version.
+        schema_revision: the revision at which the definition of a custom resource last changed. The schema applies to
+            older objects when they are read.
+        terminating: whether the definition of a custom resource is being deleted, so that no objects can be created.
     """
 
     group: str
@@ -71,6 +75,9 @@ class Resource:
     deprecation: str = ""
     converter: Converter | None = None
     rules: SchemaRules | None = None
+    stored_schema: dict[str, object] | None = None
+    schema_revision: int = 0
+    terminating: bool = False
 
     @property
     def api_version(self) -> str:

@@ -195,12 +195,12 @@ def _item(parent: list[object], index: int) -> object:
 
 
 def _same(found: object, wanted: object) -> bool:
-    """Return whether two values are equal as JSON, where true differs from 1."""
+    """Return whether two values are equal as JSON text, where true and 1.0 differ from 1."""
     if isinstance(found, dict) and isinstance(wanted, dict):
         return found.keys() == wanted.keys() and all(_same(_member(found, name), item) for name, item in wanted.items())
     if isinstance(found, list) and isinstance(wanted, list):
         return len(found) == len(wanted) and all(_same(_item(found, index), item) for index, item in enumerate(wanted))
-    return found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
+    return found == wanted and type(found) is type(wanted)
 
 
 def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:

@@ -16,6 +16,7 @@ from bayplan.apiserver.admission.outgoing import MAX_ATTEMPTS, Call, CallsNeeded
 from bayplan.apiserver.model.errors import ApiError, bad_request, internal_error, not_found, object_details
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import (
+    component_statuses,
     deleting,
     listing,
     metrics_endpoints,
@@ -59,6 +60,7 @@ from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_
 from bayplan.apiserver.rest.watching import Watch
 from bayplan.apiserver.tables.table import scale_table
 from bayplan.base.plain_data import Document, part
+from bayplan.objects.selectors import quote
 
 _NOT_NEGOTIATED = (406, 415)
 """Status codes of failed content negotiation, which upstream's framework reports before it adds the deprecation
@@ -82,14 +84,15 @@ class Api:
     Args:
         backend: the store and the state that all verbs share.
         address: the server address that discovery reports to clients.
+        scheme: the scheme of the server's URL.
 
     Attributes:
         calls: the client that calls webhooks; None without a server, and then requests that need a call fail.
     """
 
-    def __init__(self, backend: Backend, *, address: str = "apiserver") -> None:
+    def __init__(self, backend: Backend, *, address: str = "apiserver", scheme: str = "https") -> None:
         self.backend = backend
-        self._meta = MetaEndpoints(backend, address)
+        self._meta = MetaEndpoints(backend, address, scheme)
         self._pod_templates = PodTemplateCache(backend)
         self._metrics = metrics_endpoints.MetricsEndpoints(backend)
         self.calls: Calls | None = None
@@ -226,6 +229,10 @@ class Api:
 
     async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
         if info.verb == "watch":
+            resource = info.resource
+            if "watch" not in resource.facts.verbs:
+                text = f"watch is not supported on resources of kind {quote(resource.name)}"
+                raise ApiError(405, text, details=object_details("", resource.group, resource.name))
             options = list_options(request.query, watch=True)
             include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
             timeout = request_timeout(request.query.get("timeout", ""))
@@ -265,7 +272,12 @@ class Api:
         resource = info.resource
         if info.subresource not in ("", "status", "approval", "resize", "ephemeralcontainers"):
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
-        item = self.backend.store.get(resource.table, (info.namespace, info.name))
+        if resource.table == component_statuses.TABLE:
+            item = next(
+                (each for each in component_statuses.component_items(self.backend) if each.name == info.name), None
+            )
+        else:
+            item = self.backend.store.get(resource.table, (info.namespace, info.name))
         if item is None:
             # Upstream's message names only this resource in the singular.
             name = "componentstatus" if resource.name == "componentstatuses" else resource.name

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import cast
 
 import msgspec
@@ -14,11 +15,12 @@ import msgspec
 from bayplan.apiserver.admission.chain import Admission
 from bayplan.apiserver.admission.conversions import WebhookConverter, attach_converters
 from bayplan.apiserver.admission.outgoing import Outgoing, Session
+from bayplan.apiserver.codec import revision_data
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.kinds import custom_resources, flow_kinds
+from bayplan.apiserver.kinds import api_services, custom_resources, flow_kinds
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
@@ -26,6 +28,7 @@ from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NOD
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import ApiError, internal
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
+from bayplan.apiserver.rest.signing_key import SigningKey
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
@@ -58,6 +61,7 @@ class Backend:
 
     Attributes:
         runs_pods: whether the virtual kubelet runs the pods, so that there is no real kubelet to ask about a container.
+        runs: the built-in components that run: ``scheduler`` and ``controller-manager``.
         token_key: the key that signs service account tokens.
         outgoing: the webhook calls that are allowed, and their results; by default no calls are allowed.
         admission: admission policies and webhooks.
@@ -76,16 +80,19 @@ class Backend:
         self.store = store
         self.registry = ResourceRegistry()
         self.runs_pods = False
+        self.runs: set[str] = set()
         self.admits_service_accounts = False
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
-        self.token_key = entropy(32)
+        self.token_key = SigningKey(entropy)
         self._second = -1
         self._now = ""
         self._random = random.Random(entropy(16))
         self._uids: list[str] = []
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
+        # The spec of each CustomResourceDefinition, and the revision since which it is in effect.
+        self._definitions: dict[str, tuple[Document, int]] = {}
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 
@@ -206,7 +213,16 @@ class Backend:
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the object of an item in the API version of a resource, without kind and apiVersion."""
-        return served_form(resource, decode_item(item))
+        return served_form(resource, self._read(resource, item))
+
+    def _read(self, resource: Resource, item: Item) -> Document:
+        """Return the object of an item in the stored version, with the defaults that its schema has got since."""
+        document = decode_item(item)
+        if resource.table == revision_data.TABLE:
+            return revision_data.sent(document, item.raw)
+        if item.revision < resource.schema_revision and resource.stored_schema is not None:
+            return custom_resources.as_read(resource.stored_schema, document)
+        return document
 
     def item(self, resource: Resource, document: Document) -> Item:
         """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
@@ -225,6 +241,8 @@ class Backend:
         metadata = ordered_metadata(part(stored, "metadata")) if stored is not document else metadata
         body: Document = {"metadata": metadata}
         body.update((name, value) for name, value in stored.items() if name not in ("kind", "apiVersion", "metadata"))
+        if resource.table == revision_data.TABLE:
+            body["data"] = revision_data.stored(body.get("data"))
         namespace, name = cast("str", metadata.get("namespace") or ""), cast("str", metadata["name"])
         labels: Mapping[str, str] = cast("dict[str, str]", metadata.get("labels") or {})
         fields: Mapping[str, str] = selectable_values(resource.table, stored)
@@ -257,6 +275,14 @@ class Backend:
         """Serve the versions that a CustomResourceDefinition declares."""
         custom_resources.serve(self.registry, definition)
         attach_converters(self, definition)
+        spec = part(definition, "spec")
+        name = str(part(definition, "metadata").get("name"))
+        before = self._definitions.get(name)
+        revision = int(str(part(definition, "metadata").get("resourceVersion") or 0))
+        if before is not None and before[0] == spec:
+            revision = min(revision, before[1])
+        self._definitions[name] = (spec, revision)
+        custom_resources.set_stored_schema(self.registry, spec, revision)
 
     def in_version(self, resource: Resource, api_version: str, document: Document) -> tuple[FieldType, Document] | None:
         """Return a document of a resource in another version of its group, and its type there.
@@ -297,18 +323,24 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
-        """Update what depends on a written object: conditions of FlowSchemas, and the served custom resources."""
+        """Update what depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
                 self._refresh_flow_schema(item)
         elif resource.table == flow_kinds.SCHEMAS and stored is not None:
             self._refresh_flow_schema(stored)
+        elif resource.table in api_services.OBSERVED:
+            for item in list(self.store.table(api_services.TABLE).items()):
+                self._refresh_api_service(item)
+        elif resource.table == api_services.TABLE and stored is not None:
+            self._refresh_api_service(stored)
         if resource.table == custom_resources.DEFINITIONS:
             if stored is not None:
                 self.serve_custom(decode_item(stored))
                 self._accept_definition(resource, decode_item(stored))
             elif removed is not None and removed.old is not None:
                 custom_resources.stop_serving(self.registry, decode_item(removed.old))
+                self._definitions.pop(removed.old.name, None)
         elif resource.custom is not None and stored is None:
             self.remove_terminating(resource.table)
 
@@ -324,12 +356,41 @@ class Backend:
         finalizers = texts(metadata, "finalizers")
         if not metadata.get("deletionTimestamp") or custom_resources.CLEANUP not in finalizers:
             return
+        definition = self._with_status(
+            resource, definition, custom_resources.deleting_status(definition, self.now(), done=True)
+        )
+        metadata = part(definition, "metadata")
         metadata["finalizers"] = [each for each in finalizers if each != custom_resources.CLEANUP]
         if metadata["finalizers"]:
             self.put(resource, definition)
         else:
             del metadata["finalizers"]
             self.remove(resource, definition)
+
+    def begin_instance_deletion(self, definition: Document) -> None:
+        """Store in the status of a terminating definition that its objects are being deleted."""
+        resource = self.registry.by_table()[custom_resources.DEFINITIONS]
+        status = custom_resources.deleting_status(definition, self.now(), done=False)
+        self.put(resource, self._with_status(resource, definition, status))
+
+    def _with_status(self, resource: Resource, document: Document, status: Document) -> Document:
+        """Return an object with a status that kube-apiserver itself sets, and the field managers after this update."""
+        metadata = dict(part(document, "metadata"))
+        new: Document = {**document, "metadata": metadata, "status": status}
+        owner = managed.Request(
+            custom_resources.MANAGER,
+            resource.api_version,
+            resource.fields,
+            self.now(),
+            "status",
+            self.strategy(resource).reset_fields(resource, "status"),
+            partial(self.in_version, resource),
+        )
+        entries = managed.decode(metadata.get("managedFields"))
+        managers = managed.after_update(owner, document, new, entries, is_create=False)
+        if managers:
+            metadata["managedFields"] = managed.encode(managers)
+        return new
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
         """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""
@@ -345,6 +406,14 @@ class Backend:
             managers[who] = managed.Owned(owned, resource.api_version, self.now())
             metadata["managedFields"] = managed.encode(managers)
         self.put(resource, {**definition, "status": status})
+
+    def _refresh_api_service(self, item: Item) -> None:
+        """Set the condition Available of an APIService."""
+        resource = self.registry.by_table()[api_services.TABLE]
+        document = decode_item(item)
+        status = api_services.available_status(self, document)
+        if status is not None:
+            self.put(resource, self._with_status(resource, document, status))
 
     def _refresh_flow_schema(self, item: Item) -> None:
         """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing."""
@@ -363,16 +432,14 @@ class Backend:
 
     def encode(self, resource: Resource, item: Item) -> bytes:
         """Return an item as JSON in the API version of a resource, with kind and apiVersion."""
-        if is_converted(resource):
+        if is_converted(resource) or item.revision < resource.schema_revision:
             return resource.prefix + _encode(self.document(resource, item))[1:]
         return resource.prefix + item.raw[1:]
 
     def encode_bare(self, resource: Resource, item: Item) -> bytes:
         """Return an item as JSON for a list: without kind and apiVersion, which only items of custom resources have."""
-        if resource.converter is not None:
-            return self.encode(resource, item)
         if resource.custom is not None:
-            return resource.prefix + item.raw[1:]
+            return self.encode(resource, item)
         return _encode(self.document(resource, item)) if is_converted(resource) else item.raw
 
 

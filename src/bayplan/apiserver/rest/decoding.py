@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import re
 from typing import NamedTuple, cast
 
-from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize
+from bayplan.apiserver.codec import revision_data
+from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json, parse_yaml, summarize, with_literals
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import Unknown, shape_of
@@ -132,6 +134,8 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
     else:
         try:
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
+            if media_type == YAML:
+                value = _sorted(value)
         except BodyError as problem:
             # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
             intro = "" if media_type == YAML else _NO_KIND
@@ -150,10 +154,59 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
             check_kind(target, value.get("apiVersion"), value.get("kind"))
         else:
             _check_custom_kind(target, value, request)
-    decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    if target.type_name == revision_data.TYPE:
+        value = revision_data.sent(cast("Document", value), None if media_type in (YAML, PROTOBUF) else body)
+        # Strict decoding does not look into raw JSON.
+        duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
+    try:
+        decoded = decode_value(target, cast("Document", value), duplicates, validation)
+    except ApiError:
+        if target.type_name and media_type not in (YAML, PROTOBUF) and _FLOAT.search(body):
+            _refuse_literals(target, body)
+        raise
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
+
+
+_FLOAT = re.compile(rb"\d[.eE]")
+
+
+def _refuse_literals(target: Target, body: bytes) -> None:
+    """Raise the error of a body that does not fit its type, with numbers as they were sent.
+
+    Raises:
+        ApiError: a value does not fit its field.
+    """
+    try:
+        shape_of(target.type_name).read(cast("Document", with_literals(body)))
+    except DecodeError as problem:
+        raise _unreadable(target, str(problem)) from problem
+
+
+def _sorted(value: object) -> object:
+    """Return a value of YAML with sorted keys: upstream converts it to JSON first, and then finds errors in that order."""
+    if isinstance(value, dict):
+        return {name: _sorted(item) for name, item in sorted(value.items())}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def _in_order(value: Document, problems: list[str]) -> list[str]:
+    """Return errors about fields, such as `unknown field "spec.nope"`, in the order of the fields in a document."""
+    places: dict[str, int] = {}
+
+    def place(item: object, path: str) -> None:
+        if isinstance(item, dict):
+            for name, inner in item.items():
+                here = f"{path}.{name}" if path else name
+                places[here] = len(places)
+                place(inner, here)
+        elif isinstance(item, list):
+            for index, inner in enumerate(item):
+                place(inner, f"{path}[{index}]")
+
+    place(value, "")
+    return sorted(problems, key=lambda each: places.get(each[each.index('"') + 1 : -1], -1))
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
@@ -294,6 +347,8 @@ def read_value(target: Target, value: Document, duplicates: list[str], validatio
     document = cast("Document", shape.read(value, marked))
     if validation != "Ignore" and marked.found:
         problems += [f'unknown field "{path}"' for path in shape.unknown_fields(value)]
+        if duplicates and duplicates[0].startswith("duplicate field"):
+            problems = _in_order(value, problems)
     apply_defaults(target.type_name, document)
     if target.type_name == _POD:
         unify_pod_ips(document)

@@ -229,6 +229,7 @@ def _delete_definition(backend: Backend, info: RequestInfo, old: Document, optio
     if options.dry_run:
         return Deleted(new, False)
     backend.put(info.resource, new)
+    backend.begin_instance_deletion(new)
     spec = part(old, "spec")
     table = f"{spec.get('group')}/{part(spec, 'names').get('plural')}"
     instances = backend.registry.by_table().get(table)

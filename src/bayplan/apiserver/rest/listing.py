@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from bayplan.apiserver.model.errors import ApiError, bad_request
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
+from bayplan.apiserver.rest import component_statuses
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.options import EXACT, NOT_OLDER_THAN
 from bayplan.apiserver.rest.selection import Selection, selection
@@ -90,7 +91,7 @@ class Page:
 
     Attributes:
         items: the items in key order.
-        revision: the revision of the list.
+        revision: the revision of the list; 0 for objects that are not stored.
         token: the continue token of the next page, empty for the last one.
         remaining: the number of items after the page; None if not reported.
     """
@@ -123,6 +124,8 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Pag
         ApiError: a selector or token is malformed, options conflict, or the revision has been compacted.
     """
     chosen = selection(info, options)
+    if info.resource.table == component_statuses.TABLE:
+        return Page([each for each in component_statuses.component_items(backend) if chosen.matches(each)], 0)
     start = ""
     if options.continue_token:
         at, start = decode_continue(options.continue_token)

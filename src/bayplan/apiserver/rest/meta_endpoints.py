@@ -5,7 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from bayplan.apiserver.api_documents import discovery, openapi
+from bayplan.apiserver.kinds import api_services
 from bayplan.apiserver.model.errors import ApiError, method_not_allowed, no_such_path
+from bayplan.apiserver.model.resources import version_rank
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response, values_of
 from bayplan.apiserver.rest.negotiation import (
@@ -20,12 +22,17 @@ from bayplan.apiserver.rest.negotiation import (
     wants_protobuf,
 )
 from bayplan.apiserver.rest.rendering import encode_document
+from bayplan.apiserver.rest.service_tokens import ISSUER
+from bayplan.apiserver.rest.signing_key import ALGORITHM
 from bayplan.apiserver.schema.facts import api_facts
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, part
 
 _TEXT = "text/plain; charset=utf-8"
 _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
 _VERSIONS = {"v2"}
+_KEYS_PATH = ["openid", "v1", "jwks"]
+_ISSUER_PATHS = ([".well-known", "openid-configuration"], _KEYS_PATH)
+_KEYS = "application/jwk-set+json"
 _OPENAPI_FORMS = {
     "json": JSON,
     "com.github.proto-openapi.spec.v2@v1.0+protobuf": openapi.PROTOBUF,
@@ -40,11 +47,13 @@ class MetaEndpoints:
     Args:
         backend: the backend, for the served resources.
         address: the server address that discovery reports to clients.
+        scheme: the scheme of the server's URL.
     """
 
-    def __init__(self, backend: Backend, address: str) -> None:
+    def __init__(self, backend: Backend, address: str, scheme: str = "https") -> None:
         self._backend = backend
         self._address = address
+        self._scheme = scheme
         self._openapi = openapi.OpenApi(backend.registry)
 
     def handle(self, request: Request) -> Response:
@@ -58,17 +67,19 @@ class MetaEndpoints:
         reads = request.method in ("GET", "HEAD")
         if request.path.endswith("//") and first in ("api", "apis"):
             return _not_found()
-        if not reads and (first in ("version", "openapi", "") or segments == ["api"]):
+        if not reads and (first in ("version", "") or segments[:2] == ["openapi", "v3"] or segments == ["api"]):
             raise method_not_allowed()
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
         if first == "version" and len(segments) == 1:
-            _reject_version(request.headers.get("accept", ""))
+            _require(JSON, request.headers.get("accept", ""))
             return self._json(api_facts().version)
         if first in ("api", "apis"):
             return self._discovery(segments, request)
         if first == "openapi":
             return self._openapi_document(segments[1:], request)
+        if segments in _ISSUER_PATHS:
+            return self._issuer(segments == _KEYS_PATH, request)
         if not segments:
             return self._json({"paths": self._paths()})
         return _not_found()
@@ -83,6 +94,22 @@ class MetaEndpoints:
                 if group and path not in known:
                     known.append(path)
         return sorted(known)
+
+    def _remote_group(self, name: str) -> Document | None:
+        """Return the document of a group that only APIServices declare, or None if there is none."""
+        specs = [part(each, "spec") for each in self._backend.all(api_services.TABLE)]
+        found = [each for each in specs if each.get("group") == name]
+        found.sort(key=lambda each: (-_number(each.get("versionPriority")), version_rank(str(each.get("version")))))
+        versions = [{"groupVersion": f"{name}/{each['version']}", "version": each["version"]} for each in found]
+        if not versions:
+            return None
+        head: Document = {"kind": "APIGroup", "apiVersion": "v1", "name": name}
+        return {**head, "versions": versions, "preferredVersion": versions[0]}
+
+    def _is_remote(self, group: str, version: str) -> bool:
+        """Return whether a Service serves a version of a group."""
+        found = self._backend.find(api_services.TABLE, "", f"{version}.{group}")
+        return found is not None and api_services.is_remote(found)
 
     def _discovery(self, segments: list[str], request: Request) -> Response:
         registry, accept = self._backend.registry, request.headers.get("accept", "")
@@ -103,6 +130,13 @@ class MetaEndpoints:
                 raise method_not_allowed()
             # The framework serves the versions of a group.
             return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
+        if len(segments) > 2 and self._is_remote(segments[1], segments[2]):
+            # Requests are not proxied, because there is no network behind the Service.
+            return Response(503, b"service unavailable\n", _TEXT)
+        if segments[0] == "apis" and len(segments) == 2:
+            declared = self._remote_group(segments[1])
+            if declared is not None:
+                return _negotiated(declared, accept, by_framework=False)
         if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
         raise no_such_path()
@@ -118,7 +152,7 @@ class MetaEndpoints:
 
     def _openapi_document(self, segments: list[str], request: Request) -> Response:
         media_type = JSON
-        if segments == ["v2"]:
+        if segments == ["v2"] and not request.path.endswith("/"):
             media_type = _openapi_media_type(request.headers.get("accept") or "*/*")
             if not media_type:
                 return Response(406, b"", "", [("vary", "Accept")])
@@ -139,6 +173,28 @@ class MetaEndpoints:
             return Response(304, b"", "", headers)
         return Response(200, body, media_type, headers)
 
+    def _issuer(self, is_keys: bool, request: Request) -> Response:
+        """Return the OpenID configuration of the issuer of service account tokens, or its keys.
+
+        Source: pkg/routes/openidmetadata.go v1.36.3.
+        """
+        if request.method != "GET":
+            raise method_not_allowed()
+        media_type = _KEYS if is_keys else JSON
+        _require(media_type, request.headers.get("accept", ""))
+        cached = [("cache-control", "public, max-age=3600")]
+        if is_keys:
+            document: Document = {"keys": [self._backend.token_key.public]}
+        else:
+            document = {
+                "issuer": ISSUER,
+                "jwks_uri": f"{self._scheme}://{self._address}/{'/'.join(_KEYS_PATH)}",
+                "response_types_supported": ["id_token"],
+                "subject_types_supported": ["public"],
+                "id_token_signing_alg_values_supported": [ALGORITHM],
+            }
+        return Response(200, msgspec.json.encode(document), media_type, cached)
+
     def _health(self, name: str, segments: list[str], request: Request) -> Response:
         checks = api_facts().checks[name]
         if len(segments) == 1 and request.path.endswith("/"):
@@ -151,6 +207,10 @@ class MetaEndpoints:
         excluded = values_of(request.query, "exclude")
         lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in checks]
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:
@@ -179,10 +239,10 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
     raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
 
 
-def _reject_version(accept: str) -> None:
-    """Raise ApiError if the client does not accept JSON, the only format of /version."""
-    if not any(matches(each.media_type, JSON) for each in parse_accept(accept or "*/*")):
-        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {JSON}", details={})
+def _require(media_type: str, accept: str) -> None:
+    """Raise ApiError if the client does not accept the only format of an endpoint."""
+    if not any(matches(each.media_type, media_type) for each in parse_accept(accept or "*/*")):
+        raise ApiError(406, f"406: Not Acceptable\n\nAvailable representations: {media_type}", details={})
 
 
 def _wants_aggregated(accept: str) -> bool:

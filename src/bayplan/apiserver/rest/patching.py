@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import cast
 
+from bayplan.apiserver.codec import revision_data
 from bayplan.apiserver.codec.bodies import BodyError, Parsed, parse_json
 from bayplan.apiserver.codec.decode_error import DecodeError, go_kind
 from bayplan.apiserver.codec.unstructured import unstructured_problem, wrapped
@@ -110,7 +111,7 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         return _strategic_patched(target, whole, body, validation)
     duplicates: list[str] = []
     if media_type == JSON_PATCH:
-        value = _json_patched(whole, body)
+        value, duplicates = _json_patched(whole, body)
     else:
         changes, duplicates = _changes(body, "error decoding patch: ")
         if changes is None:
@@ -120,6 +121,8 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         raise ApiError(422, _REJECTED, details={})
     # Upstream's patch library sorts the fields of an object, and error messages show them.
     value = dict(sorted(value.items()))
+    if target.type_name == revision_data.TYPE:
+        value = revision_data.patched(value, old)
     if not target.type_name and (value.get("apiVersion"), value.get("kind")) != (target.api_version, target.kind):
         raise wrong_custom_type(target, value, str(part(old, "metadata").get("name") or ""))
     problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
@@ -158,6 +161,8 @@ def _strategic_patched(target: Target, whole: Document, body: bytes, validation:
     why = unstructured_problem(target.type_name, value)
     if why:
         raise _unfit(go_map(changes or {}), why)
+    if target.type_name == revision_data.TYPE:
+        value = revision_data.rewritten(value)
     try:
         new, problems = _read_wrapped(target, value, [], validation)
     except DecodeError as unreadable:
@@ -205,8 +210,12 @@ def _changes(body: bytes, intro: str) -> tuple[Document | None, list[str]]:
     return value, duplicates
 
 
-def _json_patched(whole: Document, body: bytes) -> object:
-    operations = _read(body, "error decoding patch: ").value
+_OPERATION_FIELDS = ("op", "path", "from", "value")
+
+
+def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
+    """Return the patched object, and strict decoding's errors about the operations."""
+    operations, problems = _read(body, "error decoding patch: ")
     if operations is None:
         operations = []
     if not isinstance(operations, list):
@@ -218,8 +227,14 @@ def _json_patched(whole: Document, body: bytes) -> object:
             raise bad_request(f"error decoding patch: {text}")
     if len(operations) > MAX_OPERATIONS:
         raise too_large(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")
+    unknown = [
+        f'unknown field "[{index}].{name}"'
+        for index, each in enumerate(operations)
+        for name in each
+        if name not in _OPERATION_FIELDS
+    ]
     try:
-        return json_patch(whole, operations)
+        return json_patch(whole, operations), [f"json patch {each}" for each in (*problems, *unknown)]
     except JsonPatchError as problem:
         raise ApiError(422, _REJECTED, details={}) from problem
 
@@ -248,6 +263,8 @@ def _apply(backend: Backend, info: RequestInfo, request: Request, options: Write
         raise internal(str(problem)) from problem
     if repeated and options.validation == "Strict":
         raise bad_request(f"error strict decoding YAML: {repeated[0]}")
+    if resource.table == revision_data.TABLE:
+        merged = revision_data.rewritten(merged)
     new, warnings = _reread(target_of(resource), merged, options.validation)
     warnings = [line for problem in repeated for line in yaml_warnings(problem)] + warnings
     request.warnings += warnings

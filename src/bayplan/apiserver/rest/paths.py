@@ -94,6 +94,8 @@ def _verb(request: Request, resource: Resource, namespace: str, name: str, subre
     if not verb or verb not in facts.verbs or (verb in ("create", "deletecollection") and everywhere):
         raise method_not_allowed()
     if watched and verb in ("get", "list"):
+        if "watch" not in facts.verbs:
+            raise no_such_path()
         return "watch"
     if verb == "list" and read_bool(request.query, "watch"):
         return "watch"

@@ -106,7 +106,7 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
         ApiError: the client requested a kind that does not fit a list, or the format cannot encode it.
     """
     resource = info.resource
-    metadata: Document = {"resourceVersion": str(page.revision)}
+    metadata: Document = {"resourceVersion": str(page.revision)} if page.revision else {}
     if page.token or (resource.custom is not None and form.kind == ""):
         # Lists of custom resources are untyped, so their JSON includes the empty value.
         metadata["continue"] = page.token or ""

@@ -50,17 +50,20 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
     if item is None:
         raise not_found(resource.name, resource.group, info.name)
     if resource.table != "pods" or not backend.runs_pods:
-        if info.subresource == "log":
+        node = item.fields.get("spec.nodeName") or ""
+        if info.subresource in _OF_CONTAINERS:
             _check_container(backend.document(resource, item), request.query.get("container", ""))
-            if not item.fields.get("spec.nodeName"):
-                return Response(204, b"", "")
+        if info.subresource == "log" and not node:
+            return Response(204, b"", "")
         if info.subresource == "proxy" and resource.table == "pods" and not item.fields.get("status.podIP"):
             raise bad_request("address not allowed")
-        if resource.table == "pods" and not item.fields.get("spec.nodeName"):
+        if resource.table == "pods" and not node:
             raise bad_request(f"pod {info.name} does not have a host assigned")
+        if resource.table == "pods" and backend.store.get("nodes", ("", node)) is None:
+            raise not_found("pods", "", node)  # Upstream's message names the node, but as a pod.
         raise internal("no preferred addresses found; known addresses: []")
     pod = backend.document(resource, item)
-    if info.subresource in ("log", "exec", "attach"):
+    if info.subresource in _OF_CONTAINERS:
         _check_container(pod, request.query.get("container", ""))
     if info.subresource != "log":
         action = _ACTIONS[info.subresource]
@@ -69,6 +72,10 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
     lines = [_HEAD.format(f"{info.namespace}/{info.name}"), *(f"{time} {what}" for time, what in life_of(backend, pod))]
     body = "".join(f"{line}\n" for line in _tail(lines, options.tail)).encode()
     return Response(200, body if options.limit is None else body[: options.limit], _TEXT, revision=item.revision)
+
+
+_OF_CONTAINERS = ("log", "exec", "attach")
+"""The subresources that address a container."""
 
 
 class _LogOptions(NamedTuple):

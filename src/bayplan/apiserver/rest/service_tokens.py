@@ -1,14 +1,11 @@
 """Tokens of service accounts: created by the subresource ``token``, verified by TokenReviews.
 
-A token is a JSON Web Token with upstream's claims, signed with a key of this server process (HS256; upstream uses
-RS256). It is valid until it expires or the server stops.
+A token is a JSON Web Token with upstream's claims, signed with a key of this server process. It is valid until it
+expires or the server stops.
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 import json
 from typing import cast
 
@@ -22,6 +19,7 @@ from bayplan.apiserver.rest.decoding import Target, decode_request
 from bayplan.apiserver.rest.hooks import admit_unstored
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
+from bayplan.apiserver.rest.signing_key import ALGORITHM, decoded, encoded
 from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
 
@@ -143,17 +141,10 @@ def _claims(backend: Backend, info: RequestInfo, uid: str, spec: Document, bound
 
 
 def _signed(backend: Backend, claims: Document) -> str:
-    head = _encoded(json.dumps({"alg": "HS256", "typ": "JWT"}, separators=(",", ":")).encode())
-    text = f"{head}.{_encoded(json.dumps(claims, separators=(',', ':')).encode())}"
-    return f"{text}.{_signature(backend, text)}"
-
-
-def _signature(backend: Backend, text: str) -> str:
-    return _encoded(hmac.new(backend.token_key, text.encode(), hashlib.sha256).digest())
-
-
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+    key = backend.token_key
+    head = encoded(json.dumps({"alg": ALGORITHM, "kid": key.id}, separators=(",", ":")).encode())
+    text = f"{head}.{encoded(json.dumps(claims, separators=(',', ':')).encode())}"
+    return f"{text}.{key.sign(text)}"
 
 
 _INVALID = "invalid bearer token"
@@ -163,7 +154,7 @@ def _is_ours(token: str) -> bool:
     """Return whether a token is a JSON Web Token that names this server as its issuer."""
     body = token.split(".")[1] if token.count(".") == 2 else ""
     try:
-        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        claims = json.loads(decoded(body))
     except ValueError:
         return False
     return isinstance(claims, dict) and claims.get("iss") == ISSUER
@@ -203,10 +194,9 @@ def _verified(backend: Backend, token: str) -> Document | None:
     The token must be signed by this server and not expired, and its service account must still exist.
     """
     text, _, signature = token.rpartition(".")
-    if not hmac.compare_digest(signature.encode(), _signature(backend, text).encode()):
+    if not _is_ours(token) or not backend.token_key.verifies(text, signature):
         return None
-    body = text.rpartition(".")[2]
-    claims = cast("Document", json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))))
+    claims = cast("Document", json.loads(decoded(text.rpartition(".")[2])))
     private = part(claims, "kubernetes.io")
     account = part(private, "serviceaccount")
     found = backend.find("serviceaccounts", str(private.get("namespace")), str(account.get("name")))

@@ -121,6 +121,9 @@ class Watch:
         since = since or store.revision
         self._seen = self._reported = since
         try:
+            if self._resource.schema_revision > since:
+                # Upstream serves a changed definition from a new cache, which has no history.
+                raise Compacted(since, store.revision)
             for write in store.since(self._resource.table, since):
                 self._on_write(write)
                 write.frames.clear()

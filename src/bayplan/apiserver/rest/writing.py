@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import cast
@@ -261,25 +262,38 @@ def new_object(
     metadata["creationTimestamp"] = backend.now()
     metadata["uid"] = backend.new_uid()
     if metadata.get("generateName") and not metadata.get("name"):
-        metadata["name"] = _free_name(backend, resource, info.namespace, str(metadata["generateName"]))
+        # Upstream adds no suffix to the prefix of an address.
+        prefix = str(metadata["generateName"])
+        is_address = strategy.name_check == "address"
+        metadata["name"] = prefix if is_address else _free_name(backend, resource, info.namespace, prefix)
     drop_gated_fields(resource.table, stored, None)
     strategy.allocate(context, stored, None)
     strategy.prepare_create(context, stored)
-    raise_invalid(resource, metadata, create_causes(strategy, context, stored, metadata))
-    secured = [] if imported else admit_security(backend, context, strategy, stored, None)
+    causes = create_causes(strategy, context, stored, metadata)
+    if causes:
+        raise_invalid(resource, metadata, causes, strategy.preparation_warnings(stored))
+    warnings = strategy.warnings(context, stored, None)
+    try:
+        if not imported:
+            warnings += admit_security(backend, context, strategy, stored, None)
+        if hooks is not None:
+            check_hooks(backend, resource, hooks, stored, managers)
+        charge(backend, context, stored, None)
+        show_as_stored(resource, stored)
+        backend.convert_ahead(resource, stored)
+        if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
+            raise internal("resourceVersion should not be set on objects to be created")
+        name = str(metadata["name"])
+        found = backend.store.get(resource.table, (info.namespace, name))
+        if found is not None:
+            going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
+            raise already_exists(resource.name, resource.group, name, going=going)
+    except ApiError as problem:
+        # Upstream sends the warnings about a valid object even if a later step refuses it.
+        problem.warnings[:0] = warnings
+        raise
     if hooks is not None:
-        check_hooks(backend, resource, hooks, stored, managers)
-    charge(backend, context, stored, None)
-    show_as_stored(resource, stored)
-    backend.convert_ahead(resource, stored)
-    if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
-        raise internal("resourceVersion should not be set on objects to be created")
-    name = str(metadata["name"])
-    found = backend.store.get(resource.table, (info.namespace, name))
-    if found is not None:
-        going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
-        raise already_exists(resource.name, resource.group, name, going=going)
-    warnings = [*strategy.warnings(context, stored, None), *secured, *(hooks.warnings if hooks is not None else ())]
+        warnings += hooks.warnings
     return Written(from_storage(resource, stored), None, True, warnings)
 
 
@@ -313,10 +327,12 @@ def _wants_standard_finalizers(resource: Resource) -> bool:
     return resource.custom is None and resource.group not in _ANY_FINALIZER
 
 
-def raise_invalid(resource: Resource, metadata: Document, causes: list[Cause]) -> None:
-    """Raise ApiError 422 with these validation errors if there are any."""
+def raise_invalid(resource: Resource, metadata: Document, causes: list[Cause], warnings: Sequence[str] = ()) -> None:
+    """Raise ApiError 422 with these validation errors and warnings if there are any errors."""
     if causes:
-        raise invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
+        problem = invalid(resource.kind, kind_group(resource), str(metadata.get("name") or ""), causes)
+        problem.warnings = list(warnings)
+        raise problem
 
 
 def kind_group(resource: Resource) -> str:
@@ -395,6 +411,9 @@ def change(
         strategy.allocate(context, stored, before)
         strategy.prepare_update(context, stored, before)
     _keep_identity(metadata, metadata_before)
+    if not options.dry_run:
+        # Upstream removes this field when it stores the object.
+        metadata.pop("selfLink", None)
     causes = check_metadata(metadata, resource.namespaced, "path")
     causes += _metadata_causes(strategy, context, metadata, metadata_before)
     if is_status:
@@ -402,14 +421,20 @@ def change(
     else:
         causes += strategy.validate_update(context, stored, before)
     raise_invalid(resource, {"name": info.name}, causes)
-    secured = [] if admitted else admit_security(backend, context, strategy, stored, before)
+    warnings = [] if info.subresource else strategy.warnings(context, stored, before)
+    try:
+        if not admitted:
+            warnings += admit_security(backend, context, strategy, stored, before)
+        if hooks is not None:
+            check_hooks(backend, resource, hooks, stored, managers)
+        charge(backend, context, stored, before)
+        show_as_stored(resource, stored)
+        backend.convert_ahead(resource, stored)
+    except ApiError as problem:
+        problem.warnings[:0] = warnings
+        raise
     if hooks is not None:
-        check_hooks(backend, resource, hooks, stored, managers)
-    charge(backend, context, stored, before)
-    show_as_stored(resource, stored)
-    backend.convert_ahead(resource, stored)
-    warnings = [*([] if info.subresource else strategy.warnings(context, stored, before)), *secured]
-    warnings += hooks.warnings if hooks is not None else ()
+        warnings += hooks.warnings
     new = from_storage(resource, stored)
     set_managers(new, managers)
     if is_same(new, old):
@@ -451,7 +476,6 @@ def _keep(new: Document, old: Document, name: str) -> None:
 
 
 def _keep_identity(new: Document, old: Document) -> None:
-    new.pop("selfLink", None)
     if not new.get("uid"):
         _keep(new, old, "uid")
     _keep(new, old, "creationTimestamp")

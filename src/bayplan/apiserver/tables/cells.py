@@ -310,6 +310,7 @@ CELLS: dict[str, Cells] = {
     "core.Service": _service,
     "core.PersistentVolume": _volume,
     "core.PersistentVolumeClaim": _claim,
+    "core.ComponentStatus": control_cells.component_status,
     "core.ConfigMap": _config_map,
     "core.Secret": _secret,
     "core.ServiceAccount": named_and_aged,
@@ -353,6 +354,7 @@ CELLS: dict[str, Cells] = {
     "node.RuntimeClass": control_cells.runtime_class,
     "rbac.RoleBinding": control_cells.role_binding,
     "rbac.ClusterRoleBinding": control_cells.role_binding,
+    "apiregistration.APIService": control_cells.api_service,
     "admissionregistration.MutatingWebhookConfiguration": control_cells.webhooks,
     "admissionregistration.ValidatingWebhookConfiguration": control_cells.webhooks,
 }

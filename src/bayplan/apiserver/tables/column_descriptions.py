@@ -120,6 +120,7 @@ DESCRIPTIONS: dict[str, str] = {
     "SignerName": "Signer that is asked.",
     "Source": "Component that reported the event.",
     "State": "State of the object.",
+    "Service": "Service that serves the API, or Local.",
     "Status": "State of the object.",
     "StorageCapacity": "Whether the driver publishes free space.",
     "StorageClass": "StorageClass of the volume.",

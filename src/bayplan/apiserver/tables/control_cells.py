@@ -161,3 +161,22 @@ def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
         return otherwise
     more = f" + {len(found) - _MAX_LISTED} more..." if len(found) > _MAX_LISTED else ""
     return ",".join(found[:_MAX_LISTED]) + more
+
+
+def component_status(item: Document, _now: float) -> list[object]:
+    """Return the cells of a ComponentStatus."""
+    conditions = [each for each in parts(item, "conditions") if each.get("type") == "Healthy"]
+    found = conditions[0] if conditions else {}
+    status = {"True": "Healthy", "False": "Unhealthy"}.get(str(found.get("status")), "Unknown")
+    return [_name(item), status, found.get("message") or "", found.get("error") or ""]
+
+
+def api_service(item: Document, now: float) -> list[object]:
+    """Return the cells of an APIService."""
+    service = part(item, "spec", "service")
+    condition = next(
+        (each for each in parts(part(item, "status"), "conditions") if each.get("type") == "Available"), {}
+    )
+    status, reason = condition.get("status") or "Unknown", condition.get("reason")
+    shown = f"{status} ({reason})" if reason and status != "True" else status
+    return [_name(item), f"{service['namespace']}/{service['name']}" if service else "Local", shown, _age(item, now)]

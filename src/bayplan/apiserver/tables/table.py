@@ -64,6 +64,12 @@ def table_of(
     return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": rows}
 
 
+_API_SERVICE = (
+    ColumnFacts("Name", "string", "name"),
+    ColumnFacts("Service", "string"),
+    ColumnFacts("Available", "string", description="Whether the API is available."),
+    ColumnFacts("Age", "string"),
+)
 _SCALE = (
     ColumnFacts("Name", "string"),
     ColumnFacts("Desired", "integer"),
@@ -114,6 +120,8 @@ def _columns(resource: Resource, key: str) -> tuple[ColumnFacts, ...]:
             for each in printed
         ]
         return (_NAME_AND_AGE[0], *extra)
+    if key == "apiregistration.APIService":
+        return _API_SERVICE
     return api_facts().columns[key] if key in CELLS else _NAME_AND_CREATION
 
 

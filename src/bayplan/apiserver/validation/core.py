@@ -8,6 +8,7 @@ import re
 
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, required, too_long
 from bayplan.apiserver.model.object_meta import check_finalizer, check_labels
+from bayplan.apiserver.validation.declared_features import declared_features
 from bayplan.apiserver.validation.engine import (
     Causes,
     Change,
@@ -107,8 +108,9 @@ NODE = kind(
     lambda node, _path, out: taints(part(node, "spec"), out),
     _node_resources,
     _pod_cidrs,
+    declared_features,
     after=[_node_update],
-    status=[_node_update],
+    status=[_node_update, lambda new, _old, out: declared_features(new, "", out)],
     metadata=("object", "change"),
 )
 

@@ -247,6 +247,7 @@ VOLUME_ATTACHMENT = kind(
     _ATTACHMENT_STATUS,
     inside("spec", inside("source", field("persistentVolumeName", dns_subdomain))),
     after=[immutable("spec", show=lambda found: json_text(internal("storage.VolumeAttachmentSpec", found)))],
+    status=[lambda new, _old, out: _ATTACHMENT_STATUS(new, "", out)],
     metadata=("object",),
 )
 VOLUME_ATTRIBUTES_CLASS = kind(

@@ -1,0 +1,119 @@
+"""The data of ControllerRevisions: raw JSON, which upstream stores as it was sent and compares byte by byte.
+
+A patch writes the data again, so a patch of an object whose data was sent with blanks changes the data, which is
+refused. Only the comparison is upstream's: responses contain blanks as they were sent, where upstream removes them.
+
+Source: the type RawExtension of v1.36.3; github.com/evanphx/json-patch for the text after a patch.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import cast
+
+import msgspec
+
+from bayplan.base.go_text.json import json_text
+from bayplan.base.plain_data import Document
+
+TABLE = "apps/controllerrevisions"
+TYPE = "io.k8s.api.apps.v1.ControllerRevision"
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|\s+')
+_ESCAPED = {ord(each): f"\\u{ord(each):04x}" for each in "<>&\u2028\u2029"}
+
+
+class RawObject(dict[str, object]):
+    """A JSON object with its text. Two such objects are equal if their texts are.
+
+    Attributes:
+        text: the object as JSON.
+    """
+
+    __slots__ = ("text",)
+
+    def __init__(self, value: Document, text: str) -> None:
+        super().__init__(value)
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return self.text == other.text if isinstance(other, RawObject) else dict.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    __hash__ = None
+
+
+def sent(document: Document, body: bytes | None) -> Document:
+    """Return a decoded ControllerRevision with the text of its data.
+
+    Args:
+        document: the decoded object.
+        body: the JSON that was sent, or None for another format, of which upstream makes JSON with sorted keys.
+    """
+    data = document.get("data")
+    if not isinstance(data, dict):
+        return document
+    text = canonical(data) if body is None else member_of(body, "data")
+    return {**document, "data": RawObject(data, text or canonical(data))}
+
+
+def stored(data: object) -> object:
+    """Return the data as it is stored."""
+    if isinstance(data, RawObject):
+        return msgspec.Raw(data.text.encode())
+    return msgspec.Raw(canonical(data).encode()) if isinstance(data, dict) else data
+
+
+def patched(document: Document, old: Document) -> Document:
+    """Return an object after a JSON patch or merge patch, whose untouched values keep their text without blanks."""
+    data, before = document.get("data"), old.get("data")
+    if not isinstance(data, dict):
+        return document
+    if not isinstance(before, RawObject):
+        return rewritten(document)
+    texts = _members(before.text.encode())
+    if dict.__eq__(data, before):
+        return {**document, "data": RawObject(data, compacted(before.text))}
+    parts = [
+        f"{json_text(name)}:{compacted(texts[name]) if name in before and before[name] == value else canonical(value)}"
+        for name, value in sorted(data.items())
+    ]
+    return {**document, "data": RawObject(data, "{" + ",".join(parts) + "}")}
+
+
+def rewritten(document: Document) -> Document:
+    """Return an object after a strategic merge patch or an apply, which write all data again."""
+    data = document.get("data")
+    return {**document, "data": RawObject(data, canonical(data))} if isinstance(data, dict) else document
+
+
+def shown(data: object) -> str:
+    """Return the data for an error message."""
+    return compacted(data.text) if isinstance(data, RawObject) else json_text(data)
+
+
+def member_of(body: bytes, name: str) -> str:
+    """Return the text of a member of a JSON object, or "" if it lacks the member."""
+    return _members(body).get(name, "")
+
+
+def _members(body: bytes) -> dict[str, str]:
+    found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    return {name: bytes(text).decode() for name, text in found.items()}
+
+
+def canonical(value: object) -> str:
+    """Return a value as Go writes a decoded one: with sorted keys and short numbers."""
+    return json_text(_sorted(value))
+
+
+def _sorted(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _sorted(item) for name, item in sorted(cast("Document", value).items())}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def compacted(text: str) -> str:
+    """Return JSON without blanks, and with the characters escaped that Go escapes for HTML."""
+    return _TOKEN.sub(lambda token: token[0].translate(_ESCAPED) if token[0][0] == '"' else "", text)

@@ -1,0 +1,91 @@
+"""The data of ControllerRevisions: compared as the text that was sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.apiserver.codec.revision_data import canonical, compacted
+from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, STRATEGIC, Client
+
+_PATH = "/apis/apps/v1/namespaces/default/controllerrevisions"
+
+
+def _body(data: str, revision: int = 1) -> bytes:
+    return f'{{"metadata":{{"name":"r"}},"revision":{revision},"data":{data}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param('{ "b" : [1, 2.0], "a": " x" }', '{"b":[1,2.0],"a":" x"}', id="blanks outside of texts"),
+        pytest.param(
+            '{"a":"<&>","b":"\\" \\\\"}', '{"a":"\\u003c\\u0026\\u003e","b":"\\" \\\\"}', id="escapes for HTML"
+        ),
+    ],
+)
+def test_text_is_compacted_as_in_go(text: str, want: str) -> None:
+    assert compacted(text) == want
+
+
+def test_a_decoded_value_is_written_with_sorted_keys_and_short_numbers() -> None:
+    assert canonical({"b": 1.0, "a": {"d": 1000.0, "c": None}}) == '{"a":{"c":null,"d":1000},"b":1}'
+
+
+@pytest.mark.parametrize(
+    ("data", "again", "want"),
+    [
+        pytest.param('{"b":1,"a":2}', '{"b":1,"a":2}', 200, id="the same text"),
+        pytest.param('{ "b": 1 }', '{ "b": 1 }', 200, id="the same blanks"),
+        pytest.param('{ "b": 1 }', '{"b":1}', 422, id="without the blanks"),
+        pytest.param('{"b":1,"a":2}', '{"a":2,"b":1}', 422, id="in another order"),
+        pytest.param('{"b":1.0}', '{"b":1}', 422, id="another number format"),
+    ],
+)
+def test_an_update_must_repeat_the_text(data: str, again: str, want: int) -> None:
+    client = Client()
+    assert client.call("POST", _PATH, _body(data)).status == 201
+    assert client.call("PUT", f"{_PATH}/r", _body(again, 2)).status == want
+
+
+@pytest.mark.parametrize(
+    ("data", "content_type", "want"),
+    [
+        pytest.param('{"b":1,"a":2}', MERGE, 200, id="a merge patch keeps the order"),
+        pytest.param('{"b": 1}', MERGE, 422, id="a merge patch removes blanks"),
+        pytest.param('{"a":2,"b":1}', STRATEGIC, 200, id="a strategic merge patch keeps sorted keys"),
+        pytest.param('{"b":1,"a":2}', STRATEGIC, 422, id="a strategic merge patch sorts keys"),
+        pytest.param('{"a":1.0}', STRATEGIC, 422, id="a strategic merge patch shortens numbers"),
+    ],
+)
+def test_a_patch_of_other_fields_writes_the_data_again(data: str, content_type: str, want: int) -> None:
+    client = Client()
+    client.call("POST", _PATH, _body(data))
+    assert client.patch(f"{_PATH}/r", {"revision": 5}, content_type).status == want
+
+
+def test_a_refusal_shows_the_text_after_a_merge_patch() -> None:
+    client = Client()
+    client.call("POST", _PATH, _body('{"z":{"y":1.0},"b":1}'))
+    answer = client.patch(f"{_PATH}/r", {"data": {"b": 2}}, MERGE)
+    assert answer.at("details.causes.0.message") == 'Invalid value: {"b":2,"z":{"y":1.0}}: field is immutable'
+
+
+def test_repeated_keys_in_the_data_are_not_reported() -> None:
+    answer = Client().call("POST", f"{_PATH}?fieldValidation=Strict", _body('{"k":1,"k":2}'))
+    assert (answer.status, answer.at("data")) == (201, {"k": 2})
+
+
+def test_a_json_patch_distinguishes_number_formats() -> None:
+    client = Client()
+    client.call("POST", _PATH, _body('{"y":1.0}'))
+    test = [{"op": "test", "path": "/data/y", "value": 1}]
+    assert client.call("PATCH", f"{_PATH}/r", test, content_type=JSON_PATCH).status == 422
+
+
+def test_applied_yaml_has_sorted_keys() -> None:
+    client = Client()
+    head = b"apiVersion: apps/v1\nkind: ControllerRevision\nmetadata: {name: r}\nrevision: 1\n"
+    for data in (b"data: {b: 1, a: 2}\n", b"data: {a: 2, b: 1}\n"):
+        answer = client.call("PATCH", f"{_PATH}/r?fieldManager=m", head + data, content_type=APPLY)
+        assert answer.status in (200, 201)
+    assert client.patch(f"{_PATH}/r", {"metadata": {"labels": {"a": "b"}}}, STRATEGIC).status == 200
