@@ -277,9 +277,4 @@ class DryRunner:
             raise TypeError("preemption outside of a cycle of this scheduler")
         if not isinstance(plan.dry_run, DryRun):
             plan.dry_run = DryRun(plan, self._nominated_pods.log)
-        shortlist = plan.dry_run.search(rows, start, wanted, self._nominated_pods(pod), budgets)
-        if len(shortlist) and not pod.spec.overhead:
-            key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-            info = PodInfo(key, pod, plan.footprint, plan.pod_class, plan.priority, plan.owned_counters)
-            self._nominated_pods.prepare(info)
-        return shortlist
+        return plan.dry_run.search(rows, start, wanted, self._nominated_pods(pod), budgets)

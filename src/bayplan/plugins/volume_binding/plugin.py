@@ -35,11 +35,16 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes
+from bayplan.plugins.pod_claims import (
+    PodVolumes,
+    VolumePlugin,
+    class_of_volume,
+    is_schedulable_after_claim_change,
+    pod_volumes,
+)
 from bayplan.plugins.volume_binding.assumed_objects import (
     AssumedObjects,
     Reservation,
-    VolumesByClass,
     claim_for_node,
     volume_for_claim,
 )
@@ -102,7 +107,6 @@ class VolumeBinding(
         self._volumes = AssumedObjects(PersistentVolume, catalog)
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
-        self._by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
@@ -180,10 +184,10 @@ class VolumeBinding(
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
         """Return the volumes of a class sorted by name; assumed versions replace stored ones."""
-        volumes = self._by_class.get(name)
-        if not len(self._volumes):
-            return volumes
-        return [self._volumes.latest(volume.metadata.name, volume) for volume in volumes]
+        stored = self.handle.cluster.catalog.all(PersistentVolume)
+        found = [volume for volume in stored if class_of_volume(volume) == name]
+        found.sort(key=lambda volume: volume.metadata.name)
+        return [self._volumes.latest(volume.metadata.name, volume) for volume in found] if self._volumes else found
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reasons for a verdict."""
