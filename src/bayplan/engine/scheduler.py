@@ -162,18 +162,7 @@ class Scheduler:
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
-        record = Record(
-            now_ns,
-            queued.key,
-            queued.attempts,
-            _SCHEDULED,
-            node_name,
-            result.feasible_nodes,
-            result.evaluated_nodes,
-            len(result.ties),
-            result.total,
-        )
-        self.records.add(record, plan, result)
+        self.record(queued, _SCHEDULED, plan, result, now_ns, node=node_name)
         self.assume(plan, pod, queued.key, result.row)
         return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
 
