@@ -177,7 +177,7 @@ class ClusterState:
     # Pods.
 
     def footprint(self, pod: Pod, *, earlier_sums: int = 0) -> Footprint:
-        """Return the resources of a pod on its node; the same object for all pods with the same spec and resize status.
+        """Return the resources of a pod on its node; they hold for all pods with the same spec and resize status.
 
         `earlier_sums` matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True.
         """
