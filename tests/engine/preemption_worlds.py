@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bayplan.engine.assemble import assemble_scheduler
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
@@ -12,7 +13,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.loading import default_configuration, load_configuration
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Candidate, PostFilterResult
+from bayplan.framework.diagnosis import PostFilterResult
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.status import Status
 from bayplan.objects.defaults import default_object
@@ -23,6 +24,14 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_node, make_pod
 
 TERMINATING = "2026-01-01T00:00:00Z"
+
+
+class Candidate(NamedTuple):
+    """A node on which preemption could make room, with the keys of the victims, and how many of them a budget protects."""
+
+    node_name: str
+    victims: tuple[str, ...]
+    pdb_violations: int
 
 
 @dataclass
@@ -87,8 +96,12 @@ def preempt(scheduler: Scheduler, pod: Pod) -> Preemption:
         return Preemption(result, None, None, result.failure.message if result.failure is not None else "", [], [])
     found, status = scheduler.run_post_filter_plugins(profile, pod, result.diagnosis, state)
     names, shortlist = scheduler.state.nodes.names, found.shortlist if found is not None else None
-    candidates = shortlist.candidates(names) if shortlist else []
-    best_nodes = shortlist.best_nodes(names) if shortlist else []
+    candidates, best_nodes = list[Candidate](), list[str]()
+    if shortlist is not None:
+        for number, row in enumerate(shortlist.rows.tolist()):
+            victims = tuple(info.key for info in shortlist.victims_at(number))
+            candidates.append(Candidate(names[row] or "", victims, shortlist.violations_at(number)))
+        best_nodes = sorted(names[row] or "" for row in shortlist.rows[shortlist.best()].tolist())
     return Preemption(result, found, status, result.diagnosis.message(), candidates, best_nodes)
 
 

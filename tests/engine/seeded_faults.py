@@ -14,10 +14,10 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
+from bayplan.engine.dry_run import DryRun
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.log_reader import LogReader
-from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.rule_result import FilterResult
 from bayplan.engine.totals import Totals
 from bayplan.engine.what_if import ChangedRows, Trial

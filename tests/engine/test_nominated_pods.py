@@ -14,7 +14,7 @@ from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_pod
-from tests.engine.preemption_worlds import node, preemptor, running, scheduler_of
+from tests.engine.preemption_worlds import node, preemptor, scheduler_of
 from tests.plugins.volume_worlds import make_claim, make_csi_node, make_volume, using, with_volumes
 
 
@@ -137,21 +137,6 @@ def test_pod_infos_of_nominated_pods_are_shared_between_preemptors() -> None:
     second = scheduler.nominated_pods(preemptor("1", 4, "other").obj())
     assert len(first.rows) == len(second.rows) == 50
     assert all(first.pods_at(row)[0] is second.pods_at(row)[0] for row in first.rows.tolist())
-
-
-def test_a_nominated_preemptor_shares_the_footprint_of_its_plan() -> None:
-    scheduler = scheduler_of([node("n1"), running("low", "4")])
-    pod = preemptor("3").obj()
-    scheduler.handle(None, pod, 0)
-    report = scheduler.schedule_one(0)
-    assert report is not None
-    assert [type(action).__name__ for action in report.actions].count("Evict") == 1
-    nominated = replace(pod, status=replace(pod.status, nominated_node_name="n1"))
-    scheduler.handle(pod, nominated, 0)
-    plan = scheduler.plans.plan_for(scheduler.profiles["default-scheduler"], pod)
-    (info,) = scheduler.nominated_pods(preemptor("1", name="other").obj()).pods_at(0)
-    assert info.footprint is plan.footprint
-    assert info.pod is nominated
 
 
 EBS = "ebs.csi.aws.com"

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from bayplan.engine.dry_run import DryRun
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.dry_run import DryRun
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist

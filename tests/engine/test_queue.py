@@ -353,7 +353,7 @@ def test_deleting_a_pod_removes_its_nomination() -> None:
     queue, known = queue_of()
     known["default/a"] = pod("a")
     queue.nominate(pod("a"), TO_N1)
-    queue.update_nominated(pod("a"), pod("a", version="2"))
+    queue.nominator.update(pod("a"), pod("a", version="2"))
     assert queue.nominator.node_by_uid == {"uid-a": "n1"}
     queue.delete(pod("a"))
     assert queue.nominator.node_by_uid == {}

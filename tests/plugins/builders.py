@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Handle, Plugin
-from bayplan.framework.preemption.dry_runs import DryRuns
+from bayplan.framework.preemption.evaluator import DryRuns
 from bayplan.objects.defaults import default_object
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
@@ -87,8 +87,8 @@ def make_state(nodes: Iterable[Node], pods: Iterable[tuple[Pod, str]] = ()) -> C
 
 
 def make_handle(state: ClusterState, feature_gates: FeatureGates) -> Handle:
-    """Return a handle for plugins. Its dry runs have only the cluster state, enough to create plugins."""
-    return Handle(state, feature_gates, dry_runs=cast(DryRuns, SimpleNamespace(cluster=state)))
+    """Return a handle for plugins. Its dry runs are enough only to create plugins."""
+    return Handle(state, feature_gates, dry_runs=cast(DryRuns, SimpleNamespace()))
 
 
 def make_plugin(kind: type[P], state: ClusterState, arguments: object = None, **gates: bool) -> P:

@@ -6,10 +6,9 @@ from bayplan.framework.events import HintAnswer
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import RequestGates
 from bayplan.objects.resource import DeviceClass
-from bayplan.plugins.node_resources_fit import FitHints
+from bayplan.plugins.node_resources_fit import NodeResourcesFit
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.device_classes import DeviceClassResolver
-from tests.plugins.builders import make_node, make_pod
+from tests.plugins.builders import make_node, make_plugin, make_pod
 from tests.plugins.test_node_resources_fit import device_class
 
 QUEUE, SKIP, ERROR = HintAnswer.QUEUE, HintAnswer.SKIP, HintAnswer.ERROR
@@ -20,11 +19,11 @@ def running(name: str = "r", node: str = "n1", **requests: str) -> Pod:
     return make_pod(name, requests, nodeName=node)
 
 
-def hints(*classes: DeviceClass, gates: RequestGates | None = None) -> FitHints:
-    state = ClusterState()
+def hints(*classes: DeviceClass, gates: RequestGates | None = None) -> NodeResourcesFit:
+    state = ClusterState(gates or RequestGates())
     for item in classes:
         state.catalog.put(item.metadata.name, item)
-    return FitHints(gates or RequestGates(), DeviceClassResolver(state.catalog))
+    return make_plugin(NodeResourcesFit, state)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,10 @@ from bayplan.framework.status import SKIP
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.plugins.node_volume_limits import NodeVolumeLimits
-from bayplan.plugins.node_volume_limits.hints import LimitHints
+from bayplan.plugins.node_volume_limits.plugin import (
+    is_schedulable_after_csi_node_updated,
+    is_schedulable_after_pod_deleted,
+)
 from bayplan.state.cluster_state import ClusterState
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
 from tests.plugins.forms import Verdict, filters, pre_filter
@@ -232,7 +235,7 @@ def test_csi_node_hint_queues_if_a_limit_grew(
     before: dict[str, int | None], after: dict[str, int | None], want: HintAnswer
 ) -> None:
     csi_nodes = make_csi_node("n", before), make_csi_node("n", after)
-    assert LimitHints().is_schedulable_after_csi_node_updated(using("c"), *csi_nodes) == want
+    assert is_schedulable_after_csi_node_updated(using("c"), *csi_nodes) == want
 
 
 @pytest.mark.parametrize(
@@ -246,4 +249,4 @@ def test_csi_node_hint_queues_if_a_limit_grew(
 )
 def test_pod_deleted_hint_queues_if_the_pod_had_limited_volumes(left: Pod, node_name: str, want: HintAnswer) -> None:
     gone = replace(left, spec=replace(left.spec, node_name=node_name))
-    assert LimitHints().is_schedulable_after_pod_deleted(using("c"), gone, None) == want
+    assert is_schedulable_after_pod_deleted(using("c"), gone, None) == want

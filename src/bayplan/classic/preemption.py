@@ -13,8 +13,7 @@ from bayplan.engine.plan import Plan
 from bayplan.engine.queued_pod import key_of
 from bayplan.framework.extender import Extender, ExtenderFailure
 from bayplan.framework.extender import Victims as ExtenderVictims
-from bayplan.framework.preemption.evaluator import NEVER, importance
-from bayplan.framework.preemption.extenders import pods_on
+from bayplan.framework.preemption.evaluator import NEVER, importance, pods_on
 from bayplan.framework.preemption.shortlist import PRIORITY_OFFSET
 from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget

@@ -286,12 +286,18 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
     """Return the result of a dry run on every node, by node, even if fewer candidates are enough for the plugin."""
     answers: dict[str, Json] = {}
     for plugin in profile.post_filter:
-        if isinstance(plugin, DefaultPreemption):
-            for candidate in plugin.evaluator.candidates_everywhere(pod, diagnosis, cycle_state):
-                answers[candidate.node_name] = {
-                    "victims": list[Json](candidate.victims),
-                    "numPDBViolations": candidate.pdb_violations,
-                }
+        if not isinstance(plugin, DefaultPreemption):
+            continue
+        evaluator = plugin.evaluator
+        rows = evaluator.potential_nodes(diagnosis)
+        if evaluator.why_not_eligible(pod, diagnosis) or not len(rows):
+            continue
+        names, found = plugin.handle.cluster.nodes.names, evaluator.find_candidates(pod, cycle_state, rows, len(rows))
+        for number, row in enumerate(found.rows.tolist()):
+            answers[names[row] or ""] = {
+                "victims": [info.key for info in found.victims_at(number)],
+                "numPDBViolations": found.violations_at(number),
+            }
     return answers
 
 
@@ -314,7 +320,8 @@ def _first_of_all_starts(
             results = [result for result in starts if result is not None and result.nominated_node_name]
             found = plugin.start(pod, min(results, key=lambda result: result.nominated_node_name or ""))
     names = plugin.handle.cluster.nodes.names
-    return found, sorted({name for each in results if each.shortlist for name in each.shortlist.best_nodes(names)})
+    shortlists = [each.shortlist for each in results if each.shortlist]
+    return found, sorted({names[row] or "" for each in shortlists for row in each.rows[each.best()].tolist()})
 
 
 def _examine_all_candidates(scheduler: Scheduler, written: Json) -> None:

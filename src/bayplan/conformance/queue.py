@@ -253,7 +253,7 @@ class _Replay:
             case "unnominate":
                 queue.unnominate(self.pods[op.pod])
             case "updateNominated":
-                queue.update_nominated(self.pods[op.old or ""], self.pods[op.new or ""])
+                queue.nominator.update(self.pods[op.old or ""], self.pods[op.new or ""])
             case "listerSet":
                 self._learn(op.pod)
             case "listerRemove":

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.preemption.dry_runner import DryRunner
+from bayplan.engine.dry_run import DryRunner
 from bayplan.engine.queue import PreEnqueue, SchedulingQueue
 from bayplan.engine.queue_options import QueueOptions
 from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey, priority_sort
@@ -89,7 +89,7 @@ def assemble_scheduler(
     # The queue looks up the newest version of a failed pod in the same mapping that the event handlers update.
     pods: dict[str, Pod] = {}
     streams = RandomStreams(seed)
-    dry_runs = _dry_runs(state, pods, streams, pick)
+    dry_runs = _dry_runs(state, streams, pick)
     waiting_pods = WaitingPods()
     handle = Handle(state, feature_gates, "", dry_runs, extenders, waiting_pods, pods)
     profiles = {
@@ -121,12 +121,11 @@ def assemble_scheduler(
     return scheduler
 
 
-def _dry_runs(state: ClusterState, pods: Mapping[str, Pod], streams: RandomStreams, pick: Pick | None) -> DryRunner:
+def _dry_runs(state: ClusterState, streams: RandomStreams, pick: Pick | None) -> DryRunner:
     # As upstream, the search for victims starts at a random node, and ties between nodes are broken at random.
     offsets = streams.stream("preemption_offset").random
     return DryRunner(
         state,
-        pods,
         draw=lambda count: int(offsets() * count),
         pick=pick if pick is not None else seeded_pick(streams.stream("preemption_node").random),
     )

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bayplan.engine.dry_run import PLAN
 from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_nodes_that_pass_extenders
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.preemption.dry_runner import PLAN
 from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set, visited_rows
 from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState

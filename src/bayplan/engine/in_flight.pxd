@@ -4,11 +4,11 @@ from bayplan.engine.struct_layouts cimport QueuedPod
 
 cdef class InFlight:
     cdef dict _pods
-    cdef list _events, _popped
+    cdef list _events
     cdef Py_ssize_t _base
 
     cpdef bint start(self, QueuedPod queued) except -1
-    @cython.locals(popped=list, held=Py_ssize_t, queued=QueuedPod)
+    @cython.locals(held=Py_ssize_t)
     cpdef void done(self, object uid) except *
     cpdef void append(self, object event, object old, object new) except *
     cpdef list events_since_pop(self, object uid)

@@ -28,9 +28,8 @@ class InFlight:
         self._pods: dict[str, QueuedPod] = {}
         self._events: list[InFlightEvent] = []
         # Events are numbered; _base is the number of the first one that is still stored. A pod's popped_at is the
-        # number of the first event after its pop, and _popped[i] counts the pods in flight with popped_at = _base + i.
+        # number of the first event after its pop.
         self._base = 0
-        self._popped: list[int] = [0]
 
     def __len__(self) -> int:
         return len(self._pods)
@@ -55,28 +54,21 @@ class InFlight:
             return False
         self._pods[uid] = queued
         queued.popped_at = self._base + len(self._events)
-        self._popped[len(self._popped) - 1] += 1
         return True
 
     def done(self, uid: str) -> None:
         """Remove a pod, and the events that only it needed. No effect if the pod is not in flight."""
-        queued = self._pods.pop(uid, None)
-        if queued is None:
+        if self._pods.pop(uid, None) is None or not self._events:
             return
-        popped = self._popped
-        popped[queued.popped_at - self._base] -= 1
-        if popped[0] or not self._events:
-            return
-        held = 0
-        while held < len(popped) - 1 and not popped[held]:
-            held += 1
-        del self._events[:held], popped[:held]
+        # Pods are in the order of their pops, so the first one needs the most events.
+        first = next(iter(self._pods.values()), None)
+        held = len(self._events) if first is None else first.popped_at - self._base
+        del self._events[:held]
         self._base += held
 
     def append(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Add an event. Call it only while a pod is in flight."""
         self._events.append(InFlightEvent(event, old, new))
-        self._popped.append(0)
 
     def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
         """Return the events since a pod was popped; None if it is not in flight."""
@@ -88,13 +80,10 @@ class InFlight:
         self._pods.clear()
         self._base += len(self._events)
         self._events.clear()
-        self._popped = [0]
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if the counts contradict the pods."""
-        end = self._base + len(self._events)
-        assert len(self._popped) == len(self._events) + 1
-        for at, count in enumerate(self._popped):
-            assert count == sum(queued.popped_at == self._base + at for queued in self._pods.values())
-        assert all(self._base <= queued.popped_at <= end for queued in self._pods.values())
-        assert not self._events or self._popped[0], "the first event has no pod before it"
+        """Raise AssertionError if pods are out of order, or an event is stored that none of them needs."""
+        positions = [queued.popped_at for queued in self._pods.values()]
+        assert positions == sorted(positions)
+        assert all(self._base <= position <= self._base + len(self._events) for position in positions)
+        assert not self._events or self._base in positions[:1], "the first event has no pod before it"

@@ -19,10 +19,8 @@ cdef class NominatedPodLister:
     cdef object _nominator, _pods
     cdef dict _infos
     cdef Py_ssize_t _node_position
-    cdef PodInfo _prepared
     cdef public RowLog log
 
-    cpdef void prepare(self, PodInfo info) except *
     @cython.locals(state=ClusterState, infos=dict)
     cdef void _apply_changes(self) except *
-    cdef PodInfo _info(self, object pod, object key, PodInfo known)
+    cdef PodInfo _info(self, object pod, PodInfo known)

@@ -73,7 +73,6 @@ class NominatedPodLister:
         self._pods = pods
         self._infos: dict[int, dict[str, PodInfo]] = {}
         self._node_position = -1
-        self._prepared: PodInfo | None = None
         self.log = RowLog()
 
     def __call__(self, pod: Pod) -> NominatedPods:
@@ -85,10 +84,6 @@ class NominatedPodLister:
         node_name = self._nominator.node_by_uid.get(uid)
         own_row = self._state.nodes.row_of.get(node_name, -1) if node_name else -1
         return NominatedPods(self._infos, pod.spec.priority or 0, uid, own_row)
-
-    def prepare(self, info: PodInfo) -> None:
-        """Provide the record of a pod that may be nominated next, so that its requests are not computed again."""
-        self._prepared = info
 
     def _apply_changes(self) -> None:
         """Apply the changes of the nominator since the last call."""
@@ -108,14 +103,12 @@ class NominatedPodLister:
             for uid, key in self._nominator.on_node(node_name).items():
                 pod = self._pods.get(key)
                 if pod is not None:
-                    infos[uid] = self._info(pod, key, old.get(uid))
+                    infos[uid] = self._info(pod, old.get(uid))
             if infos:
                 self._infos[row] = infos
 
-    def _info(self, pod: Pod, key: str, known: PodInfo | None) -> PodInfo:
-        """Return the record of a pod; reuse `known` or the prepared record if it counts the same in all columns."""
-        if known is None and self._prepared is not None and self._prepared.key == key:
-            known = self._prepared
+    def _info(self, pod: Pod, known: PodInfo | None) -> PodInfo:
+        """Return the record of a pod; reuse `known` if it counts the same in all columns."""
         if known is None or not counts_the_same(known.pod, pod):
             return self._state.pod_info(pod)
         known.replace_version(pod)

@@ -420,7 +420,3 @@ class SchedulingQueue(QueueTiers):
     def unnominate(self, pod: Pod) -> None:
         """Clear a pod's nomination."""
         self.nominator.remove(uid_of(pod))
-
-    def update_nominated(self, old: Pod, new: Pod) -> None:
-        """Replace a pod that may be nominated by its new version."""
-        self.nominator.update(old, new)

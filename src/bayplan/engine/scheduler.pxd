@@ -13,7 +13,7 @@ from bayplan.state.cluster_state cimport ClusterState
 
 cdef class Scheduler:
     cdef public ClusterState state
-    cdef public object profiles, plans, waiting_pods, failures, nominated_pods, extenders
+    cdef public object profiles, plans, waiting_pods, nominated_pods, extenders
     cdef public tuple missing_plugins
     cdef public SchedulingQueue queue
     cdef public dict pods, assumed

@@ -19,7 +19,7 @@ from bayplan.engine.actions import Action, CycleReport, Emit, Update
 from bayplan.engine.binding_cycle import Binding, BindingCycle, rejected_or_error
 from bayplan.engine.cluster_events import ClusterEvents
 from bayplan.engine.cycle import ScheduleResult
-from bayplan.engine.failure_handler import FailureHandler
+from bayplan.engine.failure_handler import handle_scheduling_failure
 from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
@@ -95,7 +95,6 @@ class Scheduler:
         self.survives_plugins = False
         self.assumed: dict[str, None] = {}
         self.bindings = BindingCycle(self, nominates_expected=nominates_expected)
-        self.failures = FailureHandler(self)
         self.nominated_pods = NominatedPodLister(state, queue.nominator, pods)
         self.sampling = sampling
         self.extenders = extenders
@@ -162,18 +161,7 @@ class Scheduler:
         if result.row < 0:
             return self._unschedulable(queued, profile, plan, result, cycle_state, now_ns)
         node_name = self.state.nodes.names[result.row] or ""
-        record = Record(
-            now_ns,
-            queued.key,
-            queued.attempts,
-            _SCHEDULED,
-            node_name,
-            result.feasible_nodes,
-            result.evaluated_nodes,
-            len(result.ties),
-            result.total,
-        )
-        self.records.add(record, plan, result)
+        self.record(queued, _SCHEDULED, plan, result, now_ns, node=node_name)
         self.assume(plan, pod, queued.key, result.row)
         return self.bindings.begin(Binding(queued, profile, cycle_state, node_name), now_ns)
 
@@ -198,7 +186,7 @@ class Scheduler:
         self.plans = PlanCache(self.state)
         failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
         self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
-        actions = self.failures.handle_scheduling_failure(queued, failure, (), PostFilterResult(""), now_ns)
+        actions = handle_scheduling_failure(self, queued, failure, (), PostFilterResult(""), now_ns)
         return CycleReport(queued.pod, Outcome.ERROR, "", failure.message, actions)
 
     def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
@@ -242,7 +230,7 @@ class Scheduler:
             if isinstance(plugin, PreBindPlugin)
             for item in plugin.updates(cycle_state)
         ]
-        actions = self.failures.handle_scheduling_failure(queued, failure, rejecting, found, now_ns)
+        actions = handle_scheduling_failure(self, queued, failure, rejecting, found, now_ns)
         return CycleReport(queued.pod, outcome, "", failure.message, [*given_up, *actions])
 
     def run_post_filter_plugins(

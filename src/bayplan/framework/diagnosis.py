@@ -139,20 +139,6 @@ def format_reasons(histogram: Mapping[str, int]) -> str:
     return f" {', '.join(parts)}." if parts else ""
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """A node on which preemption could make room.
-
-    Attributes:
-        victims: keys of the pods to evict, most important first.
-        pdb_violations: the number of victims that a disruption budget protects.
-    """
-
-    node_name: str
-    victims: tuple[str, ...]
-    pdb_violations: int = 0
-
-
 class PostFilterResult(msgspec.Struct, frozen=True):
     """The result of PostFilter.
 

@@ -33,7 +33,7 @@ from bayplan.state.views import Rows
 if TYPE_CHECKING:
     from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
     from bayplan.framework.extender import Extender
-    from bayplan.framework.preemption.dry_runs import DryRuns
+    from bayplan.framework.preemption.evaluator import DryRuns
     from bayplan.framework.waiting_pods import WaitingPods
 
 

@@ -32,15 +32,7 @@ class Code(IntEnum):
         return self in _REJECTING
 
 
-_TEXTS = {
-    Code.SUCCESS: "Success",
-    Code.ERROR: "Error",
-    Code.UNSCHEDULABLE: "Unschedulable",
-    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
-    Code.WAIT: "Wait",
-    Code.SKIP: "Skip",
-    Code.PENDING: "Pending",
-}
+_TEXTS = {code: "".join(word.capitalize() for word in code.name.split("_")) for code in Code}
 # Looked up once: looking up a member of an enumeration takes longer than the rest of most functions here.
 _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE

@@ -11,8 +11,7 @@ from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
 from bayplan.framework.configuration.positions import TextPositions
-from bayplan.framework.configuration.problems import problems_of
-from bayplan.framework.configuration.suggestions import suggestion
+from bayplan.framework.configuration.problems import problems_of, suggestion
 from bayplan.http_api.contract.configuration import (
     Configuration,
     ConfigurationProblem,

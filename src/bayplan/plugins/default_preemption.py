@@ -40,12 +40,11 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         given = arguments if isinstance(arguments, DefaultPreemptionArgs) else DEFAULT_ARGS
         if handle.dry_runs is None:
             raise PluginError("DefaultPreemption needs the dry runs of a scheduler", hint="Handle(..., dry_runs=...)")
-        self._dry_runs = handle.dry_runs
         self.evaluator = Evaluator(
+            handle,
             handle.dry_runs,
             min_candidate_nodes_percentage=given.min_candidate_nodes_percentage,
             min_candidate_nodes_absolute=given.min_candidate_nodes_absolute,
-            extenders=handle.extenders,
         )
         self._asynchronous = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         self._last_victims: dict[str, str] = {}
@@ -62,7 +61,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         if not self._asynchronous or not found.victims:
             return found
         for key in reversed(found.victims):
-            victim = self._dry_runs.newest(key)
+            victim = self.handle.pods.get(key)
             if victim is not None and victim.metadata.deletion_timestamp is None:
                 # Gate the pod until this victim, the last to be evicted, is terminating; others may be gone before.
                 self._last_victims[_uid_of(pod)] = key
@@ -90,7 +89,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         self._last_victims.pop(_uid_of(pod), None)
 
     def _stays(self, key: str) -> bool:
-        victim = self._dry_runs.newest(key)
+        victim = self.handle.pods.get(key)
         # A victim without a node, which waited at Permit, has already been rejected.
         return victim is not None and bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
 

@@ -6,7 +6,7 @@ KEP-5004 (extended resources served by devices), and scoring_strategies.py.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,7 +39,6 @@ from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BI
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import (
-    RequestGates,
     RequestOptions,
     fit_requests,
     fit_score_requests,
@@ -71,9 +70,6 @@ TOO_MANY_PODS = 1
 STATE_MISSING = 0x2000 | ERROR_BIT
 MAX_FLAGS = 12
 """Maximum number of requests that have a bit in a verdict, besides `TOO_MANY_PODS`; with more, sets are numbered."""
-
-MAX_ORDERS = 256
-"""Maximum number of cached orders of requested resources."""
 
 CHUNK = 256
 """Number of rows filtered at a time, so that their verdicts stay in the L1 cache."""
@@ -148,15 +144,14 @@ class NodeResourcesFit(
         if handle.feature_gates.enabled("DRAExtendedResource"):
             self._device_classes = DeviceClassResolver(handle.cluster.catalog)
         self._scored_devices = ScoredDevices(handle, self._resources)
-        self._hints = FitHints(handle.cluster.request_gates, self._device_classes)
-        self._orders: dict[tuple[str, ...], tuple[tuple[str, int], ...]] = {}
+        self._gates = handle.cluster.request_gates
         self._shortages: dict[tuple[tuple[int, int], ...], dict[Shortage, int]] = {}
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeResourcesFitSpec:
         """Sum the pod's requests, once by the rules of the filter and once by those of the score."""
         amounts = fit_requests(pod, cluster.request_gates)
         requests = []
-        for name, flag in self._compared(tuple([name for name, amount in amounts.items() if amount > 0])):
+        for name, flag in self._compared([name for name, amount in amounts.items() if amount > 0]):
             amount = amounts[name]
             cluster.admit(amount)
             requests.append(Request(name, cluster.register_resource(name), amount, flag))
@@ -172,20 +167,14 @@ class NodeResourcesFit(
             scored,
         )
 
-    def _compared(self, names: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-        """Return the resources that are compared, in the order of the reasons, each with its flag."""
-        known = self._orders.get(names)
-        if known is None:
-            if len(self._orders) >= MAX_ORDERS:
-                self._orders.clear()
-            wanted = sorted(name for name in names if not self._is_ignored(name))
-            # CPU, memory and ephemeral storage come first, as upstream; the others, in random order upstream, are
-            # sorted.
-            ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
-            ordered += [name for name in wanted if is_scalar(name)]
-            flags = (TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1) for place in range(len(ordered)))
-            known = self._orders[names] = tuple(zip(ordered, flags, strict=True))
-        return known
+    def _compared(self, names: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Yield the resources that are compared, in the order of the reasons, each with its flag."""
+        wanted = sorted(name for name in names if not self._is_ignored(name))
+        # CPU, memory and ephemeral storage come first, as upstream; the others, in random order upstream, are sorted.
+        ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
+        ordered += [name for name in wanted if is_scalar(name)]
+        for place, name in enumerate(ordered):
+            yield name, TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1)
 
     def _is_ignored(self, name: str) -> bool:
         if not is_extended(name):
@@ -242,13 +231,88 @@ class NodeResourcesFit(
         pod = ClusterEvent(EventResource.POD, ActionType.DELETE | ActionType.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_ALLOCATABLE)
         events: list[tuple[ClusterEvent, QueueingHint | None]] = [
-            (pod, self._hints.is_schedulable_after_pod_event),
-            (node, self._hints.is_schedulable_after_node_change),
+            (pod, self.is_schedulable_after_pod_event),
+            (node, self.is_schedulable_after_node_change),
         ]
         if self._device_classes is not None:
             device_class = ClusterEvent(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
-            events.append((device_class, self._hints.is_schedulable_after_device_class_event))
+            events.append((device_class, self.is_schedulable_after_device_class_event))
         return events
+
+    # Queueing hints.
+
+    @hint(Pod, old=True)
+    def is_schedulable_after_pod_event(self, pod: Pod, before: Pod, after: Pod | None) -> bool:
+        """Queue the pod if a pod with a node was deleted, or now requests less of a resource that is needed."""
+        if after is None:
+            return bool(before.spec.node_name or before.status.nominated_node_name)
+        return self._gates.in_place_pod_vertical_scaling and self._makes_room(pod, before, after)
+
+    def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
+        """Return whether the waiting pod itself, or a pod that uses the same resources, now requests less."""
+        if after.metadata.uid == pod.metadata.uid:
+            return True
+        if not after.spec.node_name:
+            return False
+        options = RequestOptions(
+            use_status_resources=self._gates.in_place_pod_vertical_scaling,
+            pod_level_vertical_scaling=self._gates.in_place_pod_level_resources_vertical_scaling,
+        )
+        was, is_now = pod_amounts(before, options), pod_amounts(after, options)
+        return any(
+            max(0, was.get(name, 0)) > max(0, is_now.get(name, 0))
+            for name, quantity in pod_requests(pod, options).items()
+            if quantity.sign() != 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name))
+        )
+
+    @hint(Node)
+    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> bool:
+        """Queue the pod if the empty node would fit it, and was added or has more of a requested resource."""
+        requests = fit_requests(pod, self._gates)
+        if after is None or not self._fits(requests, after):
+            return False
+        return before is None or self._has_grown(requests, before, after)
+
+    def _fits(self, requests: dict[str, int], node: Node) -> bool:
+        """Return whether a node would fit the requests if it were empty. Ignored resources count here, too."""
+        offered = node_amounts(node.status.allocatable)
+        if offered.get(PODS, 0) < 1:
+            return False
+        return all(
+            amount <= offered.get(name, 0) or self._is_delegated(name, offered)
+            for name, amount in requests.items()
+            if amount > 0
+        )
+
+    def _has_grown(self, requests: dict[str, int], before: Node, after: Node) -> bool:
+        """Return whether a node now allows more pods, has more of a requested resource, or devices serve one."""
+        offered, earlier = node_amounts(after.status.allocatable), node_amounts(before.status.allocatable)
+        if offered.get(PODS, 0) > earlier.get(PODS, 0):
+            return True
+        return any(
+            offered.get(name, 0) > earlier.get(name, 0) or self._is_delegated(name, offered)
+            for name, amount in requests.items()
+            if amount > 0
+        )
+
+    def _is_delegated(self, name: str, offered: dict[str, int]) -> bool:
+        """Return whether devices provide a resource on a node that does not have it itself."""
+        if self._device_classes is None or not is_scalar(name) or offered.get(name, 0) > 0:
+            return False
+        return self._device_classes.get(name) is not None
+
+    @hint(DeviceClass, new=True)
+    def is_schedulable_after_device_class_event(self, pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
+        """Queue the pod if it requests the resource that a device class now serves."""
+        requests = pod_requests(pod, RequestOptions())
+        claimed = after.spec.extended_resource_name
+        if before is not None:
+            # The name of a class, and with it the implicit resource, never changes.
+            if (before.spec.extended_resource_name or "") == (claimed or ""):
+                return False
+        elif DEVICE_CLASS_PREFIX + after.metadata.name in requests:
+            return True
+        return claimed is not None and claimed in requests
 
 
 class FreeResourcesRule(FilterRule):
@@ -350,84 +414,3 @@ def insufficient_flag(amount: int, flag: int, delegated: bool, allocatable: int,
     verdict = flag | (UNRESOLVABLE_BIT if amount > allocatable else 0)
     verdict = verdict if amount > go.sub(allocatable, used) else 0
     return 0 if delegated and allocatable <= 0 else verdict
-
-
-class FitHints:
-    """The queueing hints. `device_classes` is None if devices serve no resources."""
-
-    def __init__(self, gates: RequestGates, device_classes: DeviceClassResolver | None) -> None:
-        self._gates = gates
-        self._device_classes = device_classes
-
-    @hint(Pod, old=True)
-    def is_schedulable_after_pod_event(self, pod: Pod, before: Pod, after: Pod | None) -> bool:
-        """Queue the pod if a pod with a node was deleted, or now requests less of a resource that is needed."""
-        if after is None:
-            return bool(before.spec.node_name or before.status.nominated_node_name)
-        return self._gates.in_place_pod_vertical_scaling and self._makes_room(pod, before, after)
-
-    def _makes_room(self, pod: Pod, before: Pod, after: Pod) -> bool:
-        """Return whether the waiting pod itself, or a pod that uses the same resources, now requests less."""
-        if after.metadata.uid == pod.metadata.uid:
-            return True
-        if not after.spec.node_name:
-            return False
-        options = RequestOptions(
-            use_status_resources=self._gates.in_place_pod_vertical_scaling,
-            pod_level_vertical_scaling=self._gates.in_place_pod_level_resources_vertical_scaling,
-        )
-        was, is_now = pod_amounts(before, options), pod_amounts(after, options)
-        return any(
-            max(0, was.get(name, 0)) > max(0, is_now.get(name, 0))
-            for name, quantity in pod_requests(pod, options).items()
-            if quantity.sign() != 0 and (name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name))
-        )
-
-    @hint(Node)
-    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> bool:
-        """Queue the pod if the empty node would fit it, and was added or has more of a requested resource."""
-        requests = fit_requests(pod, self._gates)
-        if after is None or not self._fits(requests, after):
-            return False
-        return before is None or self._has_grown(requests, before, after)
-
-    def _fits(self, requests: dict[str, int], node: Node) -> bool:
-        """Return whether a node would fit the requests if it were empty. Ignored resources count here, too."""
-        offered = node_amounts(node.status.allocatable)
-        if offered.get(PODS, 0) < 1:
-            return False
-        return all(
-            amount <= offered.get(name, 0) or self._is_delegated(name, offered)
-            for name, amount in requests.items()
-            if amount > 0
-        )
-
-    def _has_grown(self, requests: dict[str, int], before: Node, after: Node) -> bool:
-        """Return whether a node now allows more pods, has more of a requested resource, or devices serve one."""
-        offered, earlier = node_amounts(after.status.allocatable), node_amounts(before.status.allocatable)
-        if offered.get(PODS, 0) > earlier.get(PODS, 0):
-            return True
-        return any(
-            offered.get(name, 0) > earlier.get(name, 0) or self._is_delegated(name, offered)
-            for name, amount in requests.items()
-            if amount > 0
-        )
-
-    def _is_delegated(self, name: str, offered: dict[str, int]) -> bool:
-        """Return whether devices provide a resource on a node that does not have it itself."""
-        if self._device_classes is None or not is_scalar(name) or offered.get(name, 0) > 0:
-            return False
-        return self._device_classes.get(name) is not None
-
-    @hint(DeviceClass, new=True)
-    def is_schedulable_after_device_class_event(self, pod: Pod, before: DeviceClass | None, after: DeviceClass) -> bool:
-        """Queue the pod if it requests the resource that a device class now serves."""
-        requests = pod_requests(pod, RequestOptions())
-        claimed = after.spec.extended_resource_name
-        if before is not None:
-            # The name of a class, and with it the implicit resource, never changes.
-            if (before.spec.extended_resource_name or "") == (claimed or ""):
-                return False
-        elif DEVICE_CLASS_PREFIX + after.metadata.name in requests:
-            return True
-        return claimed is not None and claimed in requests

@@ -10,6 +10,8 @@ from collections.abc import Hashable
 
 import msgspec
 
+from bayplan.framework.events import hint
+from bayplan.framework.plugin import Plugin
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.quantity import Quantity, parse_quantity
@@ -107,14 +109,16 @@ def pod_volumes(pod: Pod, *, shared: bool = False) -> PodVolumes:
     )
 
 
-def owner_of_ephemeral(pod: Pod) -> tuple[str, str] | None:
-    """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
-    return (pod.metadata.name, pod.metadata.uid) if has_ephemeral(pod.spec) else None
+class VolumePlugin(Plugin[PodVolumes]):
+    """Base of the plugins whose verdicts depend on whether the claims of ephemeral volumes belong to the pod."""
 
+    def signs(self, spec: PodSpec) -> bool:
+        """Return True only for pods with ephemeral volumes."""
+        return any(volume.ephemeral is not None for volume in spec.volumes)
 
-def has_ephemeral(spec: PodSpec) -> bool:
-    """Return whether pods with this spec have ephemeral volumes."""
-    return any(volume.ephemeral is not None for volume in spec.volumes)
+    def sign_pod(self, pod: Pod) -> Hashable:
+        """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
+        return (pod.metadata.name, pod.metadata.uid) if self.signs(pod.spec) else None
 
 
 def is_disk(volume: Volume) -> bool:
@@ -139,11 +143,12 @@ def claim_name_of(pod_name: str, volume: Volume) -> str | None:
     return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
 
 
-def is_claim_of(pod: Pod, claim: PersistentVolumeClaim) -> bool:
-    """Return whether one of the pod's volumes is this claim, by namespace and name."""
-    if claim.metadata.namespace != pod.metadata.namespace:
+@hint(PersistentVolumeClaim, new=True)
+def is_schedulable_after_claim_change(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
+    """Queue the pod if one of its volumes is the claim that was added or changed."""
+    if new.metadata.namespace != pod.metadata.namespace:
         return False
-    return any(claim_name_of(pod.metadata.name, volume) == claim.metadata.name for volume in pod.spec.volumes)
+    return any(claim_name_of(pod.metadata.name, volume) == new.metadata.name for volume in pod.spec.volumes)
 
 
 def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:

@@ -17,11 +17,10 @@ from bayplan.framework.plugin import Handle
 from bayplan.objects.node import Node
 from bayplan.objects.resource import DeviceClass, ResourceSlice
 from bayplan.objects.resource_names import is_dra_extended
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
+from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_use import DeviceId, DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import allocation_features
-from bayplan.plugins.dynamic_resources.pools import PoolDevice, PoolSlice, node_matches
-from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed, PoolDevice, PoolSlice, Selectors, node_matches
 from bayplan.state.arrays import Ints
 from bayplan.state.device_classes import DeviceClassResolver
 

@@ -34,7 +34,7 @@ cdef class ConstraintTable:
 
 cdef class SpreadGroups:
     cdef public list tables
-    cdef public bint requires_all_keys, all_scored
+    cdef public bint requires_all_keys
     cdef public RowLog node_log
     cdef public Py_ssize_t[::1] of_row
     cdef public Py_ssize_t count, regrouped

@@ -169,7 +169,6 @@ class SpreadGroups:
         parts: int64[groups * constraints], by group and constraint the domain, or with `by_node` the number of pods on
             the node; -1 without the key.
         scored: uint8[groups], whether the nodes of the group are scored.
-        all_scored: whether no group lacks a required key.
         regrouped: the number of times that a row was assigned to a group; for measurements.
     """
 
@@ -182,7 +181,6 @@ class SpreadGroups:
         self.count = 0
         self.parts: Any = np.zeros(0, dtype=np.int64)
         self.scored: Any = np.zeros(0, dtype=np.uint8)
-        self.all_scored = True
         self.regrouped = 0
         self._numbers: dict[tuple[int, ...], int] = {}
         self._node_position = -1
@@ -217,7 +215,6 @@ class SpreadGroups:
     def _regroup_all(self, capacity: int, rows: int) -> None:
         self.of_row = np.zeros(capacity, dtype=np.intp)
         self.count = 0
-        self.all_scored = True
         self._numbers = {}
         for row in range(rows):
             self._regroup(row)
@@ -254,7 +251,5 @@ class SpreadGroups:
         for number in range(width):
             self.parts[group * width + number] = key[number]
         self.scored[group] = not self.requires_all_keys or min(key, default=0) >= 0
-        if not self.scored[group]:
-            self.all_scored = False
         self.count = group + 1
         return group

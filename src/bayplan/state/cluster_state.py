@@ -177,7 +177,7 @@ class ClusterState:
     # Pods.
 
     def footprint(self, pod: Pod, *, earlier_sums: int = 0) -> Footprint:
-        """Return the resources of a pod on its node; the same object for all pods with the same spec and resize status.
+        """Return the resources of a pod on its node; they hold for all pods with the same spec and resize status.
 
         `earlier_sums` matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True.
         """
@@ -350,17 +350,13 @@ class ClusterState:
             self._bind_columns()
 
     def _bind_columns(self) -> None:
-        """Bind compiled rules to the current arrays."""
-        nodes = self.nodes
-        self.columns.bind(
-            nodes.count,
-            nodes.allocatable,
-            self.usage,
-            nodes.allowed_pods,
-            nodes.taint_codes,
-            nodes.alive,
-            nodes.unschedulable,
-        )
+        """Bind compiled rules to the current arrays, after a node changed or an array was replaced by a larger one."""
+        nodes, columns = self.nodes, self.columns
+        columns.count, columns.capacity = nodes.count, nodes.capacity
+        columns.allocatable, columns.usage = nodes.allocatable, self.usage
+        columns.allowed_pods, columns.taint_codes = nodes.allowed_pods, nodes.taint_codes
+        columns.alive, columns.unschedulable = nodes.alive.view(np.uint8), nodes.unschedulable.view(np.uint8)
+        columns.version += 1
 
     # Deltas.
 

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from bayplan.state.arrays import Bools, Index, Ints
-
 
 class Columns:
     """Typed views of the arrays of a cluster state.
@@ -43,24 +39,3 @@ class Columns:
         self.version = 0
         self.bare = False
         self.counted = 0
-
-    def bind(
-        self,
-        count: int,
-        allocatable: Ints,
-        usage: Ints,
-        allowed_pods: Ints,
-        taint_codes: Index,
-        alive: Bools,
-        unschedulable: Bools,
-    ) -> None:
-        """Bind the views to these arrays, after a node changed or an array was replaced by a larger one."""
-        self.count = count
-        self.capacity = len(alive)
-        self.allocatable = allocatable
-        self.usage = usage
-        self.allowed_pods = allowed_pods
-        self.taint_codes = taint_codes
-        self.alive = alive.view(np.uint8)
-        self.unschedulable = unschedulable.view(np.uint8)
-        self.version += 1

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
-from bayplan.objects.meta import ResourceList
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.requests import node_amounts
 from bayplan.state.arrays import Bools, Index, Ints
@@ -16,23 +13,6 @@ from bayplan.state.node_tree import NodeTree
 from bayplan.state.resource_table import PODS, ResourceTable
 
 FIRST_CAPACITY = 64
-
-REMEMBERED_OFFERS = 256
-"""Maximum number of cached allocatable vectors, shared by nodes with equal amounts."""
-
-
-class _Offer(NamedTuple):
-    """The allocatable resources of a node in the form of the table.
-
-    Attributes:
-        allocatable: the amounts in the node's status.
-        amounts: int64[resources], the same as in the table.
-        allowed_pods: the number of pods that the node allows.
-    """
-
-    allocatable: ResourceList
-    amounts: Ints
-    allowed_pods: int
 
 
 class NodeTable:
@@ -71,8 +51,6 @@ class NodeTable:
         self._distinct: dict[str, tuple[int, bool]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
-        # By the address of a node's `allocatable` dict; the entry references the dict, so the address is not reused.
-        self._offers: dict[int, _Offer] = {}
 
     def __len__(self) -> int:
         return len(self.row_of)
@@ -158,9 +136,13 @@ class NodeTable:
 
     def _fill(self, row: int, node: Node) -> None:
         self.nodes[row] = node
-        offer = self._offer(node.status.allocatable)
-        self.allocatable[:, row] = offer.amounts
-        self.allowed_pods[row] = offer.allowed_pods
+        amounts = node_amounts(node.status.allocatable)
+        self.allowed_pods[row] = amounts.pop(PODS, 0)
+        # A new resource may replace the table, so all are registered first.
+        numbers = [self.register_resource(name) for name in amounts]
+        self.allocatable[:, row] = 0
+        for number, amount in zip(numbers, amounts.values(), strict=True):
+            self.allocatable[number, row] = amount
         self.unschedulable[row] = node.spec.unschedulable
         taints = node.spec.taints
         code = self._taint_index.get(taints)
@@ -172,22 +154,6 @@ class NodeTable:
         for key, column in self._labels.items():
             column.set(row, labels.get(key))
         self.images.add_node(row, node)
-
-    def _offer(self, allocatable: ResourceList) -> _Offer:
-        """Return the table form of these allocatable amounts; nodes that share the dict share the result."""
-        known = self._offers.get(id(allocatable))
-        if known is not None and len(known.amounts) == len(self.allocatable):
-            return known
-        named = node_amounts(allocatable)
-        allowed_pods = named.pop(PODS, 0)
-        numbered = {self.register_resource(name): amount for name, amount in named.items()}
-        amounts: Ints = np.zeros(len(self.allocatable), dtype=np.int64)
-        for number, amount in numbered.items():
-            amounts[number] = amount
-        if len(self._offers) >= REMEMBERED_OFFERS:
-            self._offers.clear()
-        offer = self._offers[id(allocatable)] = _Offer(allocatable, amounts, allowed_pods)
-        return offer
 
     def _grow(self, capacity: int) -> None:
         def wider(old: Ints) -> Ints:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayplan.engine.preemption.dry_runner import DryRunner
+from bayplan.engine.dry_run import DryRunner
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.feature_gates import FeatureGates
@@ -56,7 +56,7 @@ class Subject:
     def __init__(self, kind: type[Plugin[Any]], arguments: object, gates: FeatureGates, sample: SampleCluster) -> None:
         self.sample = sample
         self.state: ClusterState = sample.state()
-        dry_runs = DryRunner(self.state, {}, draw=lambda count: 0, pick=first_by_name)
+        dry_runs = DryRunner(self.state, draw=lambda count: 0, pick=first_by_name)
         self.plugin: Any = kind(arguments, Handle(self.state, gates, dry_runs=dry_runs))
         self.pod: Pod = typed(sample.pod, Pod)
         self.points = frozenset(kind.extension_points())

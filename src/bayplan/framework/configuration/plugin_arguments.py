@@ -6,7 +6,7 @@ upstream's scale of 0 to 10.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, Final, TypeAlias, get_args
 
 from bayplan.base.errors import InvariantError
 from bayplan.framework.configuration.schema import ALWAYS, DurationNs, Scalar, Struct, Wire, fields_of
@@ -162,19 +162,7 @@ PluginArguments: TypeAlias = (
 )
 
 ARGUMENT_TYPES: Final[Mapping[str, type[PluginArguments]]] = MappingProxyType(
-    {
-        argument_type.__name__: argument_type
-        for argument_type in (
-            DefaultPreemptionArgs,
-            DynamicResourcesArgs,
-            InterPodAffinityArgs,
-            NodeAffinityArgs,
-            NodeResourcesBalancedAllocationArgs,
-            NodeResourcesFitArgs,
-            PodTopologySpreadArgs,
-            VolumeBindingArgs,
-        )
-    }
+    {argument_type.__name__: argument_type for argument_type in get_args(PluginArguments)}
 )
 """The argument types by their kind: the name of the plugin followed by ``Args``."""
 

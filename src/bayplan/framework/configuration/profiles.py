@@ -11,12 +11,12 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.configuration.argument_validation import validate_arguments
 from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugin, Plugins, PluginSet, RawArguments
 from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
 from bayplan.framework.configuration.field_errors import Path
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
+from bayplan.framework.configuration.validation import validate_arguments
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 

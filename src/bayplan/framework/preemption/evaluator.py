@@ -1,27 +1,31 @@
 """Decide whether and on which node a pod that fits no node preempts others: upstream's preemption evaluator.
 
-The constructor takes the settings of the plugin; the engine provides dry runs (`DryRuns`). Source:
+The constructor takes the settings of the plugin; the engine provides dry runs (`DryRuns`), and extenders may remove
+candidates and change their victims. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Candidate, Diagnosis, PostFilterResult, format_reasons
-from bayplan.framework.extender import Extender
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, format_reasons
+from bayplan.framework.extender import Extender, ExtenderFailure, Victims
 from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
-from bayplan.framework.preemption.dry_runs import DryRuns
-from bayplan.framework.preemption.extenders import call_extenders
-from bayplan.framework.preemption.shortlist import Shortlist
+from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Index
+from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from bayplan.framework.plugin import Handle
 
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
@@ -33,29 +37,57 @@ VICTIM_TERMINATING = "not eligible due to a terminating pod on the nominated nod
 _ERROR, _UNSCHEDULABLE = Code.ERROR, Code.UNSCHEDULABLE
 
 
+class DryRuns(Protocol):
+    """The engine's interface for preemption: dry runs, nominations and random choices (`bayplan.engine.dry_run`)."""
+
+    def nominated_to(self, node_name: str) -> Iterable[str]:
+        """Return the keys of the pods that are nominated to a node, oldest nomination first."""
+        ...
+
+    def find_candidates(
+        self, pod: Pod, state: CycleState, rows: Index, budgets: DisruptionBudgets, wanted: int, start: int = 0
+    ) -> Shortlist:
+        """Dry-run preemption by a pod on `rows` from index `start` (wrapping) until `wanted` candidates are found.
+
+        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
+        others.
+        """
+        ...
+
+    def draw(self, count: int, /) -> int:
+        """Return a random integer from 0 up to, but excluding, `count`, from the stream of the run."""
+        ...
+
+    def pick(self, rows: Index, /) -> int:
+        """Return one of several equally good rows."""
+        ...
+
+
 class Evaluator:
     """Finds the node on which a pod should preempt other pods.
 
     Args:
+        handle: the handle of the plugin; extenders with a preempt verb take part.
         dry_runs: the engine's interface.
         min_candidate_nodes_percentage, min_candidate_nodes_absolute: the number of candidates to find, in percent of
             the potential nodes and as a minimum (see `number_of_candidates`).
-        extenders: all extenders; those with a preempt verb may remove candidates, and change victims.
     """
 
     def __init__(
         self,
+        handle: Handle,
         dry_runs: DryRuns,
         *,
         min_candidate_nodes_percentage: int,
         min_candidate_nodes_absolute: int,
-        extenders: Sequence[Extender] = (),
     ) -> None:
         self.min_candidate_nodes_percentage = min_candidate_nodes_percentage
         self.min_candidate_nodes_absolute = min_candidate_nodes_absolute
+        self._cluster = handle.cluster
+        self._pods = handle.pods
         self._dry_runs = dry_runs
-        self._extenders = [extender for extender in extenders if extender.supports_preemption]
-        self._budgets = DisruptionBudgets(dry_runs.cluster.catalog)
+        self._extenders = [extender for extender in handle.extenders if extender.supports_preemption]
+        self._budgets = DisruptionBudgets(handle.cluster.catalog)
 
     def preempt(
         self, pod: Pod, diagnosis: Diagnosis, state: CycleState, *, offset: int | None = None
@@ -70,15 +102,14 @@ class Evaluator:
             state: the state of the cycle.
             offset: the index of the potential node at which the search starts; random if None.
         """
-        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
-        newest = self._dry_runs.newest(key)
+        newest = self._pods.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
         if newest is None:
             return None, error(f'pod "{pod.metadata.name}" not found')
         pod = newest
         ineligible = self.why_not_eligible(pod, diagnosis)
         if ineligible:
             return None, unschedulable(ineligible)
-        rows, nodes = self.potential_nodes(diagnosis), self._dry_runs.cluster.nodes
+        rows, nodes = self.potential_nodes(diagnosis), self._cluster.nodes
         shortlist: Shortlist | None = None
         left: Shortlist | None = None
         chosen = ""
@@ -94,7 +125,7 @@ class Evaluator:
             return self._nothing_found(shortlist)
         left = shortlist
         if self._extenders:
-            answer = call_extenders(self._extenders, pod, shortlist, self._dry_runs.cluster)
+            answer = call_extenders(self._extenders, pod, shortlist, self._cluster)
             if isinstance(answer, Status):
                 left = None
                 return None, answer
@@ -116,7 +147,7 @@ class Evaluator:
         name = pod.status.nominated_node_name
         if not name:
             return ""
-        cluster = self._dry_runs.cluster
+        cluster = self._cluster
         row = cluster.nodes.row_of.get(name)
         if row is None:
             return ""
@@ -131,7 +162,9 @@ class Evaluator:
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
         """Return the rows whose status preemption could change, in visiting order."""
-        return self._dry_runs.in_visiting_order(diagnosis.rows_with(_UNSCHEDULABLE))
+        rows, nodes = diagnosis.rows_with(_UNSCHEDULABLE), self._cluster.nodes
+        order = nodes.tree.order(nodes.row_of)
+        return order if rows is None else order[rows[order]]
 
     def number_of_candidates(self, count: int) -> int:
         """Return the number of candidates at which a search among `count` potential nodes ends."""
@@ -141,16 +174,6 @@ class Evaluator:
     def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int, start: int = 0) -> Shortlist:
         """Dry-run preemption on `rows` from index `start` (wrapping) until `wanted` candidates are found."""
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted, start)
-
-    def candidates_everywhere(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> Sequence[Candidate]:
-        """Return every node where the pod could preempt others, however many are needed.
-
-        For explanations and comparisons.
-        """
-        rows = self.potential_nodes(diagnosis)
-        if self.why_not_eligible(pod, diagnosis) or not len(rows):
-            return ()
-        return self.find_candidates(pod, state, rows, len(rows)).candidates(self._dry_runs.cluster.nodes.names)
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
         errors: dict[str, None] = {}
@@ -165,26 +188,77 @@ class Evaluator:
         if errors:
             texts = list(errors)
             return None, error(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
-        total = len(self._dry_runs.cluster.nodes)
+        total = len(self._cluster.nodes)
         if known < total:
             histogram[NOT_HELPFUL] = total - known
         # The pod's nomination, if it has one, is obsolete.
         return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{format_reasons(histogram)}")
 
     def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
-        names = self._dry_runs.cluster.nodes.names
+        names = self._cluster.nodes.names
         best = shortlist.best()
         ties = shortlist.rows[best]
         row = self._dry_runs.pick(np.sort(ties))
         name = names[row] or ""
         priority = pod.spec.priority or 0
-        lower = [other for other in self._dry_runs.nominated_to(name) if (other.spec.priority or 0) < priority]
+        nominated = [(key, self._pods.get(key)) for key in self._dry_runs.nominated_to(name)]
         return PostFilterResult(
             nominated_node_name=name,
             victims=tuple([info.key for info in shortlist.victims_at(int(best[(ties == row).argmax()]))]),
             shortlist=shortlist,
-            nominations_to_clear=tuple([f"{other.metadata.namespace}/{other.metadata.name}" for other in lower]),
+            nominations_to_clear=tuple(
+                [key for key, other in nominated if other is not None and (other.spec.priority or 0) < priority]
+            ),
         )
+
+
+def call_extenders(
+    extenders: Sequence[Extender], pod: Pod, shortlist: Shortlist, cluster: ClusterState
+) -> Shortlist | Status:
+    """Call the extenders with a preempt verb in order; return the remaining candidates, or the Error of one that fails.
+
+    Args:
+        extenders: the extenders in calling order.
+        pod: the preemptor.
+        shortlist: the candidates found by dry runs; never empty.
+        cluster: the state.
+    """
+    names = cluster.nodes.names
+    victims: Mapping[str, Victims] = {
+        names[row] or "": Victims(
+            tuple(info.pod for info in shortlist.victims_at(number)), shortlist.violations_at(number)
+        )
+        for number, row in enumerate(shortlist.rows.tolist())
+    }
+    interested = [extender for extender in extenders if extender.is_interested(pod)]
+    if not interested:
+        return shortlist
+
+    for extender in interested:
+        found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
+        if isinstance(found, ExtenderFailure):
+            if extender.ignorable:
+                continue
+            return error(found.message)
+        empty = [name for name, left in found.items() if not left.pods]
+        if empty and not extender.ignorable:
+            return error(f'expected at least one victim pod on node "{empty[0]}"')
+        victims = {name: left for name, left in found.items() if left.pods}
+        if not victims:
+            break
+    return shortlist_of([_entry(cluster, name, left) for name, left in victims.items()])
+
+
+def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
+    """Return the pods on the node with this name, or None if there is no such node."""
+    row = cluster.nodes.row_of.get(name)
+    return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
+
+
+def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, list[PodInfo], int]:
+    row = cluster.nodes.row_of[name]
+    infos = [cluster.pods[f"{pod.metadata.namespace}/{pod.metadata.name}"] for pod in victims.pods]
+    return row, infos, victims.num_pdb_violations
 
 
 def terminating_by_preemption(pod: Pod) -> bool:

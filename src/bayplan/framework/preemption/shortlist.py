@@ -7,7 +7,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from bayplan.framework.diagnosis import Candidate
 from bayplan.framework.status import Status
 from bayplan.state.arrays import Index, Ints
 from bayplan.state.pod_info import PodInfo
@@ -103,19 +102,6 @@ class Shortlist:
                 best[ties] = number
                 ties += 1
         return found[:ties]
-
-    def candidates(self, names: Sequence[str | None]) -> list[Candidate]:
-        """Return all candidates. `names`: the node names by row."""
-        return [
-            Candidate(
-                names[row] or "", tuple([info.key for info in self.victims_at(number)]), self.violations_at(number)
-            )
-            for number, row in enumerate(self.rows.tolist())
-        ]
-
-    def best_nodes(self, names: Sequence[str | None]) -> list[str]:
-        """Return the names of the best candidates' nodes, sorted."""
-        return sorted(names[row] or "" for row in self.rows[self.best()].tolist())
 
 
 def shortlist_of(found: Sequence[tuple[int, list[PodInfo], int]]) -> Shortlist:

@@ -1,4 +1,4 @@
-"""Consumable capacity: the amounts that a request consumes of a device, and whether they fit (KEP-5075)."""
+"""Amounts that the choice of a device is limited by: consumable capacity (KEP-5075), shared counters (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from bayplan.objects.meta import ResourceList
 from bayplan.objects.quantity import Quantity, parse_quantity
 from bayplan.objects.resource import CapacityRequestPolicy, CapacityRequestPolicyRange, DeviceCapacity
-from bayplan.plugins.dynamic_resources.device_use import Amounts
+from bayplan.plugins.dynamic_resources.device_use import Amounts, DeviceUse
+from bayplan.plugins.dynamic_resources.pools import CounterSets, Pool, PoolDevice
 
 
 def fits(
@@ -103,3 +104,59 @@ def _outside(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
         return False
     start = parse_quantity(valid.min if valid.min is not None else "0").value()
     return (amount.value() - start) % parse_quantity(valid.step).value() != 0
+
+
+NOTHING = Quantity(0)
+
+
+class CounterUse:
+    """The counters that a search consumes, in addition to those that existing allocations consume.
+
+    As upstream does, pools are identified only by name, without the driver: if two drivers have pools of the same name,
+    the counters of the pool that is evaluated first count for both.
+    """
+
+    def __init__(self, use: DeviceUse) -> None:
+        self._use = use
+        self._available: dict[str, CounterSets] = {}
+        self._drawn: dict[str, CounterSets] = {}
+
+    def draw(self, device: PoolDevice, pool: Pool) -> bool:
+        """Consume a device's counters; return False, and consume nothing, if they are insufficient."""
+        name = pool.id[1]
+        available = self._available.get(name)
+        if available is None:
+            available = self._available[name] = self._remaining(pool)
+        drawn = self._drawn.setdefault(name, {})
+        for counter_set, counters in device.consumes:
+            mine = drawn.setdefault(counter_set, {})
+            for counter, amount in counters.items():
+                mine[counter] = mine[counter] + amount if counter in mine else amount
+        for counter_set, left in available.items():
+            mine = drawn.get(counter_set, {})
+            if any(amount < mine.get(counter, NOTHING) for counter, amount in left.items()):
+                self.release(device, pool)
+                return False
+        return True
+
+    def release(self, device: PoolDevice, pool: Pool) -> None:
+        """Undo `draw`."""
+        drawn = self._drawn[pool.id[1]]
+        for counter_set, counters in device.consumes:
+            mine = drawn[counter_set]
+            for counter, amount in counters.items():
+                mine[counter] = mine[counter] - amount
+
+    def _remaining(self, pool: Pool) -> CounterSets:
+        """Return the remaining amounts of a pool's counters; negative if too much was allocated."""
+        left = {name: dict(counters) for name, counters in pool.counter_sets.items()}
+        for slice_ in (*pool.slices, *pool.elsewhere):
+            for device in slice_.devices:
+                if not device.consumes or not self._use.is_allocated(device.id):
+                    continue
+                for counter_set, counters in device.consumes:
+                    amounts = left.get(counter_set, {})
+                    for counter, amount in counters.items():
+                        if counter in amounts:
+                            amounts[counter] = amounts[counter] - amount
+        return left

@@ -1,14 +1,173 @@
-"""The resource claims of a pod, the reasons why it can't use them, and the hints about claims (KEP-4247)."""
+"""The scheduler's view of claims: the cluster's claims, newer versions that it wrote itself, and allocations in flight.
+
+Reserve chooses devices long before the API receives the allocation. Until PreBind has written it, the allocation is *in
+flight*: no other pod may use the claim or its devices. The claims that PreBind wrote replace those of the cluster until
+the cluster has newer ones. Both are stored in the catalog, so that all profiles of a scheduler see them, and forks of
+the state contain them.
+
+Also the resource claims of a pod, and the reasons why it can't use them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+
+import msgspec
 
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.events import hint
 from bayplan.objects.pod import Pod, PodResourceClaim
-from bayplan.objects.resource import ResourceClaim
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
+from bayplan.objects.resource import AllocationResult, ResourceClaim
+from bayplan.state.object_catalog import ObjectCatalog
+
+
+def uid_of(claim: ResourceClaim) -> str:
+    """Return the identifier of a claim: its UID, or its key if it has no UID."""
+    return claim.metadata.uid or claim.key
+
+
+class InFlightClaim(msgspec.Struct, frozen=True):
+    """A claim whose allocation has been chosen but not written yet.
+
+    Attributes:
+        claim: the claim with the allocation.
+        sharers: the number of pods that wait for the allocation.
+        written_as: the key under which the claim is being created; "" before that, and for claims that exist in the
+            cluster.
+        version: the catalog's version of claims when the creation began.
+    """
+
+    claim: ResourceClaim
+    sharers: int = 1
+    written_as: str = ""
+    version: int = 0
+
+
+class AssumedClaim(msgspec.Struct, frozen=True):
+    """The scheduler's version of a claim, and the cluster's version on which it is based."""
+
+    base: ResourceClaim
+    claim: ResourceClaim
+
+
+class ClaimTracker:
+    """Reads and writes the claims of a catalog."""
+
+    __slots__ = ("_catalog",)
+
+    def __init__(self, catalog: ObjectCatalog) -> None:
+        self._catalog = catalog
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Return a value that changes whenever any claim may have changed."""
+        catalog = self._catalog
+        return (catalog.version(ResourceClaim), catalog.version(InFlightClaim), catalog.version(AssumedClaim))
+
+    def get(self, key: str) -> ResourceClaim | None:
+        """Return a claim by its key, or None: the assumed version if there is one, else that of the cluster."""
+        claim = self._catalog.get(ResourceClaim, key)
+        return None if claim is None else self._latest(claim)
+
+    def all(self) -> Iterator[ResourceClaim]:
+        """Yield all claims; assumed versions replace those of the cluster."""
+        for claim in self._catalog.all(ResourceClaim):
+            yield self._latest(claim)
+
+    def changed_since(self, version: tuple[int, int, int]) -> tuple[list[str], list[str]] | None:
+        """Return the keys and in-flight UIDs of the claims that may have changed since a `version`; None if unknown."""
+        claims = self._catalog.written(ResourceClaim, version[0])
+        in_flight = self._catalog.written(InFlightClaim, version[1])
+        assumed = self._catalog.written(AssumedClaim, version[2])
+        if claims is None or in_flight is None or assumed is None:
+            return None
+        return list(dict.fromkeys(claims + assumed)), list(dict.fromkeys(in_flight))
+
+    def _latest(self, claim: ResourceClaim) -> ResourceClaim:
+        entry = self._catalog.get(AssumedClaim, claim.key)
+        if entry is None:
+            return claim
+        version = claim.metadata.resource_version
+        if claim is entry.base or (version and version == entry.base.metadata.resource_version):
+            return entry.claim
+        return claim
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Assume a version of a claim until the cluster has a newer one.
+
+        Do nothing if the cluster has no such claim.
+        """
+        base = self._catalog.get(ResourceClaim, claim.key)
+        if base is not None:
+            self._catalog.put(claim.key, AssumedClaim(base, claim))
+
+    def restore(self, key: str) -> None:
+        """Drop the assumed version of a claim."""
+        if self._catalog.get(AssumedClaim, key) is not None:
+            self._catalog.remove(AssumedClaim, key)
+
+    # In flight.
+
+    def in_flight(self) -> Iterator[str]:
+        """Yield the UIDs of the claims in flight."""
+        return (uid_of(entry.claim) for entry in list(self._catalog.all(InFlightClaim)))
+
+    def claim_in_flight(self, uid: str) -> tuple[ResourceClaim | None, str]:
+        """Return a claim in flight with its allocation, or None, and the key under which it is being created, or "".
+
+        A claim that has appeared in the cluster is no longer in flight.
+        """
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is None:
+            return None, ""
+        if self._is_known(entry):
+            self._catalog.remove(InFlightClaim, uid)
+            return None, ""
+        return entry.claim, entry.written_as
+
+    def pending_allocation(self, uid: str) -> AllocationResult | None:
+        """Return a claim's allocation in flight, or None."""
+        entry = self._catalog.get(InFlightClaim, uid)
+        return None if entry is None or self._is_known(entry) else entry.claim.status.allocation
+
+    def _is_known(self, entry: InFlightClaim) -> bool:
+        """Return whether a claim that was being created has appeared in the cluster, even if it was deleted since."""
+        if not entry.written_as:
+            return False
+        written = self._catalog.written(ResourceClaim, entry.version)
+        return written is None or entry.written_as in written
+
+    def write(self, uid: str, key: str) -> None:
+        """Record the key under which a claim in flight is being created.
+
+        It stays in flight until it exists in the cluster.
+        """
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is not None:
+            version = self._catalog.version(ResourceClaim)
+            self._catalog.put(uid, msgspec.structs.replace(entry, written_as=key, version=version))
+
+    def signal(self, claim: ResourceClaim) -> None:
+        """Record an allocation in flight for one more pod; do not replace an earlier one of the same claim."""
+        uid = uid_of(claim)
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is None:
+            self._catalog.put(uid, InFlightClaim(claim))
+        else:
+            self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers + 1))
+
+    def release(self, uid: str, *, force: bool = False) -> bool:
+        """Remove one pod from an allocation in flight; return whether the allocation is no longer in flight.
+
+        It ends with its last pod, or if `force` is True.
+        """
+        entry = self._catalog.get(InFlightClaim, uid)
+        if entry is None:
+            return False
+        if force or entry.sharers == 1:
+            self._catalog.remove(InFlightClaim, uid)
+            return True
+        self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers - 1))
+        return False
 
 
 class ClaimsUnusable(Exception):
@@ -68,33 +227,3 @@ def pod_claims(pod: Pod, tracker: ClaimTracker) -> Sequence[ResourceClaim]:
 def is_reserved_for(pod: Pod, claim: ResourceClaim) -> bool:
     """Return whether a pod is among the users of a claim."""
     return any(consumer.uid == pod.metadata.uid for consumer in claim.status.reserved_for)
-
-
-class ClaimHints:
-    """The queueing hints about claims."""
-
-    def __init__(self, tracker: ClaimTracker) -> None:
-        self._tracker = tracker
-
-    @hint(ResourceClaim, new=True)
-    def is_schedulable_after_claim_change(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
-        """Queue a pod whose claims all exist, if one is new or changed its status, or any claim was deallocated."""
-        try:
-            claims = pod_claims(pod, self._tracker)
-        except ClaimsUnusable:
-            return False
-        if before is not None and before.status.allocation is not None and after.status.allocation is None:
-            return True
-        is_own = any(uid_of(claim) == uid_of(after) for claim in claims)
-        return is_own and (before is None or before.status != after.status)
-
-    @hint(Pod, new=True)
-    def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
-        """Queue the pod if it is the changed pod, and all its claims exist now."""
-        if pod.metadata.uid != after.metadata.uid:
-            return False
-        try:
-            pod_claims(after, self._tracker)
-        except ClaimsUnusable:
-            return False
-        return True

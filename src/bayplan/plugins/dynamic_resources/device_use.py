@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from bayplan.objects.quantity import Quantity, parse_quantity
 from bayplan.objects.resource import DeviceRequestAllocationResult, ResourceClaim
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
+from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 
 DeviceId: TypeAlias = tuple[str, str, str]
 """Driver, pool and name of a device."""

@@ -20,13 +20,12 @@ from bayplan.objects.resource import (
     ResourceClaim,
     ResourceSlice,
 )
-from bayplan.plugins.dynamic_resources.allocation_checks import RequestChecks
 from bayplan.plugins.dynamic_resources.allocator import Allocator, ChosenClaim, SearchTimedOut
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker
+from bayplan.plugins.dynamic_resources.claims import ClaimTracker
+from bayplan.plugins.dynamic_resources.device_requests import RequestChecks
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.pools import PoolCatalog, PoolSlice
-from bayplan.plugins.dynamic_resources.selectors import AllocationFailed, Selectors
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed, PoolCatalog, PoolSlice, Selectors
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import RowLog

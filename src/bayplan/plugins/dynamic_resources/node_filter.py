@@ -21,7 +21,7 @@ from bayplan.plugins.dynamic_resources.node_allocator import (
     NodeSolutions,
     has_alternatives,
 )
-from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed
 from bayplan.plugins.normalize_score import StretchedScoreRule
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState

@@ -1,4 +1,4 @@
-"""The plugin DynamicResources: PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind."""
+"""The plugin DynamicResources: PreEnqueue, PreFilter, Filter, PostFilter, Score, Reserve, PreBind, and its hints."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
@@ -31,22 +31,27 @@ from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable,
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource import ResourceClaim
-from bayplan.plugins.dynamic_resources.allocation_result import allocation_of, result_document
 from bayplan.plugins.dynamic_resources.claim_binding import (
     BindingFailed,
     allocated_claim,
+    allocation_of,
     bound_claim,
     deallocated_claim,
+    result_document,
 )
-from bayplan.plugins.dynamic_resources.claim_tracker import ClaimTracker, uid_of
-from bayplan.plugins.dynamic_resources.claims import ClaimHints, ClaimsUnusable, is_reserved_for, pod_claims
-from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Reservation
+from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, ClaimTracker, is_reserved_for, pod_claims, uid_of
+from bayplan.plugins.dynamic_resources.cycle_claims import (
+    CycleClaims,
+    Preparation,
+    Reservation,
+    is_served_by_devices,
+    requests_extended,
+)
 from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
 from bayplan.plugins.dynamic_resources.node_filter import ClaimsFit, NodeFilter, NoPreference, PreferredDevices
-from bayplan.plugins.dynamic_resources.preparation import PodResources, Preparation, requests_extended
-from bayplan.plugins.dynamic_resources.selectors import AllocationFailed
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 
@@ -96,16 +101,13 @@ class DynamicResources(
         gates, catalog = handle.feature_gates, handle.cluster.catalog
         self._features = allocation_features(gates)
         self._tracker = ClaimTracker(catalog)
-        self._hints = ClaimHints(self._tracker)
         classes = DeviceClassResolver(catalog)
-        self._resources = PodResources(classes if gates.enabled("DRAExtendedResource") else None)
+        self._classes = classes if gates.enabled("DRAExtendedResource") else None
         self.sums_in_pre_filter = int(gates.enabled("DRAExtendedResource"))
         self._allocator = NodeAllocator(
             handle.cluster, self._tracker, self._features, taint_rules=gates.enabled("DRADeviceTaintRules")
         )
-        self._preparation = Preparation(
-            catalog, self._tracker, self._resources, self._features, given.binding_timeout_ns
-        )
+        self._preparation = Preparation(catalog, self._tracker, self._classes, self._features, given.binding_timeout_ns)
         self._node_filter = NodeFilter(handle.cluster, self._allocator, classes)
         self._cycles: OrderedDict[Hashable, CycleClaims] = OrderedDict()
         # Whether the profile runs PreFilter; without it, later extension points find no state.
@@ -117,7 +119,7 @@ class DynamicResources(
 
     def sign_pod(self, pod: Pod) -> Hashable:
         """Return a unique identifier for a pod with claims, None for a pod without."""
-        if not pod.spec.resource_claims and not self._resources.any_backed(pod):
+        if not pod.spec.resource_claims and not is_served_by_devices(pod, self._classes):
             return None
         return (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses)
 
@@ -330,11 +332,34 @@ class DynamicResources(
         node_changes = ActionType.ADD | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_ALLOCATABLE
         return (
             (ClusterEvent(EventResource.NODE, node_changes), None),
-            (ClusterEvent(EventResource.RESOURCE_CLAIM, changes), self._hints.is_schedulable_after_claim_change),
+            (ClusterEvent(EventResource.RESOURCE_CLAIM, changes), self.is_schedulable_after_claim_change),
             (
                 ClusterEvent(EventResource.POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM),
-                self._hints.is_schedulable_after_pod_change,
+                self.is_schedulable_after_pod_change,
             ),
             (ClusterEvent(EventResource.DEVICE_CLASS, changes), None),
             (ClusterEvent(EventResource.RESOURCE_SLICE, changes), None),
         )
+
+    @hint(ResourceClaim, new=True)
+    def is_schedulable_after_claim_change(self, pod: Pod, before: ResourceClaim | None, after: ResourceClaim) -> bool:
+        """Queue a pod whose claims all exist, if one is new or changed its status, or any claim was deallocated."""
+        try:
+            claims = pod_claims(pod, self._tracker)
+        except ClaimsUnusable:
+            return False
+        if before is not None and before.status.allocation is not None and after.status.allocation is None:
+            return True
+        is_own = any(uid_of(claim) == uid_of(after) for claim in claims)
+        return is_own and (before is None or before.status != after.status)
+
+    @hint(Pod, new=True)
+    def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
+        """Queue the pod if it is the changed pod, and all its claims exist now."""
+        if pod.metadata.uid != after.metadata.uid:
+            return False
+        try:
+            pod_claims(after, self._tracker)
+        except ClaimsUnusable:
+            return False
+        return True

@@ -1,17 +1,31 @@
-"""The pools of devices that a node can use: their newest generation, completeness, validity, and device taints."""
+"""The pools of devices that a node can use: their newest generation, completeness, validity, taints, and selectors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from bayplan.cel.problems import CompileProblem, RunProblem
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.node import Node
 from bayplan.objects.quantity import Quantity, parse_quantity
-from bayplan.objects.resource import Counter, Device, DeviceTaint, DeviceTaintRule, DeviceToleration, ResourceSlice
+from bayplan.objects.resource import (
+    Counter,
+    Device,
+    DeviceSelector,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceToleration,
+    ResourceSlice,
+)
 from bayplan.objects.selectors import compile_node_selector
 from bayplan.plugins.dynamic_resources.device_use import DeviceId, PoolId
+from bayplan.plugins.dynamic_resources.features import AllocationFeatures
+
+if TYPE_CHECKING:
+    from bayplan.plugins.dynamic_resources.device_environment import DeviceProgram
 
 PREVENTING = ("NoSchedule", "NoExecute")
 
@@ -273,3 +287,57 @@ def _has_binding_conditions(pool: Pool) -> bool:
 
 def _amounts(counters: Mapping[str, Counter]) -> dict[str, Quantity]:
     return {name: parse_quantity(counter.value) for name, counter in counters.items()}
+
+
+MAX_CACHED_PROGRAMS = 1024
+
+
+class AllocationFailed(Exception):
+    """A claim, class or slice is invalid, which ends the cycle. The text is upstream's. Caught in this package."""
+
+
+class Selectors:
+    """The device selectors (CEL expressions) of one scheduler; each is compiled once."""
+
+    def __init__(self, features: AllocationFeatures) -> None:
+        self._features = features
+        self._programs: dict[str, DeviceProgram | CompileProblem] = {}
+
+    def match(self, selectors: Sequence[DeviceSelector], device: PoolDevice, owner: str) -> bool:
+        """Return whether a device meets all selectors. `owner`: the request or class that has them, for error texts.
+
+        Raises:
+            AllocationFailed: an expression can't be compiled, or fails on the device.
+        """
+        for number, selector in enumerate(selectors):
+            expression = selector.cel.expression if selector.cel is not None else ""
+            answer = device.matches.get(expression)
+            if answer is None:
+                answer = device.matches[expression] = self._evaluate(expression, device)
+            if isinstance(answer, CompileProblem):
+                raise AllocationFailed(f"{owner}: selector #{number}: CEL compile error: {answer}")
+            if isinstance(answer, RunProblem):
+                raise AllocationFailed(f"{owner}: selector #{number}: CEL runtime error: {answer}")
+            if not answer:
+                return False
+        return True
+
+    def _evaluate(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
+        program = self._programs.get(expression)
+        if program is None:
+            # Imported only when needed: importing CEL is slow, and most clusters have no devices.
+            from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
+
+            try:
+                program = compile_device_expression(expression, list_attributes=self._features.list_attributes)
+            except CompileProblem as problem:
+                program = problem
+            if len(self._programs) >= MAX_CACHED_PROGRAMS:
+                self._programs.clear()
+            self._programs[expression] = program
+        if isinstance(program, CompileProblem):
+            return program
+        try:
+            return program.matches(device.id[0], device.source)
+        except RunProblem as problem:
+            return problem

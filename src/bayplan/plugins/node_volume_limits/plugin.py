@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
-from bayplan.objects.pod import Pod, PodSpec
-from bayplan.objects.storage import CSIDriver
-from bayplan.plugins.csi_migration import is_migratable
+from bayplan.objects.pod import Pod
+from bayplan.objects.storage import CSIDriver, CSINode, VolumeAttachment
+from bayplan.plugins.csi_migration import (
+    DRIVERS,
+    MIGRATED,
+    TranslationError,
+    in_tree_plugin,
+    is_migratable,
+    translate_inline_volume,
+)
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
-from bayplan.plugins.node_volume_limits.hints import LimitHints
-from bayplan.plugins.pod_claims import PodVolumes, has_ephemeral, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
@@ -31,7 +37,7 @@ REASON_EXCEEDED = "node(s) exceed max volume count"
 NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
 
 
-class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
+class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
 
     Params: two `RequiredVolumes`, the pod's volumes on nodes without CSINode, and on nodes with one.
@@ -46,18 +52,9 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         super().__init__(arguments, handle)
         self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
         self.attached = AttachedVolumes(handle.cluster)
-        self._hints = LimitHints()
         self._texts: dict[str, int] = {}
         # Whether the profile runs PreFilter; then verdicts depend only on the params.
         self._pre_filters = False
-
-    def signs(self, spec: PodSpec) -> bool:
-        """Return True only for pods with ephemeral volumes."""
-        return has_ephemeral(spec)
-
-    def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
-        return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
@@ -130,18 +127,17 @@ class NodeVolumeLimits(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register CSINodes added or with higher limits, deleted pods, added claims, and deleted VolumeAttachments."""
-        hints = self._hints
         return (
             (ClusterEvent(EventResource.CSI_NODE, ActionType.ADD), None),
-            (ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), hints.is_schedulable_after_csi_node_updated),
-            (ClusterEvent(EventResource.POD, ActionType.DELETE), hints.is_schedulable_after_pod_deleted),
+            (ClusterEvent(EventResource.CSI_NODE, ActionType.UPDATE), is_schedulable_after_csi_node_updated),
+            (ClusterEvent(EventResource.POD, ActionType.DELETE), is_schedulable_after_pod_deleted),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD),
-                hints.is_schedulable_after_pvc_added,
+                is_schedulable_after_claim_change,
             ),
             (
                 ClusterEvent(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE),
-                hints.is_schedulable_after_volume_attachment_deleted,
+                is_schedulable_after_volume_attachment_deleted,
             ),
         )
 
@@ -297,3 +293,50 @@ class AttachableVolumes(FilterRule):
 
 
 NO_VOLUMES_REQUIRED = RequiredVolumes()
+
+
+# Queueing hints (KEP-4247).
+
+
+@hint(CSINode, old=True, new=True)
+def is_schedulable_after_csi_node_updated(pod: Pod, old: CSINode, new: CSINode) -> bool:
+    """Queue the pod if the limit of a driver increased; a missing limit counts as 0."""
+    before = _limits(old)
+    return any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+
+
+@hint(Pod, old=True)
+def is_schedulable_after_pod_deleted(pod: Pod, left: Pod, new: Pod | None) -> bool:
+    """Queue the pod if the deleted pod had a node or a nomination, and volumes that may count towards limits."""
+    if not left.spec.node_name and not left.status.nominated_node_name:
+        return False
+    return any(
+        volume.persistent_volume_claim is not None or volume.ephemeral is not None or is_migratable(volume)
+        for volume in left.spec.volumes
+    )
+
+
+@hint(VolumeAttachment, old=True)
+def is_schedulable_after_volume_attachment_deleted(
+    pod: Pod, old: VolumeAttachment, new: VolumeAttachment | None
+) -> bool | HintAnswer:
+    """Queue the pod if it has a claim, or an inline volume of the same driver as the detached volume."""
+    attacher = old.spec.attacher
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            return True
+        plugin = in_tree_plugin(volume)
+        if plugin in MIGRATED:
+            try:
+                translate_inline_volume(volume)
+            except TranslationError:
+                return HintAnswer.ERROR
+        if plugin and DRIVERS[plugin] == attacher:
+            return True
+    return False
+
+
+def _limits(csi_node: CSINode) -> dict[str, int]:
+    return {
+        item.name: item.allocatable.count or 0 if item.allocatable is not None else 0 for item in csi_node.spec.drivers
+    }

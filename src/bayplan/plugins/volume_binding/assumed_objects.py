@@ -1,4 +1,4 @@
-"""Volumes and claims as Reserve assumes them until the cluster has newer versions, and an index of volumes by class.
+"""Volumes and claims as Reserve assumes them until the cluster has newer versions.
 
 The writes of a pod's binding may reach the catalog after the next pod is scheduled. Until then, the assumed version
 replaces the object; it is dropped when the catalog has a newer resource version.
@@ -6,7 +6,6 @@ replaces the object; it is dropped when the catalog has a newer resource version
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import msgspec
@@ -14,7 +13,7 @@ from msgspec.structs import replace
 
 from bayplan.objects.meta import ObjectReference
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.plugins.pod_claims import BOUND_BY_CONTROLLER, SELECTED_NODE, class_of_volume
+from bayplan.plugins.pod_claims import BOUND_BY_CONTROLLER, SELECTED_NODE
 from bayplan.plugins.volume_binding.matching import is_bound_to
 from bayplan.state.object_catalog import ObjectCatalog
 
@@ -81,46 +80,6 @@ class AssumedObjects(Generic[T]):
         """Drop the assumed version of an object, if there is one."""
         if self._assumed.pop(key, None) is not None:
             self.version += 1
-
-
-class VolumesByClass:
-    """An index of a catalog's volumes by class, updated lazily: each read processes the writes since the last one."""
-
-    def __init__(self, catalog: ObjectCatalog) -> None:
-        self._catalog = catalog
-        self._version = -1
-        self._class_of: dict[str, str] = {}
-        self._volumes: dict[str, dict[str, PersistentVolume]] = {}
-        self._sorted: dict[str, list[PersistentVolume]] = {}
-
-    def get(self, name: str) -> Sequence[PersistentVolume]:
-        """Return the volumes of a class, sorted by name; callers must not change the list."""
-        self._sync()
-        found = self._sorted.get(name)
-        if found is None:
-            volumes = self._volumes.get(name, {})
-            found = self._sorted[name] = [volumes[key] for key in sorted(volumes)]
-        return found
-
-    def _sync(self) -> None:
-        version = self._catalog.version(PersistentVolume)
-        if version == self._version:
-            return
-        written = self._catalog.written(PersistentVolume, self._version) if self._version >= 0 else None
-        self._version = version
-        if written is None:
-            self._class_of, self._volumes, self._sorted = {}, {}, {}
-            written = [volume.metadata.name for volume in self._catalog.all(PersistentVolume)]
-        for key in dict.fromkeys(written):
-            before = self._class_of.pop(key, None)
-            if before is not None:
-                del self._volumes[before][key]
-                self._sorted.pop(before, None)
-            volume = self._catalog.get(PersistentVolume, key)
-            if volume is not None:
-                name = self._class_of[key] = class_of_volume(volume)
-                self._volumes.setdefault(name, {})[key] = volume
-                self._sorted.pop(name, None)
 
 
 class Reservation(msgspec.Struct, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,7 +26,7 @@ from bayplan.framework.plugin import (
 from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
-from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.pod import Pod
 from bayplan.objects.storage import (
     CSIDriver,
     CSINode,
@@ -35,11 +35,16 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, has_ephemeral, is_claim_of, owner_of_ephemeral, pod_volumes
+from bayplan.plugins.pod_claims import (
+    PodVolumes,
+    VolumePlugin,
+    class_of_volume,
+    is_schedulable_after_claim_change,
+    pod_volumes,
+)
 from bayplan.plugins.volume_binding.assumed_objects import (
     AssumedObjects,
     Reservation,
-    VolumesByClass,
     claim_for_node,
     volume_for_claim,
 )
@@ -70,6 +75,7 @@ MAX_CACHED_SOLUTIONS = 8
 
 
 class VolumeBinding(
+    VolumePlugin,
     PreFilterPlugin[PodVolumes],
     FilterPlugin[PodVolumes],
     PreScorePlugin[PodVolumes],
@@ -101,21 +107,11 @@ class VolumeBinding(
         self._volumes = AssumedObjects(PersistentVolume, catalog)
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
-        self._hints = BindingHints()
-        self._by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
         self._pre_filters = False
         self._filters = False
-
-    def signs(self, spec: PodSpec) -> bool:
-        """Return True only for pods with ephemeral volumes."""
-        return has_ephemeral(spec)
-
-    def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the name and uid of a pod with ephemeral volumes, which must own their claims; None for other pods."""
-        return owner_of_ephemeral(pod)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes. All pods with volumes share a spec key; params distinguish them."""
@@ -188,10 +184,10 @@ class VolumeBinding(
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
         """Return the volumes of a class sorted by name; assumed versions replace stored ones."""
-        volumes = self._by_class.get(name)
-        if not len(self._volumes):
-            return volumes
-        return [self._volumes.latest(volume.metadata.name, volume) for volume in volumes]
+        stored = self.handle.cluster.catalog.all(PersistentVolume)
+        found = [volume for volume in stored if class_of_volume(volume) == name]
+        found.sort(key=lambda volume: volume.metadata.name)
+        return [self._volumes.latest(volume.metadata.name, volume) for volume in found] if self._volumes else found
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reasons for a verdict."""
@@ -301,21 +297,20 @@ class VolumeBinding(
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register all kinds of objects that affect the choice of volumes, and nodes added or relabelled."""
-        hints = self._hints
         changes = ActionType.ADD | ActionType.UPDATE
         return (
-            (ClusterEvent(EventResource.STORAGE_CLASS, changes), hints.is_schedulable_after_storage_class_change),
+            (ClusterEvent(EventResource.STORAGE_CLASS, changes), is_schedulable_after_storage_class_change),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changes),
-                hints.is_schedulable_after_persistent_volume_claim_change,
+                is_schedulable_after_claim_change,
             ),
             (ClusterEvent(EventResource.PERSISTENT_VOLUME, changes), None),
             (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL), None),
-            (ClusterEvent(EventResource.CSI_NODE, changes), hints.is_schedulable_after_csi_node_change),
-            (ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), hints.is_schedulable_after_csi_driver_change),
+            (ClusterEvent(EventResource.CSI_NODE, changes), is_schedulable_after_csi_node_change),
+            (ClusterEvent(EventResource.CSI_DRIVER, ActionType.UPDATE), is_schedulable_after_csi_driver_change),
             (
                 ClusterEvent(EventResource.CSI_STORAGE_CAPACITY, changes),
-                hints.is_schedulable_after_csi_storage_capacity_change,
+                is_schedulable_after_csi_storage_capacity_change,
             ),
         )
 
@@ -349,42 +344,35 @@ class VolumesOnNode(FilterRule):
         return STATE_MISSING if self._known is None else self._codes[row]
 
 
-class BindingHints:
-    """The queueing hints; they read only the objects of the event."""
+@hint(StorageClass, new=True)
+def is_schedulable_after_storage_class_change(pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
+    """Queue the pod if a storage class was added, or its allowed topologies changed."""
+    return old is None or old.allowed_topologies != new.allowed_topologies
 
-    @hint(StorageClass, new=True)
-    def is_schedulable_after_storage_class_change(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
-        """Queue the pod if a storage class was added, or its allowed topologies changed."""
-        return old is None or old.allowed_topologies != new.allowed_topologies
 
-    @hint(PersistentVolumeClaim, new=True)
-    def is_schedulable_after_persistent_volume_claim_change(
-        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
-    ) -> bool:
-        """Queue the pod if it uses the claim that was added or changed."""
-        return is_claim_of(pod, new)
+@hint(CSINode, new=True)
+def is_schedulable_after_csi_node_change(pod: Pod, old: CSINode | None, new: CSINode) -> bool:
+    """Queue the pod if a CSINode was added, or its set of migrated plugins changed."""
+    return old is None or _migrated_plugins(old) != _migrated_plugins(new)
 
-    @hint(CSINode, new=True)
-    def is_schedulable_after_csi_node_change(self, pod: Pod, old: CSINode | None, new: CSINode) -> bool:
-        """Queue the pod if a CSINode was added, or its set of migrated plugins changed."""
-        return old is None or _migrated_plugins(old) != _migrated_plugins(new)
 
-    @hint(CSIDriver, old=True, new=True)
-    def is_schedulable_after_csi_driver_change(self, pod: Pod, old: CSIDriver, new: CSIDriver) -> bool:
-        """Queue the pod if the driver of one of its inline volumes stopped tracking capacity."""
-        if not old.spec.storage_capacity or new.spec.storage_capacity:
-            return False
-        return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.spec.volumes)
+@hint(CSIDriver, old=True, new=True)
+def is_schedulable_after_csi_driver_change(pod: Pod, old: CSIDriver, new: CSIDriver) -> bool:
+    """Queue the pod if the driver of one of its inline volumes stopped tracking capacity."""
+    if not old.spec.storage_capacity or new.spec.storage_capacity:
+        return False
+    return any(volume.csi is not None and volume.csi.driver == new.metadata.name for volume in pod.spec.volumes)
 
-    @hint(CSIStorageCapacity, new=True)
-    def is_schedulable_after_csi_storage_capacity_change(
-        self, pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
-    ) -> bool:
-        """Queue the pod if a capacity was added, or has room for larger volumes than before."""
-        if old is None:
-            return True
-        was, is_now = volume_limit(old), volume_limit(new)
-        return is_now is not None and (was is None or is_now > was)
+
+@hint(CSIStorageCapacity, new=True)
+def is_schedulable_after_csi_storage_capacity_change(
+    pod: Pod, old: CSIStorageCapacity | None, new: CSIStorageCapacity
+) -> bool:
+    """Queue the pod if a capacity was added, or has room for larger volumes than before."""
+    if old is None:
+        return True
+    was, is_now = volume_limit(old), volume_limit(new)
+    return is_now is not None and (was is None or is_now > was)
 
 
 def _migrated_plugins(node: CSINode) -> str:

@@ -13,6 +13,7 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from bayplan.base import go_arithmetic as go
 from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.quantity import value, wrap_int64
 from bayplan.objects.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
@@ -147,7 +148,7 @@ def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
 def _score(requested: int, capacity: int, shape: Sequence[tuple[int, int]]) -> int:
     if capacity == 0 or requested > capacity:
         return _broken_linear(shape, FULL_UTILIZATION)
-    return _broken_linear(shape, _quotient(wrap_int64(requested * FULL_UTILIZATION), capacity))
+    return _broken_linear(shape, go.quotient(wrap_int64(requested * FULL_UTILIZATION), capacity))
 
 
 def _broken_linear(shape: Sequence[tuple[int, int]], utilization: int) -> int:
@@ -156,11 +157,5 @@ def _broken_linear(shape: Sequence[tuple[int, int]], utilization: int) -> int:
         return shape[0][1]
     for (x0, y0), (x1, y1) in pairwise(shape):
         if utilization <= x1:
-            return y0 + _quotient((y1 - y0) * (utilization - x0), x1 - x0)
+            return y0 + go.quotient((y1 - y0) * (utilization - x0), x1 - x0)
     return shape[-1][1]
-
-
-def _quotient(dividend: int, divisor: int) -> int:
-    """Return the quotient as in Go, truncated towards zero."""
-    quotient = abs(dividend) // abs(divisor)
-    return quotient if (dividend < 0) == (divisor < 0) else -quotient

@@ -1,1 +1,0 @@
-"""Dry runs of preemption: whether a pod would fit if other pods were removed."""
