@@ -377,7 +377,7 @@ class Backend:
         """Return an object with a status that kube-apiserver itself sets, and the field managers after this update."""
         metadata = dict(part(document, "metadata"))
         new: Document = {**document, "metadata": metadata, "status": status}
-        owner = managed.Request(
+        owner = managed.WriteContext(
             custom_resources.MANAGER,
             resource.api_version,
             resource.fields,
