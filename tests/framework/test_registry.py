@@ -110,7 +110,7 @@ def test_a_renamed_rule_method_is_refused_with_its_replacement(
     vars(module)["OldRule"] = type("OldRule", (FilterRule,), {"before_changes": lambda self, params: None})
     monkeypatch.setitem(sys.modules, "old_plugin", module)
     old = type("Filters", (Filters,), {"__module__": "old_plugin"})
-    want = r"plugin Filters defines before_changes in OldRule: .*try the name after_undo\(\)"
+    want = r"plugin Filters defines before_changes in OldRule, .*: rename it to after_undo\(\)"
     with pytest.raises(PluginError, match=want):
         Registry({}).with_plugins(old)
 
