@@ -260,3 +260,14 @@ def test_the_workload_filter_distinguishes_kinds() -> None:
         deadline=Deadline(60),
     )
     assert [pods.keys[row] for row in found.rows] == ["a/p1", "a/p4"]
+
+
+def test_pods_without_a_node_are_not_counted_by_node() -> None:
+    table = PodTable(DEFAULT_GATES)
+    for number, node in enumerate(("n1", "", "n1", "n2")):
+        table.put(Row("shop", f"p{number}", node, 1, 0, "", number, finished=False).pod(str(number)), "", 0)
+    found = find_pods(
+        table.freeze(), PodFilter(), sort=("name", False), offset=0, limit=9, facets=True, deadline=Deadline(9)
+    )
+    assert found.facets is not None
+    assert found.facets["node"] == [("n1", 2), ("n2", 1)]
