@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.sync.followed_kinds import ObjectRef
-from bayplan.sync.known_objects import source_object, stand_in_uid
+from bayplan.sync.known_objects import source_object, placeholder_uid
 
 
 @pytest.mark.parametrize(
@@ -16,6 +16,6 @@ from bayplan.sync.known_objects import source_object, stand_in_uid
     ],
 )
 def test_an_object_without_a_uid_gets_one_from_its_reference(ref: ObjectRef, want: str) -> None:
-    assert stand_in_uid(ref) == want
+    assert placeholder_uid(ref) == want
     assert source_object(ref, {"metadata": {"name": ref.name}}, initial=True).uid == want
     assert source_object(ref, {"metadata": {"name": ref.name, "uid": "u"}}, initial=True).uid == "u"
