@@ -268,12 +268,14 @@ def test_server_side_apply_updates_the_last_applied_annotation_of_kubectl() -> N
     [
         ({}, 204, None),
         ({"nodeName": "n"}, 500, "no preferred addresses found; known addresses: []"),
+        ({"nodeName": "missing"}, 404, 'pods "missing" not found'),
     ],
 )
 def test_pod_logs_are_empty_or_fail_without_a_simulated_kubelet(
     spec: Document, status: int, message: str | None
 ) -> None:
     client = Client()
+    client.post("/api/v1/nodes", {"metadata": {"name": "n"}})
     document = pod("p", lambda new: cast("Document", new["spec"]).update(spec))
     assert client.post(PODS, document).status == 201
     answer = client.get(f"{PODS}/p/log")

@@ -307,7 +307,7 @@ MANAGER = "kube-apiserver"
 class DefinitionStrategy(Strategy):
     """CustomResourceDefinitions.
 
-    A second write immediately after the create accepts the names; see `accepted_status`.
+    A second write immediately after the create accepts the names; see `bayplan.apiserver.kinds.definition_status`.
     """
 
     counts_generations = True
@@ -334,58 +334,8 @@ class DefinitionStrategy(Strategy):
         new["status"] = status
 
 
-def accepted_status(definition: Document, now: str) -> Document | None:
-    """Return the status of a definition whose names are accepted, or None if the definition is already established."""
-    status = part(definition, "status")
-    if any(each.get("type") == "Established" for each in parts(status, "conditions")):
-        return None
-    return {
-        "conditions": [
-            _condition("NamesAccepted", "NoConflicts", "no conflicts found", now),
-            _condition("Established", "InitialNamesAccepted", "the initial names have been accepted", now),
-        ],
-        "acceptedNames": dict(part(definition, "spec", "names")),
-        "storedVersions": texts(status, "storedVersions") or stored_versions(definition),
-    }
-
-
 DEFINITIONS = "apiextensions.k8s.io/customresourcedefinitions"
 """Table of the definitions."""
-
-CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-"""Finalizer of a deleted definition, which stays until its objects are gone."""
-
-
-def terminating(definition: Document, now: str) -> Document:
-    """Return a definition that is marked for deletion, as upstream's endpoint does before its objects are deleted."""
-    metadata, status = part(definition, "metadata"), part(definition, "status")
-    finalizers = [*(each for each in texts(metadata, "finalizers") if each != CLEANUP), CLEANUP]
-    message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    return {
-        **definition,
-        "metadata": {**metadata, "deletionTimestamp": now, "finalizers": finalizers},
-        "status": _with_condition(status, _condition("Terminating", "InstanceDeletionPending", message, now)),
-    }
-
-
-def deleting_status(definition: Document, now: str, *, done: bool) -> Document:
-    """Return the status of a definition while its objects are deleted, or after that (`done`)."""
-    if done:
-        condition = _condition("Terminating", "InstanceDeletionCompleted", "removed all instances", now)
-        condition["status"] = "False"
-    else:
-        reason = "InstanceDeletionInProgress"
-        condition = _condition("Terminating", reason, "CustomResource deletion is in progress", now)
-    return _with_condition(part(definition, "status"), condition)
-
-
-def _with_condition(status: Document, condition: Document) -> Document:
-    """Return a status with a condition, whose time changes only with its status."""
-    conditions = parts(status, "conditions")
-    at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), len(conditions))
-    if at < len(conditions) and conditions[at].get("status") == condition["status"]:
-        condition["lastTransitionTime"] = conditions[at].get("lastTransitionTime")
-    return {**status, "conditions": [*conditions[:at], condition, *conditions[at + 1 :]]}
 
 
 def _fill_in(document: Document) -> None:
@@ -394,10 +344,6 @@ def _fill_in(document: Document) -> None:
     if isinstance(kind, str) and kind:
         names["singular"] = names.get("singular") or kind.lower()
         names["listKind"] = names.get("listKind") or f"{kind}List"
-
-
-def _condition(name: str, reason: str, message: str, now: str) -> Document:
-    return {"type": name, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message}
 
 
 BLOCKING = frozenset(

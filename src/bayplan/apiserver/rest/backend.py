@@ -20,7 +20,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.kinds import api_services, custom_resources, flow_kinds
+from bayplan.apiserver.kinds import api_services, custom_resources, definition_status, flow_kinds
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
@@ -354,13 +354,13 @@ class Backend:
         definition = self.document(resource, item)
         metadata = part(definition, "metadata")
         finalizers = texts(metadata, "finalizers")
-        if not metadata.get("deletionTimestamp") or custom_resources.CLEANUP not in finalizers:
+        if not metadata.get("deletionTimestamp") or definition_status.CLEANUP not in finalizers:
             return
         definition = self._with_status(
-            resource, definition, custom_resources.deleting_status(definition, self.now(), done=True)
+            resource, definition, definition_status.deleting_status(definition, self.now(), done=True)
         )
         metadata = part(definition, "metadata")
-        metadata["finalizers"] = [each for each in finalizers if each != custom_resources.CLEANUP]
+        metadata["finalizers"] = [each for each in finalizers if each != definition_status.CLEANUP]
         if metadata["finalizers"]:
             self.put(resource, definition)
         else:
@@ -370,7 +370,7 @@ class Backend:
     def begin_instance_deletion(self, definition: Document) -> None:
         """Store in the status of a terminating definition that its objects are being deleted."""
         resource = self.registry.by_table()[custom_resources.DEFINITIONS]
-        status = custom_resources.deleting_status(definition, self.now(), done=False)
+        status = definition_status.deleting_status(definition, self.now(), done=False)
         self.put(resource, self._with_status(resource, definition, status))
 
     def _with_status(self, resource: Resource, document: Document, status: Document) -> Document:
@@ -394,7 +394,7 @@ class Backend:
 
     def _accept_definition(self, resource: Resource, definition: Document) -> None:
         """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""
-        status = custom_resources.accepted_status(definition, self.now())
+        status = definition_status.accepted_status(definition, self.now())
         if status is None or part(definition, "metadata").get("deletionTimestamp"):
             return
         metadata = part(definition, "metadata")

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from bayplan.apiserver.kinds.custom_resources import DEFINITIONS, terminating
+from bayplan.apiserver.kinds.custom_resources import DEFINITIONS
+from bayplan.apiserver.kinds.definition_status import terminating
 from bayplan.apiserver.kinds.strategy import Strategy
 from bayplan.apiserver.model.errors import conflict, forbidden, not_found
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo

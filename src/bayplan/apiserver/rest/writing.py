@@ -34,6 +34,7 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import APPROVAL, Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
+from bayplan.apiserver.rest.sameness import is_same
 from bayplan.apiserver.store.item import Item
 from bayplan.base.plain_data import Document, part, texts
 from bayplan.objects.selectors import quote
@@ -283,11 +284,7 @@ def new_object(
         backend.convert_ahead(resource, stored)
         if not options.dry_run and metadata.get("resourceVersion") not in (None, "", "0"):
             raise internal("resourceVersion should not be set on objects to be created")
-        name = str(metadata["name"])
-        found = backend.store.get(resource.table, (info.namespace, name))
-        if found is not None:
-            going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
-            raise already_exists(resource.name, resource.group, name, going=going)
+        _check_free(backend, info, str(metadata["name"]))
     except ApiError as problem:
         # Upstream sends the warnings about a valid object even if a later step refuses it.
         problem.warnings[:0] = warnings
@@ -295,6 +292,14 @@ def new_object(
     if hooks is not None:
         warnings += hooks.warnings
     return Written(from_storage(resource, stored), None, True, warnings)
+
+
+def _check_free(backend: Backend, info: RequestInfo, name: str) -> None:
+    resource = info.resource
+    found = backend.store.get(resource.table, (info.namespace, name))
+    if found is not None:
+        going = bool(part(backend.document(resource, found), "metadata").get("deletionTimestamp"))
+        raise already_exists(resource.name, resource.group, name, going=going)
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
@@ -483,23 +488,6 @@ def _keep_identity(new: Document, old: Document) -> None:
         _keep(new, old, "deletionTimestamp")
         if new.get("deletionGracePeriodSeconds") is None:
             _keep(new, old, "deletionGracePeriodSeconds")
-
-
-def is_same(new: Document, old: Document) -> bool:
-    """Return whether two objects are equal except for the times of field managers."""
-    if new == old:
-        return True
-    timeless_new, timeless_old = _timeless(new), _timeless(old)
-    return timeless_new == timeless_old
-
-
-def _timeless(document: Document) -> Document:
-    metadata = dict(part(document, "metadata"))
-    entries = metadata.get("managedFields")
-    if isinstance(entries, list):
-        metadata["managedFields"] = [{**entry, "time": ""} for entry in entries]
-    bare = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
-    return {**bare, "metadata": metadata}
 
 
 def deletes_now(table: str, new: Document, old: Document) -> bool:

@@ -125,13 +125,12 @@ def _finalizers(namespace: Document, path: str, out: Causes) -> None:
 SECURITY_LEVELS = ("privileged", "baseline", "restricted")
 """The levels of the pod security standards, from least to most strict."""
 _SECURITY_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)|latest")
-_MAX_MINOR = 2**63 - 1
 
 
 def is_security_version(text: str) -> bool:
     """Return whether a text is a version of the pod security standards: ``latest`` or ``v1.N``."""
     found = _SECURITY_VERSION.fullmatch(text)
-    return found is not None and int(found[1] or 0) <= _MAX_MINOR
+    return found is not None and int(found[1] or 0) < 2**63
 
 
 def _security_labels(namespace: Document, path: str, out: Causes) -> None:
