@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.sync.followed_kinds import ObjectRef
-from bayplan.sync.known_objects import source_object, placeholder_uid
+from bayplan.sync.known_objects import placeholder_uid, source_object
 
 
 @pytest.mark.parametrize(
