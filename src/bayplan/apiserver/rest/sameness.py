@@ -1,8 +1,8 @@
-"""Equality of objects, by which a write that changes nothing is not stored."""
+"""The effect of a change of an object: none if the objects are equal, or its removal."""
 
 from __future__ import annotations
 
-from bayplan.base.plain_data import Document, part
+from bayplan.base.plain_data import Document, part, texts
 
 
 def is_same(new: Document, old: Document) -> bool:
@@ -20,3 +20,13 @@ def _timeless(document: Document) -> Document:
         metadata["managedFields"] = [{**entry, "time": ""} for entry in entries]
     bare = {name: value for name, value in document.items() if name not in ("kind", "apiVersion")}
     return {**bare, "metadata": metadata}
+
+
+def deletes_now(table: str, new: Document, old: Document) -> bool:
+    """Return whether a change removes the last finalizer of a terminating object without a grace period."""
+    metadata, before = part(new, "metadata"), part(old, "metadata")
+    if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
+        return False
+    if table == "namespaces" and texts(part(new, "spec"), "finalizers"):
+        return False
+    return not before.get("deletionGracePeriodSeconds")

@@ -34,9 +34,9 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import APPROVAL, Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
-from bayplan.apiserver.rest.sameness import is_same
+from bayplan.apiserver.rest.sameness import deletes_now, is_same
 from bayplan.apiserver.store.item import Item
-from bayplan.base.plain_data import Document, part, texts
+from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 _GENERATE_ATTEMPTS = 8
@@ -442,6 +442,12 @@ def change(
         warnings += hooks.warnings
     new = from_storage(resource, stored)
     set_managers(new, managers)
+    return _store_change(backend, resource, old, new, options, warnings)
+
+
+def _store_change(
+    backend: Backend, resource: Resource, old: Document, new: Document, options: WriteOptions, warnings: list[str]
+) -> Written:
     if is_same(new, old):
         return Written(old, None, False, warnings)
     if options.dry_run:
@@ -488,13 +494,3 @@ def _keep_identity(new: Document, old: Document) -> None:
         _keep(new, old, "deletionTimestamp")
         if new.get("deletionGracePeriodSeconds") is None:
             _keep(new, old, "deletionGracePeriodSeconds")
-
-
-def deletes_now(table: str, new: Document, old: Document) -> bool:
-    """Return whether a change removes the last finalizer of a terminating object without a grace period."""
-    metadata, before = part(new, "metadata"), part(old, "metadata")
-    if texts(metadata, "finalizers") or not before.get("deletionTimestamp"):
-        return False
-    if table == "namespaces" and texts(part(new, "spec"), "finalizers"):
-        return False
-    return not before.get("deletionGracePeriodSeconds")
