@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bayplan.analysis.reasons import reasons_of
+from bayplan.engine.decision import Outcome, Record
 from bayplan.http_api.pod_query import SORTS, PodFilter, find_pods
-from bayplan.http_api.pod_table import PodStatus, PodTable
+from bayplan.http_api.pod_table import PodColumns, PodStatus, PodTable
 from bayplan.http_api.query import Deadline
 from bayplan.objects.kinds import decode
 from bayplan.objects.pod import Pod
@@ -176,20 +178,54 @@ def test_filtered_pages_and_facets_match_a_naive_implementation(
 
 
 def test_columns_filled_in_slices_equal_those_filled_at_once() -> None:
-    rows = [Row("a", f"p{number}", "n" * (number % 2), number % 3, number, "", number, False) for number in range(9)]
+    rows = [
+        Row(
+            "ab"[number % 2],
+            f"p{number}",
+            "n" * (number % 2),
+            number % 3,
+            number,
+            MESSAGES[number % 3],
+            number,
+            number == 7,
+        )
+        for number in range(9)
+    ]
     sliced, at_once = PodTable(DEFAULT_GATES), PodTable(DEFAULT_GATES)
     for table in (sliced, at_once):
         for number, row in enumerate(rows):
             table.put(row.pod(str(number)), "", 1)
         table.remove("a/p4", 2)
-    assert [sliced.fill(3), sliced.fill(3), sliced.fill(3)] == [True, True, False]
+    assert sliced.changed == 8
+    sliced.fill(3)
+    # A new pod takes the row of the removed one, and a decision about another pod fails.
+    for table in (sliced, at_once):
+        table.put(Row("c", "late", "m", 5, 1, "", 3, finished=False).pod("late"), "", 3)
+        table.take_record(Record(2, "a/p2", 1, Outcome.UNSCHEDULABLE, "", message=MESSAGES[3]))
+    sliced.fill(3)
+    assert sliced.changed == 4  # Five were left, and two have changed since.
     first, second = sliced.freeze(), at_once.freeze()
-    assert first.counts() == second.counts()
-    for name in ("status", "node", "priority", "message", "bound_ns", "shape", "created_ns"):
-        assert getattr(first, name).tolist() == getattr(second, name).tolist(), name
+    assert first.keys == second.keys
+    tables = {
+        "node": "nodes",
+        "namespace": "namespaces",
+        "message": "messages",
+        "scheduler": "schedulers",
+        "shape": "shapes",
+    }
+
+    def column(pods: PodColumns, name: str) -> list[object]:
+        values = getattr(pods, name).tolist()
+        return [getattr(pods, tables[name])[code] for code in values] if name in tables else values
+
+    for name in PodColumns.__dataclass_fields__:
+        if isinstance(getattr(first, name), np.ndarray):
+            assert column(first, name) == column(second, name), name
+    assert [first.messages[first.message[first.rows[key]]] for key in ("a/p2", "c/late")] == [MESSAGES[3], ""]
     # An update after that is visible in the next copy only.
-    at_once.put(replace(rows[0].pod("0"), spec=rows[1].pod("0").spec), "", 3)
-    assert (second.node[0], at_once.freeze().node[0]) == (0, 1)
+    at_once.put(replace(rows[0].pod("0"), spec=rows[1].pod("0").spec), "", 4)
+    third = at_once.freeze()
+    assert [each.nodes[each.node[each.rows["a/p0"]]] for each in (second, third)] == ["", "n"]
 
 
 @given(st.integers(1, 40), st.integers(1, 13))

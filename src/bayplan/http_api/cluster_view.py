@@ -163,7 +163,8 @@ class ClusterView:
     async def pod_columns(self) -> PodColumns:
         """Return a frozen copy of the pods."""
         await self.catch_up()
-        while self.pods.fill(RECORDS_AT_ONCE):
+        for _ in range(self.pods.changed // RECORDS_AT_ONCE):
+            self.pods.fill(RECORDS_AT_ONCE)
             await asyncio.sleep(0)
         return self.pods.freeze()
 

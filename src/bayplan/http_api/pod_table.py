@@ -176,6 +176,11 @@ class PodTable:
     def __len__(self) -> int:
         return len(self._named.rows)
 
+    @property
+    def changed(self) -> int:
+        """Return the number of rows whose columns are out of date."""
+        return len(self._changed)
+
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def life(self, key: str) -> PodTimeline | None:
@@ -193,8 +198,8 @@ class PodTable:
         """Return a pod's requests, in units of the state; {} for None."""
         return {} if pod is None else accounted_requests(pod, self._gates).requests
 
-    def fill(self, rows: int) -> bool:
-        """Fill the columns of up to so many changed rows; return whether there are more.
+    def fill(self, rows: int) -> None:
+        """Fill the columns of at most `rows` changed rows.
 
         Call on the writing thread, before `freeze` if many pods may have changed: a row takes a few microseconds.
         """
@@ -204,7 +209,6 @@ class PodTable:
             del changed[row]
         if chosen:
             self._fill(chosen)
-        return bool(changed)
 
     def freeze(self) -> PodColumns:
         """Return a frozen copy of the columns. Call on the writing thread."""
@@ -287,6 +291,7 @@ class PodTable:
         at = np.array(rows, dtype=np.intp)
         lives = [life for life in map(self._lives.__getitem__, rows) if life is not None]
         pods = [life.pod for life in lives if life.pod is not None]
+        assert len(pods) == len(lives) == len(rows)
         shapes = [self._shape_code(pod) for pod in pods]
         amounts = [self._shapes[shape] for shape in shapes]
         filled: dict[str, Sequence[int]] = {

@@ -154,7 +154,7 @@ def test_direct_writes_obey_the_rate_limit_and_require_the_token() -> None:
         assert server.connections.direct == 2
 
 
-def test_a_head_is_read_again_only_if_its_bytes_differ() -> None:
+def test_a_head_is_checked_again_only_if_its_bytes_differ() -> None:
     with serving(token="secret") as server, connect(server) as connection:
 
         def codes(*requests: bytes) -> list[bytes]:
@@ -174,8 +174,18 @@ def test_a_head_is_read_again_only_if_its_bytes_differ() -> None:
         delete = request("DELETE", f"{PODS}/a", b"{}", "application/json", allowed)
         assert codes(dry_run, foreign, second, patch, delete) == [b"201", b"401", b"409", b"200", b"200"]
         assert server.connections.repeated_heads == 2
+        # Nothing is kept of a client without access.
         assert codes(foreign, foreign, first) == [b"401", b"401", b"201"]
-        assert server.connections.repeated_heads == 3
+        assert server.connections.repeated_heads == 2
+
+
+def test_large_heads_are_not_kept() -> None:
+    padding = f"X-Padding: {'x' * 9_000}"
+    with serving() as server, connect(server) as connection:
+        for name in "ab":
+            connection.sendall(request("POST", PODS, of(name), "application/json", padding))
+            assert statuses(connection, 1) == [b"201"]
+        assert (server.connections.direct, server.connections.repeated_heads) == (2, 0)
 
 
 def statuses(connection: socket.socket, count: int) -> list[bytes]:

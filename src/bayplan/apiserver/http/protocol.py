@@ -28,6 +28,9 @@ _SLOP = 4096
 """Number of bytes by which Go lets a header exceed the limit."""
 
 _MAX_PARSED_URL = 60_000
+_MAX_KEPT_HEAD = 8 * 1024
+"""Maximum size of a head to keep for the next request, so that many connections do not take much memory."""
+
 _CHUNK_OVERHEAD = 16
 _REFUSAL_SECONDS = 0.5
 _TOO_LARGE = b"431 Request Header Fields Too Large"
@@ -288,7 +291,7 @@ class LimitedProtocol(HttpToolsProtocol):
             head = self._read_head(direct, method)
             if head is None:
                 return False
-            self._head = head
+            self._head = head if self._header_size() <= _MAX_KEPT_HEAD else None
         self._direct_cycle = self._new_cycle(head, direct, keep_alive=self.parser.should_keep_alive())
         return True
 
@@ -366,8 +369,11 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_message_complete()
         else:
             self._end_request()
-            self._answered = cycle.head if cycle.keep_alive else None
             cycle.answer()
+            if cycle.head.request is None:
+                self._head = None  # The client has no access.
+            elif cycle.keep_alive and cycle.head is self._head:
+                self._answered = cycle.head
 
     def on_response_complete(self) -> None:
         """Mark the connection as idle unless another request is in progress."""
