@@ -9,12 +9,11 @@ Source: the type RawExtension of v1.36.3; github.com/evanphx/json-patch for the 
 from __future__ import annotations
 
 import re
-from typing import cast
 
 import msgspec
 
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, with_sorted_keys
 
 TABLE = "apps/controllerrevisions"
 TYPE = "io.k8s.api.apps.v1.ControllerRevision"
@@ -105,13 +104,7 @@ def _members(body: bytes) -> dict[str, str]:
 
 def canonical(value: object) -> str:
     """Return a value as Go writes a decoded one: with sorted keys and short numbers."""
-    return json_text(_sorted(value))
-
-
-def _sorted(value: object) -> object:
-    if isinstance(value, dict):
-        return {name: _sorted(item) for name, item in sorted(cast("Document", value).items())}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+    return json_text(with_sorted_keys(value))
 
 
 def compacted(text: str) -> str:
