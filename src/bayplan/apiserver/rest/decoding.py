@@ -161,19 +161,22 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
     try:
         decoded = decode_value(target, cast("Document", value), duplicates, validation)
-    except ApiError:
-        if target.type_name and media_type not in (YAML, PROTOBUF) and _FLOAT.search(body):
-            _refuse_literals(target, body)
+    except ApiError as problem:
+        is_json = target.type_name and media_type not in (YAML, PROTOBUF)
+        if is_json and _WRONG_NUMBER in problem.message and _POSSIBLE_FLOAT.search(body):
+            _raise_with_literals(target, body)
         raise
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
 
 
-_FLOAT = re.compile(rb"\d[.eE]")
+_WRONG_NUMBER = "cannot unmarshal number"
+_POSSIBLE_FLOAT = re.compile(rb"\d[.eE]")
+"""Matches every body with a number that is not written as an integer, and some other bodies."""
 
 
-def _refuse_literals(target: Target, body: bytes) -> None:
+def _raise_with_literals(target: Target, body: bytes) -> None:
     """Raise the error of a body that does not fit its type, with numbers as they were sent.
 
     Raises:
