@@ -11,6 +11,13 @@ Document = dict[str, object]
 """A Kubernetes object as a JSON object, or a part of one."""
 
 
+def with_sorted_keys(value: object) -> object:
+    """Return a value whose objects, at every depth, have sorted keys, as Go writes the JSON of a map."""
+    if isinstance(value, dict):
+        return {name: with_sorted_keys(item) for name, item in sorted(cast("Document", value).items())}
+    return [with_sorted_keys(item) for item in value] if isinstance(value, list) else value
+
+
 def part(document: Document, *names: str) -> Document:
     """Return the object at a path inside a document, or an empty object if there is none.
 

@@ -127,7 +127,8 @@ def up(
     check_output_file(write_kubeconfig, "--write-kubeconfig")
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
-        service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), once=once))
+        report = _reporter(service, write_kubeconfig, paths or (), once=once)
+        service.run(on_ready=report, prepares_tokens=not once)
 
 
 def kubelet_options(text: str) -> "KubeletOptions":

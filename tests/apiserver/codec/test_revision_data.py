@@ -89,3 +89,50 @@ def test_applied_yaml_has_sorted_keys() -> None:
         answer = client.call("PATCH", f"{_PATH}/r?fieldManager=m", head + data, content_type=APPLY)
         assert answer.status in (200, 201)
     assert client.patch(f"{_PATH}/r", {"metadata": {"labels": {"a": "b"}}}, STRATEGIC).status == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "want"),
+    [
+        pytest.param(b'{"a": 1e400}', {"a": None}, id="a number out of range"),
+        pytest.param(b'{"a":[-1e999, 1.0]}', {"a": [None, 1]}, id="a negative number out of range in a list"),
+        pytest.param(b'{"a":"\xff"}', {"a": "\ufffd"}, id="invalid UTF-8"),
+        pytest.param(b'{"\xff":1}', {"\ufffd": 1}, id="invalid UTF-8 in a name"),
+        pytest.param(b'{"a":"\\ud800"}', {"a": "\ufffd"}, id="an unpaired surrogate"),
+        pytest.param(b'{"\\udc00":1}', {"\ufffd": 1}, id="an unpaired surrogate in a name"),
+    ],
+)
+def test_unreadable_data_is_stored_in_readable_form(data: bytes, want: object) -> None:
+    client = Client()
+    body = b'{"metadata":{"name":"r"},"revision":1,"data":' + data + b"}"
+    assert client.call("POST", f"{_PATH}?dryRun=All", body).at("data") == want
+    created = client.call("POST", _PATH, body)
+    assert (created.status, created.at("data")) == (201, want)
+    assert client.call("PUT", f"{_PATH}/r", body).status == 200
+    assert client.get(f"{_PATH}/r").at("data") == want
+    assert client.get(_PATH).at("items.0.data") == want
+    assert client.call("DELETE", f"{_PATH}/r").status == 200
+    assert client.get(f"{_PATH}/r").status == 404
+
+
+def test_invalid_utf8_outside_of_the_data_keeps_the_data_as_sent() -> None:
+    client = Client()
+    body = b'{"metadata":{"name":"r","annotations":{"a":"\xff"}},"revision":1,"data":{"b":1,"a":2}}'
+    assert client.call("POST", _PATH, body).status == 201
+    assert client.call("PUT", f"{_PATH}/r", body).status == 200
+    assert client.call("PUT", f"{_PATH}/r", body.replace(b'"b":1,"a":2', b'"a":2,"b":1')).status == 422
+
+
+@pytest.mark.parametrize(
+    ("patch", "content_type"),
+    [
+        pytest.param(b'{"data":{"b":-1e400}}', MERGE, id="a merge patch"),
+        pytest.param(b'{"data":{"b":-1e400}}', STRATEGIC, id="a strategic merge patch"),
+        pytest.param(b'[{"op":"add","path":"/data/b","value":-1e400}]', JSON_PATCH, id="a JSON patch"),
+    ],
+)
+def test_a_number_out_of_range_in_a_patch_is_shown_as_null(patch: bytes, content_type: str) -> None:
+    client = Client()
+    client.call("POST", _PATH, _body('{"a":1}'))
+    answer = client.call("PATCH", f"{_PATH}/r", patch, content_type=content_type)
+    assert answer.at("details.causes.0.message") == 'Invalid value: {"a":1,"b":null}: field is immutable'

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 import random
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -224,6 +226,29 @@ def test_a_number_in_an_error_is_shown_as_it_was_sent(number: str) -> None:
     body = f'{{"metadata":{{"name":"p"}},"spec":{{"terminationGracePeriodSeconds":{number}}}}}'.encode()
     answer = Client().call("POST", "/api/v1/namespaces/default/pods", body)
     assert f"cannot unmarshal number {number} into Go struct field PodSpec.spec" in str(answer.at("message"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "want"),
+    [
+        pytest.param(b'"1.5"', 0, id="a string is not a number"),
+        pytest.param(b"1.5", 1, id="the error shows a number"),
+    ],
+)
+def test_a_body_is_parsed_again_only_if_the_error_shows_a_number(
+    seconds: bytes, want: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[object] = []
+    loads = json.loads
+
+    def counting(text: str, **options: Any) -> object:
+        parsed.extend(name for name in options if name == "parse_float")
+        return loads(text, **options)
+
+    monkeypatch.setattr(json, "loads", counting)
+    body = b'{"metadata":{"name":"p"},"spec":{"terminationGracePeriodSeconds":' + seconds + b"}}"
+    answer = Client().call("POST", "/api/v1/namespaces/default/pods", body)
+    assert (answer.status, len(parsed)) == (400, want)
 
 
 def test_the_prefix_of_an_address_gets_no_suffix() -> None:

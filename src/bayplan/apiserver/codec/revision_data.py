@@ -1,20 +1,23 @@
 """The data of ControllerRevisions: raw JSON, which upstream stores as it was sent and compares byte by byte.
 
 A patch writes the data again, so a patch of an object whose data was sent with blanks changes the data, which is
-refused. Only the comparison is upstream's: responses contain blanks as they were sent, where upstream removes them.
+refused. Only the comparison is upstream's: responses contain blanks as they were sent, where upstream removes them; and
+data that contains a number out of range or an unpaired surrogate, which could not be decoded again, is not stored as
+sent, but written again.
 
 Source: the type RawExtension of v1.36.3; github.com/evanphx/json-patch for the text after a patch.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from typing import cast
+from typing import overload
 
 import msgspec
 
 from bayplan.base.go_text.json import json_text
-from bayplan.base.plain_data import Document
+from bayplan.base.plain_data import Document, with_sorted_keys
 
 TABLE = "apps/controllerrevisions"
 TYPE = "io.k8s.api.apps.v1.ControllerRevision"
@@ -54,15 +57,15 @@ def sent(document: Document, body: bytes | None) -> Document:
     data = document.get("data")
     if not isinstance(data, dict):
         return document
-    text = canonical(data) if body is None else member_of(body, "data")
-    return {**document, "data": RawObject(data, text or canonical(data))}
+    text = "" if body is None else member_of(body, "data")
+    return {**document, "data": RawObject(data, text) if text and _is_readable(text) else _written(data)}
 
 
 def stored(data: object) -> object:
     """Return the data as it is stored."""
-    if isinstance(data, RawObject):
-        return msgspec.Raw(data.text.encode())
-    return msgspec.Raw(canonical(data).encode()) if isinstance(data, dict) else data
+    if not isinstance(data, dict):
+        return data
+    return msgspec.Raw((data if isinstance(data, RawObject) else _written(data)).text.encode())
 
 
 def patched(document: Document, old: Document) -> Document:
@@ -79,13 +82,13 @@ def patched(document: Document, old: Document) -> Document:
         f"{json_text(name)}:{compacted(texts[name]) if name in before and before[name] == value else canonical(value)}"
         for name, value in sorted(data.items())
     ]
-    return {**document, "data": RawObject(data, "{" + ",".join(parts) + "}")}
+    return {**document, "data": RawObject(_finite(data), "{" + ",".join(parts) + "}")}
 
 
 def rewritten(document: Document) -> Document:
     """Return an object after a strategic merge patch or an apply, which write all data again."""
     data = document.get("data")
-    return {**document, "data": RawObject(data, canonical(data))} if isinstance(data, dict) else document
+    return {**document, "data": _written(data)} if isinstance(data, dict) else document
 
 
 def shown(data: object) -> str:
@@ -94,24 +97,50 @@ def shown(data: object) -> str:
 
 
 def member_of(body: bytes, name: str) -> str:
-    """Return the text of a member of a JSON object, or "" if it lacks the member."""
-    return _members(body).get(name, "")
+    """Return the text of a member of a JSON object, or "" if it lacks the member or contains an unpaired surrogate.
+
+    Invalid UTF-8 is replaced, as in the decoded object.
+    """
+    try:
+        return _members(body).get(name, "")
+    except msgspec.DecodeError:
+        return ""
 
 
 def _members(body: bytes) -> dict[str, str]:
-    found = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    found = msgspec.json.decode(body.decode(errors="replace"), type=dict[str, msgspec.Raw])
     return {name: bytes(text).decode() for name, text in found.items()}
 
 
+def _is_readable(text: str) -> bool:
+    """Return whether stored JSON could be decoded: not with an unpaired surrogate, or a number that is out of range."""
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _written(data: Document) -> RawObject:
+    return RawObject(_finite(data), canonical(data))
+
+
 def canonical(value: object) -> str:
-    """Return a value as Go writes a decoded one: with sorted keys and short numbers."""
-    return json_text(_sorted(value))
+    """Return a value as Go writes a decoded one: with sorted keys and short numbers. Infinite numbers become null."""
+    return json_text(with_sorted_keys(_finite(value)))
 
 
-def _sorted(value: object) -> object:
+@overload
+def _finite(value: Document) -> Document: ...
+@overload
+def _finite(value: object) -> object: ...
+def _finite(value: object) -> object:
+    """Return a value with null for numbers that are out of the range of float64, which JSON cannot represent."""
     if isinstance(value, dict):
-        return {name: _sorted(item) for name, item in sorted(cast("Document", value).items())}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
+        return {name: _finite(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def compacted(text: str) -> str:

@@ -22,7 +22,7 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
 from bayplan.apiserver.schema.facts import api_facts
-from bayplan.base.plain_data import Document, part
+from bayplan.base.plain_data import Document, part, with_sorted_keys
 from bayplan.objects.selectors import quote
 
 LONG_YAML = 128 * 1024
@@ -135,7 +135,8 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         try:
             value, duplicates = yaml_of(request) if media_type == YAML else parse_json(body)
             if media_type == YAML:
-                value = _sorted(value)
+                # Upstream converts YAML to JSON with sorted keys, and then finds errors in that order.
+                value = with_sorted_keys(value)
         except BodyError as problem:
             # Upstream converts YAML to JSON before it looks for the kind, so its message has no such prefix.
             intro = "" if media_type == YAML else _NO_KIND
@@ -160,19 +161,22 @@ def decode_request(target: Target, request: Request, validation: str) -> Decoded
         duplicates = [each for each in duplicates if not each.startswith('duplicate field "data.')]
     try:
         decoded = decode_value(target, cast("Document", value), duplicates, validation)
-    except ApiError:
-        if target.type_name and media_type not in (YAML, PROTOBUF) and _FLOAT.search(body):
-            _refuse_literals(target, body)
+    except ApiError as problem:
+        is_json = target.type_name and media_type not in (YAML, PROTOBUF)
+        if is_json and _WRONG_NUMBER in problem.message and _POSSIBLE_FLOAT.search(body):
+            _raise_with_literals(target, body)
         raise
     decoded.warnings.extend(drop_repeated_owners(part(decoded.document, "metadata")))
     request.warnings += decoded.warnings
     return decoded
 
 
-_FLOAT = re.compile(rb"\d[.eE]")
+_WRONG_NUMBER = "cannot unmarshal number"
+_POSSIBLE_FLOAT = re.compile(rb"\d[.eE]")
+"""Matches every body with a number that is not written as an integer, and some other bodies."""
 
 
-def _refuse_literals(target: Target, body: bytes) -> None:
+def _raise_with_literals(target: Target, body: bytes) -> None:
     """Raise the error of a body that does not fit its type, with numbers as they were sent.
 
     Raises:
@@ -182,13 +186,6 @@ def _refuse_literals(target: Target, body: bytes) -> None:
         shape_of(target.type_name).read(cast("Document", with_literals(body)))
     except DecodeError as problem:
         raise _unreadable(target, str(problem)) from problem
-
-
-def _sorted(value: object) -> object:
-    """Return a value of YAML with sorted keys: upstream converts it to JSON first, and then finds errors in that order."""
-    if isinstance(value, dict):
-        return {name: _sorted(item) for name, item in sorted(value.items())}
-    return [_sorted(item) for item in value] if isinstance(value, list) else value
 
 
 def _in_order(value: Document, problems: list[str]) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
@@ -31,18 +32,29 @@ class _Primes(NamedTuple):
 
 
 class SigningKey:
-    """An RSA key of 2,048 bits. It is made on first use, which takes about half a second.
+    """An RSA key of 2,048 bits.
+
+    Generating it takes 0.5 to 3 seconds. `bayplan up` does so in a thread, because requests are answered on the event
+    loop; without `make_in_background`, the first use generates it. A use waits for a thread that is generating the key.
 
     Args:
-        entropy: returns the given number of random bytes.
+        entropy: returns the given number of random bytes; called by the thread, too.
     """
 
     def __init__(self, entropy: Callable[[int], bytes]) -> None:
         self._entropy = entropy
+        self._lock = threading.Lock()
+        self._made: _Primes | None = None
+
+    def make_in_background(self) -> threading.Thread:
+        """Start a thread that generates the key, and return it. The thread does not delay the end of the process."""
+        thread = threading.Thread(target=self._primes, name="signing-key", daemon=True)
+        thread.start()
+        return thread
 
     def sign(self, text: str) -> str:
         """Return the signature of a text, in base64 for URLs."""
-        p, q = self._primes
+        p, q = self._primes()
         number, private = int.from_bytes(_padded(text)), self._private
         # The Chinese remainder theorem: two powers of half the length take a quarter of the time.
         at_p, at_q = pow(number, private % (p - 1), p), pow(number, private % (q - 1), q)
@@ -72,20 +84,23 @@ class SigningKey:
         exponent = encoded(_EXPONENT.to_bytes(3))
         return {"use": "sig", "kty": "RSA", "kid": self.id, "alg": ALGORITHM, "n": modulus, "e": exponent}
 
-    @cached_property
     def _primes(self) -> _Primes:
-        while True:
-            found = _Primes(self._prime(), self._prime())
-            if found.p != found.q:
-                return found
+        """Return the primes of the key. The first call generates them, and concurrent calls wait for it."""
+        with self._lock:
+            while self._made is None:
+                found = _Primes(self._prime(), self._prime())
+                self._made = found if found.p != found.q else None
+            return self._made
 
     @property
     def _modulus(self) -> int:
-        return self._primes.p * self._primes.q
+        p, q = self._primes()
+        return p * q
 
     @cached_property
     def _private(self) -> int:
-        return pow(_EXPONENT, -1, (self._primes.p - 1) * (self._primes.q - 1))
+        p, q = self._primes()
+        return pow(_EXPONENT, -1, (p - 1) * (q - 1))
 
     def _prime(self) -> int:
         """Return a random prime of half the bits of the key, with its two highest bits set."""
