@@ -8,6 +8,7 @@ Source: staging/src/k8s.io/kube-aggregator/pkg/controllers/status v1.36.3.
 
 from __future__ import annotations
 
+from bayplan.apiserver.kinds.conditions import with_condition
 from bayplan.apiserver.kinds.strategy import Cluster, Context, Strategy
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
@@ -38,14 +39,9 @@ def is_remote(document: Document) -> bool:
 
 def available_status(cluster: Cluster, document: Document) -> Document | None:
     """Return the status of an APIService with its current condition Available, or None if it does not change."""
-    status, condition = part(document, "status"), available(cluster, document)
-    conditions = parts(status, "conditions")
-    at = next((i for i, each in enumerate(conditions) if each.get("type") == "Available"), len(conditions))
-    if at < len(conditions) and conditions[at].get("status") == condition["status"]:
-        condition["lastTransitionTime"] = conditions[at].get("lastTransitionTime")
-    if conditions[at : at + 1] == [condition]:
-        return None
-    return {**status, "conditions": [*conditions[:at], condition, *conditions[at + 1 :]]}
+    before = part(document, "status")
+    after = with_condition(before, available(cluster, document))
+    return None if after["conditions"] == before.get("conditions") else after
 
 
 def available(cluster: Cluster, document: Document) -> Document:
