@@ -6,6 +6,8 @@ from typing import cast
 
 import pytest
 
+from bayplan.apiserver.rest.loading import load_documents
+from bayplan.formats.manifest import PlainObject
 from tests.apiserver.client import APPLY, MERGE, Client, Document
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -355,6 +357,13 @@ def test_no_object_of_a_terminating_definition_can_be_created(client: Client, dr
     answer = client.post(path_of("v2") + dry_run, widget("v2") | {"metadata": {"name": "late"}})
     text = 'widgets.example.com "late" is forbidden: create not allowed while custom resource definition is terminating'
     assert (answer.status, answer.at("message")) == (403, text)
+
+
+def test_objects_of_a_terminating_definition_can_be_imported(client: Client) -> None:
+    held(client)
+    loaded = load_documents(client.backend, [PlainObject(widget("v2") | {"metadata": {"name": "late"}}, "dump.yaml:1")])
+    assert loaded.counts == {"Widget": 1}
+    assert client.get(f"{path_of('v2')}/late").status == 200
 
 
 def test_discovery_omits_writes_of_a_terminating_definition(client: Client) -> None:
