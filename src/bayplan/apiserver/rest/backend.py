@@ -213,16 +213,7 @@ class Backend:
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the object of an item in the API version of a resource, without kind and apiVersion."""
-        return served_form(resource, self._read(resource, item))
-
-    def _read(self, resource: Resource, item: Item) -> Document:
-        """Return the object of an item in the stored version, with the defaults that its schema has got since."""
-        document = decode_item(item)
-        if resource.table == revision_data.TABLE:
-            return revision_data.sent(document, item.raw)
-        if item.revision < resource.schema_revision and resource.stored_schema is not None:
-            return custom_resources.as_read(resource.stored_schema, document)
-        return document
+        return served_form(resource, stored_document(resource, item))
 
     def item(self, resource: Resource, document: Document) -> Item:
         """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
@@ -451,3 +442,13 @@ def ordered_metadata(metadata: Document) -> Document:
 def decode_item(item: Item) -> Document:
     """Return the object of an item in the stored version, without kind and apiVersion."""
     return cast("Document", _decode(item.raw))
+
+
+def stored_document(resource: Resource, item: Item) -> Document:
+    """Return the object of an item in the stored version, with the defaults that its schema has got since."""
+    document = decode_item(item)
+    if resource.table == revision_data.TABLE:
+        return revision_data.sent(document, item.raw)
+    if item.revision < resource.schema_revision and resource.stored_schema is not None:
+        return custom_resources.as_read(resource.stored_schema, document)
+    return document
