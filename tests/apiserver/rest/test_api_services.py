@@ -7,6 +7,7 @@ import pytest
 from bayplan.apiserver.rest import backend
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import Item
+from bayplan.base.plain_data import part
 from tests.apiserver.client import Client, Document
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -121,10 +122,8 @@ def test_a_write_decodes_only_api_services_and_slices_of_its_service(
     client = Client()
     client.post("/api/v1/namespaces/default/services", SERVICE)
     client.post(SERVICES, api_service(port=443))
-    local = {
-        "metadata": {"name": "v1.local.example.com"},
-        "spec": {**api_service()["spec"], "group": "local.example.com"},
-    }  # type: ignore[dict-item]
+    local = api_service()
+    part(local, "metadata")["name"], part(local, "spec")["group"] = "v1.local.example.com", "local.example.com"
     assert client.post(SERVICES, local).status == 201
     for each in (endpoint_slice("own", "", "10.1.1.1"), endpoint_slice("unrelated", "", "10.1.1.1", service="u")):
         assert client.post(SLICES, each).status == 201
