@@ -153,8 +153,8 @@ def check_workloads(world: World) -> None:
     for daemon_set in world.store.all(DaemonSet):
         eligibility = NodeEligibility(daemon_set.spec.template)
         nodes = world.store.nodes.values()
-        wanted = {item.metadata.name for item in nodes if eligibility.node_should_run(item)[0]}
-        tolerated = {item.metadata.name for item in nodes if eligibility.node_should_run(item)[1]}
+        wanted = {item.metadata.name for item in nodes if eligibility.eligibility_of(item).should_run}
+        tolerated = {item.metadata.name for item in nodes if eligibility.eligibility_of(item).may_stay}
         # A pod whose node got a taint before the pod was bound keeps waiting for that node, and counts.
         places = [target_node(item) for item in world.store.owned_pods(daemon_set.metadata.uid).active.values()]
         assert len(places) == len(set(places))

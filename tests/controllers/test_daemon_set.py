@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from bayplan.controllers.daemon_nodes import NodeEligibility, daemon_tolerations, pinned_spec, target_node
+from bayplan.controllers.daemon_nodes import (
+    Eligibility,
+    NodeEligibility,
+    daemon_tolerations,
+    pinned_spec,
+    target_node,
+)
 from bayplan.objects.kinds import decode
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodSpec, Toleration
@@ -399,17 +405,33 @@ def test_a_recorded_rollout_continues_towards_the_hash_of_the_newest_pod() -> No
     assert "agent-0" in {item.metadata.name for item in world.pods()}
 
 
+@pytest.mark.parametrize(
+    ("taints", "want"),
+    [
+        pytest.param([], Eligibility(should_run=True, may_stay=True), id="no taint"),
+        pytest.param([NO_SCHEDULE], Eligibility(should_run=False, may_stay=True), id="NoSchedule keeps running pods"),
+        pytest.param([NO_EXECUTE], Eligibility(should_run=False, may_stay=False), id="NoExecute keeps no pods"),
+    ],
+)
+def test_taints_determine_whether_a_node_should_run_a_pod_and_whether_one_may_stay(
+    taints: list[dict[str, str]], want: Eligibility
+) -> None:
+    world = World(nodes=0)
+    world.apply(node("n", taints=taints), agent())
+    assert NodeEligibility(stored(world).spec.template).eligibility_of(world.store.nodes["n"]) == want
+
+
 def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(nodes=100)
     applied(world)
     looks: list[str] = []
-    original = NodeEligibility.node_should_run
+    original = NodeEligibility.eligibility_of
 
-    def counting(self: NodeEligibility, item: Node) -> tuple[bool, bool]:
+    def counting(self: NodeEligibility, item: Node) -> Eligibility:
         looks.append(item.metadata.name)
         return original(self, item)
 
-    monkeypatch.setattr(NodeEligibility, "node_should_run", counting)
+    monkeypatch.setattr(NodeEligibility, "eligibility_of", counting)
     for number in range(10):
         world.apply(node(f"late-{number}"))
         world.settle()

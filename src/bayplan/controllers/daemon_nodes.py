@@ -6,6 +6,7 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/ and
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -37,6 +38,20 @@ _HOST_NETWORK_TOLERATION = Toleration(
 )
 
 
+class Eligibility(NamedTuple):
+    """Whether a node may run a pod of a DaemonSet.
+
+    A pod stays on a node with a taint that only excludes new pods (NoSchedule).
+
+    Attributes:
+        should_run: whether a pod should start on the node.
+        may_stay: whether a running pod may stay on it.
+    """
+
+    should_run: bool
+    may_stay: bool
+
+
 class NodeEligibility:
     """Selects the nodes that a DaemonSet runs on, by node name, node selector, required node affinity and taints.
 
@@ -50,19 +65,14 @@ class NodeEligibility:
         self._affinity = compile_required_node_affinity(Pod(spec=spec))
         self._tolerations = daemon_tolerations(spec)
 
-    def node_should_run(self, node: Node) -> tuple[bool, bool]:
-        """Return whether a pod should be started on a node, and whether a running one may stay.
-
-        A pod stays on a node with a taint that only excludes new pods (NoSchedule).
-        """
+    def eligibility_of(self, node: Node) -> Eligibility:
+        """Return whether a pod should start on a node, and whether a running one may stay."""
         metadata, taints = node.metadata, node.spec.taints
         if self._node_name not in ("", metadata.name) or not self._affinity.matches(metadata.labels, metadata.name):
-            return False, False
-        if not taints:
-            return True, True
-        if self._find_untolerated(taints, ("NoExecute", "NoSchedule")) is None:
-            return True, True
-        return False, self._find_untolerated(taints, ("NoExecute",)) is None
+            return Eligibility(should_run=False, may_stay=False)
+        if not taints or self._find_untolerated(taints, ("NoExecute", "NoSchedule")) is None:
+            return Eligibility(should_run=True, may_stay=True)
+        return Eligibility(should_run=False, may_stay=self._find_untolerated(taints, ("NoExecute",)) is None)
 
     def _find_untolerated(self, taints: tuple[Taint, ...], effects: tuple[str, ...]) -> Taint | None:
         return find_untolerated_taint(

@@ -140,7 +140,7 @@ class DaemonSetController(Controller):
             # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
-        should_run, may_stay = state.node_should_run(node)
+        should_run, may_stay = state.eligibility_of(node)
         if should_run and not pods:
             self._create(item, state, revision, name, now_ns)
             return True, None
@@ -217,7 +217,7 @@ class DaemonSetController(Controller):
         names = dict.fromkeys((*self.store.nodes, *state.pods))
         for name in names:
             node = self.store.nodes.get(name)
-            should_run = node is not None and state.node_should_run(node)[0]
+            should_run = node is not None and state.eligibility_of(node).should_run
             pods = self._pods_on(state, name)
             if should_run or pods:
                 rollout.add_node(name, pods, should_run=should_run)
@@ -236,7 +236,7 @@ class DaemonSetController(Controller):
         if node is None:
             state.forget_node(name)
             return None
-        should_run, _ = state.node_should_run(node)
+        should_run = state.eligibility_of(node).should_run
         pods = self._pods_on(state, name)
         if not should_run or not pods:
             state.tally(name, NodeTally(desired=int(should_run), misscheduled=int(bool(pods) and not should_run)))

@@ -11,7 +11,7 @@ from collections import Counter
 import msgspec
 
 from bayplan.cluster.store import ChangeEvent, object_key
-from bayplan.controllers.daemon_nodes import NodeEligibility, target_node
+from bayplan.controllers.daemon_nodes import Eligibility, NodeEligibility, target_node
 from bayplan.controllers.pod_factory import PreparedTemplate
 from bayplan.controllers.revisions import REVISION_LABEL, RevisionHistory
 from bayplan.objects.node import Node
@@ -62,7 +62,7 @@ class DaemonSetState:
         self.prepared: PreparedTemplate | None = None
         self._template: PodTemplateSpec | None = None
         self._eligibility: NodeEligibility | None = None
-        self._verdicts: dict[str, tuple[Node, tuple[bool, bool]]] = {}
+        self._verdicts: dict[str, tuple[Node, Eligibility]] = {}
         self._tallies: dict[str, NodeTally] = {}
 
     def follow_template(self, template: PodTemplateSpec) -> bool:
@@ -74,8 +74,8 @@ class DaemonSetState:
         self._verdicts.clear()
         return True
 
-    def node_should_run(self, node: Node) -> tuple[bool, bool]:
-        """Return whether a pod should start on a node and whether a running one may stay (`NodeEligibility.node_should_run`)."""
+    def eligibility_of(self, node: Node) -> Eligibility:
+        """Return whether a pod should start on a node, and whether a running one may stay; neither before a template."""
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is not None:
@@ -85,8 +85,8 @@ class DaemonSetState:
             ):
                 return known[1]
         if self._eligibility is None:
-            return False, False
-        verdict = self._eligibility.node_should_run(node)
+            return Eligibility(should_run=False, may_stay=False)
+        verdict = self._eligibility.eligibility_of(node)
         self._verdicts[name] = (node, verdict)
         return verdict
 

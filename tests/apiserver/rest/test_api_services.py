@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from bayplan.apiserver.rest import backend
+from bayplan.apiserver.rest.backend import decode_item
+from bayplan.apiserver.store.item import Item
+from bayplan.base.plain_data import part
 from tests.apiserver.client import Client, Document
 
 SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
@@ -22,8 +26,8 @@ def api_service(**service: object) -> Document:
 SERVICE: Document = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 443}]}}
 
 
-def endpoint_slice(name: str, port: str, *addresses: str) -> Document:
-    metadata: Document = {"name": name, "labels": {"kubernetes.io/service-name": "s"}}
+def endpoint_slice(name: str, port: str, *addresses: str, service: str = "s") -> Document:
+    metadata: Document = {"name": name, "labels": {"kubernetes.io/service-name": service}}
     endpoints = [{"addresses": [each]} for each in addresses]
     ports = [{"name": port, "port": 443}]
     return {"metadata": metadata, "addressType": "IPv4", "endpoints": endpoints, "ports": ports}
@@ -81,6 +85,59 @@ def test_the_condition_follows_services_and_endpoints() -> None:
     client.delete(f"{SLICES}/a")
     reasons.append(client.get(f"{SERVICES}/{NAME}").at("status.conditions.0.reason"))
     assert reasons == ["EndpointsNotFound", "FailedDiscoveryCheck", "EndpointsNotFound"]
+
+
+def test_the_condition_follows_a_slice_that_changes_to_another_service() -> None:
+    client = Client()
+    client.post("/api/v1/namespaces/default/services", SERVICE)
+    client.post(SERVICES, api_service(port=443))
+    client.post(SLICES, endpoint_slice("a", "", "10.1.1.1"))
+    reasons = []
+    for service in ("other", "s"):
+        client.patch(f"{SLICES}/a", {"metadata": {"labels": {"kubernetes.io/service-name": service}}})
+        reasons.append(client.get(f"{SERVICES}/{NAME}").at("status.conditions.0.reason"))
+    assert reasons == ["EndpointsNotFound", "FailedDiscoveryCheck"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "want"),
+    [
+        pytest.param(SLICES, endpoint_slice("new", "", "10.1.1.1", service="t"), [], id="a slice of another service"),
+        pytest.param(
+            "/api/v1/namespaces/default/services", {**SERVICE, "metadata": {"name": "t"}}, [], id="another service"
+        ),
+        pytest.param(
+            SLICES.replace("default", "kube-system"), endpoint_slice("new", "", "10.1.1.1"), [],
+            id="a slice in another namespace",
+        ),
+        pytest.param(
+            SLICES, endpoint_slice("new", "", "10.1.1.1"), [NAME, "s", "new", "own"],
+            id="a slice of the service decodes no slices of other services",
+        ),
+    ],
+)  # fmt: skip
+def test_a_write_decodes_only_api_services_and_slices_of_its_service(
+    monkeypatch: pytest.MonkeyPatch, path: str, body: Document, want: list[str]
+) -> None:
+    client = Client()
+    client.post("/api/v1/namespaces/default/services", SERVICE)
+    client.post(SERVICES, api_service(port=443))
+    local = api_service()
+    part(local, "metadata")["name"], part(local, "spec")["group"] = "v1.local.example.com", "local.example.com"
+    assert client.post(SERVICES, local).status == 201
+    for each in (endpoint_slice("own", "", "10.1.1.1"), endpoint_slice("unrelated", "", "10.1.1.1", service="u")):
+        assert client.post(SLICES, each).status == 201
+    client.post(SLICES, endpoint_slice("first", "", "10.1.1.1", service="u"))
+
+    decoded: list[str] = []
+
+    def counting(item: Item) -> Document:
+        decoded.append(item.name)
+        return decode_item(item)
+
+    monkeypatch.setattr(backend, "decode_item", counting)
+    assert client.post(path, body).status == 201
+    assert [each for each in decoded if each not in ("default", "kube-system")] == want
 
 
 def test_an_api_without_a_service_is_available_from_the_start() -> None:

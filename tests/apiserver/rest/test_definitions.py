@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from typing import cast
+from urllib.parse import quote
 
 import pytest
 
-from tests.apiserver.client import APPLY, MERGE, Client, Document
+from bayplan.apiserver.rest.loading import load_documents
+from bayplan.formats.manifest import PlainObject
+from tests.apiserver.client import APPLY, MERGE, Client, Document, names
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 TEXT: Document = {"type": "string"}
@@ -298,11 +301,12 @@ def test_fields_that_the_version_of_another_manager_lacks(client: Client) -> Non
     assert client.patch(f"{path_of('v2')}/w", {"spec": {"c": "2"}}, MERGE).at("metadata.managedFields") is None
 
 
-def with_defaults(client: Client, **properties: Document) -> None:
-    """Replace the schema of the stored version."""
+def with_defaults(client: Client, selectable: list[dict[str, str]] | None = None, /, **properties: Document) -> None:
+    """Replace the schema and the selectable fields of the stored version."""
     definition = client.get(f"{DEFINITIONS}/widgets.example.com").document
     spec = cast("Document", definition["spec"])
-    spec["versions"] = [version("v1", storage=False, a=TEXT, b=TEXT), version("v2", storage=True, **properties)]
+    stored = version("v2", storage=True, **properties) | ({"selectableFields": selectable} if selectable else {})
+    spec["versions"] = [version("v1", storage=False, a=TEXT, b=TEXT), stored]
     assert client.call("PUT", f"{DEFINITIONS}/widgets.example.com", definition).status == 200
 
 
@@ -315,6 +319,28 @@ def test_a_later_default_is_set_when_an_older_object_is_read(client: Client) -> 
     assert client.get(path_of("v2")).at("items.0.spec") == {"a": "1", "d": "later"}
     labelled = client.patch(one, {"metadata": {"labels": {"l": "1"}}}, MERGE)
     assert (labelled.at("metadata.generation"), labelled.at("spec.d")) == (1, "later")
+
+
+@pytest.mark.parametrize(
+    ("selector", "want"),
+    [
+        pytest.param("spec.d=later", ["w"], id="the default"),
+        pytest.param("spec.d!=later", [], id="all but the default"),
+        pytest.param("spec.d=", [], id="no value"),
+        pytest.param("spec.a=1,spec.d=later,metadata.name!=x", ["w"], id="with other fields"),
+    ],
+)
+def test_field_selectors_match_a_later_default_of_an_older_object(
+    client: Client, selector: str, want: list[str]
+) -> None:
+    client.post(path_of("v2"), widget("v2", {"a": "1"}))
+    selectable = [{"jsonPath": ".spec.a"}, {"jsonPath": ".spec.d"}]
+    with_defaults(client, selectable, a=TEXT, d={"type": "string", "default": "later"})
+
+    query = f"fieldSelector={quote(selector)}"
+    assert names(client.get(f"{path_of('v2')}?{query}")) == want
+    events = client.get(f"{path_of('v2')}?watch=true&timeoutSeconds=1&{query}").body
+    assert len(cast("list[object]", events)) == len(want)
 
 
 def test_a_watch_cannot_start_before_the_definition_changed(client: Client) -> None:
@@ -355,6 +381,13 @@ def test_no_object_of_a_terminating_definition_can_be_created(client: Client, dr
     answer = client.post(path_of("v2") + dry_run, widget("v2") | {"metadata": {"name": "late"}})
     text = 'widgets.example.com "late" is forbidden: create not allowed while custom resource definition is terminating'
     assert (answer.status, answer.at("message")) == (403, text)
+
+
+def test_objects_of_a_terminating_definition_can_be_imported(client: Client) -> None:
+    held(client)
+    loaded = load_documents(client.backend, [PlainObject(widget("v2") | {"metadata": {"name": "late"}}, "dump.yaml:1")])
+    assert loaded.counts == {"Widget": 1}
+    assert client.get(f"{path_of('v2')}/late").status == 200
 
 
 def test_discovery_omits_writes_of_a_terminating_definition(client: Client) -> None:

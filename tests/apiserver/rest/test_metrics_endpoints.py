@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from bayplan.apiserver.rest.metrics_endpoints import CPU_USAGE, MEMORY_USAGE
+from bayplan.apiserver.rest.metrics_endpoints import CPU_USAGE, GROUP, MEMORY_USAGE, MetricsEndpoints
+from tests.apiserver.client import Client
 from tests.apiserver.serving import ask, call, serving
 
 BASE = "/apis/metrics.k8s.io/v1beta1"
@@ -69,3 +70,12 @@ def test_the_metrics_group_is_discoverable_and_read_only() -> None:
         assert ask(f"{server.url}{BASE}/nodes", "POST", b"{}")[0] == 405
         assert ask(f"{server.url}{BASE}/namespaces/default/pods/d")[0] == 404
         assert ask(f"{server.url}{BASE}/nope")[0] == 404
+
+
+def test_publishing_the_group_counts_as_one_change_of_the_registry() -> None:
+    backend = Client().backend
+    before = backend.registry.changes
+    for _ in range(2):
+        MetricsEndpoints(backend).publish()
+    assert backend.registry.changes == before + 1
+    assert backend.registry.groups.count(GROUP) == 1

@@ -8,14 +8,16 @@ Source: staging/src/k8s.io/kube-aggregator/pkg/controllers/status v1.36.3.
 
 from __future__ import annotations
 
+from bayplan.apiserver.kinds.conditions import with_condition
 from bayplan.apiserver.kinds.strategy import Cluster, Context, Strategy
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
 TABLE = "apiregistration.k8s.io/apiservices"
-OBSERVED = frozenset(("services", "discovery.k8s.io/endpointslices"))
-"""Tables that determine the conditions."""
-_SERVICE_NAME = "kubernetes.io/service-name"
+SERVICES, SLICES = "services", "discovery.k8s.io/endpointslices"
+"""Tables whose objects determine the conditions."""
+SERVICE_NAME = "kubernetes.io/service-name"
+"""The label of a slice that names its Service."""
 
 
 class ApiServiceStrategy(Strategy):
@@ -36,16 +38,17 @@ def is_remote(document: Document) -> bool:
     return bool(part(document, "spec").get("service"))
 
 
+def service_key(document: Document) -> tuple[str, str]:
+    """Return namespace and name of the Service that serves a remote API."""
+    reference = part(document, "spec", "service")
+    return str(reference.get("namespace")), str(reference.get("name"))
+
+
 def available_status(cluster: Cluster, document: Document) -> Document | None:
     """Return the status of an APIService with its current condition Available, or None if it does not change."""
-    status, condition = part(document, "status"), available(cluster, document)
-    conditions = parts(status, "conditions")
-    at = next((i for i, each in enumerate(conditions) if each.get("type") == "Available"), len(conditions))
-    if at < len(conditions) and conditions[at].get("status") == condition["status"]:
-        condition["lastTransitionTime"] = conditions[at].get("lastTransitionTime")
-    if conditions[at : at + 1] == [condition]:
-        return None
-    return {**status, "conditions": [*conditions[:at], condition, *conditions[at + 1 :]]}
+    before = part(document, "status")
+    after = with_condition(before, available(cluster, document))
+    return None if after["conditions"] == before.get("conditions") else after
 
 
 def available(cluster: Cluster, document: Document) -> Document:
@@ -63,9 +66,9 @@ def _problem(cluster: Cluster, spec: Document) -> tuple[str, str]:
     reference = part(spec, "service")
     if not reference:
         return "", ""
-    name, namespace = str(reference.get("name")), str(reference.get("namespace"))
+    namespace, name = service_key({"spec": spec})
     port, what = reference.get("port") or 443, f"service/{name} in {quote(namespace)}"
-    service = cluster.find("services", namespace, name)
+    service = cluster.find(SERVICES, namespace, name)
     if service is None:
         return "ServiceNotFound", f"{what} is not present"
     of_service = part(service, "spec")
@@ -75,12 +78,7 @@ def _problem(cluster: Cluster, spec: Document) -> tuple[str, str]:
         listening = [each for each in parts(of_service, "ports") if each.get("port") == port]
         if not listening:
             return "ServicePortError", f"{what} is not listening on port {port}"
-        slices = [
-            each
-            for each in cluster.all("discovery.k8s.io/endpointslices")
-            if part(each, "metadata").get("namespace") == namespace
-            and part(each, "metadata", "labels").get(_SERVICE_NAME) == name
-        ]
+        slices = cluster.labelled(SLICES, namespace, SERVICE_NAME, name)
         if not slices:
             return "EndpointsNotFound", f"cannot find endpointslices for {what}"
         port_name = str(listening[0].get("name") or "")

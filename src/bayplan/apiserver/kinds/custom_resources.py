@@ -361,9 +361,9 @@ class CustomStrategy(Strategy):
     keeps_metadata_of_status = True
 
     def admit(self, context: Context, document: Document) -> None:
-        """Deny a new object whose definition is being deleted."""
+        """Deny a new object whose definition is being deleted, unless it is imported."""
         resource = context.resource
-        if resource.terminating:
+        if resource.terminating and not context.imported:
             why = "create not allowed while custom resource definition is terminating"
             name = str(part(document, "metadata").get("name") or "")
             raise forbidden(resource.name, resource.group, name, why)

@@ -5,6 +5,7 @@ Source: the controllers status and finalizer of apiextensions-apiserver, v1.36.3
 
 from __future__ import annotations
 
+from bayplan.apiserver.kinds.conditions import with_condition
 from bayplan.apiserver.kinds.default_functions import stored_versions
 from bayplan.base.plain_data import Document, part, parts, texts
 
@@ -35,7 +36,7 @@ def terminating(definition: Document, now: str) -> Document:
     return {
         **definition,
         "metadata": {**metadata, "deletionTimestamp": now, "finalizers": finalizers},
-        "status": _with_condition(status, _condition("Terminating", "InstanceDeletionPending", message, now)),
+        "status": with_condition(status, _condition("Terminating", "InstanceDeletionPending", message, now)),
     }
 
 
@@ -47,16 +48,7 @@ def deleting_status(definition: Document, now: str, *, done: bool) -> Document:
     else:
         reason = "InstanceDeletionInProgress"
         condition = _condition("Terminating", reason, "CustomResource deletion is in progress", now)
-    return _with_condition(part(definition, "status"), condition)
-
-
-def _with_condition(status: Document, condition: Document) -> Document:
-    """Return a status with a condition, whose time changes only with its status."""
-    conditions = parts(status, "conditions")
-    at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), len(conditions))
-    if at < len(conditions) and conditions[at].get("status") == condition["status"]:
-        condition["lastTransitionTime"] = conditions[at].get("lastTransitionTime")
-    return {**status, "conditions": [*conditions[:at], condition, *conditions[at + 1 :]]}
+    return with_condition(part(definition, "status"), condition)
 
 
 def _condition(name: str, reason: str, message: str, now: str) -> Document:

@@ -52,6 +52,9 @@ class Cluster(Protocol):
     def all(self, table: str) -> list[Document]:
         """Return the decoded objects of a table; callers must not change them."""
 
+    def labelled(self, table: str, namespace: str, key: str, value: str) -> list[Document]:
+        """Return the decoded objects of a namespace that have a label with a value; no others are decoded."""
+
     def now(self) -> str:
         """Return the current time as an RFC 3339 timestamp in whole seconds."""
 

@@ -166,6 +166,14 @@ class ResourceRegistry:
         found = [version for each, version in self.versions if each == group]
         return sorted(found, key=version_rank)
 
+    def put_group(self, group: str, version: str, entries: list[ResourceFacts]) -> None:
+        """List a group with one version in discovery, if it is not listed yet. The caller serves its resources."""
+        if group in self.groups:
+            return
+        self.changes += 1
+        self.versions[(group, version)] = entries
+        self.groups.append(group)
+
     def put_custom(self, group: str, version: str, resource: Resource, entries: list[ResourceFacts]) -> None:
         """Serve a custom resource in one version, replacing an earlier definition."""
         self.remove_custom(group, version, resource.name)

@@ -29,7 +29,7 @@ from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import ApiError, internal
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.signing_key import SigningKey
-from bayplan.apiserver.store.item import Item, Write
+from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
 from bayplan.base.go_text.times import format_time
@@ -93,6 +93,8 @@ class Backend:
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
         # The spec of each CustomResourceDefinition, and the revision since which it is in effect.
         self._definitions: dict[str, tuple[Document, int]] = {}
+        # The remote APIServices by Service, and the version of their table.
+        self._remote: tuple[int, dict[tuple[str, str], list[tuple[str, str]]]] = (0, {})
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 
@@ -113,6 +115,10 @@ class Backend:
         if kept is None or kept[0] != version:
             kept = self._decoded[table] = (version, [decode_item(item) for item in self.store.between(table)])
         return kept[1]
+
+    def labelled(self, table: str, namespace: str, key: str, value: str) -> list[Document]:
+        """Return the objects of a namespace that have a label with a value, in the stored version. No others are decoded."""
+        return [decode_item(item) for item in self.store.between(table, namespace) if item.labels.get(key) == value]
 
     def now(self) -> str:
         """Return the current time as an RFC 3339 timestamp in whole seconds."""
@@ -213,16 +219,7 @@ class Backend:
 
     def document(self, resource: Resource, item: Item) -> Document:
         """Return the object of an item in the API version of a resource, without kind and apiVersion."""
-        return served_form(resource, self._read(resource, item))
-
-    def _read(self, resource: Resource, item: Item) -> Document:
-        """Return the object of an item in the stored version, with the defaults that its schema has got since."""
-        document = decode_item(item)
-        if resource.table == revision_data.TABLE:
-            return revision_data.sent(document, item.raw)
-        if item.revision < resource.schema_revision and resource.stored_schema is not None:
-            return custom_resources.as_read(resource.stored_schema, document)
-        return document
+        return served_form(resource, stored_document(resource, item))
 
     def item(self, resource: Resource, document: Document) -> Item:
         """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
@@ -260,15 +257,13 @@ class Backend:
     def put(self, resource: Resource, document: Document) -> Item:
         """Store an object, and return its item."""
         item = self.item(resource, document)
-        self.store.put(resource.table, item)
-        self._react(resource, item, None)
+        self._react(resource, self.store.put(resource.table, item))
         return item
 
     def remove(self, resource: Resource, document: Document) -> Item:
         """Remove an object, and return the item of its last state, `document`."""
         item = self.item(resource, document)
-        write = self.store.remove(resource.table, item)
-        self._react(resource, None, write)
+        self._react(resource, self.store.remove(resource.table, item))
         return item
 
     def serve_custom(self, definition: Document) -> None:
@@ -322,25 +317,25 @@ class Backend:
             with suppress(ApiError):
                 served_form(other, stored)
 
-    def _react(self, resource: Resource, stored: Item | None, removed: Write | None) -> None:
+    def _react(self, resource: Resource, write: Write) -> None:
         """Update what depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
+        stored = None if write.type == DELETED else write.new
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
                 self._refresh_flow_schema(item)
         elif resource.table == flow_kinds.SCHEMAS and stored is not None:
             self._refresh_flow_schema(stored)
-        elif resource.table in api_services.OBSERVED:
-            for item in list(self.store.table(api_services.TABLE).items()):
-                self._refresh_api_service(item)
+        elif resource.table in (api_services.SERVICES, api_services.SLICES):
+            self._refresh_api_services(write)
         elif resource.table == api_services.TABLE and stored is not None:
             self._refresh_api_service(stored)
         if resource.table == custom_resources.DEFINITIONS:
             if stored is not None:
                 self.serve_custom(decode_item(stored))
                 self._accept_definition(resource, decode_item(stored))
-            elif removed is not None and removed.old is not None:
-                custom_resources.stop_serving(self.registry, decode_item(removed.old))
-                self._definitions.pop(removed.old.name, None)
+            elif write.old is not None:
+                custom_resources.stop_serving(self.registry, decode_item(write.old))
+                self._definitions.pop(write.old.name, None)
         elif resource.custom is not None and stored is None:
             self.remove_terminating(resource.table)
 
@@ -407,6 +402,35 @@ class Backend:
             metadata["managedFields"] = managed.encode(managers)
         self.put(resource, {**definition, "status": status})
 
+    def _refresh_api_services(self, write: Write) -> None:
+        """Set the condition Available of the APIServices whose Service, or one of its slices, was written."""
+        remote = self._remote_api_services()
+        if not remote:
+            return
+        written: dict[tuple[str, str], None] = {}
+        for item in (write.old, write.new):
+            if item is not None:
+                is_slice = write.table == api_services.SLICES
+                name = item.labels.get(api_services.SERVICE_NAME, "") if is_slice else item.name
+                written[(item.namespace, name)] = None
+        for service in written:
+            for key in remote.get(service, ()):
+                api_service = self.store.get(api_services.TABLE, key)
+                if api_service is not None:
+                    self._refresh_api_service(api_service)
+
+    def _remote_api_services(self) -> dict[tuple[str, str], list[tuple[str, str]]]:
+        """Return the keys of the remote APIServices by namespace and name of their Service, cached until one changes."""
+        version = self.store.table(api_services.TABLE).version
+        if self._remote[0] != version:
+            found: dict[tuple[str, str], list[tuple[str, str]]] = {}
+            for item in self.store.between(api_services.TABLE):
+                document = decode_item(item)
+                if api_services.is_remote(document):
+                    found.setdefault(api_services.service_key(document), []).append(item.key)
+            self._remote = (version, found)
+        return self._remote[1]
+
     def _refresh_api_service(self, item: Item) -> None:
         """Set the condition Available of an APIService."""
         resource = self.registry.by_table()[api_services.TABLE]
@@ -451,3 +475,13 @@ def ordered_metadata(metadata: Document) -> Document:
 def decode_item(item: Item) -> Document:
     """Return the object of an item in the stored version, without kind and apiVersion."""
     return cast("Document", _decode(item.raw))
+
+
+def stored_document(resource: Resource, item: Item) -> Document:
+    """Return the object of an item in the stored version, with the defaults that its schema has got since."""
+    document = decode_item(item)
+    if resource.table == revision_data.TABLE:
+        return revision_data.sent(document, item.raw)
+    if item.revision < resource.schema_revision and resource.stored_schema is not None:
+        return custom_resources.as_read(resource.stored_schema, document)
+    return document

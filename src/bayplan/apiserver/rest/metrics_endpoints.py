@@ -50,9 +50,7 @@ class MetricsEndpoints:
     def publish(self) -> None:
         """List the group in discovery, and store its APIService unless it exists."""
         registry = self._backend.registry
-        if GROUP not in registry.groups:
-            registry.versions[(GROUP, VERSION)] = list(_FACTS)
-            registry.groups.append(GROUP)
+        registry.put_group(GROUP, VERSION, list(_FACTS))
         name = f"{VERSION}.{GROUP}"
         resource = registry.find("apiregistration.k8s.io", "v1", "apiservices")
         if resource is None or self._backend.store.get(_SERVICE, ("", name)) is not None:

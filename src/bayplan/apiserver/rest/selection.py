@@ -6,9 +6,12 @@ import msgspec
 
 from bayplan.apiserver.kinds.selectable_fields import canonical_field, custom_value, field_problem
 from bayplan.apiserver.model.requests import ListOptions, RequestInfo
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.model.selectors import FieldRequirement, parse_fields, parse_labels
+from bayplan.apiserver.rest.backend import stored_document
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.listeners import Aspect
+from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import Requirement
 
 
@@ -20,14 +23,15 @@ class Selection(msgspec.Struct, frozen=True):
         name: the name, empty for all.
         labels: the requirements on labels.
         fields: the requirements on other fields.
-        is_custom: whether a CustomResourceDefinition declares the fields; items then do not store their values.
+        custom: the custom resource whose definition declares the fields, because items do not store their values; None
+            for a built-in resource.
     """
 
     namespace: str = ""
     name: str = ""
     labels: tuple[Requirement, ...] = ()
     fields: tuple[FieldRequirement, ...] = ()
-    is_custom: bool = False
+    custom: Resource | None = None
 
     @property
     def is_everything(self) -> bool:
@@ -39,7 +43,7 @@ class Selection(msgspec.Struct, frozen=True):
         """The value that all selected items share and that excludes most others; None if everything is selected."""
         if self.name:
             return Aspect("name", "", self.name)
-        for field in () if self.is_custom else self.fields:
+        for field in () if self.custom is not None else self.fields:
             if field.value and not field.negated and not field.field.startswith("metadata."):
                 return Aspect("field", field.field, field.value)
         for label in self.labels:
@@ -53,20 +57,24 @@ class Selection(msgspec.Struct, frozen=True):
             return False
         if self.name and item.name != self.name:
             return False
+        document: Document | None = None
         for requirement in self.fields:
-            found = _value(item, requirement.field, is_custom=self.is_custom)
+            field = requirement.field
+            if self.custom is None or field.startswith("metadata."):
+                found = _value(item, field)
+            else:
+                document = stored_document(self.custom, item) if document is None else document
+                found = custom_value(document, field)
             if (found == requirement.value) is requirement.negated:
                 return False
         labels = item.labels
         return all(requirement.matches(labels) for requirement in self.labels)
 
 
-def _value(item: Item, field: str, *, is_custom: bool) -> str:
+def _value(item: Item, field: str) -> str:
     if field == "metadata.name":
         return item.name
-    if field == "metadata.namespace":
-        return item.namespace
-    return custom_value(msgspec.json.decode(item.raw), field) if is_custom else item.fields.get(field, "")
+    return item.namespace if field == "metadata.namespace" else item.fields.get(field, "")
 
 
 def selection(info: RequestInfo, options: ListOptions) -> Selection:
@@ -88,5 +96,5 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
             namespace = requirement.value
         else:
             rest.append(FieldRequirement(field, requirement.value, requirement.negated))
-    labels, is_custom = parse_labels(options.label_selector), info.resource.custom is not None
-    return Selection(namespace, name, labels, tuple(rest), is_custom)
+    custom = info.resource if info.resource.custom is not None else None
+    return Selection(namespace, name, parse_labels(options.label_selector), tuple(rest), custom)

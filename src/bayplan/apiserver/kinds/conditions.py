@@ -1,0 +1,17 @@
+"""Conditions in the status of objects whose status kube-apiserver itself writes."""
+
+from __future__ import annotations
+
+from bayplan.base.plain_data import Document, parts
+
+
+def with_condition(status: Document, condition: Document) -> Document:
+    """Return a status with a condition, which replaces one of the same type or is appended.
+
+    A condition whose status does not change keeps the time of its last transition.
+    """
+    conditions = parts(status, "conditions")
+    at = next((i for i, each in enumerate(conditions) if each.get("type") == condition["type"]), len(conditions))
+    if at < len(conditions) and conditions[at].get("status") == condition["status"]:
+        condition = {**condition, "lastTransitionTime": conditions[at].get("lastTransitionTime")}
+    return {**status, "conditions": [*conditions[:at], condition, *conditions[at + 1 :]]}
