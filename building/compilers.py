@@ -133,8 +133,9 @@ def find_compiler(*, install_zig: bool) -> Compiler:
         return _checked(Compiler("msvc"))
     if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
         raise NoCompilerError("Python.h is missing (on Debian: apt-get install python3-dev)")
-    if os.environ.get("CC"):
-        return _named_compiler(os.environ["CC"])
+    named = os.environ.get("CC", "").strip()
+    if named:
+        return _named_compiler(named)
     reasons = []
     for command in _system_commands():
         try:
@@ -150,10 +151,10 @@ def find_compiler(*, install_zig: bool) -> Compiler:
 
 
 def _named_compiler(text: str) -> Compiler:
-    command = tuple(shlex.split(text))
     try:
+        command = tuple(shlex.split(text))
         return _checked(Compiler(_name_of(command), command))
-    except (NoCompilerError, OSError) as problem:
+    except (NoCompilerError, OSError, ValueError) as problem:
         raise NoCompilerError(f"CC={text} does not work: {problem}") from None
 
 
