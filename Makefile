@@ -39,6 +39,8 @@ build-checked: $(VENV)/.ready-dev ## run the tests of compiled modules with chec
 	@$(BIN)/python -m building.checked $(ARGS)
 
 compiled: $(VENV)/.ready ## compile if a compiler works, and say so if none does (BAYPLAN_UNCOMPILED=1 leaves it out)
+	@test -n "$(BAYPLAN_UNCOMPILED)" || test -d src/bayplan/_compiled || \
+		echo "Compiling takes some minutes, once; BAYPLAN_UNCOMPILED=1 skips it." >&2
 	@test -n "$(BAYPLAN_UNCOMPILED)" || $(BIN)/python -m building --if-possible
 
 test: $(VENV)/.ready-dev ## do all that continuous integration does
@@ -171,7 +173,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 		{ echo "$(PYTHON) can't make a virtual environment (on Debian: apt-get install python3-venv)" >&2; exit 2; }
 	@$(PIP) hatchling cython setuptools
 	@BAYPLAN_COMPILE=0 $(PIP) --no-build-isolation --editable '.[all]'
-	@echo "  compiling" >&2
+	@echo "  compiling to bytecode" >&2
 	@$(BIN)/python -m compileall -q src
 	@touch $@
 

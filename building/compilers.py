@@ -23,8 +23,8 @@ COMMON = ("-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEB
 ``-ffast-math`` would change scores.
 """
 
-HOT, COLD, BRIEF = ("-O3", "-fno-trapping-math"), ("-O1",), ("-Og",)
-"""Options for modules with whole-array loops, which benefit from -O3; for all others; and for those of `is_brief`.
+HOT, COLD, QUICK = ("-O3", "-fno-trapping-math"), ("-O1",), ("-Og",)
+"""Options for modules with whole-array loops, which benefit from -O3; for all others; and for those of `compiles_quickly`.
 
 Modules with calls and attributes compile in half the time at -O1 and run as fast. -Og halves the time again: a create
 takes 2 % more instructions, a simulated pod would take 9 % more. Without traps, which Python never enables, loops with
@@ -68,7 +68,7 @@ class Compiler:
         return self.name.startswith("zig")
 
     def flags(self, variant: str, level: Sequence[str] = COLD) -> list[str]:
-        """Return the options for one variant of a module; `level`: `HOT`, `COLD` or `BRIEF`."""
+        """Return the options for one variant of a module; `level`: `HOT`, `COLD` or `QUICK`."""
         if not self.command:
             return ["/O2", "/fp:precise"]
         flags = list(SANITIZERS if variant == CHECKED else (*level, *COMMON))
@@ -133,8 +133,9 @@ def find_compiler(*, install_zig: bool) -> Compiler:
         return _checked(Compiler("msvc"))
     if not (Path(sysconfig.get_path("include")) / "Python.h").exists():
         raise NoCompilerError("Python.h is missing (on Debian: apt-get install python3-dev)")
-    if os.environ.get("CC"):
-        return _named_compiler(os.environ["CC"])
+    named = os.environ.get("CC", "").strip()
+    if named:
+        return _named_compiler(named)
     reasons = []
     for command in _system_commands():
         try:
@@ -150,10 +151,10 @@ def find_compiler(*, install_zig: bool) -> Compiler:
 
 
 def _named_compiler(text: str) -> Compiler:
-    command = tuple(shlex.split(text))
     try:
+        command = tuple(shlex.split(text))
         return _checked(Compiler(_name_of(command), command))
-    except (NoCompilerError, OSError) as problem:
+    except (NoCompilerError, OSError, ValueError) as problem:
         raise NoCompilerError(f"CC={text} does not work: {problem}") from None
 
 

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 
-from building.compilers import BRIEF, COLD, HOT, Compiler
+from building.compilers import COLD, HOT, QUICK, Compiler
 from building.modules import (
     BASELINE,
     CHECKED,
@@ -24,8 +24,8 @@ from building.modules import (
     V3,
     Module,
     Sources,
+    compiles_quickly,
     has_x86_64_v3,
-    is_brief,
     is_indexed,
 )
 
@@ -107,7 +107,7 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
     for module in [Module(SHARED), *modules] if modules else []:
         hot = module.name in sources.hot
         variants = [CHECKED] if checked else [BASELINE, *([V3] if hot and has_x86_64_v3() else [])]
-        level = HOT if hot else BRIEF if is_brief(module) else COLD
+        level = level_of(module, sources)
         flags = {variant: compiler.flags(variant, level) for variant in variants}
         key = _key(compiler, flags, directives_of(module, checked=checked))
         built = old.get(module.name)
@@ -200,6 +200,11 @@ def _write(folder: Path, compiler: Compiler, modules: dict[str, Built]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     new.write_text(manifest_text(compiler, modules, with_sources=True), encoding="utf-8")
     new.replace(folder / MANIFEST)
+
+
+def level_of(module: Module, sources: Sources) -> tuple[str, ...]:
+    """Return the compiler options that set a module's optimization level."""
+    return HOT if module.name in sources.hot else QUICK if compiles_quickly(module) else COLD
 
 
 def directives_of(module: Module, *, checked: bool) -> dict[str, int | bool]:

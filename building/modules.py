@@ -25,7 +25,7 @@ TAG = SUFFIX.strip(".").rpartition(".")[0]
 BASELINE, V3, CHECKED = "baseline", "x86-64-v3", "checked"
 
 _INDEXED = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "base.plain_data", "cluster.", "controllers.", "sim."))
-_BRIEF = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "classic.", "controllers."))
+_QUICK = tuple(f"{PACKAGE}.{each}" for each in ("apiserver.", "classic.", "controllers."))
 _FROM = re.compile(r"^\s*from\s+([\w.]+)\s+cimport\s+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _CIMPORT = re.compile(r"^\s*cimport\s+([^\n]*)", re.MULTILINE)
 _EXTERN = re.compile(r"""^\s*cdef\s+extern\s+from\s+["']([^"'<>]+)["']""", re.MULTILINE)
@@ -120,9 +120,9 @@ def is_indexed(module: Module) -> bool:
     return module.name.startswith(_INDEXED)
 
 
-def is_brief(module: Module) -> bool:
+def compiles_quickly(module: Module) -> bool:
     """Return whether to compile a module quickly, because most of its time is spent in Python's own functions."""
-    return module.name.startswith(_BRIEF)
+    return module.name.startswith(_QUICK)
 
 
 def has_x86_64_v3() -> bool:

@@ -191,6 +191,22 @@ def test_a_deleted_pod_moves_unschedulable_pods() -> None:
     assert not scheduler.queue.unschedulable()
 
 
+@pytest.mark.parametrize(
+    "new",
+    [
+        pytest.param(None, id="the nominated pod is deleted"),
+        pytest.param(make_pod("vip"), id="its nomination is cleared"),
+        pytest.param(make_pod("vip").nominated("n2"), id="it is nominated to another node"),
+    ],
+)
+def test_the_end_of_a_nomination_moves_no_pods(new: PodBuilder | None) -> None:
+    scheduler = _waiting()
+    nominated = make_pod("vip").nominated("n1").obj()
+    scheduler.handle(None, nominated, 0)
+    scheduler.handle(nominated, None if new is None else new.obj(), 5 * SECOND)
+    assert [queued.key for queued in scheduler.queue.unschedulable()] == ["default/p"]
+
+
 # The end of a search.
 
 

@@ -10,7 +10,9 @@ from bayplan.framework.status import SKIP, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
+from bayplan.plugins.pod_claims import class_of_volume
 from bayplan.plugins.volume_binding import VolumeBinding
+from bayplan.plugins.volume_binding.matching import VolumesByClass
 from bayplan.state.cluster_state import ClusterState
 from tests.oracle.volume_rules import BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
@@ -299,6 +301,52 @@ def test_reserved_volumes_are_unavailable_to_later_pods_until_unreserved() -> No
     plugin.unreserve(cycle_state, using("c"), "n1")
     plugin.unreserve(cycle_state, using("c"), "n1")
     assert ask(plugin, using("d")) == {}
+
+
+def test_changes_of_volumes_are_seen_by_later_pods() -> None:
+    plugin = make_plugin(
+        VolumeBinding, cluster(make_claim("c", storage_class="static"), make_claim("d", storage_class="static"))
+    )
+    state = plugin.handle.cluster
+    rejected = dict.fromkeys(["n1", "n2"], (UNRESOLVABLE, (BIND_CONFLICT,)))
+    assert ask(plugin, using("c")) == rejected
+    put(state, *(make_volume(name, storage_class="static") for name in ("v", "w")))
+    assert ask(plugin, using("c", "d")) == {}
+    put(state, make_volume("w", storage_class="later"))
+    assert ask(plugin, using("c", "d")) == rejected
+    assert ask(plugin, using("c")) == {}
+    state.catalog.remove(PersistentVolume, "v")
+    assert ask(plugin, using("c")) == rejected
+    put(state, make_volume("w", storage_class="static"))
+    assert ask(plugin, using("c")) == {}
+
+
+def test_only_written_volumes_are_grouped_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def class_of(volume: PersistentVolume) -> str:
+        read.append(volume.metadata.name)
+        return class_of_volume(volume)
+
+    monkeypatch.setattr("bayplan.plugins.volume_binding.matching.class_of_volume", class_of)
+    state = cluster(*(make_volume(name, storage_class="static") for name in ("b", "a")))
+    volumes = VolumesByClass(state.catalog)
+    for _ in range(2):
+        assert [volume.metadata.name for volume in volumes.of_class("static")] == ["a", "b"]
+    put(state, make_volume("a", "1Gi", storage_class="later"))
+    assert [volume.metadata.name for volume in volumes.of_class("static")] == ["b"]
+    assert [volume.metadata.name for volume in volumes.of_class("later")] == ["a"]
+    assert read == ["b", "a", "a"]
+
+
+def test_volumes_are_grouped_after_more_writes_than_are_remembered() -> None:
+    state = cluster()
+    volumes = VolumesByClass(state.catalog)
+    item = make_volume("v", storage_class="static")
+    assert volumes.of_class("static") == []
+    for _ in range(2 * state.catalog.REMEMBERED + 1):
+        state.catalog.put(item.key, item)
+    assert volumes.of_class("static") == [item]
 
 
 def test_a_claim_reserved_for_provisioning_restricts_later_pods_to_its_node() -> None:

@@ -38,7 +38,6 @@ from bayplan.objects.storage import (
 from bayplan.plugins.pod_claims import (
     PodVolumes,
     VolumePlugin,
-    class_of_volume,
     is_schedulable_after_claim_change,
     pod_volumes,
 )
@@ -48,7 +47,7 @@ from bayplan.plugins.volume_binding.assumed_objects import (
     claim_for_node,
     volume_for_claim,
 )
-from bayplan.plugins.volume_binding.matching import ReachableRows
+from bayplan.plugins.volume_binding.matching import ReachableRows, VolumesByClass
 from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
     MIGRATED_PLUGINS,
@@ -107,6 +106,7 @@ class VolumeBinding(
         self._volumes = AssumedObjects(PersistentVolume, catalog)
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
+        self._volumes_by_class = VolumesByClass(catalog)
         self._texts: dict[str, int] = {}
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
@@ -184,9 +184,7 @@ class VolumeBinding(
 
     def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
         """Return the volumes of a class sorted by name; assumed versions replace stored ones."""
-        stored = self.handle.cluster.catalog.all(PersistentVolume)
-        found = [volume for volume in stored if class_of_volume(volume) == name]
-        found.sort(key=lambda volume: volume.metadata.name)
+        found = self._volumes_by_class.of_class(name)
         return [self._volumes.latest(volume.metadata.name, volume) for volume in found] if self._volumes else found
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
