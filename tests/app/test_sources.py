@@ -93,7 +93,7 @@ def test_a_dump_reports_missing_kinds_that_its_pods_refer_to(tmp_path: Path) -> 
         "default spreading does not know which pods belong together, so scores may differ from those in the cluster"
     )
     assert kinds_unread(open_source(SourceOptions(paths=[path]))) == [
-        "the input has no PersistentVolumeClaims: pods with claims can't be judged",
+        "the input has no PersistentVolumeClaims: pods with claims can't be evaluated",
         f"the input has no StatefulSets and no Services: {scores}",
     ]
     cluster = Cluster.open(path)

@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.app import cluster_sync
 from bayplan.cli.main import main
-from bayplan.cli.sync_options import print_outcome, status_line
+from bayplan.cli.sync_options import DEFAULT_QPS, print_outcome, status_line
 from bayplan.sync.followed_kinds import ObjectRef
 from bayplan.sync.known_objects import Problem
 from bayplan.sync.policy import SyncPolicy
@@ -32,6 +32,10 @@ def status(**changes: Any) -> SyncStatus:
     figures: dict[str, Any] = {"created": 0, "updated": 0, "deleted": 0, "waiting": 0, "lag_seconds": 0.0}
     reported: dict[str, Any] = {"problems": [], "source": {}, "left_out": {}}
     return SyncStatus(**{"ready": True, "idle": True, **figures, **reported, **changes})
+
+
+def test_the_default_rate_limit_is_that_of_the_connection() -> None:
+    assert cluster_sync.ClusterOptions().qps == DEFAULT_QPS
 
 
 @pytest.mark.parametrize(("words", "want"), POLICIES, ids=[" ".join(row[0]) for row in POLICIES])

@@ -17,10 +17,14 @@ from pathlib import Path
 import pytest
 
 from bayplan.apiserver.bridge.bridge import BridgeOptions
+from bayplan.apiserver.http.server import ServerOptions
+from bayplan.base.clock import Clock
 from bayplan.base.errors import InputError
 from bayplan.cli.main import main
+from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, DEFAULT_RATE_LIMIT, DEFAULT_SPEED
 from bayplan.cli.up import event_ttl_ns, kubelet_options
 from bayplan.examples import example_path
+from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS
 
 
 def test_up_serves_loaded_objects_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -37,6 +41,12 @@ def test_up_serves_loaded_objects_until_it_is_interrupted(tmp_path: Path) -> Non
         assert match[0] in (tmp_path / "config").read_text()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 0
+
+
+def test_default_limits_and_speed_are_those_of_the_server() -> None:
+    assert DEFAULT_PLUGIN_DEADLINE == DEFAULT_DEADLINE_SECONDS
+    assert ServerOptions().rate_limit == DEFAULT_RATE_LIMIT
+    assert Clock().speed == DEFAULT_SPEED
 
 
 def test_a_kubeconfig_path_in_a_missing_folder_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

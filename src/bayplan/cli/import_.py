@@ -6,6 +6,7 @@ import typer
 
 from bayplan.base.errors import InputError
 from bayplan.cli.sync_options import (
+    DEFAULT_QPS,
     DEFAULT_TO,
     Context,
     From,
@@ -33,7 +34,7 @@ def import_(
     namespace: Namespaces = None,
     selector: Selector = "",
     reschedule: Reschedule = False,
-    qps: Qps = 50.0,
+    qps: Qps = DEFAULT_QPS,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 if any object could not be copied.")] = False,
 ) -> None:
     """Copy a cluster, or files, into a Bayplan server.

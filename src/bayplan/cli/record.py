@@ -8,6 +8,7 @@ import typer
 
 from bayplan.base.output_paths import check_output_file
 from bayplan.cli.sync_options import (
+    DEFAULT_QPS,
     Context,
     From,
     Namespaces,
@@ -31,7 +32,7 @@ def record(
     redact: Annotated[
         bool, typer.Option("--redact", help="Keep only what scheduling reads: no environment, commands or annotations.")
     ] = False,
-    qps: Qps = 50.0,
+    qps: Qps = DEFAULT_QPS,
 ) -> None:
     """Record the changes of a cluster to a file.
 

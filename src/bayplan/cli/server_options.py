@@ -7,6 +7,9 @@ import typer
 
 from bayplan.cli.simulation_options import Level
 
+DEFAULT_PLUGIN_DEADLINE, DEFAULT_SPEED, DEFAULT_RATE_LIMIT = 10.0, 1.0, 0.0
+"""The defaults that help texts show without a decimal point; those of the server's options, which a test compares."""
+
 PATH_HELP = "Initial objects: manifests or dumps, as files, folders, patterns or - (stdin)."
 
 Paths: TypeAlias = Annotated[list[str] | None, typer.Argument(metavar="[PATH]...", help=PATH_HELP)]
@@ -35,7 +38,9 @@ TlsKey: TypeAlias = Annotated[
 PluginDeadline: TypeAlias = Annotated[
     float,
     typer.Option(
-        metavar="SECONDS", help="Time limit for one call of a custom plugin. [default: 10]", show_default=False
+        metavar="SECONDS",
+        help=f"Time limit for one call of a custom plugin. [default: {DEFAULT_PLUGIN_DEADLINE:g}]",
+        show_default=False,
     ),
 ]
 ServerSeed: TypeAlias = Annotated[int, typer.Option(metavar="N", help="Seed for tie-breaking and generated names.")]
@@ -73,7 +78,11 @@ RunTime: TypeAlias = Annotated[
 ]
 Speed: TypeAlias = Annotated[
     float,
-    typer.Option(metavar="X", help="Speed of the cluster's clock; 1 is real time. [default: 1]", show_default=False),
+    typer.Option(
+        metavar="X",
+        help=f"Speed of the cluster's clock; 1 is real time. [default: {DEFAULT_SPEED:g}]",
+        show_default=False,
+    ),
 ]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
 Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Exit after the report on the loaded objects.")]
@@ -88,7 +97,9 @@ AllowOrigin: TypeAlias = Annotated[
 RateLimit: TypeAlias = Annotated[
     float,
     typer.Option(
-        metavar="N", help="Requests per second for each client; 0 for no limit. [default: 0]", show_default=False
+        metavar="N",
+        help=f"Requests per second for each client; 0 for no limit. [default: {DEFAULT_RATE_LIMIT:g}]",
+        show_default=False,
     ),
 ]
 Webhooks: TypeAlias = Annotated[

@@ -1,6 +1,7 @@
 """The command ``sync``: keep a Bayplan server in sync with a cluster."""
 
 from bayplan.cli.sync_options import (
+    DEFAULT_QPS,
     DEFAULT_TO,
     Context,
     From,
@@ -28,7 +29,7 @@ def sync(
     reschedule: Reschedule = False,
     update_scheduled: UpdateScheduled = False,
     source_volumes: SourceVolumes = False,
-    qps: Qps = 50.0,
+    qps: Qps = DEFAULT_QPS,
 ) -> None:
     """Keep a Bayplan server in sync with a cluster.
 

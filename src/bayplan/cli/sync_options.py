@@ -46,11 +46,14 @@ SourceVolumes = Annotated[
         help="Copy volumes of WaitForFirstConsumer claims instead of provisioning them.",
     ),
 ]
+DEFAULT_QPS = 50.0
+"""Requests per second to the source; the default of `ClusterOptions`, which a test compares."""
+
 Qps = Annotated[
     float,
     typer.Option(
         metavar="N",
-        help="Requests per second to the source; negative for no limit. [default: 50]",
+        help=f"Requests per second to the source; negative for no limit. [default: {DEFAULT_QPS:g}]",
         show_default=False,
     ),
 ]

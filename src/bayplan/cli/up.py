@@ -14,6 +14,9 @@ from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
 from bayplan.base.termination import exit_on_sigterm
 from bayplan.cli.server_options import (
+    DEFAULT_PLUGIN_DEADLINE,
+    DEFAULT_RATE_LIMIT,
+    DEFAULT_SPEED,
     AllowOrigin,
     Annotations,
     EventTtl,
@@ -66,7 +69,7 @@ def up(
     token: Token = None,
     tls_cert: TlsCertificate = None,
     tls_key: TlsKey = None,
-    rate_limit: RateLimit = 0.0,
+    rate_limit: RateLimit = DEFAULT_RATE_LIMIT,
     webhooks: Webhooks = None,
     service_account_admission: ServiceAccounts = False,
     allow_origin: AllowOrigin = None,
@@ -76,7 +79,7 @@ def up(
     algorithm_provider: AlgorithmProvider = "",
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
-    plugin_deadline: PluginDeadline = 10.0,
+    plugin_deadline: PluginDeadline = DEFAULT_PLUGIN_DEADLINE,
     seed: ServerSeed = 0,
     records: Records = Level.FULL,
     retain: Retain = "",
@@ -85,7 +88,7 @@ def up(
     controllers: WithControllers = True,
     kubelet: WithKubelet = True,
     run_time: RunTime = "10s",
-    speed: Speed = 1.0,
+    speed: Speed = DEFAULT_SPEED,
     paused: Paused = False,
     once: Once = False,
 ) -> None:

@@ -160,13 +160,13 @@ class ManifestLoader:
                 problem = f"items without kind in a {list_kind}; read as {inferred[1]}"
                 self._warn(WarningKind.INFERRED_KIND, str(document.source), list_kind, problem)
         else:
-            recognised = shapes.infer_kind(value)
-            if recognised is None:
+            inferred_kind = shapes.infer_kind(value)
+            if inferred_kind is None:
                 hint = "apiVersion and kind, as in 'apiVersion: v1' and 'kind: Pod'"
                 raise self._no_object(
                     document, what, wanted="an object with apiVersion and kind", got="neither", hint=hint
                 )
-            inferred = recognised
+            inferred = inferred_kind
             problem = f"neither apiVersion nor kind; read as {inferred[1]}, which has these fields"
             self._warn(WarningKind.INFERRED_KIND, str(document.source), what, problem)
         return {**value, "apiVersion": inferred[0], "kind": inferred[1]}

@@ -243,12 +243,12 @@ _decode_map = msgspec.json.Decoder(dict[str, str]).decode
 _decode_owners = msgspec.json.Decoder(tuple[OwnerReference, ...]).decode
 
 
-def _cached(memory: BoundedCache[bytes, T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
+def _cached(cache: BoundedCache[bytes, T], raw: bytes, decode: Callable[[bytes], T]) -> T | None:
     """Return the decoded value of JSON, from a cache if possible; None for b""."""
     if not raw:
         return None
-    known = memory.get(raw)
-    return known if known is not None else memory.put(raw, decode(raw))
+    known = cache.get(raw)
+    return known if known is not None else cache.put(raw, decode(raw))
 
 
 def _digest(data: bytes) -> bytes:

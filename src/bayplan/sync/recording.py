@@ -147,7 +147,7 @@ class RecordingWriter:
         offset_ns = max(now_ns - self._header.started_ns, 0)
         self.changes += 1
         if isinstance(change, Listed):
-            documents = [self._kept(each, change.plural) for each in change.documents]
+            documents = [self._recorded(each, change.plural) for each in change.documents]
             for start in range(0, len(documents) or 1, LIST_LINE):
                 part = documents[start : start + LIST_LINE]
                 more = start + LIST_LINE < len(documents)
@@ -155,10 +155,10 @@ class RecordingWriter:
         elif change.deleted:
             self._line(_Line(ns=offset_ns, delete=change.plural, object=change.document))
         else:
-            kept = self._kept(change.document, change.plural)
-            self._line(_Line(ns=offset_ns, put=change.plural, object=kept))
+            recorded = self._recorded(change.document, change.plural)
+            self._line(_Line(ns=offset_ns, put=change.plural, object=recorded))
 
-    def _kept(self, document: Document, plural: str) -> Document:
+    def _recorded(self, document: Document, plural: str) -> Document:
         if self._header.redacted:
             return redacted(BY_PLURAL[plural], document)
         metadata = cast("Document", document.get("metadata") or {})

@@ -164,23 +164,23 @@ def the_same_question_has_the_same_answer(make: Make, sample: SampleCluster) -> 
 def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> None:
     """Results change only if the params change, or data that `reads` declares; and likewise for PreFilter and `pre_reads`."""
     subject = make(sample)
-    before_filter, before_score = _kept(subject)
+    before_filter, before_score = _cached_results(subject)
     row = subject.rows[0]
     newcomer = typed(sample.newcomer, Pod)
     subject.state.place(subject.state.pod_info(newcomer), row)
     touched = Reads.USAGE | (Reads.PORTS if _has_ports(newcomer) else Reads.NOTHING)
-    _compare_kept(subject, before_filter, before_score, row, touched, "a pod was placed on {node}")
-    before_filter, before_score = _kept(subject)
+    _compare_cached(subject, before_filter, before_score, row, touched, "a pod was placed on {node}")
+    before_filter, before_score = _cached_results(subject)
     subject.state.put_object("elsewhere", Namespace(metadata=ObjectMeta(name="elsewhere")))
-    _compare_kept(subject, before_filter, before_score, -1, Reads.NOTHING, "a namespace was made")
+    _compare_cached(subject, before_filter, before_score, -1, Reads.NOTHING, "a namespace was made")
     if len(subject.rows) > 1:
-        before_filter, before_score = _kept(subject)
+        before_filter, before_score = _cached_results(subject)
         node = copy.deepcopy(sample.nodes[0])
         node["metadata"]["labels"] |= {"bayplan.io/checked": "yes"}
         node["status"]["allocatable"] |= {"cpu": "7"}
         subject.state.update_node(typed(node, Node))
         changed = subject.state.nodes.row_of[node["metadata"]["name"]]
-        _compare_kept(subject, before_filter, before_score, changed, Reads.EVERYTHING, "node {node} was changed")
+        _compare_cached(subject, before_filter, before_score, changed, Reads.EVERYTHING, "node {node} was changed")
 
 
 def pods_that_look_alike_are_treated_alike(make: Make, sample: SampleCluster) -> None:
@@ -248,7 +248,7 @@ def _variants(sample: SampleCluster) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _kept(subject: Subject) -> tuple[Any, Any]:
+def _cached_results(subject: Subject) -> tuple[Any, Any]:
     """Return (PreFilter's result, verdicts) and (params, raw scores), with None for what the plugin lacks or skips."""
     filtered = scored = None
     if subject.filters:
@@ -261,10 +261,10 @@ def _kept(subject: Subject) -> tuple[Any, Any]:
     return filtered, scored
 
 
-def _compare_kept(subject: Subject, filtered: Any, scored: Any, row: int, touched: Reads, what: str) -> None:
+def _compare_cached(subject: Subject, filtered: Any, scored: Any, row: int, touched: Reads, what: str) -> None:
     plugin = subject.plugin
     described = what.format(node=subject.name(row))
-    now_filtered, now_scored = _kept(subject)
+    now_filtered, now_scored = _cached_results(subject)
     reads = plugin.reads
     if filtered is not None and now_filtered is not None:
         if "pre_filter" in subject.points and not touched & Reads.NODES:

@@ -82,7 +82,7 @@ def without_identity(document: Document) -> Document:
         ),
     ],
 )
-def test_create_whole_equals_a_create_and_a_status_update(
+def test_create_with_status_equals_a_create_and_a_status_update(
     group: str, plural: str, path: str, document: Callable[[str], Document]
 ) -> None:
     client = Client()
@@ -94,7 +94,7 @@ def test_create_whole_equals_a_create_and_a_status_update(
     assert without_identity(made) == without_identity(separate)
 
 
-def test_create_whole_emits_a_single_watch_event() -> None:
+def test_create_with_status_emits_a_single_watch_event() -> None:
     client = Client()
     seen: list[Write] = []
     client.store.listen("pods", seen.append, lambda: None)

@@ -61,7 +61,7 @@ def test_vms_running_at_the_start_arrive_at_zero_with_their_remaining_time(tmp_p
     }
     assert [each.pod.spec.priority for each in trace.pods] == [1, 0, 1]
     (warning,) = trace.warnings
-    assert warning.problem == "1 left out"
+    assert warning.problem == "1 skipped"
 
 
 def test_the_machine_type_determines_shares_and_available_vm_types(tmp_path: Path) -> None:

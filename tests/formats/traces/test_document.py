@@ -88,7 +88,7 @@ def test_skip_invalid_drops_and_counts_invalid_rows(tmp_path: Path) -> None:
     path = document(tmp_path, "files: [batch_task.csv]\nskipInvalid: true\n")
     trace = load(path)
     assert len(trace.pods) == 10
-    assert {each.what: each.problem for each in trace.warnings}["rows that can't be read"] == "2 left out"
+    assert {each.what: each.problem for each in trace.warnings}["rows that can't be read"] == "2 skipped"
 
 
 def test_invalid_events_are_counted_once_despite_two_passes(tmp_path: Path) -> None:
@@ -98,8 +98,8 @@ def test_invalid_events_are_counted_once_despite_two_passes(tmp_path: Path) -> N
     trace = load(document(tmp_path, "files: [instance_events.json]\nskipInvalid: true\n"))
     assert list(times(trace.pods)) == ["11-0", "12-0"]
     assert {each.what: each.problem for each in trace.warnings} == {
-        "rows that can't be read": "2 left out",
-        "instances without a request": "1 left out",
+        "rows that can't be read": "2 skipped",
+        "instances without a request": "1 skipped",
     }
 
 

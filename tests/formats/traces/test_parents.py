@@ -11,7 +11,7 @@ SHAPE = Shape(amounts=(("cpu", "1"),))
 
 def test_an_instance_has_the_job_shape_and_labels_of_its_task_and_its_own_times() -> None:
     parents = Parents(Selection())
-    parents.kept.add(Task(name="t", job="j", shape=SHAPE, arrival_ns=5, labels={"user": "u"}))
+    parents.selected.add(Task(name="t", job="j", shape=SHAPE, arrival_ns=5, labels={"user": "u"}))
     parent = parents.find("t")
     assert parent is not None
     assert parent.instance("t-0", 7, 10) == Task(

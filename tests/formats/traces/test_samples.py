@@ -25,7 +25,7 @@ def test_alibaba_2017_added_machines_become_nodes() -> None:
         "machine-1": quantities({"cpu": "64", "memory": str(round(0.6899697150104833 * 2**38)), **PODS}),
         "machine-2": quantities({"cpu": "64", "memory": str(2**38), **PODS}),
     }
-    assert left_out(trace) == {"errors of machines": "1 left out"}
+    assert left_out(trace) == {"errors of machines": "1 skipped"}
 
 
 def test_alibaba_2017_tasks_become_a_pod_per_instance() -> None:
@@ -51,7 +51,7 @@ def test_alibaba_2017_instances_replace_the_pods_of_their_task() -> None:
         "10-2-0": (161, 359, None),
         "10-2-1": (165, 535, None),
     }
-    assert left_out(trace) == {"earlier attempts of instances": "1 left out"}
+    assert left_out(trace) == {"earlier attempts of instances": "1 skipped"}
     assert requests(trace)["10-2-1"]["cpu"] == "500m"
 
 
@@ -83,7 +83,7 @@ def test_alibaba_2018_machines_containers_and_tasks_are_loaded() -> None:
     assert requests(trace)["j-1-r2-1-0"] == {"cpu": "500m", "memory": str(round(0.0015 * 2**38))}
     assert offers(trace)["m-3"] == quantities({"cpu": "96", "memory": "128Gi", **PODS})
     assert trace.nodes[1].metadata.labels["trace.bayplan.io/failure-domain-2"] == "b"
-    assert left_out(trace) == {"rows that never started": "1 left out"}
+    assert left_out(trace) == {"rows that never started": "1 skipped"}
 
 
 def test_alibaba_2018_instances_have_individual_times(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_google_borg_2019_instances_and_machines_are_loaded() -> None:
         "machine-101": quantities({"cpu": "32", "memory": "128Gi", **PODS}),
         "machine-102": quantities({"cpu": "64", "memory": "64Gi", **PODS}),
     }
-    assert left_out(trace) == {"tasks within a reservation": "1 left out"}
+    assert left_out(trace) == {"tasks within a reservation": "1 skipped"}
 
 
 def test_google_borg_2019_constraints_become_node_affinity() -> None:
@@ -189,7 +189,7 @@ def test_philly_jobs_and_machines_are_loaded() -> None:
     }
     assert offers(trace)["m32"] == quantities({"cpu": "64", "memory": "256Gi", "nvidia.com/gpu": "2", **PODS})
     assert trace.nodes[0].metadata.labels["trace.bayplan.io/gpu-memory"] == "24GB"
-    assert left_out(trace) == {"jobs without an attempt, which have no GPUs": "1 left out"}
+    assert left_out(trace) == {"jobs without an attempt, which have no GPUs": "1 skipped"}
 
 
 def test_a_philly_job_with_half_of_a_surrogate_pair_is_refused(tmp_path: Path) -> None:

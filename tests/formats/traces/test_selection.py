@@ -99,7 +99,7 @@ def test_a_sample_contains_whole_jobs_and_depends_only_on_the_seed() -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 50)), max_size=200), st.integers(1, 5))
-def test_first_ones_match_a_sort_by_earliest_time(events: list[tuple[int, int]], limit: int) -> None:
+def test_earliest_keys_match_a_sort_by_earliest_time(events: list[tuple[int, int]], limit: int) -> None:
     found: EarliestKeys[int] = EarliestKeys(limit, slack=2)
     earliest: dict[int, int] = {}
     for key, time in events:

@@ -83,7 +83,7 @@ def test_excessive_machine_memory_is_refused_and_excessive_task_memory_is_droppe
         load(machine)
     trace = load(batch_task(ROW + ROW.replace("0.3", "101").replace("M1", "M2"), tmp_path))
     assert len(trace.pods) == 1
-    assert [str(each.problem) for each in trace.warnings] == ["1 left out"]
+    assert [str(each.problem) for each in trace.warnings] == ["1 skipped"]
 
 
 def test_a_header_can_reorder_the_columns(tmp_path: Path) -> None:

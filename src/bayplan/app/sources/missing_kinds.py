@@ -17,10 +17,10 @@ from bayplan.plugins.pod_claims import claim_name_of
 _NONE = "the input has none"
 _SCORES = "default spreading does not know which pods belong together, so scores may differ from those in the cluster"
 _EFFECTS = {
-    "PersistentVolumeClaim": "pods with claims can't be judged",
-    "PersistentVolume": "pods with bound claims can't be judged",
-    "StorageClass": "pods with unbound claims can't be judged",
-    "ResourceClaim": "pods with claims for devices can't be judged",
+    "PersistentVolumeClaim": "pods with claims can't be evaluated",
+    "PersistentVolume": "pods with bound claims can't be evaluated",
+    "StorageClass": "pods with unbound claims can't be evaluated",
+    "ResourceClaim": "pods with claims for devices can't be evaluated",
     "Namespace": "namespace selectors of affinity terms match no namespace",
     "ReplicaSet": _SCORES,
     "StatefulSet": _SCORES,

@@ -73,7 +73,7 @@ class Reader(TraceReader):
         for name, task in self._containers.items():
             end_ns = self._removed.get(name)
             run_time_ns = None if end_ns is None else max(end_ns - task.arrival_ns, 0)
-            self.kept.add(
+            self.selected.add(
                 Task(
                     name=task.name,
                     shape=task.shape,
@@ -115,9 +115,9 @@ class Reader(TraceReader):
         start, end, job, name, instances, status, cpu, memory = row
         if not self.sample.has(job):
             return
-        kept = self._parents.kept if "batch_instance" in self.present else self.kept
+        selected = self._parents.selected if "batch_instance" in self.present else self.selected
         start_ns = max(table.time_ns(start, "create_timestamp") or 0, 0)
-        if start_ns >= kept.horizon_ns:
+        if start_ns >= selected.horizon_ns:
             return
         end_ns = self._end(table, start_ns, end, status, "modify_timestamp")
         if not self.selection.in_window(start_ns, end_ns):
@@ -126,7 +126,7 @@ class Reader(TraceReader):
         if not count:
             self.skip("tasks without instances")
             return
-        kept.add(
+        selected.add(
             Task(
                 name=f"{job}-{name}",
                 job=job,
@@ -157,7 +157,7 @@ class Reader(TraceReader):
         start_ns = max(table.time_ns(start, "start_timestamp") or 0, 0)
         end_ns = self._end(table, start_ns, end, status, "end_timestamp")
         number_of = self._instances[name] = self._instances.get(name, -1) + 1
-        self.kept.add(parent.instance(f"{name}-{number_of}", start_ns, end_ns))
+        self.selected.add(parent.instance(f"{name}-{number_of}", start_ns, end_ns))
 
     def _end(self, table: CsvTable, start_ns: int, end: str, status: str, column: str) -> int | None:
         """Return the end of a row in nanoseconds; None if the task or instance had not ended."""

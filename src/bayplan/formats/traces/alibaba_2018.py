@@ -72,7 +72,7 @@ class Reader(TraceReader):
     def finish(self) -> Trace:
         """Return the trace, after adding the containers, whose rows may be in any order."""
         for task in self._containers.values():
-            self.kept.add(task)
+            self.selected.add(task)
         return super().finish()
 
     def _machine(self, table: CsvTable, row: list[str]) -> None:
@@ -113,8 +113,8 @@ class Reader(TraceReader):
         name, instances, job, _, status, start, end, cpu, memory = row
         if not self.sample.has(job):
             return
-        kept = self._parents.kept if "batch_instance" in self.present else self.kept
-        times = self._times(table, start, end, status, kept)
+        selected = self._parents.selected if "batch_instance" in self.present else self.selected
+        times = self._times(table, start, end, status, selected)
         if times is None or not self.selection.in_window(*times):
             return
         count = table.whole(instances, "instance_num")
@@ -125,7 +125,7 @@ class Reader(TraceReader):
         if shape is None:
             return
         start_ns, end_ns = times
-        kept.add(
+        selected.add(
             Task(
                 name=f"{job}-{name}",
                 job=job,
@@ -146,16 +146,16 @@ class Reader(TraceReader):
         if number != total:
             self.skip("earlier attempts of instances")
             return
-        times = self._times(table, start, end, status, self.kept)
+        times = self._times(table, start, end, status, self.selected)
         if times is not None:
-            self.kept.add(parent.instance(f"{job}-{task}-{name}", *times))
+            self.selected.add(parent.instance(f"{job}-{task}-{name}", *times))
 
     def _times(
-        self, table: CsvTable, start: str, end: str, status: str, kept: SelectedTasks
+        self, table: CsvTable, start: str, end: str, status: str, selected: SelectedTasks
     ) -> tuple[int, int | None] | None:
-        """Return arrival and end of a row; None if it never started, or arrived after the horizon of `kept`."""
+        """Return arrival and end of a row; None if it never started, or arrived after the horizon of `selected`."""
         start_ns = table.time_ns(start, "start_time")
-        if start_ns is not None and start_ns >= kept.horizon_ns:
+        if start_ns is not None and start_ns >= selected.horizon_ns:
             return None
         end_ns = table.time_ns(end, "end_time")
         if start_ns is None or (not start_ns and status in ("Ready", "Waiting")):

@@ -100,13 +100,13 @@ class Reader(TraceReader):
             self.skip("jobs without a start time")
             return
         end_ns = self._end(table, start_ns, end)
-        self._jobs.kept.add(Task(name=job, job=job, shape=_JOB, arrival_ns=start_ns, end_ns=end_ns))
+        self._jobs.selected.add(Task(name=job, job=job, shape=_JOB, arrival_ns=start_ns, end_ns=end_ns))
 
     def _task(self, table: CsvTable, row: list[str]) -> None:
         job, name, instances, _, start, end, cpu, memory, gpu, model = row
         if not self.sample.has(job):
             return
-        kept = self._tasks.kept if "pai_instance_table" in self.present else self.kept
+        selected = self._tasks.selected if "pai_instance_table" in self.present else self.selected
         parent = None
         if "pai_job_table" in self.present:
             parent = self._jobs.find(job)
@@ -117,7 +117,7 @@ class Reader(TraceReader):
             self.skip("tasks without a start time")
             return
         arrival_ns = start_ns if parent is None else min(parent.arrival_ns, start_ns)
-        if arrival_ns >= kept.horizon_ns:
+        if arrival_ns >= selected.horizon_ns:
             return
         end_ns = self._end(table, start_ns, end)
         if not self.selection.in_window(arrival_ns, end_ns):
@@ -129,7 +129,7 @@ class Reader(TraceReader):
         labels = self._labels.get(model)
         if labels is None:
             labels = self._labels[model] = {GPU_MODEL: model}
-        kept.add(
+        selected.add(
             Task(
                 name=f"{job}-{name}",
                 job=job,
@@ -154,7 +154,7 @@ class Reader(TraceReader):
             return
         end_ns = self._end(table, start_ns, end)
         arrival_ns = min(parent.arrival_ns, start_ns)
-        self.kept.add(
+        self.selected.add(
             Task(
                 name=f"{job}-{task}-{name[:16]}",
                 job=job,

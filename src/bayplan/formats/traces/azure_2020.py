@@ -96,7 +96,7 @@ class Reader(TraceReader):
     def _vm(self, file: str, row: tuple[object, ...], shapes: Mapping[object, tuple[Shape, Shape]]) -> None:
         name, tenant, vm_type, priority, start, end = row
         start_ns = _time_ns(file, name, "starttime", start)
-        if start_ns >= self.kept.horizon_ns:
+        if start_ns >= self.selected.horizon_ns:
             return
         end_ns = None if end is None else _time_ns(file, name, "endtime", end)
         if not self.selection.in_window(start_ns, end_ns) or not self.sample.has(str(name)):
@@ -109,7 +109,7 @@ class Reader(TraceReader):
             raise _refusal(file, name, "priority", priority, "0 or 1")
         if end_ns is not None and end_ns < start_ns:
             raise _refusal(file, name, "endtime", end, "a time at or after starttime")
-        self.kept.add(
+        self.selected.add(
             Task(
                 name=f"vm-{name}",
                 job=f"tenant-{tenant}",

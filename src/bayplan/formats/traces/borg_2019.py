@@ -215,7 +215,7 @@ class Reader(TraceReader):
         requirements = self._attributes.requirements(submitted.constraint)
         if len(requirements) < len(submitted.constraint):
             self.skip("constraints on machine attributes that are missing or not comparable")
-        self.kept.add(
+        self.selected.add(
             Task(
                 name=f"{collection}-{index}",
                 job=str(collection),

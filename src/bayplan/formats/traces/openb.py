@@ -94,7 +94,7 @@ class Reader(TraceReader):
             found_ns = _time(table, created, "creation_time")
             if found_ns is None:
                 raise table.error("creation_time", created, wanted="a time in seconds")
-            if found_ns >= self.kept.horizon_ns:
+            if found_ns >= self.selected.horizon_ns:
                 return
             arrival_ns = found_ns
             run_time_ns, gone_at_ns, end_ns = _ends(table, arrival_ns, deleted, scheduled)
@@ -107,7 +107,7 @@ class Reader(TraceReader):
             return
         if self.selection.limit is None:
             self._take_name(table, "tasks", "name", name)
-        self.kept.add(
+        self.selected.add(
             Task(
                 name=name,
                 shape=shape,

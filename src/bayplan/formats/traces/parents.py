@@ -39,18 +39,18 @@ class Parents:
         selection: selects the tasks; its limit counts the instances of the tasks.
 
     Attributes:
-        kept: the tasks, until the first one is looked up.
+        selected: the tasks, until the first one is looked up.
     """
 
     def __init__(self, selection: Selection) -> None:
-        self.kept = SelectedTasks(selection)
+        self.selected = SelectedTasks(selection)
         self._by_name: dict[str, Parent] | None = None
 
     def find(self, name: str) -> Parent | None:
         """Return the task with this name; None if it is not selected."""
         if self._by_name is None:
             self._by_name = {
-                each.name: Parent(each.job, each.shape, each.arrival_ns, each.labels) for each in self.kept.rows()
+                each.name: Parent(each.job, each.shape, each.arrival_ns, each.labels) for each in self.selected.rows()
             }
-            self.kept = SelectedTasks(self.kept.selection)
+            self.selected = SelectedTasks(self.selected.selection)
         return self._by_name.get(name)

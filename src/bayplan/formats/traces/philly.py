@@ -111,7 +111,7 @@ class Reader(TraceReader):
         arrival_ns = _time_ns(job.submitted_time, where, "submitted_time")
         if arrival_ns is None:
             raise RowError("submitted_time", where=where, wanted="a time: 2017-10-07 01:11:39", got="none")
-        if arrival_ns >= self.kept.horizon_ns:
+        if arrival_ns >= self.selected.horizon_ns:
             return
         gpus = [len(each.gpus) for each in job.attempts[0].detail if each.gpus] if job.attempts else []
         if not gpus:
@@ -119,7 +119,7 @@ class Reader(TraceReader):
             return
         run_time_ns, end_ns = _run(job, where)
         for number, count in enumerate(gpus):
-            self.kept.add(
+            self.selected.add(
                 Task(
                     name=f"{job.jobid}-{number}" if len(gpus) > 1 else job.jobid,
                     job=job.jobid,

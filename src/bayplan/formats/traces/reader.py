@@ -62,7 +62,7 @@ class TraceReader(ABC):
         title: the title of the trace, for users.
         tables: the columns of each table that is read, in reading order; () if the table is not CSV.
         unused: the tables of the trace that a scheduler does not need, with their content.
-        kept: the selected tasks so far.
+        selected: the selected tasks so far.
         nodes: the machines so far.
         skipped: the number of rows left out, by file and reason.
     """
@@ -75,7 +75,7 @@ class TraceReader(ABC):
     def __init__(self, options: ReadOptions, present: Collection[str]) -> None:
         self.options = options
         self.selection = options.selection
-        self.kept = SelectedTasks(options.selection)
+        self.selected = SelectedTasks(options.selection)
         self.sample = Sample(options.selection)
         self.nodes: list[Node] = []
         self.skipped: Counter[tuple[str, str]] = Counter()
@@ -98,7 +98,7 @@ class TraceReader(ABC):
         Raises:
             InputError: the trace has fewer machines than `ReadOptions.nodes`.
         """
-        trace = Trace(format=self.title, nodes=self._chosen_nodes(), pods=timed_pods(self.kept.tasks()))
+        trace = Trace(format=self.title, nodes=self._chosen_nodes(), pods=timed_pods(self.selected.tasks()))
         trace.files = self._files
         for (file, reason), count in sorted(self.skipped.items()):
             warning = LoadWarning(kind=WarningKind.SKIPPED_ROWS, where=file, what=reason, problem=f"{count:,} skipped")
