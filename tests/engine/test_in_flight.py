@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from bayplan.engine.in_flight import InFlight
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import NODE_ADD
 from tests.engine.queue_pods import pod
-
-POD = pod("p")
 
 # A letter pops a pod, a digit is an event, a letter with a minus ends a pod. Expected: the remaining entries, and each
 # pod's events.
@@ -72,21 +68,3 @@ def test_clear_removes_all_pods_and_events() -> None:
     in_flight.start(QueuedPod(pod("b"), "b", "b", 1, 0))
     in_flight.check_invariants()
     assert in_flight.events_since_pop("b") == []
-
-
-def seconds_to_end(order: int) -> float:
-    """Return the CPU time to end 20,000 pods, oldest first (1) or youngest first (-1), while an event is stored."""
-    in_flight = InFlight()
-    uids = [str(number) for number in range(20_000)]
-    for uid in uids:
-        in_flight.start(QueuedPod(POD, uid, uid, 0, 0))
-    in_flight.append(NODE_ADD, None, None)
-    started = time.process_time()
-    for uid in uids[::order]:
-        in_flight.done(uid)
-    return time.process_time() - started
-
-
-def test_ending_the_oldest_pod_takes_constant_time() -> None:
-    # With a scan of the ended pods, the oldest first would take over 30 times as long.
-    assert min(seconds_to_end(1) for _ in range(3)) < 5 * min(seconds_to_end(-1) for _ in range(3))

@@ -3,7 +3,7 @@ cimport cython
 from bayplan.engine.struct_layouts cimport QueuedPod
 
 cdef class InFlight:
-    cdef object _pods
+    cdef dict _pods
     cdef list _events
     cdef Py_ssize_t _base
 

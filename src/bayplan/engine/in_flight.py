@@ -6,7 +6,6 @@ queue runs the hints for all events since its pop. Source: KEP-4247.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -26,8 +25,7 @@ class InFlight:
     """Pods in flight by uid, and one list of events for all of them. Events that no pod in flight needs are dropped."""
 
     def __init__(self) -> None:
-        # An OrderedDict, because looking up the first pod in a dict takes time linear in the removed ones before it.
-        self._pods: OrderedDict[str, QueuedPod] = OrderedDict()
+        self._pods: dict[str, QueuedPod] = {}
         self._events: list[InFlightEvent] = []
         # Events are numbered; _base is the number of the first one that is still stored. A pod's popped_at is the
         # number of the first event after its pop.
