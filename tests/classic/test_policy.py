@@ -204,7 +204,7 @@ def test_errors_found_after_loading_contain_the_file_name(rules: str, want: str)
             "Priority for extender http://x should have a positive weight applied to it",
         ),
         (START + "predicates: 3", "invalid policy: v1.Policy.predicates: expected "),
-        (START + "predicates: [3]", "invalid policy: v1.Policy.predicates: expected objects"),
+        (START + "predicates: [3]", "invalid policy: v1.Policy.predicates: expected a list of objects"),
         (START + "priorities: [{name: A, weight: true}]", "invalid policy: v1.PolicyRule.weight: expected an integer"),
         (START + "alwaysCheckAllPredicates: x", "invalid policy: v1.Policy.alwaysCheckAllPredicates: expected "),
     ],
