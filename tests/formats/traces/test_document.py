@@ -137,7 +137,9 @@ def test_invalid_trace_files_are_refused_with_line_and_field(text: str, want: st
 
 
 def test_requesting_more_machines_than_the_trace_has_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"trace.yaml:4 Trace \$.nodes: expected at most 3, the machines of the trace, got 9"):
+    with pytest.raises(
+        InputError, match=r"trace.yaml:4 Trace \$.nodes: expected at most 3, the machines of the trace, got 9"
+    ):
         sample("alibaba-2018/machine_meta.csv", "nodes: 9\n", tmp_path)
 
 
