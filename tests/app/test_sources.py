@@ -207,7 +207,9 @@ def test_flags_of_the_kube_scheduler_pod_in_a_dump_are_used(tmp_path: Path) -> N
             "got http://127.0.0.1:1 and 1 more",
             id="a server and files",
         ),
-        pytest.param(SourceOptions(paths=["http://127.0.0.1:1"]), "expected a Bayplan server", id="nothing answers"),
+        pytest.param(
+            SourceOptions(paths=["http://127.0.0.1:1"]), "http://127.0.0.1:1 does not respond", id="nothing answers"
+        ),
         pytest.param(SourceOptions(paths=["/nowhere"]), "no such file or folder", id="no such file"),
     ],
 )
