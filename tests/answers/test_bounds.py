@@ -26,11 +26,11 @@ def test_a_missing_or_tools_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
         nodes_to_remove(cluster, packing=True)
 
 
-def test_the_relaxation_bounds_the_price_by_parts_of_nodes() -> None:
-    # Six of twelve cores stay: one and a half nodes of three.
+def test_the_bound_of_the_price_is_that_of_whole_nodes() -> None:
+    # Six of twelve cores stay. Of three nodes, one and a half could go, so only one.
     pods = [running(f"web-{name}", name, cpu="2").obj() for name in "abc"]
     bound = nodes_to_remove(cluster_of(node("a"), node("b"), node("c"), *pods)).bound
-    assert (bound.nodes, bound.price, bound.resource) == (1, 1.5, "cpu")
+    assert (bound.nodes, bound.price, bound.resource) == (1, 1.0, "cpu")
 
 
 class TestPacking:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.answers.displaced_pods import as_waiting, is_recreated, is_sibling
+from bayplan.answers.displaced_pods import as_waiting, is_recreated, is_recreated_elsewhere, is_sibling
 from bayplan.testing.builders import PodBuilder, make_pod
 from tests.answers.clusters import running
 
@@ -34,7 +34,7 @@ def test_siblings_have_the_same_controller_in_the_same_namespace(other: PodBuild
     ],
 )
 def test_only_pods_that_leave_their_node_come_back(pod: PodBuilder, back: bool, recreated: bool) -> None:
-    assert (is_recreated(pod.obj()), is_recreated(pod.obj())) == (back, recreated)
+    assert (is_recreated_elsewhere(pod.obj()), is_recreated(pod.obj())) == (back, recreated)
 
 
 def test_a_recreated_pod_waits_without_a_node() -> None:

@@ -117,7 +117,7 @@ def test_the_default_kubeconfig_is_read_from_the_environment_or_home(
 @pytest.mark.parametrize(
     ("write", "want"),
     [
-        pytest.param(lambda folder: folder / "absent", "no such file", id="there is none"),
+        pytest.param(lambda folder: folder / "absent", "no such kubeconfig", id="there is none"),
         pytest.param(
             lambda folder: kubeconfig(folder, plugin(folder, "sys.exit(3)")), "process returned 3", id="a plugin fails"
         ),
@@ -207,5 +207,5 @@ def test_a_missing_kubeconfig_error_names_the_option_of_the_command(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    with pytest.raises(InputError, match=f"expected {option} FILE, KUBECONFIG, ~/.kube/config"):
+    with pytest.raises(InputError, match=rf"expected {option} FILE, \$KUBECONFIG or ~/.kube/config"):
         asyncio.run(open_access(option=option))

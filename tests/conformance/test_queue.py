@@ -96,7 +96,7 @@ def test_an_answer_contains_the_queue_state_after_each_operation() -> None:
     ("op", "want"),
     [
         pytest.param({"op": "jump"}, "jump", id="unknown operation"),
-        pytest.param({"op": "fail", "pod": "a"}, "a failure of a", id="failure of a pod that was not popped"),
+        pytest.param({"op": "fail", "pod": "a"}, "the failure of pod a", id="failure of a pod that was not popped"),
         pytest.param({"op": 7}, "Expected `str`", id="not an operation"),
     ],
 )

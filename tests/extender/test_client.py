@@ -167,7 +167,7 @@ def test_certificates_are_verified_as_configured(settings: dict[str, object], wa
 
 def test_a_missing_certificate_file_is_a_configuration_error() -> None:
     tls = ExtenderTLSConfig(ca_file="/nowhere/ca.pem")
-    with pytest.raises(ConfigurationError, match=r"tlsConfig: got /nowhere/ca\.pem: No such file or directory"):
+    with pytest.raises(ConfigurationError, match=r"tlsConfig: can't read /nowhere/ca\.pem: No such file or directory"):
         send(extender("https://127.0.0.1:1", tls_config=tls))
 
 

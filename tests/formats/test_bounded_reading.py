@@ -57,24 +57,26 @@ def test_input_files_have_a_maximum_size(size: int, fits: bool, packed: bool, tm
         return
     with pytest.raises(InputError) as refused:
         read_bytes(InputFile("pods.yaml", path))
-    wanted = "pods.yaml: expected a file of at most 2 MiB, got more; try BAYPLAN_MAX_FILE=4Gi in the environment"
+    wanted = (
+        "pods.yaml: expected a file of at most 2 MiB, got a larger one; try BAYPLAN_MAX_FILE=4Gi in the environment"
+    )
     assert str(refused.value) == wanted
 
 
 def test_an_endless_file_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^/dev/zero: expected a file of at most 2 MiB, got more"):
+    with pytest.raises(InputError, match=r"^/dev/zero: expected a file of at most 2 MiB, got a larger one"):
         read_bytes(InputFile("/dev/zero", ZERO))
 
 
 def test_an_endless_pipe_is_read_only_up_to_the_limit() -> None:
     pipe = Endless()
-    with pytest.raises(InputError, match=r"^<stdin>: expected a file of at most 2 MiB, got more"):
+    with pytest.raises(InputError, match=r"^<stdin>: expected a file of at most 2 MiB, got a larger one"):
         read_bytes(InputFile("<stdin>", None), stdin=pipe)  # type: ignore[arg-type]
     assert pipe.read_bytes == SIZE + 1
 
 
 def test_an_endless_configuration_is_refused() -> None:
-    with pytest.raises(InputError, match=r"^/dev/zero: expected a file of at most 16 MiB, got more"):
+    with pytest.raises(InputError, match=r"^/dev/zero: expected a file of at most 16 MiB, got a larger one"):
         read_configuration_bytes(ZERO)
 
 

@@ -41,7 +41,7 @@ def test_find_files_expands_folders_and_glob_patterns(folder: Path, path: str, w
     [
         pytest.param("b.yam", "b.yaml", id="a misspelt name"),
         pytest.param("*.toml", "no match", id="a pattern without a match"),
-        pytest.param("empty", "none", id="a folder without manifests"),
+        pytest.param("empty", "no such files", id="a folder without manifests"),
     ],
 )
 def test_missing_files_and_empty_matches_are_refused(folder: Path, path: str, want: str) -> None:

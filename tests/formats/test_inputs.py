@@ -41,7 +41,7 @@ def test_manifest_pods_can_be_bound_to_trace_nodes(folder: Path) -> None:
     ("paths", "want"),
     [
         pytest.param(["other.csv"], "table: expected a header", id="a table of something else"),
-        pytest.param(["nodes.csv", "nodes.csv"], "a name of its own", id="a table twice"),
+        pytest.param(["nodes.csv", "nodes.csv"], "a unique name", id="a table twice"),
         pytest.param([], "at least one file", id="nothing"),
     ],
 )

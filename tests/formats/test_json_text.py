@@ -39,7 +39,7 @@ def test_json_texts_are_parsed_into_values_with_lines(text: str, want: list[tupl
     ("text", "want"),
     [
         pytest.param(b'{"a": 1,\n"b": }', (1, "invalid character"), id="a value that is missing"),
-        pytest.param(b'{"a": [1,\n2', (1, "the end of the text"), id="the end too early"),
+        pytest.param(b'{"a": [1,\n2', (1, "unexpected end of the text"), id="the end too early"),
         pytest.param(b'{"a": 1}\n{"a": x}', (1, "expecting value"), id="in the second of several"),
         pytest.param(b'{"a": 1}\n\n{"a": "\xff"}', (2, "UTF-8"), id="bytes that are not text"),
         pytest.param(b'{"a": NaN}', (0, "invalid character"), id="not a number"),

@@ -147,7 +147,7 @@ def test_invalid_manifests_are_refused_with_line_and_path(text: str, want: str, 
         ),
         pytest.param(
             f"{POD}---\n{POD}",
-            "duplicate object: 0.yaml:8 Pod default/web: also at 0.yaml:1; the later one is used",
+            "duplicate object: 0.yaml:8 Pod default/web: also defined at 0.yaml:1; the later one is used",
             id="an object twice",
         ),
         pytest.param(

@@ -160,7 +160,7 @@ def test_a_changed_configuration_moves_placed_pods_only_on_request(configured: d
 @pytest.mark.parametrize(
     ("request_", "got"),
     [
-        pytest.param({}, "no change", id="nothing to try"),
+        pytest.param({}, "none", id="nothing to try"),
         pytest.param({"changes": ["explode=n1"]}, "'explode=n1'", id="an unknown change"),
         pytest.param({"changes": ["add-nodes=9999:cpu=1"]}, "9999", id="too many nodes"),
         pytest.param({"changes": ["apply=/etc/passwd"]}, "apply=/etc/passwd", id="a file of the server"),

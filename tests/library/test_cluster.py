@@ -226,7 +226,7 @@ Objects = Any
     ("mistaken", "message"),
     [
         pytest.param(make_pod("p"), ".obj()", id="a builder"),
-        pytest.param([make_pod("p").obj()], "* before", id="a list of objects"),
+        pytest.param([make_pod("p").obj()], "try *objects", id="a list of objects"),
         pytest.param("p", "make_pod(...).obj()", id="a name"),
     ],
 )

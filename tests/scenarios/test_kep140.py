@@ -62,7 +62,7 @@ def test_a_patch_is_applied_with_its_patch_type(tmp_path: Path) -> None:
 def test_an_impossible_operation_fails_the_scenario(tmp_path: Path) -> None:
     result = run(tmp_path, f"{{id: d, step: 1, deleteOperation: {{{TYPED}}}}}")
     assert result.steps[0].outcome is Outcome.BROKEN
-    assert result.steps[0].problem == "target: expected a Pod that exists, got 'pod/default/big'"
+    assert result.steps[0].problem == "target: expected an existing Pod, got 'pod/default/big'"
 
 
 MISTAKES = [

@@ -139,7 +139,7 @@ def test_a_finished_sweep_starts_no_executor(plan: SweepPlan, folder: Path) -> N
 def test_a_folder_of_a_different_sweep_is_refused(plan: SweepPlan, folder: Path) -> None:
     SweepFolder(folder / "out", plan)
     other = read_plan(folder / "sweep.yaml", objective="utilisation")
-    with pytest.raises(InputError, match="holds another sweep"):
+    with pytest.raises(InputError, match="contains another sweep"):
         SweepFolder(folder / "out", other)
 
 

@@ -145,8 +145,8 @@ def test_zstandard_files_are_decompressed(tmp_path: Path) -> None:
     [
         pytest.param("{}", ":1 job log: expected a JSON list, got '{'", id="no list"),
         pytest.param("", ":1 job log: expected a JSON list, got the end of the file", id="an empty file"),
-        pytest.param("[", ":1 job log: expected whole JSON", id="a list that does not end"),
-        pytest.param('[\n{"jobid": "a"', ":2 job log: expected whole JSON", id="cut off"),
+        pytest.param("[", ":1 job log: expected complete JSON", id="a list that does not end"),
+        pytest.param('[\n{"jobid": "a"', ":2 job log: expected complete JSON", id="cut off"),
         pytest.param('[\n{"jobid": "a"}]', ":2 job: expected jobid, submitted_time, attempts", id="a field is missing"),
         pytest.param(
             '[\n\n{"jobid": "a", "submitted_time": "soon", "attempts": []}]',
