@@ -158,8 +158,8 @@ def _detail(
 ) -> list[RenderableType]:
     """Render one attempt.
 
-    `quiet`: leave out the parts about other nodes. `is_present`: the attempt was made for this explanation, in a copy
-    of the cluster.
+    `quiet`: return only the heading, because the details of one node follow. `is_present`: the attempt was made for
+    this explanation, in a copy of the cluster.
     """
     attempt = detail.attempt
     at = format_duration(attempt.time_ns)

@@ -67,7 +67,7 @@ class PodShape(msgspec.Struct, kw_only=True):
 
 
 class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Node counts and idle amounts for one more pod of a shape.
+    """Where one more pod of a shape would fit, and what is idle there.
 
     Attributes:
         example: the key of a pod of this shape.

@@ -10,7 +10,7 @@ from bayplan.sim.result import PodFate, PodTimeline
 
 
 def percentile(ascending: Sequence[int], percent: int) -> int:
-    """Return the nearest-rank percentile: the smallest of the numbers that at least `percent` percent do not exceed.
+    """Return the nearest-rank percentile: the smallest number such that at least `percent` percent of all are not greater.
 
     `ascending` must be sorted and not empty.
     """

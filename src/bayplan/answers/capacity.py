@@ -214,7 +214,7 @@ class _Filling:
         return msgspec.structs.replace(answer, by_seed=by_seed)
 
     def _order(self) -> Iterator[int]:
-        """Yield the indexes of the workloads of a mix forever, as evenly mixed as their counts allow."""
+        """Yield the indexes of the workloads of a mix forever: all in turn, each as often in a round as it occurs in the mix."""
         turns = [
             number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
         ]

@@ -81,7 +81,7 @@ def unblock(
 
 
 def _shapes(paths: list[str]) -> list[Node]:
-    """Return the node shapes of a catalogue.
+    """Return the nodes in the files of --shapes; [] without files.
 
     Raises:
         InputError: the files contain no nodes.

@@ -134,7 +134,7 @@ class _Replay:
                     queue.flush_unschedulable(tick_ms * MILLISECOND_NS)
             self._now_ms = end_ms
         else:
-            raise InputError("operation", got=repr(op.op), wanted="an operation from the README")
+            raise InputError("operation", got=repr(op.op), wanted="an operation of conformance/classic/README.md")
 
     def _state(self) -> JsonObject:
         queue = self._queue

@@ -71,7 +71,7 @@ class OwnerGraph(ABC, Generic[P]):
 
     @abstractmethod
     def forget_deleted(self, uid: str) -> None:
-        """Record that all dependents of a deleted owner were processed."""
+        """Forget a deleted owner, after all its dependents were processed."""
 
     @abstractmethod
     def delete(self, place: P, now_ns: int, *, foreground: bool) -> None:

@@ -56,7 +56,7 @@ class StatefulPods:
     def create(
         self, item: StatefulSet, prepared: PreparedTemplate, revision_name: str, ordinal: int, now_ns: int
     ) -> Pod | None:
-        """Create a pod after its claims and return it; None if the deletion of one of its claims must finish first."""
+        """Create a pod and its missing claims, and return the pod; None if one of its claims is being deleted."""
         name = f"{item.metadata.name}-{ordinal}"
         if any(claim.metadata.deletion_timestamp is not None for claim in self._claims(item, name)):
             return None

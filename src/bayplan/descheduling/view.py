@@ -71,7 +71,7 @@ class ClusterView:
         return {**accounted_requests(pod, self._cluster.state.request_gates).requests, PODS: 1}
 
     def used(self, node: Node) -> dict[str, int]:
-        """Return the requests of a node's pods, without those that are evicted in this run."""
+        """Return the total requests of a node's pods, excluding pods evicted in this run."""
         found: dict[str, int] = {}
         for pod in self.remaining(node.metadata.name):
             for name, amount in self.requests(pod).items():

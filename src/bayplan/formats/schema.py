@@ -275,8 +275,9 @@ def _cores(containers: tuple[str, ...], value: object, path: str) -> list[tuple[
 
 
 def _inside(plan: _Plan, value: Mapping[str, object], path: str) -> list[tuple[str, object, str, _Plan | None]]:
-    """Return (field, value, path, plan of the value) for all fields of an object. Unknown fields and scalars have no
-    plan (None).
+    """Return (field, value, path, plan) for each value in an object.
+
+    A list or map yields an entry for each element. The plan is None for unknown fields and scalars.
     """
     parts: list[tuple[str, object, str, _Plan | None]] = []
     for name, item in value.items():

@@ -202,7 +202,7 @@ class Forks:
             return fork.read_model
 
     def begin(self, request: ForkRequest, setup: ForkSetup, created_ns: int) -> Fork:
-        """Start a fork, after those that are already running or waiting.
+        """Queue a fork and return it. Forks run one at a time, in order.
 
         Raises:
             RequestError: there are too many forks.

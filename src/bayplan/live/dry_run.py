@@ -271,7 +271,7 @@ class DryRun:
                 place += 1
 
     def _answer(self, pod: Pod, now_ns: int) -> _Answer:
-        """Let our scheduler decide about a pending pod, and undo the decision."""
+        """Return our scheduler's decision about a pending pod. The decision is undone."""
         # The decoder shares the parts of equal pods, so their ids identify equal pods.
         alike = (id(pod.spec), id(pod.metadata.labels), pod.metadata.namespace, pod.status.nominated_node_name)
         known = self._answers.get(alike)

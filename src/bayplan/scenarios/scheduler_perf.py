@@ -99,8 +99,9 @@ class _Maker:
             except InputError as problem:
                 if problem.where:
                     raise
+                what = f"{self._name} {problem.what}"
                 raise InputError(
-                    f"{self._name} {problem.what}", where=self._where, wanted=problem.wanted, got=problem.got
+                    what, where=self._where, wanted=problem.wanted, got=problem.got, hint=problem.hint
                 ) from None
         gates = {**(case.get("featureGates") or {}), **(workload.get("featureGates") or {})}
         config = workload.get("schedulerConfigPath") or case.get("schedulerConfigPath")
@@ -150,7 +151,9 @@ class _Maker:
 
     def _refuse(self, operation: Operation, index: int) -> None:
         raise InputError(
-            "$.opcode", got=repr(operation.get("opcode")), wanted="an operation that creates or changes objects"
+            "$.opcode",
+            got=repr(operation.get("opcode")),
+            wanted="an operation without a DRA driver, because Bayplan runs none",
         )
 
     def _create_nodes(self, operation: Operation, index: int) -> None:
@@ -195,9 +198,7 @@ class _Maker:
     def _create_pod_sets(self, operation: Operation, index: int) -> None:
         inner, prefix = operation.get("createPodsOp"), operation.get("namespacePrefix")
         if not isinstance(inner, dict) or not isinstance(prefix, str):
-            raise InputError(
-                "$.createPodsOp", wanted="createPodsOp and namespacePrefix", got="none or only one of them"
-            )
+            raise InputError("createPodSets", wanted="the object createPodsOp and the string namespacePrefix")
         for number in range(self._count(operation)):
             self._create_pods({**inner, "namespace": f"{prefix}-{number}"}, index)
 

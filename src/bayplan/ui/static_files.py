@@ -70,7 +70,7 @@ class StaticFiles:
     shells: dict[str, StaticFile]
 
     def shell(self, address: str) -> StaticFile:
-        """Return the HTML of an address below the page's root; addresses differ in the modules to preload."""
+        """Return the HTML for a path of the page. Paths differ only in the modules that their HTML preloads."""
         parts = address.strip("/").split("/")
         for pattern, page in self.routes:
             wanted = pattern.strip("/").split("/")

@@ -163,7 +163,7 @@ def _run_times(spec: RunTimes, pods: list[TimedPod], draw: np.random.Generator) 
 
 
 def _length(spec: RunTimes) -> int:
-    """Return the duration that a distribution is given with; 0 for ``observed``."""
+    """Return the mean, median or minimum of a distribution in nanoseconds; 0 for ``observed``."""
     lengths = {"exponential": "mean", "logNormal": "median", "pareto": "minimum"}
     name = lengths.get(spec.distribution)
     if name is None:

@@ -85,7 +85,7 @@ InVersion: TypeAlias = Callable[[str, Document], "tuple[FieldType, Document] | N
 
 
 class WriteContext(msgspec.Struct):
-    """A write, as field management needs it.
+    """The properties of a write that field management needs.
 
     Attributes:
         manager: the name of the manager.
