@@ -92,5 +92,5 @@ def test_an_invalid_shape_is_refused(text: str) -> None:
 
 def test_prices_are_parsed_per_instance_type() -> None:
     assert parse_prices(["m5.large=0.1", "n=1=2"]) == {"m5.large": 0.1, "n=1": 2.0}
-    with pytest.raises(InputError, match="TYPE=PRICE"):
+    with pytest.raises(InputError, match="NAME=PRICE"):
         parse_prices(["0.1"])

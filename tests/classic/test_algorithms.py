@@ -61,7 +61,7 @@ def test_gate_defaults_match_upstream() -> None:
         ({"PodPriority": False}, "feature gate PodPriority: expected true"),
     ],
 )
-def test_unknown_or_fixed_gates_are_refused(values: dict[str, bool], want: str) -> None:
+def test_unknown_and_locked_gates_are_refused(values: dict[str, bool], want: str) -> None:
     with pytest.raises(ConfigurationError, match=want):
         ClassicGates.from_mapping(values)
 

@@ -218,7 +218,7 @@ class Steps:
 
 
 @pytest.mark.parametrize("case", RUNS, ids=[case["id"] for case in RUNS])
-def test_a_recorded_run_repeats_on_a_real_api_server(
+def test_a_recorded_run_is_reproduced_on_a_real_api_server(
     case: JsonObject, cluster: RealCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty(cluster)

@@ -59,7 +59,7 @@ def test_writes_are_flushed_before_they_are_acknowledged(together: int, want: in
 @pytest.mark.skipif(
     shutil.which("strace") is None, reason="needs strace, to count the flushes once more, among the system's calls"
 )
-def test_each_single_write_calls_fsync(tmp_path: Path) -> None:
+def test_each_unbatched_write_calls_fsync(tmp_path: Path) -> None:
     log = tmp_path / "calls"
     command = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log), *PROGRAM]
     subprocess.run([*command, str(tmp_path / "store"), str(WRITES), "1"], cwd=ROOT, check=True, timeout=120)

@@ -304,7 +304,7 @@ def test_ready_pods_can_be_popped_after_close(kind: str) -> None:
         pytest.param("classic", False, id="the classic queue knows no early pops"),
     ],
 )
-def test_only_the_current_queue_pops_from_backoff_early(kind: str, want: bool) -> None:
+def test_only_current_mode_pops_from_the_backoff_queue_early(kind: str, want: bool) -> None:
     scene = Scene(kind, paused=True)
     fail_into_backoff(scene, "a")
     assert (scene.queue.pop(timeout_s=0.01) is not None) == want

@@ -113,7 +113,7 @@ def test_shortened_strips_the_common_prefix(names: list[str], want: tuple[str, l
     assert shortened(names) == want
 
 
-def test_waits_below_a_second_are_one_point_of_the_distribution(run: RunData) -> None:
+def test_waits_below_one_second_share_one_point(run: RunData) -> None:
     data: Any = wait_distribution({"run": [run]})["data"]
     (curve,) = data
     assert curve["x"][0] == 1

@@ -366,7 +366,7 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     for text in texts:
         name, equals, value = text.rpartition("=")
         if not equals or not name:
-            raise InputError("price", got=repr(text), wanted="TYPE=PRICE", hint="m5.large=0.096")
+            raise InputError("price", got=repr(text), wanted="NAME=PRICE", hint="m5.large=0.096")
         found[name] = _number("price", value)
     return found
 

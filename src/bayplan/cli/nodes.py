@@ -51,7 +51,7 @@ Copies: TypeAlias = Annotated[
 ]
 Price: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(metavar="TYPE=PRICE", help="Price of an instance type, pool or node; repeatable. [default: 1 each]"),
+    typer.Option(metavar="NAME=PRICE", help="Price of an instance type, pool or node; repeatable. [default: 1 each]"),
 ]
 NodeNames: TypeAlias = Annotated[
     list[str] | None,

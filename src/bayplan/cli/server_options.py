@@ -74,7 +74,7 @@ WithKubelet: TypeAlias = Annotated[
 ]
 RunTime: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="DURATION", help="Run time, or forever, of new pods with restartPolicy Never or OnFailure."),
+    typer.Option(metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."),
 ]
 Speed: TypeAlias = Annotated[
     float,
@@ -91,7 +91,7 @@ AllowOrigin: TypeAlias = Annotated[
     typer.Option(
         "--allow-origin",
         metavar="ORIGIN",
-        help="Web origin whose pages may write; repeatable. [default: none]",
+        help="Web origin that may send write requests; repeatable. [default: none]",
     ),
 ]
 RateLimit: TypeAlias = Annotated[

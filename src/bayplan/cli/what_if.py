@@ -20,7 +20,7 @@ Rescheduled: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="new|all|WORKLOAD",
-        help="Pods to schedule again: new (pending ones), all, or WORKLOAD; repeatable. [default: new]",
+        help="Placed pods to schedule again: none (new), all, or of WORKLOAD; repeatable. [default: new]",
     ),
 ]
 
