@@ -33,7 +33,7 @@ def test_retention_limits_are_parsed(text: str, want: Retention) -> None:
         ("full=few", "--retain full: expected .*, got 'few'"),
         ("bytes=x", "--retain bytes: .*got 'x'"),
         ("age=soon", "--retain age: .*got 'soon'"),
-        ("summaries=0", "--retain summaries: expected at least 1, got 0"),
+        ("summaries=0", "retention: summaries: expected at least 1, got 0"),
     ],
 )
 def test_invalid_retention_limits_are_refused(text: str, want: str) -> None:

@@ -61,7 +61,7 @@ class Retention:
         for name, least in (("summaries", 1), ("full", 0), ("full_bytes", 0)):
             if getattr(self, name) < least:
                 raise InputError(
-                    f"--retain {name.removeprefix('full_')}", got=str(getattr(self, name)), wanted=f"at least {least}"
+                    f"retention: {name}", got=str(getattr(self, name)), wanted=f"at least {least}"
                 )
 
 
