@@ -60,9 +60,7 @@ class Retention:
     def __post_init__(self) -> None:
         for name, least in (("summaries", 1), ("full", 0), ("full_bytes", 0)):
             if getattr(self, name) < least:
-                raise InputError(
-                    f"retention: {name}", got=str(getattr(self, name)), wanted=f"at least {least}"
-                )
+                raise InputError(f"retention: {name}", got=str(getattr(self, name)), wanted=f"at least {least}")
 
 
 class PointResult(NamedTuple):
