@@ -57,20 +57,6 @@ def test_a_service_listens_schedules_and_stops() -> None:
     assert not [each for each in threading.enumerate() if each.name == "bayplan-engine"]
 
 
-def test_a_service_can_generate_the_token_key_while_it_starts() -> None:
-    service = make_service(ServerOptions(port=0), SimulatorOptions(scheduler=SchedulerOptions(seed=3)), [])
-    threads: list[str] = []
-
-    def ready() -> None:
-        threads.extend(each.name for each in threading.enumerate())
-        service.server.stop()
-
-    thread = threading.Thread(target=service.run, args=(ready,), kwargs={"prepares_tokens": True})
-    thread.start()
-    thread.join(60)
-    assert "signing-key" in threads
-
-
 def test_invalid_options_do_not_occupy_the_port(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]

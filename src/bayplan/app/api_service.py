@@ -44,13 +44,11 @@ class Service:
         server.mount(self.own_api, on_end=self.own_api.end_streams)
         server.mount(MetricsPage(simulator.metrics, token=server.options.token))
 
-    def run(self, on_ready: Callable[[], None] | None = None, *, prepares_tokens: bool = False) -> None:
+    def run(self, on_ready: Callable[[], None] | None = None) -> None:
         """Serve until SIGINT or SIGTERM.
 
         Args:
             on_ready: the function to call on the event loop once requests are accepted.
-            prepares_tokens: whether to generate the key that signs service account tokens at the start, in a thread;
-                by default, the first request for a token generates it on the event loop.
 
         Raises:
             InputError: a write of a durable store to disk failed.
@@ -59,8 +57,6 @@ class Service:
         def ready() -> None:
             self.simulator.start()
             self.own_api.start()
-            if prepares_tokens:
-                self.server.backend.token_key.make_in_background()
             if on_ready is not None:
                 on_ready()
 

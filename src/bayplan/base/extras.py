@@ -9,6 +9,7 @@ from bayplan.base.errors import MissingExtra
 
 EXTRAS: Mapping[str, str] = {
     "aiohttp": "server",
+    "cryptography": "server",
     "gymnasium": "gym",
     "httptools": "server",
     "httpx": "server",

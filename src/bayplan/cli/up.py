@@ -130,7 +130,7 @@ def up(
     check_output_file(write_kubeconfig, "--write-kubeconfig")
     with exit_on_sigterm():
         service = make_service(options, simulator_options, paths or (), Clock(speed=speed, paused=paused))
-        service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), once=once), prepares_tokens=not once)
+        service.run(on_ready=_reporter(service, write_kubeconfig, paths or (), once=once))
 
 
 def kubelet_options(text: str) -> "KubeletOptions":

@@ -1,40 +1,43 @@
-"""The key of service account tokens: made in a thread, or on use."""
+"""The key of service account tokens."""
 
 from __future__ import annotations
 
-import random
-import threading
+import base64
+import sys
 
-from bayplan.apiserver.rest.signing_key import SigningKey
+import pytest
+from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicNumbers
+from cryptography.hazmat.primitives.hashes import SHA256
 
-SEED = 10
-"""A seed of which a key is made in 0.2 seconds."""
-
-
-def test_a_key_made_in_the_background_equals_one_made_on_use() -> None:
-    prepared, on_use = SigningKey(random.Random(SEED).randbytes), SigningKey(random.Random(SEED).randbytes)
-    prepared.make_in_background()
-    signature = prepared.sign("text")
-    assert on_use.id == prepared.id
-    assert on_use.verifies("text", signature)
-    assert not on_use.verifies("other text", signature)
+from bayplan.apiserver.rest.signing_key import SigningKey, decoded
+from bayplan.base.errors import MissingExtra
 
 
-def test_a_use_waits_for_the_thread_that_makes_the_key() -> None:
-    callers: list[str] = []
-    started, released = threading.Event(), threading.Event()
-    stream = random.Random(SEED)
+def test_the_published_key_verifies_signatures() -> None:
+    key = SigningKey()
+    public = key.public
+    numbers = RSAPublicNumbers(*(int.from_bytes(decoded(str(public[name]))) for name in ("e", "n")))
+    numbers.public_key().verify(decoded(key.sign("text")), b"text", PKCS1v15(), SHA256())
+    assert (public["kty"], public["alg"], public["kid"]) == ("RSA", "RS256", key.id)
 
-    def entropy(size: int) -> bytes:
-        callers.append(threading.current_thread().name)
-        started.set()
-        assert released.wait(60)
-        return stream.randbytes(size)
 
-    key = SigningKey(entropy)
-    thread = key.make_in_background()
-    assert started.wait(60)
-    threading.Timer(0.05, released.set).start()
-    assert key.verifies("text", key.sign("text"))
-    thread.join(60)
-    assert set(callers) == {thread.name}
+def test_only_the_signature_of_the_same_text_by_the_same_key_is_verified() -> None:
+    key, other = SigningKey(), SigningKey()
+    signature = key.sign("text")
+    assert key.verifies("text", signature)
+    assert not key.verifies("another text", signature)
+    assert not other.verifies("text", signature)
+    assert not key.verifies("text", signature[:-1])
+    assert not key.verifies("text", "a")
+    # 2,048 bits are 342 characters, of which the last one has 2 unused bits.
+    spelled = signature[:-1] + chr(ord(signature[-1]) + 1)
+    assert base64.urlsafe_b64decode(spelled + "==") == decoded(signature)
+    assert not key.verifies("text", spelled)
+
+
+def test_a_missing_package_is_reported_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.padding", None)
+    with pytest.raises(MissingExtra, match=r"bayplan\[server\]"):
+        SigningKey().sign("text")

@@ -85,7 +85,7 @@ class Backend:
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
-        self.token_key = SigningKey(entropy)
+        self.token_key = SigningKey()
         self._second = -1
         self._now = ""
         self._random = random.Random(entropy(16))
