@@ -392,15 +392,7 @@ class Backend:
         status = definition_status.accepted_status(definition, self.now())
         if status is None or part(definition, "metadata").get("deletionTimestamp"):
             return
-        metadata = part(definition, "metadata")
-        changed = {name: status[name] for name in ("acceptedNames", "conditions")}
-        who = managed.Manager(custom_resources.MANAGER, managed.UPDATE, resource.api_version, "status")
-        owned = fields_of(resource.fields, {"status": changed})
-        managers = managed.decode(metadata.get("managedFields"))
-        if managers:
-            managers[who] = managed.Owned(owned, resource.api_version, self.now())
-            metadata["managedFields"] = managed.encode(managers)
-        self.put(resource, {**definition, "status": status})
+        self.put(resource, self._with_status(resource, definition, status))
 
     def _refresh_api_services(self, write: Write) -> None:
         """Set the condition Available of the APIServices whose Service, or one of its slices, was written."""
