@@ -34,11 +34,8 @@ class ClassicEvents(ClusterEvents):
         super()._update_assigned_pod(old, new, key, now_ns)
         self._queue.assigned_pod_added(new, now_ns)
 
-    def _move_all(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        # Of pods without a node, the engine passes only ended nominations, which are not events in this release.
-        if new is None and isinstance(old, Pod) and not old.spec.node_name:
-            return
-        super()._move_all(old, new, now_ns)
+    def _nomination_ended(self, pod: Pod, now_ns: int) -> None:
+        """Do nothing: in this release, the end of a nomination is not an event."""
 
     def _node(self, old: Node | None, new: Node | None, now_ns: int) -> None:
         known = new is not None and new.metadata.name in self._scheduler.state.nodes.row_of

@@ -104,7 +104,7 @@ class ClusterEvents:
             return []
         scheduler.queue.update(old, new, now_ns)
         if nominated_node_changed(old, new):
-            self._move_all(old, None, now_ns)
+            self._nomination_ended(old, now_ns)
         return []
 
     def _delete_pod(self, pod: Pod, now_ns: int) -> list[Action]:
@@ -120,7 +120,7 @@ class ClusterEvents:
         scheduler.queue.delete(pod)
         if key in scheduler.assumed or scheduler.waiting_pods.get(key) is not None:
             return self._delete_assumed_pod(pod, now_ns)
-        self._move_all(pod, None, now_ns)
+        self._nomination_ended(pod, now_ns)
         return []
 
     def _delete_assumed_pod(self, pod: Pod, now_ns: int) -> list[Action]:
@@ -159,6 +159,10 @@ class ClusterEvents:
             if old is None:
                 self._place_waiting_for(new)
         self._move_all(old, new, now_ns)
+
+    def _nomination_ended(self, pod: Pod, now_ns: int) -> None:
+        """Wake the pods that the end of a pending pod's nomination may help. The pod may have none."""
+        self._move_all(pod, None, now_ns)
 
     def _move_all(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
         """Wake the pods that a change may help."""
