@@ -70,10 +70,10 @@ def test_a_failed_pod_is_scheduled_once_the_plugin_works_again(at: str) -> None:
         ("score", "score() returned 42, expected an array of 2 integers"),
         ("pre_filter", "pre_filter() returned 42, expected a PreFilterResult or a Status"),
         ("scale", "scale() returned 42, expected a tuple"),
-        ("reserve", "returned 42, wanted a Status"),
-        ("permit", "returned 42, wanted a tuple"),
-        ("pre_bind", "returned 42, wanted a Status"),
-        ("bind", "returned 42, wanted a Status"),
+        ("reserve", "returned 42, expected a Status"),
+        ("permit", "returned 42, expected a tuple"),
+        ("pre_bind", "returned 42, expected a Status"),
+        ("bind", "returned 42, expected a Status"),
     ],
 )
 def test_an_invalid_return_value_is_a_plugin_failure(at: str, want: str) -> None:

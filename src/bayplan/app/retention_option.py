@@ -33,6 +33,9 @@ def parse_retention(text: str) -> Retention:
         field, read = readers[name]
         try:
             found[field] = read(value)
-        except (ValueError, InputError):
-            raise InputError(f"--retain {name}", got=repr(value), wanted=_WANTED, hint=_HINT) from None
+            Retention(**{field: found[field]})
+        except InputError as problem:
+            raise InputError(f"--retain {name}", got=repr(value), wanted=problem.wanted, hint=_HINT) from None
+        except ValueError:
+            raise InputError(f"--retain {name}", got=repr(value), wanted="a number", hint=_HINT) from None
     return Retention(**found)

@@ -166,7 +166,7 @@ def _answered(
         return answer(failure.text)
     wanted = answer("")
     alike = isinstance(found, type(wanted)) or (point == "PreEnqueue" and found is None)
-    return found if alike else answer(f"returned {found!r:.80}, wanted {_described(wanted)}")
+    return found if alike else answer(f"returned {found!r:.80}, expected {_described(wanted)}")
 
 
 def _described(wanted: object) -> str:

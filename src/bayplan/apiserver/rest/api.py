@@ -128,16 +128,16 @@ class Api:
             try:
                 response = await self._perform(self._route(info, request), request)
             except ApiError as problem:
-                response = self._refusal(request, problem)
+                response = self._error(request, problem)
             if not isinstance(response, Response) or response.status not in _NOT_NEGOTIATED:
                 response.headers[:0] = warning_headers([deprecated])
             return response
         except ApiError as problem:
-            return self._refusal(request, problem)
+            return self._error(request, problem)
         except RecursionError:
             # Nothing has been stored yet. Decoding already rejects objects of more than 10,000 levels, which is
             # upstream's limit.
-            return self._refusal(request, bad_request("the object is nested too deeply"))
+            return self._error(request, bad_request("the object is nested too deeply"))
 
     def _route(self, info: RequestInfo, request: Request) -> Route:
         """Return the route of a request; raise ApiError if its query or Accept header is invalid."""
@@ -335,7 +335,7 @@ class Api:
         try:
             deleted = deleting.delete(self.backend, info, options)
         except ApiError as problem:
-            response = self._refusal(request, problem)
+            response = self._error(request, problem)
             response.headers += warning_headers(warnings)
             return response
         warnings += options.warnings
@@ -378,7 +378,7 @@ class Api:
         headers = warning_headers(warnings)
         return Response(status, body, form.media_type, headers, self.backend.store.revision)
 
-    def _refusal(self, request: Request, problem: ApiError) -> Response:
+    def _error(self, request: Request, problem: ApiError) -> Response:
         accept = request.headers.get("accept", "")
         form = Form(YAML) if wants_yaml(accept) else Form(PROTOBUF) if wants_protobuf(accept) else PLAIN
         body = rendering.render_error(problem, form)
