@@ -15,7 +15,7 @@ from bayplan.http_api.pod_table import PodColumns, PodTable
 from bayplan.http_api.server_context import ServerContext
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.requests import Amounts, RequestGates
+from bayplan.objects.requests import RequestGates
 from bayplan.sim.workloads import Workloads
 
 CHANGES_AT_ONCE = 400
@@ -60,8 +60,8 @@ class ClusterView:
         self.nodes = NodeTable()
         self.node_changes: deque[NodeChange] = deque(maxlen=MAX_CHANGES)
         self.workloads = Workloads(server.bridge.store)
-        # By pod UID: the node that the pod counts on, and its requests there.
-        self._placed: dict[str, tuple[str, Amounts]] = {}
+        # By pod UID: the node that the pod counts on, and the index of its requests in the table.
+        self._placed: dict[str, tuple[str, int]] = {}
         self._next_record = server.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)
         self._waiting: deque[ChangeEvent] = deque()
@@ -107,16 +107,17 @@ class ClusterView:
         if not node or is_finished(pod):
             self._count_out(uid)
             return
-        amounts = self.pods.requests_of(pod)
-        if self._placed.get(uid) != (node, amounts):
+        shape = self.pods.shape_of(pod)
+        if self._placed.get(uid) != (node, shape):
             self._count_out(uid)
-            self._placed[uid] = (node, amounts)
-            self.nodes.place(node, amounts, 1)
+            self._placed[uid] = (node, shape)
+            self.nodes.place(node, self.pods.shapes[shape], 1)
 
     def _count_out(self, uid: str) -> None:
         placed = self._placed.pop(uid, None)
         if placed is not None:
-            self.nodes.place(*placed, -1)
+            node, shape = placed
+            self.nodes.place(node, self.pods.shapes[shape], -1)
 
     def _take_node(self, change: ChangeEvent, now_ns: int) -> None:
         old, new = change.old, change.new

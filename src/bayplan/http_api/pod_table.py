@@ -153,6 +153,7 @@ class PodTable:
     Attributes:
         version: changes with every write.
         deleted: the timelines of deleted pods by key; keys whose pods were deleted longest ago come first.
+        shapes: the distinct requests of pods, in units of the state.
     """
 
     def __init__(self, gates: RequestGates, profiles: Callable[[], frozenset[str]] | None = None) -> None:
@@ -165,7 +166,7 @@ class PodTable:
         self._lives: list[PodTimeline | None] = []
         self._nodes, self._namespaces, self._messages = TextCodes(), TextCodes(), TextCodes()
         self._schedulers = TextCodes()
-        self._shapes: list[Amounts] = []
+        self.shapes: list[Amounts] = []
         self._shape_codes: dict[tuple[tuple[str, int], ...], int] = {}
         # Rows whose timeline has changed since their columns were filled.
         self._changed: dict[int, None] = {}
@@ -237,7 +238,7 @@ class PodTable:
             messages=self._messages.texts,
             schedulers=self._schedulers.texts,
             configured=configured,
-            shapes=self._shapes,
+            shapes=self.shapes,
             order=self._order,
             **columns,
         )
@@ -292,8 +293,8 @@ class PodTable:
         lives = [life for life in map(self._lives.__getitem__, rows) if life is not None]
         pods = [life.pod for life in lives if life.pod is not None]
         assert len(pods) == len(lives) == len(rows)
-        shapes = [self._shape_code(pod) for pod in pods]
-        amounts = [self._shapes[shape] for shape in shapes]
+        shapes = [self.shape_of(pod) for pod in pods]
+        amounts = [self.shapes[shape] for shape in shapes]
         filled: dict[str, Sequence[int]] = {
             "status": [status_of(pod) for pod in pods],
             "node": [self._nodes.code(pod.spec.node_name) for pod in pods],
@@ -316,12 +317,12 @@ class PodTable:
         for name in _COLUMNS:
             self._columns[name][at] = filled[name]
 
-    def _shape_code(self, pod: Pod) -> int:
-        """Return the index of a pod's requests in the distinct requests."""
+    def shape_of(self, pod: Pod) -> int:
+        """Return the index of a pod's requests in `shapes`. Call on the writing thread."""
         amounts = accounted_requests(pod, self._gates).requests
-        shape = self._shape_codes.setdefault((*amounts.items(),), len(self._shapes))
-        if shape == len(self._shapes):
-            self._shapes.append(amounts)
+        shape = self._shape_codes.setdefault((*amounts.items(),), len(self.shapes))
+        if shape == len(self.shapes):
+            self.shapes.append(amounts)
         return shape
 
     def _message_codes(self, lives: Sequence[PodTimeline]) -> list[int]:
