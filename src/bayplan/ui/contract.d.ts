@@ -1337,7 +1337,7 @@ declare namespace Api {
     plugins_failed: FailedPlugin[];
   }
 
-  /** Node counts and idle amounts for one more pod of a shape. */
+  /** Where one more pod of a shape would fit, and what is idle there. */
   interface ShapeFacts {
     example: string;
     pods: number;
