@@ -76,8 +76,7 @@ class ConnectionTable:
         refused: the number of connections rejected for lack of room.
         rejections: the number of rejected connections that are still open to receive the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
-        repeated_heads: the number of those with the same head as the one before (`bayplan.apiserver.http.request_head`).
-        unparsed: the number of those that arrived in one piece, so that the HTTP parser was not needed.
+        unparsed: the number of those that repeated the head of the request before (`bayplan.apiserver.http.request_head`).
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -89,7 +88,6 @@ class ConnectionTable:
         self.refused = 0
         self.rejections = 0
         self.direct = 0
-        self.repeated_heads = 0
         self.unparsed = 0
         # Idle connections, in the order in which they became idle.
         self._waiting: dict[Closable, None] = {}

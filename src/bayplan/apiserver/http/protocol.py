@@ -28,8 +28,6 @@ _SLOP = 4096
 """Number of bytes by which Go lets a header exceed the limit."""
 
 _MAX_PARSED_URL = 60_000
-_MAX_KEPT_HEAD = 8 * 1024
-"""Maximum size of a head to keep for the next request, so that many connections do not take much memory."""
 
 _CHUNK_OVERHEAD = 16
 _REFUSAL_SECONDS = 0.5
@@ -138,8 +136,9 @@ class LimitedProtocol(HttpToolsProtocol):
         self._table = table
         self._direct = direct
         self._direct_cycle: DirectCycle | None = None
+        # The head of the last write that was answered directly and arrived in one piece.
         self._head: RequestHead | None = None
-        # The number of requests that have begun, and the head of the last one if it was answered directly.
+        # The number of requests that have begun, and the head of the last one if it was parsed and answered directly.
         self._begun = 0
         self._answered: RequestHead | None = None
         self._limits = table.limits
@@ -228,8 +227,13 @@ class LimitedProtocol(HttpToolsProtocol):
         self._received += len(data)
         begun = self._begun
         super().data_received(data)
-        if before == _NONE and self._begun == begun + 1 and self._answered is not None:
-            self._answered.remember(data)
+        if (
+            before == _NONE
+            and self._begun == begun + 1
+            and self._answered is not None
+            and self._answered.remember(data)
+        ):
+            self._head = self._answered
         if not isinstance(self.transport, GatheringTransport):
             # The connection was passed to the WebSocket protocol, which a timer of this protocol would close.
             return
@@ -281,17 +285,12 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def _begin_direct(self) -> bool:
         """Start a request that is answered as soon as its body is complete; return False for one that is not."""
-        direct, head = self._direct, self._head
+        direct = self._direct
         if direct is None or not self._can_answer() or self.parser.get_http_version() != "1.1":
             return False
-        method = self.parser.get_method()
-        if head is not None and head.equals(method, self.url, self.headers):
-            self._table.repeated_heads += 1
-        else:
-            head = self._read_head(direct, method)
-            if head is None:
-                return False
-            self._head = head if self._header_size() <= _MAX_KEPT_HEAD else None
+        head = self._read_head(direct, self.parser.get_method())
+        if head is None:
+            return False
         self._direct_cycle = self._new_cycle(head, direct, keep_alive=self.parser.should_keep_alive())
         return True
 
@@ -313,7 +312,6 @@ class LimitedProtocol(HttpToolsProtocol):
         assert self._direct is not None
         self._unset_keepalive_if_required()
         self._table.work(self)
-        self._table.repeated_heads += 1
         self._table.unparsed += 1
         self._end_request()
         cycle = self._new_cycle(head, self._direct, keep_alive=True)
@@ -370,9 +368,7 @@ class LimitedProtocol(HttpToolsProtocol):
         else:
             self._end_request()
             cycle.answer()
-            if cycle.head.request is None:
-                self._head = None  # The client has no access.
-            elif cycle.keep_alive and cycle.head is self._head:
+            if cycle.keep_alive and cycle.head.request is not None:  # Without access, there is no request.
                 self._answered = cycle.head
 
     def on_response_complete(self) -> None:

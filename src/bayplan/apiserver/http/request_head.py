@@ -1,8 +1,8 @@
 """The head of a request: its method, URL and headers.
 
 Most writes of a connection have equal heads, such as creates of one kind in one namespace. Therefore, a connection keeps the head
-of the last write that was answered directly, with its access check and its route. A request that arrives in one piece
-and starts with the same bytes, apart from the Content-Length, needs no parser.
+of a write that was answered directly and arrived in one piece, with its access check and its route. A later request that arrives
+in one piece and starts with the same bytes, apart from the Content-Length, needs no parser.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from bayplan.base.asgi import Scope
 
 MAX_DIRECT_BYTES = 60_000
 """Maximum size of a body that is answered directly. At 64 KiB, uvicorn stops reading until the application receives."""
+
+_MAX_BYTES = 8 * 1024
+"""Maximum size of a head that a connection keeps, so that many connections do not take much memory."""
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -43,7 +46,7 @@ class RequestHead:
         self.scope = scope
         self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers}
         self.request: Request | None = None
-        # The bytes of the head before and after the value of Content-Length; empty until `remember`.
+        # The bytes of the head before and after the value of Content-Length, set by `remember`.
         self._before = self._after = b""
 
     @classmethod
@@ -51,21 +54,19 @@ class RequestHead:
         """Return the head of a request that uvicorn has parsed."""
         return cls(scope["method"].encode(), b"", scope)
 
-    def equals(self, method: bytes, url: bytes, raw_headers: RawHeaders) -> bool:
-        """Return whether a request has the same head."""
-        return url == self.url and raw_headers == self.raw_headers and method == self.method
-
-    def remember(self, data: bytes) -> None:
-        """Store the bytes of the head, given the bytes of one complete request with it on a connection that stays open."""
+    def remember(self, data: bytes) -> bool:
+        """Store the bytes of the head, given all bytes of a request with it; return False if the head can't be repeated."""
         end = data.find(b"\r\n\r\n") + 4
         found = _LENGTH.search(data, 0, end)
-        if found is not None and data.startswith(self.method) and len(data) - end == int(found[1]):
-            self._before, self._after = data[: found.start(1)], data[found.end(1) : end]
+        if found is None or not data.startswith(self.method) or len(data) - end != int(found[1]) or end > _MAX_BYTES:
+            return False
+        self._before, self._after = data[: found.start(1)], data[found.end(1) : end]
+        return True
 
     def body_in(self, data: bytes) -> bytes | None:
         """Return the body if bytes from the client are exactly one request with this head, except for its Content-Length."""
         before, after = self._before, self._after
-        if not before or not data.startswith(before):
+        if not data.startswith(before):
             return None
         end = data.find(b"\r\n", len(before), len(before) + 7)
         if not data.startswith(after, end):
