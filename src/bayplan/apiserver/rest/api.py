@@ -37,11 +37,10 @@ from bayplan.apiserver.rest.negotiation import (
     JSON,
     PLAIN,
     PROTOBUF,
-    YAML,
     Form,
+    error_form,
     negotiate,
-    wants_protobuf,
-    wants_yaml,
+    wants_indentation,
 )
 from bayplan.apiserver.rest.options import (
     EXACT,
@@ -148,7 +147,7 @@ class Api:
             request.headers.get("accept", ""),
             stream=info.verb == "watch",
             is_list=is_collection and not info.subresource and info.verb != "create",
-            pretty=bool(read_bool(request.query, "pretty")),
+            pretty=info.verb != "watch" and wants_indentation(request.query, request.headers),
         )
         return Route(self.backend.registry.changes, info, form)
 
@@ -379,8 +378,8 @@ class Api:
         return Response(status, body, form.media_type, headers, self.backend.store.revision)
 
     def _error(self, request: Request, problem: ApiError) -> Response:
-        accept = request.headers.get("accept", "")
-        form = Form(YAML) if wants_yaml(accept) else Form(PROTOBUF) if wants_protobuf(accept) else PLAIN
+        pretty = wants_indentation(request.query, request.headers)
+        form = error_form(request.headers.get("accept", ""), pretty=pretty)
         body = rendering.render_error(problem, form)
         headers = [*problem.headers.items(), *warning_headers([*request.warnings, *problem.warnings])]
         return Response(problem.code, body, form.media_type, headers, self.backend.store.revision)

@@ -19,6 +19,7 @@ from bayplan.apiserver.rest.negotiation import (
     matches,
     negotiate,
     parse_accept,
+    wants_indentation,
     wants_protobuf,
 )
 from bayplan.apiserver.rest.rendering import encode_document
@@ -32,6 +33,7 @@ _HEALTH = {"healthz": "livez", "livez": "livez", "readyz": "readyz"}
 _VERSIONS = {"v2"}
 _KEYS_PATH = ["openid", "v1", "jwks"]
 _ISSUER_PATHS = ([".well-known", "openid-configuration"], _KEYS_PATH)
+_UNCACHED = ("cache-control", "no-cache, private")
 _KEYS = "application/jwk-set+json"
 _OPENAPI_FORMS = {
     "json": JSON,
@@ -67,13 +69,13 @@ class MetaEndpoints:
         reads = request.method in ("GET", "HEAD")
         if request.path.endswith("//") and first in ("api", "apis"):
             return _not_found()
-        if not reads and (first in ("version", "") or segments[:2] == ["openapi", "v3"] or segments == ["api"]):
+        if not reads and (first in ("version", "") or segments == ["api"]):
             raise method_not_allowed()
         if first in _HEALTH:
             return self._health(_HEALTH[first], segments, request)
         if first == "version" and len(segments) == 1:
             _require(JSON, request.headers.get("accept", ""))
-            return self._json(api_facts().version)
+            return self._json({**api_facts().version})
         if first in ("api", "apis"):
             return self._discovery(segments, request)
         if first == "openapi":
@@ -84,8 +86,8 @@ class MetaEndpoints:
             return self._json({"paths": self._paths()})
         return _not_found()
 
-    def _json(self, document: object, content_type: str = JSON) -> Response:
-        return Response(200, msgspec.json.encode(document), content_type)
+    def _json(self, document: Document) -> Response:
+        return Response(200, encode_document(document, Form(JSON, pretty=True)), JSON)
 
     def _paths(self) -> list[str]:
         known = list(api_facts().paths)
@@ -117,7 +119,7 @@ class MetaEndpoints:
             if _wants_aggregated(accept):
                 return self._aggregated(request, core=segments[0] == "api")
             document = discovery.api_versions(self._address) if segments[0] == "api" else discovery.group_list(registry)
-            return _negotiated(document, accept, by_framework=segments[0] == "api")
+            return _negotiated(document, request, by_framework=segments[0] == "api")
         if segments[0] == "api":
             found = discovery.resource_list(registry, "", segments[1]) if len(segments) == 2 else None
         elif len(segments) == 2:
@@ -129,14 +131,14 @@ class MetaEndpoints:
             if request.method not in ("GET", "HEAD") and (segments[0] == "api" or len(segments) > 2):
                 raise method_not_allowed()
             # The framework serves the versions of a group.
-            return _negotiated(found, accept, by_framework=segments[0] == "api" or len(segments) > 2)
+            return _negotiated(found, request, by_framework=segments[0] == "api" or len(segments) > 2)
         if len(segments) > 2 and self._is_remote(segments[1], segments[2]):
             # Requests are not proxied, because there is no network behind the Service.
             return Response(503, b"service unavailable\n", _TEXT)
         if segments[0] == "apis" and len(segments) == 2:
             declared = self._remote_group(segments[1])
             if declared is not None:
-                return _negotiated(declared, accept, by_framework=False)
+                return _negotiated(declared, request, by_framework=False)
         if segments[0] == "apis" and (segments[1] not in registry.groups or registry.is_custom(segments[1])):
             return _not_found()
         raise no_such_path()
@@ -144,34 +146,43 @@ class MetaEndpoints:
     def _aggregated(self, request: Request, *, core: bool) -> Response:
         document = discovery.aggregated(self._backend.registry, core=core)
         tag = discovery.etag(document)
-        body = msgspec.json.encode(document)
+        body = encode_document(document, Form(JSON, pretty=wants_indentation(request.query, request.headers)))
         headers = [("etag", tag), ("vary", "Accept")]
         if request.headers.get("if-none-match") == tag:
             return Response(304, b"", "", headers)
         return Response(200, body, discovery.AGGREGATED, headers)
 
     def _openapi_document(self, segments: list[str], request: Request) -> Response:
-        media_type = JSON
-        if segments == ["v2"] and not request.path.endswith("/"):
+        """Return an OpenAPI document, or the index of those of version 3. Upstream ignores the method."""
+        is_folder = request.path.endswith("/")
+        if segments == ["v2"] and not is_folder:
             media_type = _openapi_media_type(request.headers.get("accept") or "*/*")
             if not media_type:
                 return Response(406, b"", "", [("vary", "Accept")])
-            found: tuple[bytes, str] | None = self._openapi.version_2(protobuf=media_type == openapi.PROTOBUF)
-        elif segments == ["v3"] and not request.path.endswith("/"):
-            found = self._openapi.index()
-        elif segments == ["v3", "api", "v1"]:
-            found = self._openapi.version_3("", "v1")
-        elif segments[:2] == ["v3", "apis"] and len(segments) == 4:
-            found = self._openapi.version_3(segments[2], segments[3])
-        else:
-            found = None
+            body, tag = self._openapi.version_2(protobuf=media_type == openapi.PROTOBUF)
+            return _cached(request, body, tag, media_type)
+        if segments[:1] != ["v3"]:
+            return _not_found()
+        if segments == ["v3"] and not is_folder:
+            # Upstream lets Go detect the type of this JSON.
+            return Response(200, self._openapi.index(), _TEXT, [_UNCACHED])
+        match segments[1:]:
+            case ["api", "v1"] if not is_folder:
+                found = self._openapi.version_3("", "v1")
+            case ["apis", group, version] if not is_folder:
+                found = self._openapi.version_3(group, version)
+            case _:
+                found = None
         if found is None:
-            return Response(404, b"", "") if segments[:1] == ["v3"] else _not_found()
+            return Response(404, b"", "")
+        if not any(matches(each.media_type, JSON) for each in parse_accept(request.headers.get("accept") or "*/*")):
+            return Response(406, b"", "", [("vary", "Accept")])
         body, tag = found
-        headers = [("etag", f'"{tag}"'), ("cache-control", "no-cache, private"), ("vary", "Accept")]
-        if request.headers.get("if-none-match") == f'"{tag}"':
-            return Response(304, b"", "", headers)
-        return Response(200, body, media_type, headers)
+        wanted = request.query.get("hash", "")
+        if wanted and wanted != tag:
+            headers = [("etag", f'"{tag}"'), _UNCACHED, ("vary", "Accept"), ("location", f"{request.path}?hash={tag}")]
+            return Response(301, b"", JSON, headers)
+        return _cached(request, body, tag, JSON, immutable=bool(wanted))
 
     def _issuer(self, is_keys: bool, request: Request) -> Response:
         """Return the OpenID configuration of the issuer of service account tokens, or its keys.
@@ -209,21 +220,31 @@ class MetaEndpoints:
         return Response(200, "\n".join([*lines, f"{segments[0]} check passed\n"]).encode(), _TEXT)
 
 
+def _cached(request: Request, body: bytes, tag: str, media_type: str, *, immutable: bool = False) -> Response:
+    """Return a document, or 304 if the client has it. A URL with the document's hash is immutable."""
+    caching = ("cache-control", "public, immutable") if immutable else _UNCACHED
+    headers = [("etag", f'"{tag}"'), caching, ("vary", "Accept")]
+    if request.headers.get("if-none-match") == f'"{tag}"':
+        return Response(304, b"", "", headers)
+    return Response(200, body, media_type, headers)
+
+
 def _number(value: object) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Response:
+def _negotiated(document: Document, request: Request, *, by_framework: bool) -> Response:
     """Return a discovery document in a format that the client accepts: always complete, never as a table or metadata.
 
     Args:
         document: the discovery document.
-        accept: the Accept header.
+        request: the request.
         by_framework: whether upstream's HTTP framework checks the header first, with a different error.
 
     Raises:
         ApiError: the client accepts no supported format.
     """
+    accept = request.headers.get("accept", "")
     if by_framework:
         negotiate(accept)
     if wants_protobuf(accept):
@@ -235,7 +256,8 @@ def _negotiated(document: Document, accept: str, *, by_framework: bool) -> Respo
             if media_type == YAML:
                 return Response(200, encode_document(document, Form(YAML)), YAML)
             if media_type:
-                return Response(200, msgspec.json.encode(document), JSON)
+                form = Form(JSON, pretty=wants_indentation(request.query, request.headers))
+                return Response(200, encode_document(document, form), JSON)
     raise ApiError(406, f"only the following media types are accepted: {', '.join(OBJECT_TYPES)}")
 
 

@@ -16,7 +16,7 @@ from bayplan.apiserver.model.selectors import parse_fields, parse_labels
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response
-from bayplan.apiserver.rest.negotiation import negotiate
+from bayplan.apiserver.rest.negotiation import negotiate, wants_indentation
 from bayplan.apiserver.rest.options import list_options
 from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.schema.facts import ResourceFacts
@@ -80,7 +80,7 @@ class MetricsEndpoints:
         if request.method not in ("GET", "HEAD") or "watch" in request.query:
             raise method_not_allowed()
         is_pod = rest[0] == "pods"
-        form = negotiate(request.headers.get("accept", ""), stream=False, is_list=False, pretty=False)
+        form = negotiate(request.headers.get("accept", ""), pretty=wants_indentation(request.query, request.headers))
         if len(rest) == 2:
             table, key = ("pods", (namespace, rest[1])) if is_pod else ("nodes", ("", rest[1]))
             found = self._backend.find(table, *key)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 
 import msgspec
@@ -14,6 +15,10 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 OBJECT_TYPES = (JSON, YAML, PROTOBUF)
 _STREAM_TYPES = (f"{JSON};stream=watch", f"{PROTOBUF};stream=watch")
+_INDENTED_AGENTS = ("curl", "Wget", "Mozilla/5.0")
+_TRUE = frozenset(("1", "t", "T", "true", "TRUE", "True"))
+_VARIANTS = frozenset(("as", "g", "v"))
+"""Parameters of a media type that request another kind than the object itself."""
 _CONVERSIONS = {
     ("Table", "meta.k8s.io", "v1"), ("Table", "meta.k8s.io", "v1beta1"),
     ("PartialObjectMetadata", "meta.k8s.io", "v1"), ("PartialObjectMetadata", "meta.k8s.io", "v1beta1"),
@@ -136,15 +141,32 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     return Form(media_type, kind.removesuffix("List"), version, pretty, kind)
 
 
+def wants_indentation(query: Mapping[str, str], headers: Mapping[str, str]) -> bool:
+    """Return whether to indent JSON: as the parameter `pretty` says, else for browsers, curl and Wget.
+
+    Source: apiserver/pkg/endpoints/handlers/negotiation/negotiate.go v1.36.3.
+    """
+    pretty = query.get("pretty")
+    return pretty in _TRUE if pretty else headers.get("user-agent", "").startswith(_INDENTED_AGENTS)
+
+
+def error_form(accept: str, *, pretty: bool) -> Form:
+    """Return the format of an error.
+
+    A client that accepts no error, but only a table or a list of API groups, for example, gets indented JSON.
+    """
+    clauses = parse_accept(accept or "*/*")
+    if clauses and clauses[0].media_type == YAML and "as" not in clauses[0].parameters:
+        return Form(YAML)
+    if wants_protobuf(accept):
+        return Form(PROTOBUF)
+    acceptable = any(matches(each.media_type, JSON) and not _VARIANTS & each.parameters.keys() for each in clauses)
+    return Form(JSON, pretty=True) if pretty or not acceptable else PLAIN
+
+
 def matches(wanted: str, offered: str) -> bool:
     """Return whether a media type, which may contain wildcards, covers the offered one."""
     return wanted in ("*/*", offered) or (wanted.endswith("/*") and offered.startswith(wanted[:-1]))
-
-
-def wants_yaml(accept: str) -> bool:
-    """Return whether to encode an error as YAML: if it is the client's first choice."""
-    clauses = parse_accept(accept)
-    return bool(clauses) and clauses[0].media_type == YAML and "as" not in clauses[0].parameters
 
 
 _PARAMETERS = re.compile(r'[^;]*(?:;\s*[^\s;=,"]+=(?:[^\s;=,"]+|"[^"]*")\s*)*;?')
