@@ -39,6 +39,7 @@ from bayplan.apiserver.rest.negotiation import (
     PROTOBUF,
     Form,
     error_form,
+    input_type,
     negotiate,
     wants_indentation,
 )
@@ -52,8 +53,9 @@ from bayplan.apiserver.rest.options import (
     request_timeout,
     write_options,
 )
-from bayplan.apiserver.rest.paths import resolve, split_path
+from bayplan.apiserver.rest.paths import OF_RUNNING_PODS, check_name, is_long_running, resolve, split_path
 from bayplan.apiserver.rest.pod_template_cache import PodTemplateCache
+from bayplan.apiserver.rest.selection import selection
 from bayplan.apiserver.rest.service_tokens import create_token
 from bayplan.apiserver.rest.warning_headers import delete_warnings, deprecation_warning, warning_headers
 from bayplan.apiserver.rest.watching import Watch
@@ -68,6 +70,7 @@ warning.
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
+_VIRTUAL = ("binding", "eviction", "token")
 
 
 class Calls(Protocol):
@@ -75,6 +78,11 @@ class Calls(Protocol):
 
     async def make(self, session: Session, calls: Sequence[Call]) -> None:
         """Make the calls in parallel, and store the responses in the session for the next attempt of the request."""
+
+
+def _is_virtual(info: RequestInfo) -> bool:
+    """Return whether objects are only created, never stored. They have no tables."""
+    return info.resource.group in _REVIEW_GROUPS or info.resource.name == "bindings" or info.subresource in _VIRTUAL
 
 
 class Api:
@@ -103,6 +111,9 @@ class Api:
             if route is not None and route.changes == self.backend.registry.changes:
                 return await self._perform(route, request)
             path = split_path(request.path)
+            timeout = request.query.get("timeout", "")
+            if timeout and (path is None or not is_long_running(request, path[2])):
+                check_timeout(timeout)
             if path is None or not path[2]:
                 return self._meta.handle(request)
             group, version, rest = path
@@ -128,8 +139,9 @@ class Api:
                 response = await self._perform(self._route(info, request), request)
             except ApiError as problem:
                 response = self._error(request, problem)
-            if not isinstance(response, Response) or response.status not in _NOT_NEGOTIATED:
-                response.headers[:0] = warning_headers([deprecated])
+                if problem.code in _NOT_NEGOTIATED and problem.details is not None:
+                    return response  # Upstream's HTTP framework refuses the request before the handler warns.
+            response.headers[:0] = warning_headers([deprecated])
             return response
         except ApiError as problem:
             return self._error(request, problem)
@@ -140,14 +152,20 @@ class Api:
 
     def _route(self, info: RequestInfo, request: Request) -> Route:
         """Return the route of a request; raise ApiError if its query or Accept header is invalid."""
-        if info.verb != "watch" and info.subresource not in running_pods.OF_RUNNING_PODS:
-            check_timeout(request.query.get("timeout", ""))
-        is_collection = info.verb in ("list", "watch", "deletecollection") or (info.verb == "create" and not info.name)
+        accept, is_watch = request.headers.get("accept", ""), info.verb == "watch"
+        is_list = is_watch or info.verb == "list"
+        if info.verb == "patch":
+            patching.check_patch_type(request)
+        if is_watch:
+            # Upstream negotiates a watch twice: as an object, and as a stream after it has read the options.
+            negotiate(accept, is_list=is_list)
+            selection(info, list_options(request.query, watch=True))
         form = negotiate(
-            request.headers.get("accept", ""),
-            stream=info.verb == "watch",
-            is_list=is_collection and not info.subresource and info.verb != "create",
-            pretty=info.verb != "watch" and wants_indentation(request.query, request.headers),
+            accept,
+            stream=is_watch,
+            is_list=is_list,
+            tables=not _is_virtual(info),
+            pretty=not is_watch and wants_indentation(request.query, request.headers),
         )
         return Route(self.backend.registry.changes, info, form)
 
@@ -157,7 +175,7 @@ class Api:
             if info.resource.converter is not None and self.backend.outgoing.is_on:
                 await self._convert(info)
             return await self._read(info, request, form)
-        if info.subresource in running_pods.OF_RUNNING_PODS:
+        if info.subresource in OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
         await read_ahead(request)
         if not self.backend.outgoing.is_on:
@@ -241,6 +259,8 @@ class Api:
         if info.verb == "get":
             if "export" in request.query and read_bool(request.query, "export") is not False:
                 raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
+            if info.resource.table != component_statuses.TABLE:
+                check_name(info.name)
             wanted = read_revision(request.query.get("resourceVersion", ""))
             await self._reach(ListOptions(resource_version=wanted))
             return self._get(info, request, form)
@@ -291,14 +311,16 @@ class Api:
     def _create(self, route: Route, request: Request) -> Response:
         info, form = route.info, route.form
         resource = info.resource
+        if route.create_options is None:
+            input_type(request.headers.get("content-type", ""))  # Upstream checks it before the options.
         if resource.name == "bindings" or info.subresource == "binding":
             return self._respond(201, subresources.bind(self.backend, info, request), form, request.warnings)
         if info.subresource == "eviction":
             return self._respond(201, subresources.evict(self.backend, info, request), form, request.warnings)
         if info.subresource == "token":
-            return self._respond(201, create_token(self.backend, info, request), form, request.warnings)
+            return self._created(create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
-            return self._respond(201, reviews.review(self.backend, info, request), form)
+            return self._created(reviews.review(self.backend, info, request), form)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = route.create_options
@@ -327,9 +349,10 @@ class Api:
         return self._written(info, written, request, form)
 
     def _delete(self, info: RequestInfo, request: Request, form: Form) -> Response:
-        options = delete_options(request)
         if info.verb == "deletecollection":
             return self._delete_collection(info, request, form)
+        options = delete_options(request)
+        check_name(info.name)
         warnings = delete_warnings(self.backend, info, options)
         try:
             deleted = deleting.delete(self.backend, info, options)
@@ -353,9 +376,12 @@ class Api:
         if options.resource_version and not options.match:
             # Upstream lists in pages, and the revision of a page is exact.
             options = replace(options, match=EXACT)
+        if listing.is_ahead(self.backend, options):
+            raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
+        selection(info, options)  # Upstream checks the selectors before it reads the body.
+        deletion = delete_options(request)
         page = listing.list_items(self.backend, info, options)
         body = rendering.render_page(self.backend, info, page, form, "Metadata")
-        deletion = delete_options(request)
         deleting.delete_collection(self.backend, info, page.items, deletion)
         headers = warning_headers(delete_warnings(self.backend, info, deletion))
         return Response(200, body, form.media_type, headers, self.backend.store.revision)
@@ -371,6 +397,12 @@ class Api:
             response = self._respond(status, document, form)
         response.headers += warning_headers(written.warnings)
         return response
+
+    def _created(self, document: Document, form: Form, warnings: Iterable[str] = ()) -> Response:
+        """Return the response to the create of an object that is not stored."""
+        if form.kind:
+            document = rendering.metadata_only(document, form.version)
+        return self._respond(201, document, form, warnings)
 
     def _respond(self, status: int, document: Document, form: Form, warnings: Iterable[str] = ()) -> Response:
         body = rendering.encode_document(document, form)

@@ -77,13 +77,16 @@ def parse_accept(header: str) -> list[Clause]:
 
 
 @lru_cache(maxsize=256)
-def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, pretty: bool = False) -> Form:
+def negotiate(
+    accept: str, *, stream: bool = False, is_list: bool = False, tables: bool = True, pretty: bool = False
+) -> Form:
     """Return the best format that a client accepts.
 
     Args:
         accept: the Accept header; empty means anything.
         stream: whether the response is a watch.
-        is_list: whether the endpoint serves collections, for which upstream's error lists the types of watches, too.
+        is_list: whether the request lists or watches objects, for which upstream's error names the types of watches, too.
+        tables: whether the endpoint has tables.
         pretty: whether the client requests indentation.
 
     Raises:
@@ -98,14 +101,14 @@ def negotiate(accept: str, *, stream: bool = False, is_list: bool = False, prett
         raise ApiError(406, text, details={})
     for clause in clauses:
         form = _form(clause, stream, pretty)
-        if form is not None:
+        if form is not None and (tables or form.kind != "Table"):
             return form
     for clause in clauses:
         # Protobuf comes last, for clients that accept nothing else, because JSON is stored ready to send.
         if clause.media_type == PROTOBUF and _names_object(clause):
             kind = clause.parameters.get("as", "")
             return Form(PROTOBUF, kind.removesuffix("List"), clause.parameters.get("v", ""), pretty, kind)
-    # Upstream negotiates a watch twice: first as an object, which can be YAML, then as a stream.
+    # A watch is negotiated twice: first as an object, which can be YAML, then as a stream.
     offered = _STREAM_TYPES if stream and any(_form(each, False, pretty) for each in clauses) else OBJECT_TYPES
     raise ApiError(406, f"only the following media types are accepted: {', '.join(offered)}")
 

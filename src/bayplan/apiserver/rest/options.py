@@ -19,6 +19,7 @@ from bayplan.apiserver.model.errors import (
     not_supported,
 )
 from bayplan.apiserver.model.requests import DeleteOptions, ListOptions, WriteOptions
+from bayplan.apiserver.model.selectors import parse_fields, parse_labels
 from bayplan.apiserver.rest.messages import Request, values_of
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
 from bayplan.base.durations import SECOND_NS
@@ -95,8 +96,13 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
     Raises:
         ApiError: an option is malformed, or options conflict.
     """
-    causes = _watch_causes(query) if watch else _list_causes(query)
+    limit, timeout_seconds = read_integer(query, "limit"), read_integer(query, "timeoutSeconds")
+    # Upstream checks the options of the deprecated paths /watch/... as those of a list.
+    causes = _watch_causes(query) if watch and read_bool(query, "watch") else _list_causes(query)
     if causes:
+        # Upstream checks the syntax of selectors first.
+        parse_labels(query.get("labelSelector", ""))
+        parse_fields(query.get("fieldSelector", ""), lambda field: "")
         raise invalid("ListOptions", _META_GROUP, "", causes)
     initial = read_bool(query, "sendInitialEvents")
     if watch and initial is None and query.get("resourceVersion", "") in ("", "0"):
@@ -107,9 +113,9 @@ def list_options(query: Mapping[str, str], *, watch: bool) -> ListOptions:
         field_selector=query.get("fieldSelector", ""),
         resource_version=_list_revision(query, watch=watch),
         match=query.get("resourceVersionMatch", ""),
-        limit=max(0, read_integer(query, "limit") or 0),
+        limit=max(0, limit or 0),
         continue_token=query.get("continue", ""),
-        timeout_seconds=read_integer(query, "timeoutSeconds"),
+        timeout_seconds=timeout_seconds,
         bookmarks=bool(read_bool(query, "allowWatchBookmarks")),
         send_initial_events=initial,
     )
@@ -306,9 +312,11 @@ def _body_options(request: Request) -> Document:
         else:
             parse = parse_yaml if media_type == YAML else parse_json
             value = parse(request.body).value
+            if value is None:
+                value = {}
             if not isinstance(value, dict):
-                kind = go_kind(value)
-                raise BodyError(f"json: cannot unmarshal {kind} into Go value of type {_KIND_STRUCT}")
+                problem = f"json: cannot unmarshal {go_kind(value)} into Go value of type {_KIND_STRUCT}"
+                raise bad_request(f"couldn't get version/kind; json parse error: {problem}")
             api_version, kind = str(value.get("apiVersion") or ""), str(value.get("kind") or "")
             document = value
         if kind and kind != "DeleteOptions":

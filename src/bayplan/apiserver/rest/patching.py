@@ -31,6 +31,7 @@ from bayplan.apiserver.rest.decoding import (
 )
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
+from bayplan.apiserver.rest.paths import check_name
 from bayplan.apiserver.rest.updates import check_place, managers_after
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part, text
@@ -46,6 +47,18 @@ _KUBECTL = "kubectl"
 _REJECTED = "the server rejected our request due to an error in our request"
 
 
+def check_patch_type(request: Request) -> str:
+    """Return the media type of a patch, which upstream checks before the Accept header.
+
+    Raises:
+        ApiError: the type is not supported.
+    """
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in _TYPES:
+        raise ApiError(415, "415: Unsupported Media Type", details={})
+    return media_type
+
+
 def patch_type(request: Request, *, custom: bool) -> str:
     """Return the media type of a patch.
 
@@ -56,9 +69,7 @@ def patch_type(request: Request, *, custom: bool) -> str:
     Raises:
         ApiError: the type is not supported.
     """
-    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type not in _TYPES:
-        raise ApiError(415, "415: Unsupported Media Type", details={})
+    media_type = check_patch_type(request)
     if custom and media_type == STRATEGIC_PATCH:
         listed = ", ".join(each for each in _TYPES if each != STRATEGIC_PATCH)
         text = f"the body of the request was in an unknown format - accepted media types include: {listed}"
@@ -75,6 +86,7 @@ def patch(backend: Backend, info: RequestInfo, request: Request) -> Written:
     resource = info.resource
     media_type = patch_type(request, custom=resource.custom is not None)
     options = write_options(request, "PatchOptions", apply=media_type == APPLY_PATCH)
+    check_name(info.name)
     if media_type == APPLY_PATCH:
         return _apply(backend, info, request, options)
     item = backend.store.get(resource.table, (info.namespace, info.name))

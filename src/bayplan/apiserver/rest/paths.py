@@ -15,6 +15,9 @@ _VERBS = {
 }  # fmt: skip
 
 
+OF_RUNNING_PODS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
+"""Subresources that only a kubelet, or a pod itself, can answer."""
+
 _NAMED = frozenset(("get", "update", "patch", "delete"))
 
 
@@ -57,18 +60,36 @@ def resolve(registry: ResourceRegistry, request: Request, group: str, version: s
         raise no_such_path()
     name = rest[1] if len(rest) > 1 else ""
     subresource = rest[2] if len(rest) > 2 else ""
+    if watched and (subresource or "watch" not in resource.facts.verbs):
+        raise no_such_path()
     if subresource and subresource not in resource.subresources:
         if resource.custom is not None:
             raise not_found(resource.name, resource.group, name)
         raise no_such_path()
     if name and not subresource and not _NAMED & set(resource.facts.verbs):
         raise no_such_path()
-    if name and resource.namespaced and not namespace:
+    if resource.namespaced and not namespace and (name or "list" not in resource.facts.verbs):
         raise no_such_path()
-    verb = _verb(request, resource, namespace, name, subresource, watched)
-    if name and verb in ("get", "patch", "delete"):
-        check_name(name)
+    if watched and request.method != "GET":
+        raise method_not_allowed()
+    verb = "watch" if watched else _verb(request, resource, namespace, name, subresource)
     return RequestInfo(verb, resource, namespace, name, subresource)
+
+
+def is_long_running(request: Request, rest: list[str]) -> bool:
+    """Return whether a request has no deadline: a watch, or a connection to a pod or service.
+
+    Args:
+        request: the request.
+        rest: the segments of the path after the version.
+    """
+    if rest[:1] == ["watch"]:
+        return True
+    if len(rest) >= 3 and rest[0] == "namespaces":
+        rest = rest[2:]
+    if len(rest) == 1:
+        return request.method == "GET" and bool(read_bool(request.query, "watch"))
+    return rest[2:3] != [] and rest[2] in OF_RUNNING_PODS
 
 
 def check_name(name: str) -> None:
@@ -85,7 +106,7 @@ def check_name(name: str) -> None:
         raise bad_request(f"Name parameter invalid: {quote(name)}: {';'.join(problems)}")
 
 
-def _verb(request: Request, resource: Resource, namespace: str, name: str, subresource: str, watched: bool) -> str:
+def _verb(request: Request, resource: Resource, namespace: str, name: str, subresource: str) -> str:
     facts = resource.subresources[subresource] if subresource else resource.facts
     verb = _VERBS.get((request.method, bool(name)), "")
     if subresource and request.method == "POST":
@@ -93,10 +114,6 @@ def _verb(request: Request, resource: Resource, namespace: str, name: str, subre
     everywhere = resource.namespaced and not namespace
     if not verb or verb not in facts.verbs or (verb in ("create", "deletecollection") and everywhere):
         raise method_not_allowed()
-    if watched and verb in ("get", "list"):
-        if "watch" not in facts.verbs:
-            raise no_such_path()
-        return "watch"
     if verb == "list" and read_bool(request.query, "watch"):
         return "watch"
     return verb

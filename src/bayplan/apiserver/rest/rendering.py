@@ -133,9 +133,11 @@ def render_page(backend: Backend, info: RequestInfo, page: Page, form: Form, inc
     if form.kind == "PartialObjectMetadata":
         kind, version = "PartialObjectMetadataList", f"meta.k8s.io/{form.version}"
         documents = [metadata_only(document, form.version) for document in documents]
+        body: Document = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": documents or None}
+        return encode_document(body, form)
     if resource.custom is not None:
         documents = [{"kind": resource.kind, "apiVersion": resource.api_version} | each for each in documents]
-    body: Document = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": cast("object", documents)}
+    body = {"kind": kind, "apiVersion": version, "metadata": metadata, "items": cast("object", documents)}
     return encode_document(body, form)
 
 

@@ -25,7 +25,6 @@ from bayplan.apiserver.rest.options import read_integer
 from bayplan.base.plain_data import Document, part, parts
 from bayplan.objects.selectors import quote
 
-OF_RUNNING_PODS = frozenset(("log", "exec", "attach", "portforward", "proxy"))
 _TEXT = "text/plain; charset=utf-8"
 _HEAD = "No container runs here: pods and nodes are simulated. What happened to pod {}:"
 _ACTIONS = {

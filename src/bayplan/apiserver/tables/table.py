@@ -61,7 +61,9 @@ def table_of(
         _row(resource, key, _cells(resource, key, kept, now), document, version, include)
         for document, kept in zip(documents, stored, strict=True)
     ]
-    return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": rows}
+    # Upstream's table of kinds without columns of their own has null for no rows.
+    shown: object = None if not rows and columns is _NAME_AND_CREATION else rows
+    return {**head, "columnDefinitions": [_definition(each) for each in columns], "rows": shown}
 
 
 _API_SERVICE = (
