@@ -136,6 +136,31 @@ def send(
         ),
         pytest.param(
             "GET",
+            f"{PODS}?labelSelector=a+in&fieldSelector=spec.none=1",
+            b"",
+            "",
+            "",
+            (400, "unable to parse requirement: found '' expected: '('"),
+            id="labels before fields",
+        ),
+        pytest.param("GET", f"{PODS}/./status", b"", "", "", (400, BAD_NAME), id="a subresource's name"),
+        pytest.param(
+            "GET", f"{DEFAULT}/replicationcontrollers/./scale", b"", "", "", (400, BAD_NAME), id="a scale's name"
+        ),
+        pytest.param(
+            "POST", f"{PODS}/a/exec?dryRun=All", b"", "", "", (400, "dryRun is not supported"), id="a dry run of exec"
+        ),
+        pytest.param(
+            "POST",
+            f"{DEFAULT}/configmaps",
+            b'{"metadata":{"name":"a"}}',
+            "",
+            METADATA_LIST,
+            (406, "you requested PartialObjectMetadataList, but the requested object is not a list"),
+            id="a list of one created object",
+        ),
+        pytest.param(
+            "GET",
             "/api/v1/watch/pods?fieldSelector=metadata.name",
             b"",
             "",

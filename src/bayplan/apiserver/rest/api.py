@@ -227,6 +227,7 @@ class Api:
         if info.verb == "create":
             return self._create(route, request)
         if info.subresource == "scale":
+            check_name(info.name)
             scaled = scaling.scale(self.backend, info, request)
             if form.kind == "Table":
                 include = rendering.included(request.query.get("includeObject"))
@@ -235,6 +236,7 @@ class Api:
                 scaled = rendering.metadata_only(scaled, form.version)
             return self._respond(200, scaled, form, request.warnings)
         if info.verb == "get":
+            check_name(info.name)
             return self._get(info, request, form)
         if info.verb == "update":
             return self._update(info, request, form)
@@ -352,9 +354,9 @@ class Api:
         if info.verb == "deletecollection":
             return self._delete_collection(info, request, form)
         options = delete_options(request)
-        check_name(info.name)
         warnings = delete_warnings(self.backend, info, options)
         try:
+            check_name(info.name)
             deleted = deleting.delete(self.backend, info, options)
         except ApiError as problem:
             response = self._error(request, problem)
@@ -376,10 +378,10 @@ class Api:
         if options.resource_version and not options.match:
             # Upstream lists in pages, and the revision of a page is exact.
             options = replace(options, match=EXACT)
-        if listing.is_ahead(self.backend, options):
-            raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
         selection(info, options)  # Upstream checks the selectors before it reads the body.
         deletion = delete_options(request)
+        if listing.is_ahead(self.backend, options):
+            raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
         page = listing.list_items(self.backend, info, options)
         body = rendering.render_page(self.backend, info, page, form, "Metadata")
         deleting.delete_collection(self.backend, info, page.items, deletion)
@@ -392,6 +394,7 @@ class Api:
             body = self.backend.encode(info.resource, written.item)
             response = Response(status, body, form.media_type, revision=self.backend.store.revision)
         else:
+            rendering.reject_list_form(info.resource, form)
             include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
             document = rendering.render_document(self.backend, info.resource, written.document, form, include)
             response = self._respond(status, document, form)

@@ -42,6 +42,8 @@ def answer(backend: Backend, info: RequestInfo, request: Request) -> Response:
         ApiError: the subresource is not the log, or the object or container does not exist.
     """
     resource = info.resource
+    if info.subresource != "log" and request.query.get("dryRun"):
+        raise bad_request("dryRun is not supported")
     options = _log_options(info, request) if info.subresource == "log" else _LogOptions()
     if resource.table == "services":
         raise _unreachable(backend, info)

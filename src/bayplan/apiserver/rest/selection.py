@@ -84,6 +84,7 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
         ApiError: a selector cannot be parsed.
     """
     table = info.resource.table
+    labels = parse_labels(options.label_selector)
     requirements = parse_fields(options.field_selector, lambda field: field_problem(info.resource, field))
     namespace, name, rest = info.namespace, info.name, []
     for requirement in requirements:
@@ -97,4 +98,4 @@ def selection(info: RequestInfo, options: ListOptions) -> Selection:
         else:
             rest.append(FieldRequirement(field, requirement.value, requirement.negated))
     custom = info.resource if info.resource.custom is not None else None
-    return Selection(namespace, name, parse_labels(options.label_selector), tuple(rest), custom)
+    return Selection(namespace, name, labels, tuple(rest), custom)
