@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from bayplan.apiserver.rest.messages import Request, Response, parse_query
-from tests.apiserver.client import JSON_PATCH, MERGE, Client
+from tests.apiserver.client import APPLY, JSON_PATCH, MERGE, Client
 
 DEFAULT = "/api/v1/namespaces/default"
 PODS = f"{DEFAULT}/pods"
@@ -221,6 +221,21 @@ def test_a_deprecated_kind_warns_of_errors_after_negotiation() -> None:
     assert warned(endpoints, "application/json", "text/plain")
     assert not warned(endpoints, CBOR)
     assert not warned(f"{endpoints}?timeout=1x", "application/json")
+
+
+@pytest.mark.parametrize("path", [f"{DEFAULT}/services/web", f"{DEFAULT}/services/web/status"])
+def test_a_new_object_cannot_be_applied_without_its_name(path: str) -> None:
+    body = b'{"apiVersion":"v1","kind":"Service","spec":{"ports":[{"port":80}]}}'
+    found = send("PATCH", f"{path}?fieldManager=m", body, APPLY)
+    assert found.status == 400
+    assert "was undeterminable" in msgspec.json.decode(found.body)["message"]
+
+
+@pytest.mark.parametrize("name", ["apiVersion", "kind"])
+def test_a_patch_cannot_change_the_type_of_version_or_kind(name: str) -> None:
+    patch = b'[{"op":"replace","path":"/%s","value":true}]' % name.encode()
+    message = msgspec.json.decode(send("PATCH", DEFAULT, patch, JSON_PATCH).body)["message"]
+    assert message.endswith(f"cannot unmarshal bool into Go struct field .{name} of type string")
 
 
 def test_metadata_of_an_event_is_checked_once() -> None:

@@ -58,7 +58,12 @@ def test_a_field_that_the_stored_version_lacks_is_dropped(client: Client) -> Non
 
 def test_managers_of_another_version_lose_fields_and_cause_conflicts(client: Client) -> None:
     def applied(api_version: str, value: str, manager: str) -> Document:
-        body = {"apiVersion": f"example.com/{api_version}", "kind": "Widget", "spec": {"a": value}}
+        body = {
+            "apiVersion": f"example.com/{api_version}",
+            "kind": "Widget",
+            "metadata": {"name": "w"},
+            "spec": {"a": value},
+        }
         return client.patch(f"{path_of(api_version)}/w?fieldManager={manager}", body, APPLY).document
 
     applied("v1", "1", "one")
@@ -293,7 +298,7 @@ def test_objects_without_kind_or_version(gadgets: Client, change: Document, mess
 
 def test_fields_that_the_version_of_another_manager_lacks(client: Client) -> None:
     def applied(api_version: str, spec: Document, manager: str) -> Document:
-        body = {"apiVersion": f"example.com/{api_version}", "kind": "Widget", "spec": spec}
+        body = {"apiVersion": f"example.com/{api_version}", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
         return client.patch(f"{path_of(api_version)}/w?fieldManager={manager}", body, APPLY).document
 
     applied("v1", {"a": "1"}, "one")

@@ -38,6 +38,10 @@ class KindRules(Protocol):
     def metadata(self) -> tuple[str, ...]:
         """The additional metadata checks of an update: ``object`` as for a create, ``change`` as for every update."""
 
+    @property
+    def status_metadata(self) -> tuple[str, ...]:
+        """The additional metadata checks of a status update."""
+
 
 class Cluster(Protocol):
     """The cluster state that strategies can read, and the allocators."""
@@ -195,7 +199,8 @@ class Strategy:
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
         """Return the additional metadata checks of an update, see `KindRules.metadata`."""
-        return context.rules.metadata
+        is_status = context.subresource in ("status", "approval")
+        return context.rules.status_metadata if is_status else context.rules.metadata
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
         """Return the warnings for the client about a new object, or about an update if `before` is not None."""

@@ -17,6 +17,7 @@ from bayplan.apiserver.model.errors import ApiError, Cause, bad_request, interna
 from bayplan.apiserver.model.object_meta import drop_repeated_owners, shown
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.patches.json_patch import MAX_OPERATIONS, JsonPatchError, json_patch, merge_patch
+from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
 from bayplan.apiserver.patches.strategic import StrategicPatchError, go_map, strategic_merge
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
@@ -32,7 +33,7 @@ from bayplan.apiserver.rest.decoding import (
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.options import write_options
 from bayplan.apiserver.rest.paths import check_name
-from bayplan.apiserver.rest.updates import check_place, managers_after
+from bayplan.apiserver.rest.updates import check_place, managers_after, undeterminable_name
 from bayplan.apiserver.rest.writing import Written
 from bayplan.base.plain_data import Document, part, text
 from bayplan.objects.selectors import quote
@@ -137,16 +138,35 @@ def patched(target: Target, old: Document, body: bytes, media_type: str, validat
         value = revision_data.patched(value, old)
     if not target.type_name and (value.get("apiVersion"), value.get("kind")) != (target.api_version, target.kind):
         raise wrong_custom_type(target, value, str(part(old, "metadata").get("name") or ""))
-    problem = kind_problem(target, value.get("apiVersion"), value.get("kind"))
+    problem = _type_problem(value) if target.type_name else ""
+    problem = problem or kind_problem(target, value.get("apiVersion"), value.get("kind"))
     if problem:
-        raise _unfit(shown(value), problem)
+        raise _unfit(_quoted(target, value, body, media_type), problem)
     try:
         new, problems = _read_patched(target, value, duplicates, validation)
     except DecodeError as unreadable:
-        raise _unfit(shown(value), str(unreadable)) from unreadable
+        raise _unfit(_quoted(target, value, body, media_type), str(unreadable)) from unreadable
     if problems and validation == "Strict":
-        raise _unfit(shown(value), f"strict decoding error: {', '.join(problems)}")
+        raise _unfit(_quoted(target, value, body, media_type), f"strict decoding error: {', '.join(problems)}")
     return new, problems
+
+
+def _type_problem(value: Document) -> str:
+    """Return the error about an apiVersion or kind that is no string, or ""."""
+    for name in ("apiVersion", "kind"):
+        found = value.get(name)
+        if found is not None and not isinstance(found, str):
+            problem = f"json: cannot unmarshal {go_kind(found)} into Go struct field .{name} of type string"
+            return f"couldn't get version/kind; json parse error: {problem}"
+    return ""
+
+
+def _quoted(target: Target, value: Document, body: bytes, media_type: str) -> str:
+    """Return the patched object as upstream's errors quote it."""
+    ordered = in_go_order(target.type_name, value)
+    assert isinstance(ordered, dict)
+    patch = parse_json(body).value
+    return shown(opened_by_operations(ordered, patch) if media_type == JSON_PATCH else opened_by_merge(ordered, patch))
 
 
 def _read_patched(
@@ -257,12 +277,15 @@ def _json_patched(whole: Document, body: bytes) -> tuple[object, list[str]]:
 def _apply(backend: Backend, info: RequestInfo, request: Request, options: WriteOptions) -> Written:
     resource = info.resource
     item = backend.store.get(resource.table, (info.namespace, info.name))
-    if item is None and info.subresource:
-        raise not_found(resource.name, resource.group, info.name)
     zero = writing.zero_document(resource)
     old = zero if item is None else backend.document(resource, item)
     config = applied_value(request)
     _check_configuration(info, config)
+    if item is None:
+        if not part(config, "metadata").get("name"):
+            raise undeterminable_name(info)
+        if info.subresource:
+            raise not_found(resource.name, resource.group, info.name)
     repeated = [] if options.validation == "Ignore" else _repeated_keys(request)
     sent = part(config, "metadata").get("resourceVersion")
     request_facts = writing.ownership(backend, info, options)

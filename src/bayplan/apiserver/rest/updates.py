@@ -5,7 +5,7 @@ from __future__ import annotations
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.conversion import from_storage, to_storage
-from bayplan.apiserver.model.errors import bad_request, not_found
+from bayplan.apiserver.model.errors import ApiError, bad_request, not_found
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
@@ -56,11 +56,14 @@ def check_place(info: RequestInfo, metadata: Document) -> None:
     else:
         metadata.pop("namespace", None)
     if not name:
-        raise bad_request(
-            f"the name of the object ({info.name} based on URL) was undeterminable: name must be provided"
-        )
+        raise undeterminable_name(info)
     if name != info.name:
         raise writing.wrong_name(str(name), info.name)
+
+
+def undeterminable_name(info: RequestInfo) -> ApiError:
+    """Return the error for an object without a name."""
+    return bad_request(f"the name of the object ({info.name} based on URL) was undeterminable: name must be provided")
 
 
 def check_namespace(info: RequestInfo, metadata: Document) -> None:

@@ -471,7 +471,7 @@ def _metadata_causes(strategy: Strategy, context: Context, metadata: Document, b
     resource = context.resource
     updates = check_metadata_update(metadata, before)
     causes, standard = list(updates), _wants_standard_finalizers(resource)
-    for step in ("change",) if context.subresource in ("status", APPROVAL) else strategy.metadata_steps(context):
+    for step in strategy.metadata_steps(context):
         if step == "change":
             causes += updates + (check_standard_finalizers(metadata) if standard else [])
         else:

@@ -483,5 +483,5 @@ def _name_length(job: Document, path: str, out: Causes) -> None:
         out.append(invalid_value("metadata.name", quote(name), "must be no more than 52 characters"))
 
 
-CRON_JOB = kind(lambda job, _path, out: _cron_job(job, None, out), _name_length, update=[_cron_job])
+CRON_JOB = kind(lambda job, _path, out: _cron_job(job, None, out), _name_length, update=[_cron_job], status_metadata=())
 KINDS = {"batch/jobs": JOB, "batch/cronjobs": CRON_JOB}

@@ -37,12 +37,14 @@ class KindRules:
         status: checks a status update.
         metadata: the additional metadata checks of an update: ``object`` as for a create, ``change`` as for every
             update.
+        status_metadata: the same for a status update.
     """
 
     create: Rule
     update: Change
     status: Change
     metadata: tuple[str, ...] = ("change",)
+    status_metadata: tuple[str, ...] = ("change",)
 
 
 def kind(
@@ -52,6 +54,7 @@ def kind(
     update: Sequence[Change] | None = None,
     status: Sequence[Change] = (),
     metadata: tuple[str, ...] = ("change",),
+    status_metadata: tuple[str, ...] = ("change",),
 ) -> KindRules:
     """Return the validation rules of a kind.
 
@@ -61,11 +64,11 @@ def kind(
         after: the rules for an update that run after `rules`.
         update: all rules for an update.
         status: the rules for a status update.
-        metadata: see `KindRules`.
+        metadata, status_metadata: see `KindRules`.
     """
     create = table(*rules)
     changes = update if update is not None else (*before, lambda new, _old, out: create(new, "", out), *after)
-    return KindRules(create, _all_changes(changes), _all_changes(status), metadata)
+    return KindRules(create, _all_changes(changes), _all_changes(status), metadata, status_metadata)
 
 
 def _all_changes(changes: Sequence[Change]) -> Change:

@@ -56,6 +56,7 @@ BUDGET = kind(
         field("unhealthyPodEvictionPolicy", one_of("AlwaysAllow", "IfHealthyBudget")),
     ),
     metadata=(),
+    status_metadata=(),
     status=[
         lambda new, _old, out: inside(
             "status",
@@ -123,6 +124,7 @@ RUNTIME_CLASS = kind(
     need("handler", dns_label),
     _COST_AND_PLACE,
     update=[for_update(need("handler")), for_update(_COST_AND_PLACE), immutable("handler", zero="")],
+    metadata=("change", "object"),
 )
 
 # --- Lease ------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""The order of keys in the JSON of a patched object, which some errors quote.
+
+Upstream encodes the object as Go does, the fields of a struct in their order and the keys of a map sorted. Its patch library then
+sorts the keys of each object that the patch opens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bayplan.apiserver.schema.facts import placed_fields
+from bayplan.base.plain_data import Document
+
+_FIELDS_V1 = "fieldsV1"
+
+
+def in_go_order(type_name: str, value: object) -> object:
+    """Return JSON in the order in which Go encodes it.
+
+    Args:
+        type_name: the name of the type in OpenAPI; empty for an untyped value, whose keys are all sorted.
+        value: the decoded JSON.
+    """
+    if isinstance(value, list):
+        return [in_go_order(type_name, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    fields = placed_fields(type_name) if type_name else {}
+    if not fields:
+        return {name: in_go_order(type_name, value[name]) for name in sorted(value)}
+    end = len(fields)
+    ordered = sorted(value, key=lambda name: (fields[name].position if name in fields else end, name))
+    return {name: _field(name, fields[name].facts.type if name in fields else "", value[name]) for name in ordered}
+
+
+def _field(name: str, type_name: str, value: object) -> object:
+    return in_go_order("" if name == _FIELDS_V1 else type_name, value)
+
+
+def opened_by_merge(value: object, changes: object) -> object:
+    """Return JSON with sorted keys in every object that a merge patch opens."""
+    if not isinstance(value, dict) or not isinstance(changes, dict):
+        return value
+    return {name: opened_by_merge(value[name], changes.get(name)) for name in sorted(value)}
+
+
+def opened_by_operations(value: Document, operations: object) -> Document:
+    """Return JSON with sorted keys in every object on the way to a value that a JSON patch reads or changes."""
+    sort_at: set[tuple[str, ...]] = {()}
+    for operation in operations if isinstance(operations, list) else ():
+        for name in ("path", "from"):
+            pointer = operation.get(name) if isinstance(operation, Mapping) else None
+            if isinstance(pointer, str):
+                steps = tuple(each.replace("~1", "/").replace("~0", "~") for each in pointer.split("/")[1:-1])
+                sort_at.update(steps[:length] for length in range(1, len(steps) + 1))
+    found = _sorted_at(value, sort_at, ())
+    assert isinstance(found, dict)
+    return found
+
+
+def _sorted_at(value: object, sort_at: set[tuple[str, ...]], place: tuple[str, ...]) -> object:
+    if isinstance(value, dict):
+        names = sorted(value) if place in sort_at else value
+        return {name: _sorted_at(value[name], sort_at, (*place, str(name))) for name in names}
+    if isinstance(value, list):
+        return [_sorted_at(each, sort_at, (*place, str(index))) for index, each in enumerate(value)]
+    return value

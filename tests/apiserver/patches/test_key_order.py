@@ -1,0 +1,60 @@
+"""The order of keys in patched objects that errors quote (compared with kube-apiserver v1.36.3)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bayplan.apiserver.patches.key_order import in_go_order, opened_by_merge, opened_by_operations
+
+POLICY = {
+    "metadata": {
+        "finalizers": ["a"],
+        "labels": {"b": "1", "a": "2"},
+        "managedFields": [{"fieldsV1": {"f:spec": {"f:b": {}, "f:a": {}}}, "manager": "m"}],
+        "name": "web",
+    },
+    "spec": {"podSelector": {}, "ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}], "x": 1},
+}
+ORDERED = in_go_order("io.k8s.api.networking.v1.NetworkPolicy", POLICY)
+
+
+def test_fields_are_in_the_order_of_the_go_type_and_keys_of_maps_are_sorted() -> None:
+    assert json.dumps(ORDERED, separators=(",", ":")) == (
+        '{"metadata":{"name":"web","labels":{"a":"2","b":"1"},"finalizers":["a"],'
+        '"managedFields":[{"manager":"m","fieldsV1":{"f:spec":{"f:a":{},"f:b":{}}}}]},'
+        '"spec":{"podSelector":{},"ingress":[{"ports":[{"protocol":"TCP","port":80}]}],"x":1}}'
+    )
+
+
+@pytest.mark.parametrize(
+    ("patch", "want"),
+    [
+        pytest.param({"spec": {"x": 2}}, ["ingress", "podSelector", "x"], id="a field of the spec is changed"),
+        pytest.param({"spec": "x", "metadata": {}}, ["podSelector", "ingress", "x"], id="the spec is replaced"),
+    ],
+)
+def test_a_merge_patch_sorts_the_objects_that_it_opens(patch: dict[str, object], want: list[str]) -> None:
+    found = opened_by_merge(ORDERED, patch)
+    assert isinstance(found, dict)
+    assert list(found["spec"]) == want
+
+
+@pytest.mark.parametrize(
+    ("operation", "want"),
+    [
+        pytest.param(
+            {"op": "add", "path": "/spec/ingress/0/ports/-"}, ["ingress", "podSelector", "x"], id="an added element"
+        ),
+        pytest.param(
+            {"op": "copy", "from": "/spec/x", "path": "/x"}, ["ingress", "podSelector", "x"], id="a copied value"
+        ),
+        pytest.param({"op": "remove", "path": "/spec"}, ["podSelector", "ingress", "x"], id="the object itself"),
+        pytest.param({"op": "add", "path": 5}, ["podSelector", "ingress", "x"], id="a path that is no text"),
+    ],
+)
+def test_a_json_patch_sorts_the_objects_on_its_paths(operation: dict[str, object], want: list[str]) -> None:
+    assert isinstance(ORDERED, dict)
+    found = opened_by_operations(ORDERED, [operation])
+    assert list(found["spec"]) == want  # type: ignore[call-overload]
