@@ -152,6 +152,8 @@ class Api:
 
     def _route(self, info: RequestInfo, request: Request) -> Route:
         """Return the route of a request; raise ApiError if its query or Accept header is invalid."""
+        if info.subresource in OF_RUNNING_PODS and info.subresource != "log":
+            return Route(self.backend.registry.changes, info, PLAIN)
         accept, is_watch = request.headers.get("accept", ""), info.verb == "watch"
         is_list = is_watch or info.verb == "list"
         if info.verb == "patch":
@@ -320,9 +322,9 @@ class Api:
         if info.subresource == "eviction":
             return self._respond(201, subresources.evict(self.backend, info, request), form, request.warnings)
         if info.subresource == "token":
-            return self._created(create_token(self.backend, info, request), form, request.warnings)
+            return self._created(info, create_token(self.backend, info, request), form, request.warnings)
         if resource.group in _REVIEW_GROUPS:
-            return self._created(reviews.review(self.backend, info, request), form)
+            return self._created(info, reviews.review(self.backend, info, request), form)
         if info.subresource:
             raise ApiError(405, "the server does not allow this method on the requested resource", details={})
         options = route.create_options
@@ -401,8 +403,9 @@ class Api:
         response.headers += warning_headers(written.warnings)
         return response
 
-    def _created(self, document: Document, form: Form, warnings: Iterable[str] = ()) -> Response:
+    def _created(self, info: RequestInfo, document: Document, form: Form, warnings: Iterable[str] = ()) -> Response:
         """Return the response to the create of an object that is not stored."""
+        rendering.reject_list_form(info.resource, form)
         if form.kind:
             document = rendering.metadata_only(document, form.version)
         return self._respond(201, document, form, warnings)

@@ -272,6 +272,10 @@ def wrong_custom_type(target: Target, value: Document, name: str) -> ApiError:
     return invalid(kind, target.api_version.partition("/")[0], name, causes)
 
 
+_SEPARATE_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
+"""Groups that other servers inside kube-apiserver serve, which do not know the kinds of other groups."""
+
+
 def kind_problem(target: Target, api_version: object, kind: object) -> str:
     """Return upstream's message if kind or version differ from the expected ones, else "".
 
@@ -282,8 +286,10 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
     found_kind, found_version = str(kind or target.kind), str(api_version or target.api_version)
     if found_kind == target.kind and found_version in (target.api_version, target.older):
         return ""
-    if f"{found_version}/{found_kind}" in api_facts().kinds and found_kind != target.kind:
-        package = target.api_version.partition("/")[0].partition(".")[0] if "/" in target.api_version else "core"
+    group = target.api_version.partition("/")[0] if "/" in target.api_version else ""
+    is_known = f"{found_version}/{found_kind}" in api_facts().kinds and group not in _SEPARATE_SCHEMES
+    if is_known and found_kind != target.kind:
+        package = "core" if target.kind == "Event" else group.partition(".")[0] or "core"
         return f"converting (v1.{found_kind}) to ({package}.{target.kind}): unknown conversion"
     return f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
 

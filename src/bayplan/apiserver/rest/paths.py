@@ -111,6 +111,8 @@ def _verb(request: Request, resource: Resource, namespace: str, name: str, subre
     verb = _VERBS.get((request.method, bool(name)), "")
     if subresource and request.method == "POST":
         verb = "create"
+    if subresource == "proxy" and request.method in ("HEAD", "OPTIONS"):
+        verb = "get"
     everywhere = resource.namespaced and not namespace
     if not verb or verb not in facts.verbs or (verb in ("create", "deletecollection") and everywhere):
         raise method_not_allowed()

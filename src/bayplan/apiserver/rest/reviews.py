@@ -9,6 +9,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.kinds.registry import USER_GROUPS
 from bayplan.apiserver.model.errors import Cause, bad_request, invalid, invalid_value, method_not_allowed
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.patches.key_order import in_go_order
 from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.decoding import Target, decode_request
@@ -19,6 +20,7 @@ from bayplan.apiserver.rest.updates import check_namespace
 from bayplan.apiserver.validation.engine import go_value
 from bayplan.base.plain_data import Document, part
 
+_OBJECT_META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _RULES: Document = {
     "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
     "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
@@ -86,7 +88,7 @@ def _causes(name: str, metadata: Document, spec: Document) -> list[Cause]:
     ignored = ("managedFields", "namespace") if local else ("managedFields",)
     if any(value for field, value in metadata.items() if field not in ignored):
         text = "must be empty except for namespace" if local else "must be empty"
-        causes.append(invalid_value("metadata", go_value(metadata), text))
+        causes.append(invalid_value("metadata", go_value(in_go_order(_OBJECT_META, metadata)), text))
     if local:
         causes += _local_causes(str(metadata.get("namespace") or ""), of_resource, of_path)
     return causes

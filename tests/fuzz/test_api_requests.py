@@ -1,0 +1,33 @@
+"""Random API requests: a seed always gives the same ones, most kinds of errors occur, and nothing is stored."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from fuzz.api import OwnApi, comparable
+from fuzz.api_requests import random_request
+
+
+def test_a_request_depends_only_on_seed_and_number() -> None:
+    resources = OwnApi().resources()
+    assert random_request(1, 7, resources) == random_request(1, 7, resources)
+    assert len({random_request(1, number, resources).path for number in range(50)}) > 45
+
+
+def test_requests_get_all_kinds_of_responses_and_store_nothing() -> None:
+    own = OwnApi()
+    resources, before = own.resources(), own.backend.store.revision
+    requests = [random_request(1, number, resources) for number in range(400)]
+    # Waiting for a version that does not exist takes seconds.
+    statuses = Counter(own.answer(each)[0] for each in requests if "resourceVersion=9" not in each.path)
+    assert {200, 400, 404, 405, 406, 415, 422} <= set(statuses)
+    assert not [status for status in statuses if status > 501]
+    assert own.backend.store.revision == before
+
+
+def test_values_that_vary_are_masked() -> None:
+    assert comparable(b'{"metadata":{"uid":"a"},"message":"at 17 of 00000000-0000-0000-0000-000000000001"}') == {
+        "metadata": {"uid": ""},
+        "message": "at N of U",
+    }
+    assert comparable(b"not JSON, 12") == "not JSON, N"
