@@ -124,7 +124,7 @@ class Kubelet(VirtualKubelet):
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
-        """Execute the first due task, and return whether there was one.
+        """Make a new node ready, or execute the first due task, and return whether there was either.
 
         Raises:
             WriteRejected: the API rejects the write.

@@ -138,7 +138,7 @@ def internal_address(node: Node) -> str:
 
 
 def pod_addresses(pod: Pod, store: ObjectStore) -> tuple[str, str]:
-    """Return the IP of a pod that starts on its node, and the IP of the node, each "" if there is none.
+    """Return the IP of a pod that starts on its node, and the IP of the node; each is "" if there is none.
 
     A pod in the host network gets the node's address. Other pods get an address of the node's pod CIDR that no
     unfinished pod on the node has. The search starts at the address that would be next if no pod had ever been removed

@@ -51,7 +51,12 @@ class ObjectWriter:
         return self._backend.now()
 
     def resource(self, table: str) -> Resource:
-        """Return a served resource whose objects are in this table."""
+        """Return a served resource whose objects are in this table.
+
+        Raises:
+            InvariantError: no such resource is served.
+
+        """
         found = self._resources.get(table)
         registry = self._backend.registry
         if found is None or registry.find(found.group, found.version, found.name) is not found:

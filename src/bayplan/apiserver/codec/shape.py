@@ -242,7 +242,7 @@ class Shape(Reader):
 
 
 def drop_empty_lists(shape: Shape, document: Plain) -> None:
-    """Replace the empty lists of an object by null in place, if upstream's storage would return null."""
+    """Replace the empty lists of an object with null in place, if upstream's storage would return null."""
     for name, field, inner in _lists_of(shape.type_name):
         value = document.get(name)
         if value == [] and field.nil_when_empty:
@@ -262,9 +262,10 @@ def _drop_inside(field: FieldShape, value: object, containers: tuple[str, ...]) 
 
 @cache
 def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
-    """Return the fields of a type that may be such lists or contain types with such lists; a recursive type has none.
+    """Return (name, decoder, is nested) for each field of a type that `drop_empty_lists` must visit.
 
-    Each field has its name, its decoder, and whether it contains such types.
+    A nested field contains structs with such fields. A recursive type has none.
+
     """
     return _find_lists(shape_of(type_name), ())
 

@@ -124,7 +124,7 @@ def _locked(path: Path, timeout_s: float) -> Iterator[None]:
 def _read(path: Path) -> _Existing | None:
     """Return the existing file, or None if there is none.
 
-    Checks use the open descriptor, as the name could be replaced in between.
+    The checks use the open descriptor, because another process could replace the file in between.
     """
     wanted = "a new file, or a kubeconfig"
     try:
@@ -181,7 +181,7 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
 
 
 def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kubeconfig with the parts of the entry added, replacing those with the same names."""
+    """Return the kubeconfig with the parts of the entry added; they replace parts with the same names."""
     merged = {"apiVersion": "v1", "kind": "Config", **document}
     for field in ("clusters", "users", "contexts"):
         entries = list(merged.get(field) or [])

@@ -21,7 +21,7 @@ RESERVED_DESCRIPTORS = 128
 MAX_REJECTIONS = 64
 """Maximum number of connections that get a 503 response at the same time, which is half of the reserved descriptors.
 
-Others are closed without a response.
+Further connections are closed without a response.
 """
 
 _MIN_CONNECTIONS = 16
@@ -76,8 +76,9 @@ class ConnectionTable:
         refused: the number of connections rejected for lack of room.
         rejections: the number of rejected connections that are still open to receive the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
-        repeated_heads: the number of those with the same head as the one before (`bayplan.apiserver.http.request_head`).
-        unparsed: the number of those that arrived in one piece, so that the HTTP parser was not needed.
+        repeated_heads: the number of direct requests with the same head as the previous request
+            (`bayplan.apiserver.http.request_head`).
+        unparsed: the number of direct requests that arrived in one piece, so that the HTTP parser was not needed.
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:

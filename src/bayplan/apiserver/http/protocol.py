@@ -1,7 +1,7 @@
 """Uvicorn's HTTP protocol with limits on clients, and with all data of one loop iteration sent in one system call.
 
 Uvicorn writes the head and the body of a response separately, and uvloop passes each to the kernel immediately; a
-system call takes up to a tenth of the time of a create. Uvicorn itself does not limit headers, slow clients and
+system call takes up to a tenth of the time of a create. Uvicorn itself does not limit headers, slow clients or
 trailers.
 """
 
@@ -130,7 +130,7 @@ class LimitedProtocol(HttpToolsProtocol):
     Args:
         args, options: uvicorn's arguments.
         table: the server's connections and limits.
-        direct: the application that answers some requests without waiting; None for none.
+        direct: the application that answers some requests without waiting, or None.
     """
 
     def __init__(self, *args: Any, table: ConnectionTable, direct: DirectApplication | None, **options: Any) -> None:
@@ -280,7 +280,7 @@ class LimitedProtocol(HttpToolsProtocol):
             super().on_headers_complete()
 
     def _begin_direct(self) -> bool:
-        """Start a request that is answered as soon as its body is complete; return False for one that is not."""
+        """Start a request that is answered as soon as its body is complete; return False for other requests."""
         direct, head = self._direct, self._head
         if direct is None or not self._can_answer() or self.parser.get_http_version() != "1.1":
             return False
@@ -309,7 +309,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return cycle
 
     def _answer_repeated(self, head: RequestHead, body: bytes) -> None:
-        """Answer a request that arrived in one piece, with the head of the last one: there is nothing to parse."""
+        """Answer a request that arrived in one piece with the head of the last request, without parsing it."""
         assert self._direct is not None
         self._unset_keepalive_if_required()
         self._table.work(self)

@@ -56,14 +56,18 @@ class RequestHead:
         return url == self.url and raw_headers == self.raw_headers and method == self.method
 
     def remember(self, data: bytes) -> None:
-        """Store the bytes of the head, given the bytes of one complete request with it on a connection that stays open."""
+        """Store the bytes of the head if `data` is exactly one request with this head.
+
+        Called only if the connection stays open.
+
+        """
         end = data.find(b"\r\n\r\n") + 4
         found = _LENGTH.search(data, 0, end)
         if found is not None and data.startswith(self.method) and len(data) - end == int(found[1]):
             self._before, self._after = data[: found.start(1)], data[found.end(1) : end]
 
     def body_in(self, data: bytes) -> bytes | None:
-        """Return the body if bytes from the client are exactly one request with this head, except for its Content-Length."""
+        """Return the body if `data` is exactly one request with this head, apart from the Content-Length, else None."""
         before, after = self._before, self._after
         if not before or not data.startswith(before):
             return None

@@ -43,7 +43,7 @@ class ServerOptions:
     """Options of a server.
 
     Attributes:
-        listen: the address to listen on; one other than loopback requires a token.
+        listen: the address to listen on; an address other than loopback requires a token.
         port: the port; 0 for a free port.
         token: the token that clients must send; empty allows every client on this machine.
         certificate, key: the PEM files for TLS; both or neither.

@@ -53,7 +53,7 @@ class Cluster(Protocol):
         """Return the decoded objects of a table; callers must not change them."""
 
     def labelled(self, table: str, namespace: str, key: str, value: str) -> list[Document]:
-        """Return the decoded objects of a namespace that have a label with a value; no others are decoded."""
+        """Return the decoded objects of a namespace with this label value. Other objects are not decoded."""
 
     def now(self) -> str:
         """Return the current time as an RFC 3339 timestamp in whole seconds."""
@@ -202,7 +202,7 @@ class Strategy:
         return object_warnings(context.resource.table, document, before)
 
     def preparation_warnings(self, document: Document) -> list[str]:
-        """Return the warnings that the preparation of a new object causes, which even a refused object gets."""
+        """Return the warnings from the preparation of a new object. A rejected object gets these warnings, too."""
         return []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:

@@ -2,8 +2,8 @@
 
 An object with a uid comes from a cluster and is stored with all its fields, except that it is not terminating. An
 object without a uid is admitted and prepared like a new object, but keeps its status. Nodes skip admission, because no
-kubelet would remove the taint that admission adds. How long pods of another cluster run is unknown: those that would
-end on their own get the annotation `bayplan.io/run-time: forever`.
+kubelet would remove the taint that admission adds. The run time of another cluster's pods is unknown, so pods that
+would end on their own get the annotation `bayplan.io/run-time: forever`.
 """
 
 from __future__ import annotations

@@ -63,14 +63,14 @@ class MetricsEndpoints:
         writing.create(self._backend, RequestInfo("create", resource), document, WriteOptions(manager="kube-apiserver"))
 
     def handle(self, request: Request, rest: list[str]) -> Response:
-        """Return the usage of one object, or of all selected ones.
+        """Return the usage of one object, or of all selected objects.
 
         Args:
             request: the complete request.
             rest: the segments of the path after the version.
 
         Raises:
-            ApiError: the path or object does not exist, or is read-only.
+            ApiError: the path or object does not exist, or the request is not a read.
         """
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":

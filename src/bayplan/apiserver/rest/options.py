@@ -129,7 +129,7 @@ def read_revision(text: str) -> int | None:
     """Return a resource version, or None for an empty string.
 
     Raises:
-        ApiError: the text is not an unsigned 64-bit number; the code is 500, as upstream.
+        ApiError: the text is not an unsigned 64-bit number; the code is 500, as in upstream.
     """
     if not text:
         return None

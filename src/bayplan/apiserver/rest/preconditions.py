@@ -9,7 +9,7 @@ from bayplan.base.plain_data import Document, part
 
 
 def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
-    """Raise if the stored object has a different uid, because it was deleted and another was created with its name.
+    """Raise if the stored object has a different uid, because it was deleted and another object was created with its name.
 
     Args:
         resource: the resource.

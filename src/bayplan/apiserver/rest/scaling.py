@@ -27,7 +27,7 @@ from bayplan.objects.selectors import quote
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The paths, as tuples of field names, at which a kind stores what a Scale shows.
+    """The paths (tuples of field names) of the values that a Scale shows.
 
     Attributes:
         spec_path: the requested number of replicas.
@@ -220,11 +220,12 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.WriteContext:
-    """Return the write for field management, with the time of its manager's existing entry, or without a time.
+    """Return the properties of the write for field management.
 
-    Upstream does not update the time of the entry either. There is no time if the manager has no entry.
+    As in upstream, the time is that of the manager's existing entry, or empty if the manager has none.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
+
     """
     owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
     version = owner.api_version if operation == managed.UPDATE else ""
