@@ -72,7 +72,7 @@ def zero_document(resource: Resource) -> Document:
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
 ) -> managed.WriteContext:
-    """Return a write as field management needs it: manager, time, and the fields that the subresource ignores."""
+    """Return the properties of a write that field management needs."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
     return managed.WriteContext(
@@ -303,7 +303,7 @@ def _check_free(backend: Backend, info: RequestInfo, name: str) -> None:
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
-    """Replace empty lists of an object by null, as a read from upstream's storage would return them."""
+    """Replace empty lists of an object with null, as a read from upstream's storage would return them."""
     if resource.shape is not None and not isinstance(document.get("spec"), CachedSpec):
         drop_empty_lists(resource.shape, document)
 
@@ -357,7 +357,7 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 
 
 def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:
-    """Raise if a change is based on an old version of the object. Without a version, it applies to the current one.
+    """Raise if a change is based on an old version of the object. A change without a version applies to the current version.
 
     Raises:
         ApiError: the object has changed in the meantime, or the kind requires a version.

@@ -189,7 +189,7 @@ class DurableRecorder:
             yield
 
     def _put(self, rows: list[Row]) -> None:
-        # Insert many rows per statement: between statements, the loop's thread may take the GIL and hold it for long.
+        # Insert many rows per statement: between statements, the loop's thread may take the GIL and hold it for a long time.
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             self._connection.execute(PUT + ", ".join([ROW] * len(some)), [value for row in some for value in row])

@@ -1,4 +1,4 @@
-"""Listeners to the writes of one table: to all of them, or only to those of items with a certain value.
+"""Listeners to the writes of one table: to all writes, or only to writes of items with a certain value.
 
 If fifty watches select one label value each, only the watches of the written item's values are called.
 """
@@ -73,7 +73,7 @@ class Listeners:
 
 
 def _value(item: Item, source: str, key: str) -> str:
-    """Return an item's value for an aspect, or "" if it has none. No aspect requires ""."""
+    """Return an item's value for an aspect, or "" if it has none. No aspect has the value ""."""
     if source == "label":
         return item.labels.get(key, "")
     if source == "field":

@@ -65,7 +65,7 @@ class StoreReport(msgspec.Struct, frozen=True):
     Attributes:
         rows: the intact rows by (table, namespace, name).
         damage: the damaged parts, in the order in which they were found.
-        revision: the last used revision, or a later one if that is unknown.
+        revision: the last used revision, or a later revision if the last one is unknown.
         size: the size of the file in bytes.
     """
 
@@ -182,7 +182,7 @@ class _Reader:
         pages: the pages of the file.
         rows: the intact rows by key.
         damage: the damaged rows and pages.
-        revision: the last used revision, or a later one if that is unknown.
+        revision: the last used revision, or a later revision if the last one is unknown.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -296,7 +296,7 @@ class _Reader:
         return name_of(str(values[0]), str(values[1]), str(values[2]))
 
     def _between(self) -> str:
-        """Describe the position of objects whose keys are damaged by the last intact key before them."""
+        """Return the position of objects whose keys are damaged: after the last intact key."""
         last = next(reversed(self.rows), None)
         return "objects at the beginning" if last is None else f"objects after {name_of(*last)}"
 

@@ -2,7 +2,7 @@
 
 Only the thread of the event loop uses the store, and no method waits. Reading an item and committing its successor is
 therefore one step, which makes optimistic locking safe. Every write to any table gets a new revision, and no revision
-is used twice. The history is limited in number and bytes; a request for older revisions raises `Compacted`.
+is used twice. The history is limited to a number of writes and bytes; a request for older revisions raises `Compacted`.
 
 The store holds encoded objects. Controllers work on typed objects, and get their change events from the history
 (`bayplan.apiserver.bridge`, docs/adr/0009).
@@ -294,7 +294,7 @@ class Store:
         return Snapshot(self.revision, {name: table.freeze() for name, table in self._tables.items()})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Replace all items by those of a snapshot; an empty snapshot is a reset.
+        """Replace all items with those of a snapshot; an empty snapshot resets the store.
 
         The revision increases. Watches cannot continue across a restore, so they end, and clients list again.
         """

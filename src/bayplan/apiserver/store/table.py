@@ -43,7 +43,7 @@ class Table:
         return self._items.get(key)
 
     def put(self, item: Item) -> None:
-        """Add an item, or replace the one with the same key."""
+        """Add an item, or replace the item with the same key."""
         self._own()
         key = (item.namespace, item.name)
         if key not in self._items:

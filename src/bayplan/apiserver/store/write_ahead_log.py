@@ -19,7 +19,7 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
     """Return the number of transactions in the log that SQLite ignores.
 
-    A single one may be a write that a power failure interrupted.
+    A single transaction may be a write that a power failure interrupted.
 
     Args:
         path: the path of the database.

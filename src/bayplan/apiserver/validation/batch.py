@@ -220,7 +220,7 @@ def _replacement_policy(spec: Document, path: str, out: Causes) -> None:
 
 
 def _indexed(spec: Document, path: str, out: Causes) -> None:
-    """Check what the completion mode requires of the other fields."""
+    """Check the fields that depend on the completion mode."""
     mode = spec.get("completionMode")
     completions, parallelism, failed = (
         _number(spec, name) for name in ("completions", "parallelism", "maxFailedIndexes")
