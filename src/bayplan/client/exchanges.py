@@ -152,7 +152,7 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
     return PodEvent(emitted.pod, emitted.type, emitted.reason, emitted.action, emitted.note, controller)
 
 
-# Functions that return an exchange.
+# Functions that return the steps of an exchange.
 
 
 def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:

@@ -35,9 +35,7 @@ Each failure doubles it, up to the maximum.
 """
 
 SHORT_SECONDS = 1.0
-"""A watch that ends sooner than this without an event counts as a failure, which prevents a busy loop with a broken
-server.
-"""
+"""A watch that ends sooner than this without an event counts as a failure, so that a broken server causes no busy loop."""
 
 WATCH_SECONDS = (300, 600)
 """Range of the random timeout of a watch, so that watches do not all end at the same time."""

@@ -130,7 +130,7 @@ class ObjectStore:
     def add(self, new: T, now_ns: int) -> T:
         """Store a new object. Return the stored object, with resource version, UID and creation time.
 
-        An existing UID or creation time is kept.
+        An existing UID or creation time does not change.
 
         Raises:
             InputError: an object of this kind and key exists.

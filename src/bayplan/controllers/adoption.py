@@ -27,7 +27,7 @@ from bayplan.objects.workloads import Deployment, ReplicaSet
 
 
 class SeenObjects:
-    """Objects that a controller has seen, by key, with their uids."""
+    """The uids of the objects that a controller has seen, by key."""
 
     def __init__(self) -> None:
         self._uids: dict[str, str] = {}
@@ -87,7 +87,7 @@ def _is_orphan(item: KubernetesObject, namespace: str) -> bool:
 
 
 class AdoptingDeployments(DeploymentController):
-    """Reconciles Deployments; a new one first adopts the ReplicaSets that it selects."""
+    """Reconciles Deployments; a new Deployment first adopts the ReplicaSets that it selects."""
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
@@ -108,7 +108,7 @@ class AdoptingDeployments(DeploymentController):
 
 
 class PodOwnership(Controller):
-    """Reconciles pods whose labels or owners changed: releases them from their ReplicaSet, or lets one adopt them.
+    """Reconciles pods whose labels or owners changed: releases them from their ReplicaSet, or lets a ReplicaSet adopt them.
 
     Args:
         tools: see `ControllerTools`.
@@ -214,7 +214,7 @@ class PodOwnership(Controller):
 
 
 class AdoptingReplicaSets(ReplicaSetController):
-    """Reconciles ReplicaSets; a new one first adopts the pods that it selects.
+    """Reconciles ReplicaSets; a new ReplicaSet first adopts the pods that it selects.
 
     Args:
         tools: see `ControllerTools`.

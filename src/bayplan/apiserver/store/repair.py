@@ -243,7 +243,7 @@ class _Reader:
                     return revision
         except PageError:
             pass
-        problem = "its checksum does not fit; revisions go on with a gap"
+        problem = "its checksum does not match; the next revision follows after a gap"
         self.damage.append(Damage("counter of revisions", root, 0, problem, is_lost=False))
         return None
 
@@ -272,7 +272,7 @@ class _Reader:
         if row is not None:
             self.rows[row[:3]] = row
             return
-        problem = "its checksum does not fit" if cell.values is not None else "its record can't be read"
+        problem = "its checksum does not match" if cell.values is not None else "its record can't be read"
         self.damage.append(Damage(self._name(cell.values), cell.page, cell.offset, problem))
 
     def _row(self, values: tuple[object, ...] | None) -> Row | None:

@@ -358,7 +358,7 @@ def _truncated(path: Path, size: int, expected: int) -> InputError:
 
 def _damaged(path: Path, what: str) -> InputError:
     return InputError(
-        _WHAT, where=str(path), got=f"a damaged store ({what})", wanted="an intact one", hint=_check_hint(path)
+        _WHAT, where=str(path), got=f"a damaged store ({what})", wanted="an intact store", hint=_check_hint(path)
     )
 
 

@@ -42,7 +42,7 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
     try:
         causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
         causes += _check_embedded(schema, value, "")
-        # Repeated items are looked for afterwards, unless the object had some before.
+        # Check for repeated items afterwards, unless the old object already has some.
         if old is None or not _check_list_types(schema, old, ""):
             causes += _check_list_types(schema, value, "")
         return causes
@@ -108,7 +108,7 @@ def _without_path(text: str) -> Cause:
 
 
 def _shown(value: object) -> str:
-    """Return a value in the form in which messages show it."""
+    """Return a value as messages show it."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

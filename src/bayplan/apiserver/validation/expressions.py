@@ -16,7 +16,7 @@ MAX_EXPRESSION_BYTES = 10 * 1024
 MAX_COMPILED = 64 * 1024
 """Maximum total length of the expressions that one write compiles, which takes half a second.
 
-The scheduler compiles others.
+Only the scheduler compiles further expressions.
 """
 _INTERNAL = ("unexpected compilation error", "program instantiation failed")
 

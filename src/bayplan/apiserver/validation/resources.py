@@ -108,7 +108,7 @@ def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
 
 
 def basic_amount(amount: str, path: str) -> list[Cause]:
-    """Return the errors of an amount for which only its sign is checked."""
+    """Return a list with an error if an amount is negative, else an empty list."""
     quantity = amount_of(amount)
     if quantity.value() < 0:
         return [invalid_value(path, str(quantity.value()), "must be a valid resource quantity")]

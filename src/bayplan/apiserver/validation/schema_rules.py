@@ -220,7 +220,7 @@ class _Correlation:
     Attributes:
         value: the value.
         before: the old value, or `_ABSENT` if no old value matches.
-        inherited: whether the parent is unchanged; decides if no old value matches.
+        inherited: whether the parent is unchanged; used if no old value matches.
     """
 
     value: object

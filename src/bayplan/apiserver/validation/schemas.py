@@ -1,4 +1,4 @@
-"""Validation of the schemas of custom resources: they must be structural, and restrict OpenAPI v3."""
+"""Validation of the schemas of custom resources: they must be structural, and may use only parts of OpenAPI v3."""
 
 from __future__ import annotations
 
@@ -286,7 +286,7 @@ def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> Non
 
 
 def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
-    """Report a type other than an extension requires, and return whether it is right."""
+    """Return whether a schema has the type that an extension requires; report an error if not."""
     kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
     if kind == wanted:
         return True
