@@ -84,9 +84,7 @@ class NamespacePolicies:
         filled = fill_in(limits, _amounts_of(pod)).pod
         problems = pod_problems(limits, filled)
         if problems:
-            raise InputError(
-                f"Pod {pod.key}", got=f"forbidden: {joined(problems)}", wanted="amounts within its limit ranges"
-            )
+            raise InputError(f"Pod {pod.key} is forbidden: {joined(problems)}")
         spec = replace(
             pod.spec,
             containers=_with_amounts(pod.spec.containers, filled.containers),
@@ -111,7 +109,7 @@ class NamespacePolicies:
         usage = pod_usage(_amounts_of(pod))
         problem = check_quotas([replace(each, used=totals[each.name]) for each in quotas], usage, None).problem
         if problem:
-            raise InputError(f"Pod {pod.key}", got=f"forbidden: {problem}", wanted="amounts within its resource quotas")
+            raise InputError(f"Pod {pod.key} is forbidden: {problem}")
         self._put(usages, pod.key, namespace, usage)
 
     def _in_use(self, namespace: str) -> dict[str, Usage]:

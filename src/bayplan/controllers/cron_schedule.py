@@ -231,7 +231,11 @@ def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSched
 
 
 def load_time_zone(name: str | None) -> tzinfo:
-    """Return the time zone of an IANA name. For None, "" and ``UTC``, return UTC without reading from disk."""
+    """Return the time zone of an IANA name. For None, "" and ``UTC``, return UTC without reading from disk.
+
+    Raises:
+        InputError: this machine does not know the name.
+    """
     if not name or name == "UTC":
         return UTC
     try:

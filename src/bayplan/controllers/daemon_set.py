@@ -50,7 +50,8 @@ class DaemonSetController(Controller):
             self._state(controller.uid).follow_pod(event)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Mark the node as dirty and return the keys of all DaemonSets; none if its labels and taints are unchanged."""
+        """Mark the node for a check and return the keys of all DaemonSets; return no keys if its labels and taints are
+        unchanged."""
         old, new = event.old, event.new
         if event.type == MODIFIED and isinstance(old, Node) and isinstance(new, Node):
             same_labels = old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels
@@ -133,7 +134,7 @@ class DaemonSetController(Controller):
     def _manage(
         self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> tuple[bool, int | None]:
-        """Create or delete pods for one node; return whether any pod was, and the time of the next check or None."""
+        """Create or delete pods for one node; return whether it did, and the time (ns) of the next check or None."""
         pods = self._pods_on(state, name)
         if node is None:
             # Pod garbage collection deletes the pods that ran on the missing node, but not pending ones, which would
@@ -166,10 +167,10 @@ class DaemonSetController(Controller):
         return acted, again_ns
 
     def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
-        """Return the surplus pods of several on one node: all but the oldest.
+        """Return the surplus pods on one node: all except the oldest.
 
-        With a surge, the oldest updated and the oldest outdated pod stay. The outdated one is surplus if it is not
-        ready or the updated one is available.
+        With a surge, the oldest updated and the oldest outdated pod stay, but the outdated pod is surplus if it is not ready or the
+        updated pod is available.
         """
         if len(running) <= 1:
             return []
@@ -212,7 +213,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, state: DaemonSetState, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create surge pods; return whether `burst` left some for the next call."""
+        """Delete outdated pods and create surge pods; return whether `burst` leaves pods for the next call."""
         rollout = DaemonRollout(item, revision.hash, state.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *state.pods))
         for name in names:

@@ -4,7 +4,7 @@ A rolling update adds pods of the new template up to the surge, and removes old 
 Recreate waits until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets.
 Each reconcile does one step; status changes of the ReplicaSets cause the next.
 
-Not implemented: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (not in apps/v1;
+Not implemented: rollback through ``spec.rollbackTo`` (not in apps/v1;
 an older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 """
@@ -363,7 +363,7 @@ def _is_controlled_by(item: ReplicaSet, uid: str) -> bool:
 
 
 def _same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Compare two templates, ignoring the hash label."""
+    """Return whether two templates are equal except for the hash label."""
     if one.spec is not other.spec and one.spec != other.spec:
         return False
     labels, other_labels = dict(one.metadata.labels), dict(other.metadata.labels)

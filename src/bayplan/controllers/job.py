@@ -345,7 +345,7 @@ class _Run:
     def _wanted(self, active: int) -> int:
         """Return the number of pods that should be active."""
         if self._completions is None:
-            # A work queue: once a pod has succeeded no more are started.
+            # A work queue: once a pod has succeeded, no more pods are started.
             return active if self._status.succeeded > 0 else self._parallelism
         return max(min(self._completions - self._status.succeeded, self._parallelism), 0)
 

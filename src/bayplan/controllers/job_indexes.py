@@ -47,7 +47,7 @@ class IndexSet:
         last = first if last is None else last
         if last < first:
             return
-        # Merge the new interval with those that it overlaps or touches.
+        # Merge the new interval with the intervals that it overlaps or touches.
         begin = bisect_left(self._lasts, first - 1)
         end = bisect_right(self._firsts, last + 1)
         if begin < end:

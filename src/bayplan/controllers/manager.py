@@ -111,7 +111,7 @@ class ControllerManager:
             self._due_ns = now_ns + self._sync_delay_ns
 
     def close(self, now_ns: int) -> None:
-        """Process the last writes of a journal before the host replaces it by an empty one."""
+        """Process the last writes of a journal before the host replaces it with an empty journal."""
         self.follow(now_ns)
         self._position = 0
 

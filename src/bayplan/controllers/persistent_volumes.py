@@ -89,7 +89,10 @@ class PersistentVolumeController(Controller):
             del self._unbound[storage_class][key]
 
     def _waiting_for(self, volume: PersistentVolume) -> list[str]:
-        """Record a volume as reserved or free; return the keys to reconcile: its claim, or its class if claims wait for one."""
+        """Record a volume as reserved or free.
+
+        Return the keys to reconcile: the volume's claim, or its class if claims of the class wait for a volume.
+        """
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             key = f"{reference.namespace}/{reference.name}"

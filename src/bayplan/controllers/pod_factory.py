@@ -114,7 +114,10 @@ class PodFactory:
         )
 
     def is_current(self, prepared: PreparedTemplate, template: PodTemplateSpec) -> bool:
-        """Return whether prepared data is current: the template is the same object, and priority classes are unchanged."""
+        """Return whether prepared data is current.
+
+        It is if the template is the same object, and no priority class, limit range or quota has changed since.
+        """
         return prepared.template is template and prepared.admission == self._admission.version
 
     def create(

@@ -38,7 +38,7 @@ class ResourceClaimController(Controller):
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a new or changed claim, or those of the claims of a pod that no longer needs them."""
+        """Return the key of a new or changed claim, or the keys of the claims of a pod that no longer needs them."""
         item = event.object
         if not isinstance(item, Pod):
             self._has_claims = True

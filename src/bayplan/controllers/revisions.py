@@ -1,8 +1,8 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores revisions as ControllerRevision objects. Scheduling does not read those, so the history is in memory
-only. On a recorded cluster without them, the revision that its controllers had observed last is taken as that of the
-current template (`observed_hash`), so that loading a dump restarts no pods.
+Upstream stores revisions as ControllerRevision objects. Scheduling does not read them, so the history is in memory only. If a dump
+of a cluster has no ControllerRevisions, the revision that the cluster's controllers observed last counts as the revision of the
+current template (`observed_hash`), so that loading the dump restarts no pods.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
 
     Args:
         deployment: the Deployment.
-        new_size: its current size.
+        new_size: the current size of that ReplicaSet.
         all_size: the total size of all ReplicaSets.
     """
     desired = desired_replicas(deployment)

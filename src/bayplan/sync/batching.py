@@ -123,7 +123,7 @@ def _deletion(write: SyncWrite) -> Document:
 
 
 def _read(body: bytes, count: int) -> list[_Outcome] | None:
-    """Return the outcomes in a response, or None unless it has one for each write."""
+    """Return the outcomes in a response, or None if their number differs from the number of writes."""
     try:
         found = _outcomes(body).items
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Local writes that the local watch has not reported yet. Their objects are not reconciled until it has."""
+"""Local writes that the local watch has not reported yet. Until it does, their objects are not reconciled."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class RawDocuments(Collection[Document]):
-    """Documents that are decoded one by one during iteration, because decoded ones take five times the memory.
+    """Documents that are decoded one by one during iteration, because decoded documents take five times the memory.
 
     Args:
         raws: the JSON of the documents.

@@ -463,7 +463,7 @@ class Follower:
         Args:
             write: a write from `next_writes`.
             message: the reason.
-            retry: whether to reconcile the object immediately, after a conflict; otherwise it is when it changes in the
+            retry: whether to reconcile the object immediately, after a conflict; otherwise it is reconciled when it changes in the
                 source.
         """
         if not retry:

@@ -186,7 +186,7 @@ class _FollowedCollection:
                 self._on_change(Changed(self._plural, self._read(raw)))
 
     def listed(self, version: str) -> None:
-        """Process the end of a list: of the first one, or of a later one whose differences were emitted as changes."""
+        """Process the end of a list: the first list, or a later list whose differences were emitted as changes."""
         revision = int(version) if version.isdecimal() else 0
         if self._initial is None:
             self._on_change(Bookmark(self._plural, revision))

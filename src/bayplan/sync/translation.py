@@ -10,7 +10,7 @@
 - A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound.
   A released volume keeps the source's uid of its claim, so it is not bound to a later claim of that name.
 - A resource claim keeps the source's allocation only for pods that keep their nodes; the local scheduler allocates the
-  others.
+  other claims.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _claim_status(status: Document, namespace: str, here: LocalObjects) -> Docum
 
 
 class Dependents:
-    """Objects by the object whose local uid they use."""
+    """For each object whose local uid is used, the objects that use it."""
 
     def __init__(self) -> None:
         self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}

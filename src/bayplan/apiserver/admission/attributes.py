@@ -36,7 +36,6 @@ class Match(NamedTuple):
     """The resource and kind as which a hook receives a request.
 
     With match policy `Equivalent`, they can differ from the resource and kind of the request.
-
     """
 
     resource: Resource

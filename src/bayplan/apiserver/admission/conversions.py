@@ -5,7 +5,6 @@ watch reuses the conversions of the write that it reports. If calling the webhoo
 objects are served as with the strategy `None`.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
-
 """
 
 from __future__ import annotations
@@ -187,7 +186,6 @@ def _conversion_problem(found: Document, before: Document, api_version: str, kin
     """Return upstream's message if a webhook returned a wrong type or changed the identity of an object, or an empty string.
 
     The message contains ``INDEX`` in place of the index of the object.
-
     """
     if found.get("apiVersion") != api_version:
         got = found.get("apiVersion") or ""

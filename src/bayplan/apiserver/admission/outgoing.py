@@ -217,7 +217,7 @@ class Outgoing:
             CallProblem: there is no server to make calls.
         """
         if self.caller is None:
-            raise CallProblem("failed to call webhook: there is no server that could")
+            raise CallProblem("failed to call webhook: no server is running")
         for call in calls:
             digest, endpoint = call.digest(loosely=True), self.endpoint(call)
             if endpoint is not None and digest not in self._under_way:

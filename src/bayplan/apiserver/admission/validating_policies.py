@@ -257,7 +257,6 @@ def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budg
     """Return None if a validation passes, else a Denial.
 
     It has no message if the expression is false, and no reason if the evaluation fails.
-
     """
     try:
         holds = evaluation.run(validation.expression, budget)

@@ -6,7 +6,6 @@ then one every five minutes. Recording an event only queues it: `EventRecorder.p
 bridge's work.
 
 Source: k8s.io/client-go/tools/record/events_cache.go v0.36.3.
-
 """
 
 from __future__ import annotations

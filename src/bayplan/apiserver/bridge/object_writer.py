@@ -55,7 +55,6 @@ class ObjectWriter:
 
         Raises:
             InvariantError: no such resource is served.
-
         """
         found = self._resources.get(table)
         registry = self._backend.registry

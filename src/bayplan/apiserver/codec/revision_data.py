@@ -6,7 +6,6 @@ removes; and data with an out-of-range number or an unpaired surrogate, which co
 rewritten instead of as sent.
 
 Source: the type RawExtension of v1.36.3; github.com/evanphx/json-patch for the text after a patch.
-
 """
 
 from __future__ import annotations

@@ -265,7 +265,6 @@ def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
     """Return (name, decoder, is nested) for each field of a type that `drop_empty_lists` must visit.
 
     A nested field contains structs with such fields. A recursive type has none.
-
     """
     return _find_lists(shape_of(type_name), ())
 

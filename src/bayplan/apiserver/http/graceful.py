@@ -1,7 +1,6 @@
 """Uvicorn's server with graceful shutdown on SIGTERM and SIGINT.
 
 Requests in progress may finish, and the exit code is 0.
-
 """
 
 from __future__ import annotations

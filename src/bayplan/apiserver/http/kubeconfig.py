@@ -168,7 +168,11 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
         return {}
     document = documents[0]
     if len(documents) > 1 or not isinstance(document, dict) or document.get("kind", "Config") != "Config":
-        raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
+        if len(documents) > 1:
+            got = "several documents"
+        else:
+            got = f"kind {document['kind']}" if isinstance(document, dict) else "no object"
+        raise InputError(_OPTION, where=str(path), got=got, wanted="a kubeconfig", hint=hint)
     for field in ("clusters", "users", "contexts"):
         entries = document.get(field) or []
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
@@ -176,7 +180,8 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
                 f"{_OPTION} {field}", where=str(path), got="another type", wanted="a list of objects", hint=hint
             )
     if not document.keys() & {"kind", "clusters", "users", "contexts"}:
-        raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
+        got = "no clusters, users or contexts"
+        raise InputError(_OPTION, where=str(path), got=got, wanted="a kubeconfig", hint=hint)
     return document
 
 

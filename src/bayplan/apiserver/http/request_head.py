@@ -59,7 +59,6 @@ class RequestHead:
         """Store the bytes of the head if `data` is exactly one request with this head.
 
         Called only if the connection stays open.
-
         """
         end = data.find(b"\r\n\r\n") + 4
         found = _LENGTH.search(data, 0, end)

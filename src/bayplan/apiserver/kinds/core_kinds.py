@@ -188,7 +188,6 @@ class ClaimStrategy(Strategy):
         """Restore the status, and make `dataSource` and `dataSourceRef` agree.
 
         Some clients know only the older field, `dataSource`.
-
         """
         super().prepare_update(context, new, old)
         _unify_data_sources(part(new, "spec"), part(old, "spec"))
@@ -298,7 +297,6 @@ class EndpointSliceStrategy(Strategy):
         """Increment the generation if labels or anything outside the metadata changed.
 
         If the endpoints changed, drop their topology.
-
         """
         super().prepare_update(context, new, old)
         rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
@@ -325,7 +323,6 @@ def _default_class(context: Context, table: str, prefix: str) -> object:
     """Return the name of the default class in a table, or None.
 
     Of several default classes, it is the newest; of equally new classes, the first by name.
-
     """
     found = [
         part(each, "metadata")

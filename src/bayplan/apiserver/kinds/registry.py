@@ -84,7 +84,6 @@ class SigningRequestStrategy(Strategy):
 
         The subresource `approval` changes only conditions. The subresource `status` changes the status except for decisions
         (the conditions Approved and Denied).
-
         """
         copy_part(new, old, "spec")
         status, before = part(new, "status"), part(old, "status")

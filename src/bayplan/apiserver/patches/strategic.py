@@ -146,7 +146,6 @@ def _added(value: object) -> object:
     """Return a field's value for an object that lacks the field: without nulls, and None for maps with ``$patch``.
 
     As in upstream, other directives stay, as unknown fields.
-
     """
     if isinstance(value, dict):
         if _PATCH in value:
@@ -165,7 +164,6 @@ def _check_types(*lists: list[object]) -> str:
 
     Raises:
         StrategicPatchError: items are lists, or differ in type.
-
     """
     first = ""
     for item in (item for items in lists for item in items):

@@ -120,7 +120,6 @@ class Backend:
         """Return the decoded objects of a namespace with this label value, in the stored version.
 
         Other objects are not decoded.
-
         """
         return [decode_item(item) for item in self.store.between(table, namespace) if item.labels.get(key) == value]
 

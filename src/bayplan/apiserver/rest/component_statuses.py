@@ -21,7 +21,6 @@ def component_items(backend: Backend) -> list[Item]:
     """Return the components as items without revision.
 
     The scheduler and the controllers are healthy if `Backend.runs` contains them. The store is always healthy.
-
     """
     return [_item(name, backend) for name in (*_PORTS, STORE)]
 

@@ -100,7 +100,10 @@ def _resource(backend: Backend, source: PlainObject, *, required: bool = True) -
     found = backend.registry.by_kind(version, kind)
     if found is None and required:
         hint = suggest_kind(version, kind) if kind else ""
-        got = f"{version or 'no apiVersion'} {kind or 'without kind'}"
+        if kind:
+            got = f"{version} {kind}" if version else f"{kind} without an apiVersion"
+        else:
+            got = f"{version} without a kind" if version else "no apiVersion and no kind"
         raise InputError("kind", where=source.where, got=got, wanted="a kind that this API serves", hint=hint)
     return found
 

@@ -225,7 +225,6 @@ def _owner(
     As in upstream, the time is that of the manager's existing entry, or empty if the manager has none.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
-
     """
     owner = writing.ownership(backend, replace(info, subresource=""), options, "scale")
     version = owner.api_version if operation == managed.UPDATE else ""
