@@ -103,7 +103,8 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
         """Write the event, and return whether that succeeded.
 
-        Yields requests, for which responses are sent in, and seconds to wait. If the event of a series has been
+        The generator yields requests, whose responses the driver sends in, and numbers of seconds to wait. If the event
+        of a series has been
         deleted, it is created again. If the server rejects the event, it is dropped. Without a response, a request is
         sent up to `MAX_TRIES` times.
         """

@@ -51,7 +51,7 @@ class Watched(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The object's metadata, of which uid and resource version are used."""
+        """The object's metadata; the reflector uses uid and resource version."""
         ...
 
     @property
@@ -121,10 +121,10 @@ class Reflector(Generic[W]):
         connection: the connection to the server.
         path: the path of the collection, e.g. ``/api/v1/pods``.
         decode: decodes an object; if it raises `InputError`, the object is skipped and reported once.
-        on_changes: called with changes in order; those that arrive together are in one call.
+        on_changes: called with changes in order, and only once for changes that arrive together.
         selector: the label and field selectors, as in a query.
         jitter: returns a random number in [0, 1).
-        on_listed: called with the version of each list, the first and later ones, after all its objects were emitted.
+        on_listed: called with the version of every list after all its objects were emitted.
         on_part: called with parts of the first list as they arrive; `on_changes` gets all objects when the list is
             complete. If the list has to be restarted, parts are emitted again.
 

@@ -102,7 +102,7 @@ def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], ob
 
 
 def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> str | None:
-    """Return None if all claims are bound, "" if one is still pending, else the reason of the failure."""
+    """Return None if all claims are bound, "" if a claim is still pending, else the reason of the failure."""
     node = objects.find(Node, node_name)
     if node is None:
         return f'failed to get node "{node_name}": node "{node_name}" not found'

@@ -96,7 +96,7 @@ class PodWrites(Protocol):
     """Writes objects for the kubelet."""
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version. Return the stored object."""
+        """Replace an object with a newer version. Return the stored object."""
         ...
 
     def remove(self, kind: type[T], key: str) -> T:

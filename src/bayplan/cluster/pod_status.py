@@ -92,7 +92,7 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
 
 
 def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses: bool) -> PodStatus:
-    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other."""
+    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other exit code."""
     new = _ended_status(pod, timestamp, exit_code)
     if container_statuses:
         started_at = pod.status.start_time or timestamp

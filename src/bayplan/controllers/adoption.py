@@ -1,7 +1,7 @@
 """Ownership by selector: Deployments and ReplicaSets adopt orphans and release pods that no longer match.
 
 In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is taken out of
-its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the orphans of the old one.
+its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the orphans of the old Deployment.
 
 Source: pkg/controller/controller_ref_manager.go v1.36.3.
 """
@@ -38,7 +38,7 @@ class SeenObjects:
     def is_new(self, item: KubernetesObject) -> bool:
         """Return whether an object was not seen before.
 
-        One that was recreated under the same name has a new uid and is new.
+        An object that was recreated under the same name has a new uid, so it is new.
         """
         return self._uids.get(item.key) != item.metadata.uid
 

@@ -3,8 +3,8 @@
 The rules are those of the library that kube-controller-manager uses (robfig/cron v3, ``ParseStandard``), quirks
 included: ``*/2`` counts as a restriction of its field (so day of month and day of week are then alternatives), Sunday
 is 0 and never 7, ``?`` equals ``*``, and ``@every`` counts from the last time rather than from the epoch. Local times
-are resolved as Go's ``time.Date`` resolves them, so that a schedule in a daylight-saving gap or overlap fires when
-the real one does.
+are resolved as Go's ``time.Date`` resolves them, so that a schedule in a daylight-saving gap or overlap fires when the
+schedule of a real cluster does.
 
 Time is integer nanoseconds since the Unix epoch. Documentation:
 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/

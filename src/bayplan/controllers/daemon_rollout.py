@@ -103,7 +103,7 @@ class DaemonRollout:
         return self._due + self._sunset[: max(self._serving - self._desired, 0)]
 
     def nodes_to_surge(self) -> list[str]:
-        """Return the nodes on which to start a new pod alongside the old one."""
+        """Return the nodes on which to start a new pod alongside the old pod."""
         if self.max_surge == 0:
             return []
         return self._nodes_due + self._node_candidates[: max(self.max_surge - self._busy, 0)]

@@ -137,7 +137,7 @@ class DaemonSetController(Controller):
         """Create or delete pods for one node; return whether it did, and the time (ns) of the next check or None."""
         pods = self._pods_on(state, name)
         if node is None:
-            # Pod garbage collection deletes the pods that ran on the missing node, but not pending ones, which would
+            # Pod garbage collection deletes the pods that ran on the missing node, but not pending pods, which would
             # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
@@ -205,7 +205,7 @@ class DaemonSetController(Controller):
         return bool(pods)
 
     def _pods_on(self, state: DaemonSetState, name: str) -> list[Pod]:
-        """Return the set's pods on a node, except finished ones that are being deleted already."""
+        """Return the set's pods on a node, except finished pods that are being deleted already."""
         stored = self.store.pods
         found = [stored[key] for key in state.pods.get(name, ()) if key in stored]
         return [pod for pod in found if pod.metadata.deletion_timestamp is None or not is_finished(pod)]

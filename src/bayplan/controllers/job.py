@@ -1,7 +1,7 @@
 """The Job controller: create pods until enough of them have succeeded, or too many failed.
 
 Every pod has a finalizer until it is counted, so that a deleted pod is counted exactly once. The status and the set of
-pods with the finalizer together are the full state. A reconcile processes the pods that ended since the last one.
+pods with the finalizer together are the full state. A reconcile processes the pods that ended since the last reconcile.
 
 Not implemented: ``podFailurePolicy`` and ``successPolicy`` (the typed objects lack them), and container restarts, since
 the virtual kubelet does not restart containers. Source: pkg/controller/job and pkg/controller/ttlafterfinished v1.36.3.

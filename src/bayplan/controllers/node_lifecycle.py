@@ -49,12 +49,12 @@ class NodeLifecycleController(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without one counts
-            as healthy.
+        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without the
+            condition counts as healthy.
 
     Attributes:
-        evicting: by name of each node with NoExecute taints, the times (ns) at which its pods were first observed with
-            them, by pod uid. A new pod on one of these nodes queues the node.
+        evicting: for each node with NoExecute taints, by name: the times (ns) at which its pods were first observed
+            while it had the taints, by pod uid. A new pod on one of these nodes queues the node.
     """
 
     kind = Node
@@ -156,7 +156,7 @@ def has_ready_condition(node: Node) -> bool:
 
 
 def _wanted_taints(node: Node, now_ns: int) -> tuple[Taint, ...]:
-    """Return the taints that a node should have: those set by other clients, and those for its state."""
+    """Return the taints that a node should have: the taints that other clients set, and the taints for its state."""
     keys = [UNSCHEDULABLE_TAINT] if node.spec.unschedulable else []
     for condition in node.status.conditions:
         key = _BY_CONDITION.get((condition.type, condition.status))

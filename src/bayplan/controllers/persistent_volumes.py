@@ -145,7 +145,7 @@ class PersistentVolumeController(Controller):
         self._bind(claim, now_ns)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a claim; without a class it gets the default class, if there is one."""
+        """Return a claim; if it has no class, set the default class, if there is a default class."""
         annotations = claim.metadata.annotations
         if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
             return claim
@@ -226,7 +226,7 @@ def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
 
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Return the default storage class: the newest of those marked, then the first by name; None if there is none."""
+    """Return the default storage class, or None. Of several classes marked as default, it is the newest, then the first by name."""
     marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
     return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
 

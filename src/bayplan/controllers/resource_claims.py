@@ -55,14 +55,15 @@ class ResourceClaimController(Controller):
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove ended consumers, release the devices with the last one, and delete the claim if its pod has ended."""
+        """Remove ended consumers, release the devices when the last consumer has ended, and delete the claim if its pod has
+        ended."""
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None
         users = claim.status.reserved_for
         left = tuple(user for user in users if self._still_uses(claim, user))
         if len(left) < len(users):
-            # Devices are released with the last consumer: a claim that never had any may stay allocated.
+            # Devices are released with the last consumer: a claim that never had a consumer may stay allocated.
             gives_back = not left and DELETE_PROTECTION in claim.metadata.finalizers
             claim = self._write(claim, left, is_allocated=not gives_back)
         elif not left and claim.metadata.deletion_timestamp is not None:

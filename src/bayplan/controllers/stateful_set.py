@@ -254,7 +254,7 @@ class _Run:
                 self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
         for pod in condemned:
             terminating = pod.metadata.deletion_timestamp is not None
-            # In an ordered set, only healthy pods and the first unhealthy one are deleted; the next ones wait.
+            # In an ordered set, only healthy pods and the first unhealthy pod are deleted; the next pods wait.
             waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
             if self._ordered and waits:
                 return True

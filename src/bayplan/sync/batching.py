@@ -23,7 +23,7 @@ BATCH = 500
 """Maximum number of writes in a batch."""
 
 BATCHES_AT_ONCE = 2
-"""Number of concurrent batches: one is executed while the next one is in transit."""
+"""Number of concurrent batches: one batch is executed while the next is in transit."""
 
 MAX_BATCH_BYTES = 8 << 20
 """Maximum size of a request in bytes; larger batches are split, with at least one write per request."""
@@ -81,7 +81,7 @@ def fits_batch(write: SyncWrite) -> bool:
 
 
 def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[UnfinishedWrite]]:
-    """Execute writes as batches and report their outcomes to the follower; return the unfinished ones."""
+    """Execute writes as batches and report their outcomes to the follower; return the unfinished writes."""
     unfinished: list[UnfinishedWrite] = []
     for some, body in _parts(writes):
         # Pods are complete after their creation, so the response need not contain the objects.

@@ -18,8 +18,8 @@ class DocumentFeed:
     """Documents as a feed; see `bayplan.sync.feed.Feed`.
 
     Args:
-        documents: documents of any kinds; those of kinds that are not synced are counted in `left_out`. Namespaces may
-            be missing.
+        documents: documents of any kinds. Documents of kinds that are not synced are counted in `left_out`. Namespaces
+            may be missing.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:

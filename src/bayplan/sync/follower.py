@@ -281,7 +281,7 @@ class Follower:
     def next_writes(self, most: int) -> list[SyncWrite]:
         """Return at most `most` writes that are possible now. The caller must report each with `done` or `failed`.
 
-        Objects of a rank wait until those of lower ranks are written.
+        Objects of a rank wait until objects of lower ranks are written.
         """
         writes: list[SyncWrite] = []
         if self._unlisted_here:

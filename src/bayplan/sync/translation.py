@@ -233,7 +233,7 @@ class _DependencyRecorder:
     """Answers queries of the local objects and records them as dependencies; a `LocalObjects`.
 
     Args:
-        users: where the dependents of each queried object are recorded.
+        users: receives the dependents of each queried object.
         user: the translated object.
         here: the local objects.
     """

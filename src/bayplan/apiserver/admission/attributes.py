@@ -119,7 +119,7 @@ class Attributes:
         return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
 
     def replace_object(self, match: Match, document: Document) -> None:
-        """Replace the new object with a hook's result, converted from the hook's API version to that of the request."""
+        """Replace the new object with a hook's result, converted to the request's API version."""
         new = self.read(document) if match.resource is self.resource or self.is_special else None
         if new is None:
             new = served_form(self.resource, stored_form(match.resource, document))

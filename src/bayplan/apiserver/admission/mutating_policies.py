@@ -202,7 +202,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
 
 
 def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:
-    """Apply the mutations of one policy, and return whether at least one was applied."""
+    """Apply the mutations of one policy, and return whether at least one mutation was applied."""
     policy = invocation.policy
     try:
         if not policy.conditions.are_met({**_values(invocation, attributes), "namespaceObject": None}):

@@ -73,7 +73,7 @@ def compiled_webhooks(lister: ObjectLister, *, mutating: bool) -> list[Webhook]:
 
 
 def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, outgoing: Outgoing) -> bool:
-    """Call the mutating webhooks that match a request one after another; return whether any changed the object.
+    """Call the mutating webhooks that match a request one after another; return whether any webhook changed the object.
 
     Raises:
         ApiError: a webhook denies the request, or fails and its failure policy is Fail.

@@ -179,7 +179,7 @@ class Bridge:
         self._notify_work()
 
     def _restart(self) -> None:
-        """Start again with new workers after a restore: the state of the old ones belongs to a discarded timeline."""
+        """Start again with new workers after a restore: the state of the old workers belongs to a discarded timeline."""
         self.store.read_all()
         self._unpublished += self.store.take_journal()
         self._seen = 0

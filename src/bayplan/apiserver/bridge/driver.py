@@ -1,6 +1,6 @@
 """Runs a bridge on an event loop: a slice of work whenever something is due, and requests between the slices.
 
-The time is that of a `Clock`, so pause, speed and steps also apply to controllers and the kubelet. Work that is already
+The time comes from a `Clock`, so pause, speed and steps also apply to controllers and the kubelet. Work that is already
 due is done even while the clock is paused.
 """
 

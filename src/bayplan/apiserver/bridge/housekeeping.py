@@ -29,7 +29,7 @@ _EVENTS = "events"
 
 
 class Leases:
-    """Renews the leases of those nodes that have no kubelet of their own.
+    """Renews the leases of nodes without a real kubelet.
 
     The interval is ten seconds. In a cluster of more than 500 nodes it is longer, and the duration of the leases is
     adapted.

@@ -1,7 +1,7 @@
-"""The kubelet of all nodes without a real one: nodes become ready; pods start, end, and are removed when deleted.
+"""The kubelet of all nodes without a real kubelet: nodes become ready; pods start, end, and are removed when deleted.
 
 `bayplan.cluster.kubelet` implements these steps; this module decides when to run them. It works from the current pods,
-so it treats pods bound before the server started like new ones. A running pod continues to run, and ends when the run
+so it treats pods bound before the server started like new pods. A running pod continues to run, and ends when the run
 time in its annotation has passed since its start.
 
 A node whose Lease another client renews has a real kubelet and is ignored.

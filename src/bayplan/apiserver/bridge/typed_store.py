@@ -98,7 +98,7 @@ class TypedStore(ObjectStore):
         if old is not None and old.metadata.resource_version == new.metadata.resource_version and old == new:
             return
         if old is not None and old.metadata.uid != new.metadata.uid:
-            # A write replaced the object by a different one with the same name.
+            # A write replaced the object with a different object of the same name.
             self._remove_typed(kind, key, revision)
             old = None
         self.resource_version = revision - 1

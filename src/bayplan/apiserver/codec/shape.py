@@ -264,7 +264,7 @@ def _drop_inside(field: FieldShape, value: object, containers: tuple[str, ...]) 
 def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
     """Return (name, decoder, is nested) for each field of a type that `drop_empty_lists` must visit.
 
-    A nested field contains structs with such fields. A recursive type has none.
+    A nested field contains structs with such fields. A recursive type has no nested fields.
     """
     return _find_lists(shape_of(type_name), ())
 
@@ -308,7 +308,7 @@ def _make(type_name: str, made: dict[str, Shape]) -> Shape:
 
 
 def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: str = "") -> None:
-    # Errors name the outer struct of an embedded one.
+    # Errors name the outer struct of an embedded struct.
     struct = shape.name
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
@@ -325,7 +325,7 @@ def _is_struct(type_name: str) -> bool:
 
 
 def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
-    """Record the value to add if the field is absent, if there is one."""
+    """Record the value to add when the field is absent, if its type has such a value."""
     if facts.omit_zero or (facts.omit_empty and (facts.containers or facts.type in _ZEROS)):
         return
     if facts.containers:

@@ -31,7 +31,7 @@ def _struct_problem(type_name: str, value: object) -> str:
     if not isinstance(value, dict):
         return f"cannot restore struct from: {_kind(value)}"
     fields = placed_fields(type_name)
-    # The converter visits fields in the order of the type, so it reports the error of the first one.
+    # The converter visits fields in the order of the type, so it reports the error of the first field.
     found, at = "", len(fields)
     for name, item in value.items():
         field = fields.get(name)

@@ -50,7 +50,7 @@ def _union_nodes(left: Node, right: Node) -> Node:
 
 
 def difference(left: Node, right: Node) -> Node:
-    """Return the members of the left set that are not in the right one. The roots do not count as members."""
+    """Return the members of the left set that are not in the right set. The roots do not count as members."""
     if not right and "." not in left:
         return left
     out: Node = {}

@@ -262,7 +262,7 @@ class _Changes:
 
 
 def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> Managers:
-    """Return the managers without the fields that the request changed or removed; `spare` keeps all its fields."""
+    """Return the managers without the fields that the request changed or removed; the manager `spare` keeps all its fields."""
     request = changes.request
     left: Managers = {}
     for who, owned in managers.items():

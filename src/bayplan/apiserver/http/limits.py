@@ -31,7 +31,7 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on clients before they are authenticated. The defaults are those of kube-apiserver, if it has the limit.
+    """Limits on clients before they are authenticated. The defaults are kube-apiserver's, where it has the limit.
 
     Attributes:
         header_bytes: the size limit of request line and header fields; Go's `DefaultMaxHeaderBytes`.
@@ -116,7 +116,7 @@ class ConnectionTable:
         return True
 
     def begin_rejection(self) -> bool:
-        """Count a rejected connection that gets a 503 response; return False if too many are getting one."""
+        """Count a rejected connection that gets a 503 response; return False if too many connections are getting it."""
         if self.rejections >= MAX_REJECTIONS:
             return False
         self.rejections += 1

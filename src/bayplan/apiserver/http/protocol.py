@@ -139,7 +139,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._direct = direct
         self._direct_cycle: DirectCycle | None = None
         self._head: RequestHead | None = None
-        # The number of requests that have begun, and the head of the last one if it was answered directly.
+        # The number of requests that have begun, and the head of the last request if it was answered directly.
         self._begun = 0
         self._answered: RequestHead | None = None
         self._limits = table.limits
@@ -346,7 +346,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_chunk_header(self) -> None:
-        """Count a chunk, and ignore the trailers after the last one."""
+        """Count a chunk, and ignore the trailers after the last chunk."""
         if not self._chunks:
             # The request already holds the list of headers, so collect trailers in a new list.
             self.headers = []

@@ -142,7 +142,7 @@ class ApiServer:
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
-        """Serve another application in addition to the API. The first one that accepts a request handles it.
+        """Serve another application in addition to the API. The first application that accepts a request handles it.
 
         Args:
             application: the application.

@@ -62,7 +62,7 @@ def available(cluster: Cluster, document: Document) -> Document:
 
 
 def _problem(cluster: Cluster, spec: Document) -> tuple[str, str]:
-    """Return why an API is not available, as a reason and a message; both are empty for a local one."""
+    """Return why an API is not available, as a reason and a message; both are empty for a local API."""
     reference = part(spec, "service")
     if not reference:
         return "", ""

@@ -244,7 +244,7 @@ _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSn
 
 
 def _unify_data_sources(spec: Document, before: Document) -> None:
-    """Set `dataSource` or `dataSourceRef` from the other one (KEP-1495), and drop unsupported sources."""
+    """Set `dataSource` or `dataSourceRef` from the other field (KEP-1495), and drop unsupported sources."""
     reference = spec.get("dataSourceRef")
     if isinstance(reference, dict) and reference.get("namespace") and before.get("dataSourceRef") is None:
         # The feature gate CrossNamespaceVolumeDataSource is disabled.
@@ -361,7 +361,7 @@ class EventStrategy(Strategy):
         return check_event(document, is_core=context.resource.group == "")
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
-        """Return the additional metadata checks, of which the core group has none."""
+        """Return the additional metadata checks; events of the core group have none."""
         return () if context.resource.group == "" else ("change",)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:

@@ -314,7 +314,7 @@ class DefinitionStrategy(Strategy):
     unconditional_update = False
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set missing names, and a status without conditions and accepted names."""
+        """Set missing names, and a status without conditions or accepted names."""
         super().prepare_create(context, document)
         _fill_in(document)
         document["status"] = {

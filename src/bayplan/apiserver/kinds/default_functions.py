@@ -312,7 +312,7 @@ def default_network_policy(spec: Document) -> None:
 
 
 def default_subject(subject: Document) -> None:
-    """Set the API group of users and groups; that of service accounts stays empty."""
+    """Set the API group of a user or group; the API group of a service account stays empty."""
     if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
         subject["apiGroup"] = "rbac.authorization.k8s.io"
 

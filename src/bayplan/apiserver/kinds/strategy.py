@@ -206,7 +206,8 @@ class Strategy:
         return []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the grace period of a deletion, given the requested one; None if the kind has no graceful deletion."""
+        """Return the grace period of a deletion in seconds, given the requested period; None if the kind has no graceful
+        deletion."""
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
@@ -245,6 +246,6 @@ def copy_part(new: Document, old: Document, name: str) -> None:
 
 
 def raise_generation(new: Document, old: Document) -> None:
-    """Set the generation of `new` to that of `old` plus 1."""
+    """Set the generation of `new` to the generation of `old` plus 1."""
     generation = part(old, "metadata").get("generation", 0)
     part(new, "metadata")["generation"] = (generation if isinstance(generation, int) else 0) + 1

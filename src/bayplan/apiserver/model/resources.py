@@ -1,4 +1,4 @@
-"""The served resources: built-in ones from the recorded facts, custom ones from their definitions."""
+"""The served resources: built-in resources from the recorded facts, custom resources from their definitions."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ class ResourceRegistry:
         return found
 
     def versions_of(self, group: str) -> list[str]:
-        """Return the versions of a group, the preferred one first."""
+        """Return the versions of a group, the preferred version first."""
         found = [version for each, version in self.versions if each == group]
         return sorted(found, key=version_rank)
 

@@ -37,7 +37,7 @@ class StrategicPatchError(ValueError):
     """A patch that contradicts itself or the schema.
 
     Attributes:
-        code: the HTTP status of the response: upstream calls only some of these errors the client's fault.
+        code: the HTTP status of the response: 500, except for errors that upstream considers the client's fault.
     """
 
     def __init__(self, message: str, code: int = 500) -> None:

@@ -225,7 +225,7 @@ class Backend:
         return served_form(resource, stored_document(resource, item))
 
     def item(self, resource: Resource, document: Document) -> Item:
-        """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
+        """Return the item to store for an object. Its revision is the next revision of the store, which is also set in `document`.
 
         Args:
             resource: the resource in the API version of the document.
@@ -321,7 +321,7 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, write: Write) -> None:
-        """Update what depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
+        """Update the state that depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
         stored = None if write.type == DELETED else write.new
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
@@ -398,7 +398,7 @@ class Backend:
         self.put(resource, self._with_status(resource, definition, status))
 
     def _refresh_api_services(self, write: Write) -> None:
-        """Set the condition Available of the APIServices whose Service, or one of its slices, was written."""
+        """Set the condition Available of the APIServices whose Service, or an EndpointSlice of this Service, was written."""
         remote = self._remote_api_services()
         if not remote:
             return

@@ -96,7 +96,7 @@ async def read_ahead(request: Request) -> None:
 
 
 def target_of(resource: Resource, subresource: str = "") -> Target:
-    """Return the type that the body of a write must have: that of the resource, or of its subresource."""
+    """Return the type that the body of a write must have: the type of the resource, or of its subresource."""
     facts = resource.subresources.get(subresource)
     if facts is None or facts.kind == resource.kind:
         return Target(resource.api_version, resource.kind, _go_type(resource.api_version, resource.kind), resource)

@@ -71,7 +71,7 @@ def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
 
 
 def load_one_by_one(backend: Backend, sources: Iterable[PlainObject], loaded: Loaded) -> Iterator[None]:
-    """Store objects like `load_documents`, and yield after each one, so that a server can handle requests in between.
+    """Store objects like `load_documents`, and yield after each object, so that a server can handle requests in between.
 
     Args:
         backend: the backend of the API.
@@ -147,7 +147,7 @@ def _with_suggestion(problem: str, document: Document) -> str:
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
-    """Store one object, and return whether it replaced an existing one."""
+    """Store one object, and return whether it replaced an existing object."""
     info = RequestInfo("create", resource, namespace)
     metadata = part(document, "metadata")
     if metadata.get("uid"):

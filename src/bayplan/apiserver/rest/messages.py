@@ -16,7 +16,7 @@ class Route(msgspec.Struct):
     """The target, response format and options of a request, derived from everything except its body.
 
     Attributes:
-        changes: the `ResourceRegistry.changes` at the time; later changes make the route invalid.
+        changes: the `ResourceRegistry.changes` when the route was found; later changes make the route invalid.
         info: the target of the request.
         form: the format of the response.
         create_options: the options of a create, once they are read.

@@ -137,7 +137,7 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
 
 
 def matches(wanted: str, offered: str) -> bool:
-    """Return whether a media type, which may contain wildcards, covers the offered one."""
+    """Return whether a media type, which may contain wildcards, covers the offered media type."""
     return wanted in ("*/*", offered) or (wanted.endswith("/*") and offered.startswith(wanted[:-1]))
 
 

@@ -2,7 +2,7 @@
 
 Pods of a template have the same spec and status. Only the order of their fields and the resources of containers may
 differ, because a trace or an autoscaler can size each pod differently. The first pods of a template take the regular
-path. Later ones reuse the stored bytes of spec, status and owned fields, with their own resources inserted. Unusual
+path. Later pods reuse the stored bytes of spec, status and owned fields, with their own resources inserted. Unusual
 pods take the regular path, which also reports all errors, so this module raises none.
 """
 
@@ -142,7 +142,7 @@ class _Template(msgspec.Struct, frozen=True):
 
     Attributes:
         pieces: the stored JSON after the metadata, split at the resources of each container and at the QoS class.
-        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are none.
+        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are no such containers.
         fields: the values that field selectors can match.
         owned: the JSON of the fields that a client owns, by the outline of the metadata.
         versions: the versions of the tables that admission reads.

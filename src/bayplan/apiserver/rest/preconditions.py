@@ -38,7 +38,7 @@ _PREFIXES = {
 
 
 def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str, *, dry_run: bool = False) -> str:
-    """Return the message of upstream's storage layer for a uid that differs from the required one."""
+    """Return the message of upstream's storage layer for a uid that differs from the required uid."""
     place = f"{info.namespace}/{info.name}" if info.namespace else info.name
     extension = resource.custom is not None or resource.group == "apiextensions.k8s.io"
     prefix = resource.table if extension else _PREFIXES.get(resource.table, resource.name)

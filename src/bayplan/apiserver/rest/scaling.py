@@ -77,7 +77,7 @@ def _with(document: Document, path: tuple[str, ...], value: object) -> Document:
 
 
 def scale_paths(resource: Resource) -> Scale:
-    """Return the paths of a resource. A CustomResourceDefinition declares those of custom resources."""
+    """Return the paths of a resource; for a custom resource, its CustomResourceDefinition declares them."""
     if resource.custom is None:
         return Scale()
     declared = part(resource.custom, "subresources", "scale")
@@ -222,7 +222,7 @@ def _owner(
 ) -> managed.WriteContext:
     """Return the properties of the write for field management.
 
-    As in upstream, the time is that of the manager's existing entry, or empty if the manager has none.
+    As in upstream, the time is taken from the manager's existing entry; it is empty if the manager has no entry.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
     """

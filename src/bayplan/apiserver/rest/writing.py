@@ -138,7 +138,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
 def first_managers(
     owner: managed.WriteContext, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
-    """Return the field managers of a new object. Those of pods with a cached spec are cached, too."""
+    """Return the field managers of a new object. They are cached, too, for pods with a cached spec."""
     spec = document.get("spec")
     if not isinstance(spec, CachedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
@@ -168,7 +168,7 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Set the namespace of an object to that of the request.
+    """Set the namespace of an object to the namespace of the request.
 
     Raises:
         ApiError: the object has a different namespace, or a cluster-scoped object a different name.
@@ -186,7 +186,7 @@ def place(info: RequestInfo, metadata: Document) -> None:
 
 
 def wrong_name(found: str, wanted: str) -> Exception:
-    """Return the error 400 for a name in the body that differs from that in the path."""
+    """Return the error 400 for a name in the body that differs from the name in the path."""
     return bad_request(f"the name of the object ({found}) does not match the name on the URL ({wanted})")
 
 

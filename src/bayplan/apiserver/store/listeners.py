@@ -43,7 +43,7 @@ class Listeners:
             values.setdefault(aspect.value, {})[token] = listener
 
     def discard(self, token: int) -> None:
-        """Remove the listener with this token, if there is one."""
+        """Remove the listener with this token, if it exists."""
         if self._all.pop(token, None) is not None:
             return
         for place, values in self._by_value.items():

@@ -98,7 +98,7 @@ def check_store(path: Path) -> StoreReport:
 
 
 def repair_store(path: Path, out: Path) -> StoreReport:
-    """Write the intact rows of a store to a new store, and return the report on the old one.
+    """Write the intact rows of a store to a new store, and return the report on the old store.
 
     Raises:
         InputError: see `check_store`; or the new file exists, or cannot be written.

@@ -88,7 +88,7 @@ class Table:
         return self._items, self._keys
 
     def thaw(self, frozen: tuple[Mapping[Key, Item], list[Key]]) -> None:
-        """Replace the contents by the result of `freeze`, in constant time."""
+        """Replace the contents with the result of `freeze`, in constant time."""
         items, self._keys = frozen
         self._items = items  # type: ignore[assignment]  # Shared: the next write copies it first.
         self._shared = True

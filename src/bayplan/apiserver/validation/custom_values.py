@@ -32,7 +32,7 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 def validate_custom(schema: Document, value: Document, old: object = None) -> list[Cause]:
-    """Return the errors of an object against its schema, without those of CEL rules.
+    """Return the errors of an object against its schema, without errors of CEL rules.
 
     Args:
         schema: the schema of the complete object.
@@ -380,7 +380,7 @@ def _check_again(schema: Document, value: object, path: str, work: _Work) -> lis
 
 
 def has_rules(schema: object) -> bool:
-    """Return whether a schema or one nested in it has CEL rules."""
+    """Return whether a schema or a schema nested in it has CEL rules."""
     if not isinstance(schema, dict):
         return False
     inner = [*part(schema, "properties").values(), schema.get("items"), schema.get("additionalProperties")]

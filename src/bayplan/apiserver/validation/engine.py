@@ -220,7 +220,7 @@ def items_here(*checks: Check) -> Check:
 
 
 def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> Rule:
-    """Return a rule that runs `rules` if a struct meets a condition, else those in `otherwise`."""
+    """Return a rule that runs `rules` if a struct meets a condition, else the rules in `otherwise`."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules if condition(document) else otherwise:
@@ -280,7 +280,7 @@ def forbid(name: str, detail: str) -> Rule:
 
 
 def unique(name: str, *fields: str, at: str = "") -> Rule:
-    """Return a rule that reports each struct in a list whose key fields equal those of an earlier one.
+    """Return a rule that reports each struct in a list whose key fields equal the key fields of an earlier struct.
 
     Args:
         name: the name of the list.

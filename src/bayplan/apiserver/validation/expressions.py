@@ -1,4 +1,4 @@
-"""Validation of CEL expressions: those of admission, and those that select devices."""
+"""Validation of CEL expressions in admission policies, in webhooks and in device selectors."""
 
 from __future__ import annotations
 

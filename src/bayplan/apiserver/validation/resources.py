@@ -35,7 +35,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is an extended resource, such as that of a device plugin."""
+    """Return whether a resource is an extended resource, such as the resource of a device plugin."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not check_qualified_name(f"requests.{name}")

@@ -90,7 +90,7 @@ class Rule:
 
 
 def compile_rules(schema: Document, kind: SchemaType) -> list[Rule]:
-    """Return the compiled rules of a schema, without those of nested schemas.
+    """Return the compiled rules of a schema, without the rules of nested schemas.
 
     Args:
         schema: a structural schema.
