@@ -71,7 +71,8 @@ class _Work(Struct, gc=False):
         pod: the pod; None for an event.
         steps: the requests, one after the other.
         is_binding: whether the exchange binds the pod.
-        generation: the number of the scheduler that returned the actions; a later scheduler gets no reports of failures.
+        generation: the number of the scheduler that returned the actions; a later scheduler gets no reports of
+            failures.
     """
 
     pod: Pod | None

@@ -104,9 +104,8 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
         """Write the event, and return whether that succeeded.
 
         The generator yields requests, whose responses the driver sends in, and numbers of seconds to wait. If the event
-        of a series has been
-        deleted, it is created again. If the server rejects the event, it is dropped. Without a response, a request is
-        sent up to `MAX_TRIES` times.
+        of a series has been deleted, it is created again. If the server rejects the event, it is dropped. Without a
+        response, a request is sent up to `MAX_TRIES` times.
         """
         for attempt in range(MAX_TRIES):
             if attempt:

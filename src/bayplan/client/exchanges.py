@@ -2,8 +2,8 @@
 
 An exchange is a generator without sockets and clock. It yields requests, whose responses the driver sends in, and
 numbers of seconds to wait. Exchanges of different pods may run concurrently; exchanges of one pod must run in order. An
-`ExchangeHost` receives their
-outcomes, and reports them to the engine. The requests and their order are those of kube-scheduler v1.36.3.
+`ExchangeHost` receives their outcomes, and reports them to the engine. The requests and their order are those of
+kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations

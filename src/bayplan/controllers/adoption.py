@@ -1,7 +1,8 @@
 """Ownership by selector: Deployments and ReplicaSets adopt orphans and release pods that no longer match.
 
-In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is taken out of
-its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the orphans of the old Deployment.
+In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is
+taken out of its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the
+orphans of the old Deployment.
 
 Source: pkg/controller/controller_ref_manager.go v1.36.3.
 """

@@ -1,8 +1,8 @@
 """Selects the daemon pods that a rolling update replaces next, within maxUnavailable or maxSurge.
 
 Without a surge, old pods that are not available are deleted immediately, and available old pods as long as fewer than
-``maxUnavailable`` nodes lack an available pod. With a surge, a new pod starts alongside the old pod, which is deleted when the new
-pod is available. Nodes are visited in the order of the store; upstream's order is random.
+``maxUnavailable`` nodes lack an available pod. With a surge, a new pod starts alongside the old pod, which is deleted
+when the new pod is available. Nodes are visited in the order of the store; upstream's order is random.
 
 Source: pkg/controller/daemon/update.go v1.36.3 and KEP-1591.
 """

@@ -169,8 +169,8 @@ class DaemonSetController(Controller):
     def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
         """Return the surplus pods on one node: all except the oldest.
 
-        With a surge, the oldest updated and the oldest outdated pod stay, but the outdated pod is surplus if it is not ready or the
-        updated pod is available.
+        With a surge, the oldest updated and the oldest outdated pod stay, but the outdated pod is surplus if it is not
+        ready or the updated pod is available.
         """
         if len(running) <= 1:
             return []

@@ -1,11 +1,11 @@
 """The garbage collector: deletes or orphans dependents of every kind when their owners are deleted.
 
-Background: dependents are deleted once the owner is gone. Foreground: the owner waits for the dependents that block it. Orphan:
-dependents lose the reference. Only owners whose deletion was observed count: if an owner never existed in this cluster (a dump of
-pods without their ReplicaSets), its dependents stay, although upstream would delete them.
+Background: dependents are deleted once the owner is gone. Foreground: the owner waits for the dependents that block it.
+Orphan: dependents lose the reference. Only owners whose deletion was observed count: if an owner never existed in this
+cluster (a dump of pods without their ReplicaSets), its dependents stay, although upstream would delete them.
 
-This module contains the rules. An `OwnerGraph` reads and changes the objects: `StoreOwners` typed objects in a simulation,
-`bayplan.apiserver.bridge.document_owners` documents of every kind over the API.
+This module contains the rules. An `OwnerGraph` reads and changes the objects: `StoreOwners` typed objects in a
+simulation, `bayplan.apiserver.bridge.document_owners` documents of every kind over the API.
 
 Source: pkg/controller/garbagecollector v1.36.3, https://kubernetes.io/docs/concepts/architecture/garbage-collection/
 """

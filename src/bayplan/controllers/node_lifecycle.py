@@ -1,11 +1,11 @@
 """Node lifecycle: taints for node conditions, and the eviction of pods that do not tolerate them.
 
-A node that is cordoned, not ready, unreachable, without network or under pressure gets the corresponding NoSchedule taint. A node
-that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their toleration expires (300 seconds
-by default). A node without conditions, as in manifests, counts as healthy.
+A node that is cordoned, not ready, unreachable, without network or under pressure gets the corresponding NoSchedule
+taint. A node that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their
+toleration expires (300 seconds by default). A node without conditions, as in manifests, counts as healthy.
 
-Not implemented: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is down.
-Source: pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
+Not implemented: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is
+down. Source: pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 

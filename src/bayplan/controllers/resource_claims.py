@@ -55,8 +55,8 @@ class ResourceClaimController(Controller):
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove ended consumers, release the devices when the last consumer has ended, and delete the claim if its pod has
-        ended."""
+        """Remove ended consumers, release the devices when the last consumer has ended, and delete the claim if its pod
+        has ended."""
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None

@@ -1,8 +1,8 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores revisions as ControllerRevision objects. Scheduling does not read them, so the history is in memory only. If a dump
-of a cluster has no ControllerRevisions, the revision that the cluster's controllers observed last counts as the revision of the
-current template (`observed_hash`), so that loading the dump restarts no pods.
+Upstream stores revisions as ControllerRevision objects. Scheduling does not read them, so the history is in memory
+only. If a dump of a cluster has no ControllerRevisions, the revision that the cluster's controllers observed last
+counts as the revision of the current template (`observed_hash`), so that loading the dump restarts no pods.
 """
 
 from __future__ import annotations

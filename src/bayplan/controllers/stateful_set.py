@@ -1,10 +1,11 @@
 """The StatefulSet controller: creates pods by ordinal, in order or in parallel, and updates from the highest ordinal.
 
-OrderedReady sets create a pod only when all pods before it are running and ready, and delete from the highest ordinal, one at a
-time. Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down to the partition.
+OrderedReady sets create a pod only when all pods before it are running and ready, and delete from the highest ordinal,
+one at a time. Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down
+to the partition.
 
-In an ordered set of 1,000 pods, each start requires that all pods before it are ready. The controller stores the ordinal up to
-which it has checked and continues from there; a change of a pod below that ordinal resets it.
+In an ordered set of 1,000 pods, each start requires that all pods before it are ready. The controller stores the
+ordinal up to which it has checked and continues from there; a change of a pod below that ordinal resets it.
 
 Not implemented: ``maxUnavailable`` of rolling updates (a disabled gate). Source: pkg/controller/statefulset v1.36.3.
 """

@@ -42,7 +42,8 @@ class Expectations:
 
         Args:
             ref, uid: the reference and uid of the object.
-            creation_pending: whether the response to the creation of an object with that name is pending; it may be this object.
+            creation_pending: whether the response to the creation of an object with that name is pending; it may be
+                this object.
         """
         if creation_pending:
             self._deleted_early.add(uid)

@@ -463,8 +463,8 @@ class Follower:
         Args:
             write: a write from `next_writes`.
             message: the reason.
-            retry: whether to reconcile the object immediately, after a conflict; otherwise it is reconciled when it changes in the
-                source.
+            retry: whether to reconcile the object immediately, after a conflict; otherwise it is reconciled when it
+                changes in the source.
         """
         if not retry:
             self.note(write.ref, message)

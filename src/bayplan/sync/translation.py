@@ -7,8 +7,8 @@
   local controllers neither collect, duplicate nor delete pods. Other owners are dropped, except that a claim that a pod
   owns is owned by the copy of the pod, because the scheduler checks the owner of a claim.
 - A pod's service account and the volumes with its token are dropped; its priority is computed from its class again.
-- A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound.
-  A released volume keeps the source's uid of its claim, so it is not bound to a later claim of that name.
+- A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound. A released volume keeps
+  the source's uid of its claim, so it is not bound to a later claim of that name.
 - A resource claim keeps the source's allocation only for pods that keep their nodes; the local scheduler allocates the
   other claims.
 """

@@ -176,8 +176,8 @@ def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> 
 
     Args:
         request: the request.
-        max_errors: the maximum number of server errors, after which the last response is returned; None for no limit. An
-            unavailable or throttling server is always retried.
+        max_errors: the maximum number of server errors, after which the last response is returned; None for no limit.
+            An unavailable or throttling server is always retried.
     """
     pause, errors = _FIRST_PAUSE, 0
     while True:

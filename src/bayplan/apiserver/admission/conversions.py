@@ -1,7 +1,7 @@
 """Conversion webhooks: convert custom resources between the stored version and other served versions.
 
-Conversions are cached by the content of the object. A list therefore converts all objects of a table in few calls, and a
-watch reuses the conversions of the write that it reports. If calling the webhook of a definition is not allowed, its
+Conversions are cached by the content of the object. A list therefore converts all objects of a table in few calls, and
+a watch reuses the conversions of the write that it reports. If calling the webhook of a definition is not allowed, its
 objects are served as with the strategy `None`.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.

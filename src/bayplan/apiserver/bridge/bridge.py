@@ -1,9 +1,9 @@
 """The bridge: keeps typed objects in sync with the API's store, for listeners, controllers and the kubelet.
 
 Only the thread of the event loop uses it. Every committed write reaches the typed store immediately. Listeners get
-changes in batches, at the latest in the next iteration of the loop. `Bridge.advance` runs controllers and the kubelet in slices, so
-that requests are served in between. The driver (`bayplan.apiserver.bridge.driver` in real time, or
-a test) calls it when `Bridge.next_wakeup` is due.
+changes in batches, at the latest in the next iteration of the loop. `Bridge.advance` runs controllers and the kubelet
+in slices, so that requests are served in between. The driver (`bayplan.apiserver.bridge.driver` in real time, or a
+test) calls it when `Bridge.next_wakeup` is due.
 
 Everything is level-triggered: the work follows from the objects, so a restart continues where the last run ended.
 """

@@ -2,8 +2,8 @@
 
 An event that repeats an earlier one increments its count. Events of an object that differ only in their message become
 one event with the last message, from the tenth different message on. Each source can record 25 events about an object,
-then one every five minutes. Recording an event only queues it: `EventRecorder.post_one` writes it in a later slice of the
-bridge's work.
+then one every five minutes. Recording an event only queues it: `EventRecorder.post_one` writes it in a later slice of
+the bridge's work.
 
 Source: k8s.io/client-go/tools/record/events_cache.go v0.36.3.
 """

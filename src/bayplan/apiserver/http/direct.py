@@ -1,8 +1,8 @@
 """Small writes that are answered as soon as their last byte arrives, without an asyncio task or ASGI messages.
 
 Unless it calls webhooks, a write waits only for the disk. Uvicorn's task and events take up to a third of the time of a
-create. All other requests use uvicorn's task: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies,
-mounted applications, and clients that do not read their responses.
+create. All other requests use uvicorn's task: reads (large lists are sent in pieces), watches, long, chunked or YAML
+bodies, mounted applications, and clients that do not read their responses.
 """
 
 from __future__ import annotations

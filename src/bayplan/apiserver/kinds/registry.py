@@ -82,8 +82,8 @@ class SigningRequestStrategy(Strategy):
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
         """Restore the fields that the endpoint must not change, and set the times of conditions.
 
-        The subresource `approval` changes only conditions. The subresource `status` changes the status except for decisions
-        (the conditions Approved and Denied).
+        The subresource `approval` changes only conditions. The subresource `status` changes the status except for
+        decisions (the conditions Approved and Denied).
         """
         copy_part(new, old, "spec")
         status, before = part(new, "status"), part(old, "status")

@@ -206,8 +206,8 @@ class Strategy:
         return []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the grace period of a deletion in seconds, given the requested period; None if the kind has no graceful
-        deletion."""
+        """Return the grace period of a deletion in seconds, given the requested period; None if the kind has no
+        graceful deletion."""
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:

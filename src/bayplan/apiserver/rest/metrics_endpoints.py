@@ -3,7 +3,8 @@
 The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod set the usage of each of its
 containers, to test autoscalers.
 
-Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService comes from metrics-server's manifests.
+Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService comes from metrics-server's
+manifests.
 """
 
 from __future__ import annotations

@@ -142,7 +142,8 @@ class _Template(msgspec.Struct, frozen=True):
 
     Attributes:
         pieces: the stored JSON after the metadata, split at the resources of each container and at the QoS class.
-        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are no such containers.
+        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are no such
+            containers.
         fields: the values that field selectors can match.
         owned: the JSON of the fields that a client owns, by the outline of the metadata.
         versions: the versions of the tables that admission reads.

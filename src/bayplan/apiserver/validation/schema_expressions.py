@@ -67,8 +67,8 @@ class _Place:
 
     Attributes:
         most: the maximum number of values at this position in one object; None if the schema does not limit it.
-        uncorrelated: the path of the enclosing list whose items cannot be matched with old items;
-            empty if there is none.
+        uncorrelated: the path of the enclosing list whose items cannot be matched with old items; empty if there is
+            none.
     """
 
     most: int | None
