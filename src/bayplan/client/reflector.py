@@ -322,7 +322,7 @@ class Reflector(Generic[W]):
                 yield [self._event(line) for line in lines if line]
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
-        """Process one event of a watch, and append the changes."""
+        """Apply one event of a watch to the cached objects, and append the changes."""
         if event.type == "BOOKMARK":
             self.version = self._bare(event.object).metadata.resource_version
             return

@@ -139,7 +139,7 @@ class NamespacePolicies:
             usages[key] = usage
 
     def frees_quota(self, event: ChangeEvent) -> bool:
-        """Process a write of a pod. Return whether it frees amounts of a quota."""
+        """Update the usages after a write of a pod. Return whether the write frees amounts of a quota."""
         pod = event.object
         if not self.counts or not isinstance(pod, Pod):
             return False

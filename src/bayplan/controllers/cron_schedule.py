@@ -101,7 +101,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
                 seconds = self._instant(datetime(local.year, local.month, 1))
                 local = self._local(seconds)
             year, month = (local.year + 1, 1) if local.month == 12 else (local.year, local.month + 1)
-            # Like AddDate: the time of day is preserved, and a day that the month lacks overflows into the next one.
+            # Like AddDate: the time of day is preserved, and a day that the month lacks overflows into the next month.
             first = datetime(year, month, 1, local.hour, local.minute, local.second)
             seconds = self._instant(first + timedelta(days=local.day - 1))
             local = self._local(seconds)

@@ -47,7 +47,7 @@ class DaemonRollout:
         self._node_candidates: list[str] = []
 
     def add_node(self, name: str, pods: list[Pod], *, should_run: bool) -> None:
-        """Process one node.
+        """Add a node and its pods to the computation.
 
         Args:
             name: the name of the node.

@@ -50,8 +50,10 @@ class DaemonSetController(Controller):
             self._state(controller.uid).follow_pod(event)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Mark the node for a check and return the keys of all DaemonSets; return no keys if its labels and taints are
-        unchanged."""
+        """Mark a changed node for a check, and return the keys of all DaemonSets.
+
+        Return no keys if the labels and taints of the node are unchanged.
+        """
         old, new = event.old, event.new
         if event.type == MODIFIED and isinstance(old, Node) and isinstance(new, Node):
             same_labels = old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels

@@ -75,8 +75,10 @@ class DaemonSetState:
         return True
 
     def eligibility_of(self, node: Node) -> Eligibility:
-        """Return whether a pod should start on a node, and whether a running pod may stay. Before a template is set,
-        return False for both."""
+        """Return whether a pod should start on a node, and whether a running pod may stay.
+
+        Before a template is set, return False for both.
+        """
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is not None:

@@ -152,7 +152,7 @@ class GarbageCollector(Controller, Generic[P]):
         return None
 
     def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
-        """Process an owner that is being deleted."""
+        """Orphan or delete the dependents of an owner, then drop its finalizer. Return the time (ns) to continue, or None."""
         uid = owner.uid
         dependents = self.graph.dependents(uid)
         if ORPHAN_FINALIZER in owner.finalizers:

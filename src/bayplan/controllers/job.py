@@ -1,4 +1,4 @@
-"""The Job controller: create pods until enough of them have succeeded, or too many failed.
+"""The Job controller: creates pods until enough pods have succeeded, or too many have failed.
 
 Every pod has a finalizer until it is counted, so that a deleted pod is counted exactly once. The status and the set of
 pods with the finalizer together are the full state. A reconcile processes the pods that ended since the last reconcile.
@@ -374,7 +374,7 @@ class _Run:
                     annotations=annotations,
                 )
             except InputError:
-                # The API rejects the pod; this index and the following ones are started when it accepts pods again.
+                # The API rejects the pod; this index and the following indexes are started when it accepts pods again.
                 state.indexes.release([*held, *indexes[position:]])
                 raise
         state.indexes.release(held)

@@ -1,6 +1,6 @@
 """Completion indexes of Indexed Jobs: which have succeeded, which have failed permanently, and which to start next.
 
-An index is a number below ``spec.completions``. Sets of them are stored and written as intervals (``0-3,7``), as in
+An index is a number below ``spec.completions``. Sets of indexes are stored and written as intervals (``0-3,7``), as in
 ``status.completedIndexes``, so that a Job with 100,000 completions stays small if they complete in order.
 
 Source: KEP-2214 and KEP-3850.

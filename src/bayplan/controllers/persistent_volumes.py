@@ -134,7 +134,7 @@ class PersistentVolumeController(Controller):
     # Claims.
 
     def _sync_claim(self, key: str, now_ns: int) -> None:
-        """Process an unbound claim."""
+        """Set the default class of an unbound claim if it has no class, then try to bind the claim."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return

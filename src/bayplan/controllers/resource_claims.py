@@ -55,8 +55,10 @@ class ResourceClaimController(Controller):
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove ended consumers, release the devices when the last consumer has ended, and delete the claim if its pod
-        has ended."""
+        """Remove ended consumers from a claim, and release its devices when the last consumer has ended.
+
+        Delete the claim if its pod has ended.
+        """
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None

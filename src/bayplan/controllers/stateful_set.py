@@ -192,7 +192,7 @@ class _Run:
     # --- creating -----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Process the ordinals of the set from the lowest; return whether to stop after this step."""
+        """Create missing pods and delete finished pods, from the lowest ordinal; return whether to stop after this step."""
         state, item = self._state, self._item
         asked = (item.spec, self._update)
         if state.seen is None or state.seen != asked or item.spec.min_ready_seconds > 0:
@@ -210,7 +210,10 @@ class _Run:
         return False
 
     def _process_ordinal(self, ordinal: int) -> bool:
-        """Process one ordinal; return whether the following ordinals must wait for it."""
+        """Create the pod of an ordinal if it is missing, or delete it if it is finished.
+
+        Return whether the following ordinals must wait for it.
+        """
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
         if pod is None:

@@ -1,4 +1,4 @@
-"""Write in batches if the target is a Bayplan server: creations with their status, and deletions.
+"""Batches of writes, for targets that are Bayplan servers: creations with their status, and deletions.
 
 Every write has the same outcome as a single request. Replacements, which batches do not support, and the writes of a
 batch that is rejected as a whole, use the requests of `bayplan.sync.writing`.

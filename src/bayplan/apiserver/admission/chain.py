@@ -1,4 +1,4 @@
-"""Dynamic admission of a write: mutating policies and webhooks, then validating ones, in upstream's order.
+"""Dynamic admission of a write: mutating policies and webhooks, then validating policies and webhooks, in upstream's order.
 
 Compiled hooks are cached until a policy, a binding or a webhook configuration changes. Without any hooks, a write only
 compares the versions of six tables.

@@ -31,8 +31,10 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 def is_never_policed(attributes: Attributes) -> bool:
-    """Return whether policies are never evaluated for a request: a review, which is not stored, or a write of a hook's
-    configuration."""
+    """Return whether policies are never evaluated for a request.
+
+    That is the case for a review, which is not stored, and for a write of a hook's configuration.
+    """
     return attributes.resource.name in _NEVER_POLICED or is_exempt(attributes)
 
 

@@ -1,4 +1,4 @@
-"""Controllers of namespaces: one empties and removes deleted namespaces, one creates their default objects.
+"""Controllers of namespaces: one empties and removes deleted namespaces, the other creates the default objects of namespaces.
 
 Pods are deleted first, then everything else, as in upstream's ordered namespace deletion.
 

@@ -1,7 +1,7 @@
 """Maintains ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout undo``.
 
 Only clients need these objects: the controllers of the virtual cluster store templates themselves. If a set returns to
-an earlier template, its revision becomes the newest one, with its old name.
+an earlier template, its revision becomes the newest revision, under its old name.
 
 Source: pkg/controller/history v1.36.3.
 """

@@ -1,6 +1,6 @@
 """Comparison of two objects of a type: the sets of added, modified and removed fields.
 
-Also the field set of one object.
+The module also computes the field set of one object.
 """
 
 from __future__ import annotations

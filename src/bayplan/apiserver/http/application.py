@@ -234,7 +234,7 @@ class Application:
                 each.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
         if ending.done():
-            # The server is stopping: end the stream as at its timeout.
+            # The server is stopping: end the stream as if its timeout had passed.
             await send({"type": "http.response.body", "body": b""})
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Writing of kubeconfig files: create a file, or add an entry to an existing one."""
+"""Writing of kubeconfig files: create a file, or add an entry to an existing file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
 
 
 def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> bool:
-    """Write a kubeconfig, or merge an entry into an existing one, as kind does.
+    """Write a kubeconfig, or merge an entry into an existing file, as kind does.
 
     Other clusters, users and contexts do not change, nor does the mode of the file. A new file has mode 0600. The file
     is replaced atomically, and links are never followed. If the path is the null device, nothing is written.

@@ -206,8 +206,10 @@ class Strategy:
         return []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the grace period of a deletion in seconds, given the requested period; None if the kind has no
-        graceful deletion."""
+        """Return the grace period of a deletion in seconds, or None if the kind has no graceful deletion.
+
+        `wanted` is the requested grace period, or None.
+        """
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:

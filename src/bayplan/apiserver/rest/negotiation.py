@@ -128,7 +128,7 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
         return None
     if not kind:
-        # Callers compare forms with PLAIN by identity, and send stored bytes unchanged for it.
+        # Callers compare forms with PLAIN by identity, and send stored bytes unchanged for PLAIN.
         return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:

@@ -333,7 +333,7 @@ class PodTemplateCache:
         if any(each.count(b":") != other.count(b":") for each, other in zip(encoded, sent.key, strict=False)):
             return None  # A key was sent twice: strict validation rejects that.
         if _has_unknown_fields(sent):
-            return None  # Strict validation rejects them, and other clients get warnings.
+            return None  # Strict validation rejects unknown fields, and other clients get warnings.
         containers = [
             {**each, "resources": _PLACEHOLDER} if each.get("resources") else each for each in parts(spec, "containers")
         ]

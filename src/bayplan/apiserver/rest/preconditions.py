@@ -1,4 +1,4 @@
-"""Preconditions of a write on the uid of the stored object, and upstream's storage error if one fails."""
+"""Preconditions of a write on the uid of the stored object, and upstream's storage error if the precondition fails."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Subresources that need a running container.
 
-The log lists the pod's lifecycle; the others return an error that says why.
+The log lists the pod's lifecycle; the other subresources return an error that says why they are not available.
 
 If nodes have real kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
 """

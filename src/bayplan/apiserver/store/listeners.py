@@ -56,7 +56,7 @@ class Listeners:
                     return
 
     def emit(self, write: Write) -> None:
-        """Call the listeners that a write concerns."""
+        """Call the listeners to all writes, and the listeners whose aspect the item matches before or after the write."""
         if self._all:
             for listener in list(self._all.values()):
                 listener(write)

@@ -42,7 +42,7 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
     try:
         causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
         causes += _check_embedded(schema, value, "")
-        # Check for repeated items afterwards, unless the old object already has some.
+        # Check for repeated items afterwards, unless the old object already has repeated items.
         if old is None or not _check_list_types(schema, old, ""):
             causes += _check_list_types(schema, value, "")
         return causes

@@ -1,8 +1,8 @@
 """The validation engine: combines rules about fields into tables that run in upstream's order.
 
 A `Rule` checks a struct, a `Check` one value, and a `Change` an update. Each appends its errors (causes) to a list.
-Most functions of this module return one of them: ``at_least(1)``, for example, a check that reports a number below 1.
-The other modules of this package define the tables of the kinds, which are built once, on import.
+Most functions of this module return a rule, check or change: ``at_least(1)``, for example, returns a check that reports
+a number below 1. The other modules of this package define the tables of the kinds, which are built once, on import.
 """
 
 from __future__ import annotations
