@@ -301,7 +301,7 @@ def _surges(item: DaemonSet) -> bool:
 
 
 def _is_outdated(state: DaemonSetState, revision: Revision) -> bool:
-    """Return whether a pod that is not being deleted has an older hash."""
+    """Return whether any pod that is not being deleted has a hash other than the revision's."""
     return any(count > 0 and hash_ != revision.hash for hash_, count in state.by_hash.items())
 
 

@@ -107,7 +107,7 @@ class ResourceClaimController(Controller):
 
 
 def _is_done(pod: Pod) -> bool:
-    """Return whether a pod has no running container and never will."""
+    """Return whether a pod has finished, or is being deleted without a node, so that it never runs again."""
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 

@@ -40,7 +40,7 @@ _log = logging.getLogger("bayplan.sync")
 
 
 class _Outcome(msgspec.Struct):
-    """See `bayplan.http_api.document_batch.Outcome`."""
+    """The outcome of one write; see `bayplan.http_api.document_batch.Outcome`."""
 
     outcome: str
     code: int

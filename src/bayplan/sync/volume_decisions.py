@@ -111,7 +111,6 @@ def is_bound(claim: Document) -> bool:
 
 
 def _unbound(claim: Document) -> Document:
-    """Return the unbound version of a claim."""
     return _without(claim, "volumeName")
 
 

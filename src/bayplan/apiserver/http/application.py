@@ -267,7 +267,6 @@ def _is_compressed(answer: Response, headers: Mapping[str, str]) -> bool:
 
 
 async def _send_too_many_requests(scope: Scope, send: Send) -> None:
-    """Send kube-apiserver's response 429 for too many requests."""
     if scope["type"] != "http":
         await send({"type": "websocket.close", "code": 1013})
         return

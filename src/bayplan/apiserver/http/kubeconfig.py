@@ -79,8 +79,6 @@ def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: fl
 
 
 class _Existing:
-    """The text, mode and owner of an existing file."""
-
     def __init__(self, text: str, status: os.stat_result) -> None:
         self.text = text
         self.mode = stat.S_IMODE(status.st_mode)

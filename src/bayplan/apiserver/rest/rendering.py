@@ -171,7 +171,6 @@ def _later_table(backend: Backend, resource: Resource, item: Item, form: Form, i
 
 
 def _table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> Document:
-    """Return a stored object as a table."""
     document, stored = backend.document(resource, item), decode_item(item) if is_renamed(resource) else None
     revision = str(part(document, "metadata").get("resourceVersion") or "")
     metadata: Document = {"resourceVersion": revision} if revision else {}
