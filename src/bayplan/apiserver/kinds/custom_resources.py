@@ -230,7 +230,7 @@ class _Defaults:
         self._left = MAX_DEFAULTS
 
     def of(self, schema: Document) -> list[tuple[str, Document]]:
-        """Return the properties of a schema that have a default, as names and schemas, and count them.
+        """Return the properties of a schema that have a default, as names and schemas, and deduct their number from the limit.
 
         Raises:
             ApiError: the object gets too many defaults.

@@ -93,7 +93,7 @@ def _unknown_directive(patch: Document) -> StrategicPatchError:
 
 
 def _merge_fields(facts: TypeFacts, out: Document, patch: Document) -> Document:
-    """Merge fields into a copy of the original; no field is a directive for the map."""
+    """Merge the fields of a patch, which has no directives for the map, into a copy of the original."""
     for name, value in patch.items():
         if value is None:
             out.pop(name, None)
