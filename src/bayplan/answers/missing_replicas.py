@@ -35,5 +35,5 @@ def _refusal(template: Template, cluster: QuestionCluster, namespace: str) -> st
     try:
         admission_of(cluster, [namespace]).charge(pod)
     except InputError as refused:
-        return refused.what.removeprefix(f"Pod {pod.key} is ")
+        return refused.got
     return ""
