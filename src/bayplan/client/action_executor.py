@@ -1,4 +1,4 @@
-"""Executes the scheduler's actions: sends their requests to an API, those of one pod in order, and writes events.
+"""Executes the scheduler's actions: sends their requests to an API, in order for each pod, and writes events.
 
 Hosts differ in how a request reaches the API, how time passes and when work is done; each implements a `Channel`. The
 implementations are `app.action_loop` (Bayplan's own API, in process, in slices), `live.dispatcher` (a cluster, over
@@ -26,7 +26,7 @@ from bayplan.objects.pod import Pod
 T = TypeVar("T", bound=KubernetesObject)
 
 MAX_EVENTS = 20_000
-"""Maximum number of pending events; further ones are dropped.
+"""Maximum number of pending events; further events are dropped.
 
 Upstream has a queue of 1,000 before its rate limit and none after it.
 """
@@ -71,7 +71,8 @@ class _Work(Struct, gc=False):
         pod: the pod; None for an event.
         steps: the requests, one after the other.
         is_binding: whether the exchange binds the pod.
-        generation: the scheduler that returned the actions; a later one gets no reports of failures.
+        generation: the number of the scheduler that returned the actions; a later scheduler gets no reports of
+            failures.
     """
 
     pod: Pod | None
@@ -151,7 +152,7 @@ class ActionExecutor:
             pass
 
     def next_wakeup_ns(self) -> int:
-        """Return the time at which `tick` next has work."""
+        """Return the time in nanoseconds since 1970 at which `tick` next has work."""
         return self._recorder.next_wakeup_ns()
 
     def tick(self) -> None:

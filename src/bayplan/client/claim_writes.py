@@ -30,7 +30,7 @@ RETRY_SECONDS = 0.01
 
 FIRST_LOOK_SECONDS = 0.25
 MAX_POLL_SECONDS = 5.0
-"""Maximum interval between checks of devices, as upstream.
+"""Maximum interval between checks of devices, as in upstream.
 
 The interval starts at `FIRST_LOOK_SECONDS`, and doubles each time.
 """

@@ -153,7 +153,7 @@ class ClusterAccess:
         return configuration.get_basic_auth_token() if configuration.username else None
 
     async def refresh(self) -> bool:
-        """Load credentials again after the server rejected them, and return whether that was done.
+        """Load the credentials again after the server rejected them; return whether they were loaded.
 
         They are loaded at most every `REFRESH_SECONDS`.
         """

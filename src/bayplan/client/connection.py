@@ -135,7 +135,7 @@ class ApiConnection:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def send(self, request: ApiRequest) -> ApiResponse:
-        """Send a request, and return the response; its status is `NO_ANSWER` if there was none.
+        """Send a request, and return the response; the status is `NO_ANSWER` if there was no response.
 
         If the server is too busy, retry after the time that it requests. If the connection is lost, retry a read once.
         If the credentials are rejected, load them again and retry once.

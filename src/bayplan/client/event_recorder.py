@@ -1,4 +1,4 @@
-"""Events as kube-scheduler records them: the first is created, an equal one makes it a series, others are counted.
+"""Events as kube-scheduler records them: an equal event makes the first a series, and further events are counted.
 
 A state machine without clock and sockets. `EventRecording.exchange` writes an event, with retries.
 
@@ -103,9 +103,9 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
     def exchange(self) -> Generator[ApiRequest | float, ApiResponse, bool]:
         """Write the event, and return whether that succeeded.
 
-        Yields requests, for which responses are sent in, and seconds to wait. If the event of a series has been
-        deleted, it is created again. If the server rejects the event, it is dropped. Without a response, a request is
-        sent up to `MAX_TRIES` times.
+        The generator yields requests, whose responses the driver sends in, and numbers of seconds to wait. If the event
+        of a series has been deleted, it is created again. If the server rejects the event, it is dropped. Without a
+        response, a request is sent up to `MAX_TRIES` times.
         """
         for attempt in range(MAX_TRIES):
             if attempt:
@@ -125,7 +125,7 @@ class EventRecording(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventRecorder:
-    """Creates events of ``events.k8s.io/v1``, and counts equal ones.
+    """Creates events of ``events.k8s.io/v1``, and counts equal events.
 
     Args:
         host_name: the host name of this machine, part of ``reportingInstance``.
@@ -169,7 +169,7 @@ class EventRecorder:
         return _series(known) if known.count == 2 else None
 
     def next_wakeup_ns(self) -> int:
-        """Return the time at which `tick` next has work."""
+        """Return the time in nanoseconds since 1970 at which `tick` next has work."""
         return min(self._finish_due, self._refresh_due)
 
     def tick(self) -> list[EventRecording]:

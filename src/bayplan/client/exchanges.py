@@ -1,8 +1,9 @@
-"""The engine's actions as exchanges: sequences of API requests in which each depends on the response to the one before.
+"""The engine's actions as exchanges: sequences of API requests in which each depends on the response to the previous request.
 
-An exchange is a generator without sockets and clock. It yields requests, for which responses are sent in, and seconds
-to wait. Different exchanges may run concurrently; those of one pod must run in order. An `ExchangeHost` receives their
-outcomes, and reports them to the engine. The requests and their order are those of kube-scheduler v1.36.3.
+An exchange is a generator without sockets and clock. It yields requests, whose responses the driver sends in, and
+numbers of seconds to wait. Exchanges of different pods may run concurrently; exchanges of one pod must run in order. An
+`ExchangeHost` receives their outcomes, and reports them to the engine. The requests and their order are those of
+kube-scheduler v1.36.3.
 """
 
 from __future__ import annotations
@@ -152,7 +153,7 @@ def _pod_event(emitted: Emit, controller: str) -> PodEvent:
     return PodEvent(emitted.pod, emitted.type, emitted.reason, emitted.action, emitted.note, controller)
 
 
-# Functions that return an exchange.
+# Functions that return the steps of an exchange.
 
 
 def _bind(group: Sequence[Action], bind: Bind, host: ExchangeHost) -> Steps:

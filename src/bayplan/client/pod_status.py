@@ -66,7 +66,7 @@ def status_patch(
 def _condition_patch(conditions: tuple[PodCondition, ...], wanted: PodCondition, now_ns: int) -> dict[str, object]:
     """Return the fields of a status patch that set a condition; empty if it is already set.
 
-    As upstream, the condition is not written if only its observed generation is new.
+    As in upstream, the condition is not written if only its observed generation is new.
     """
     now = format_time(now_ns)
     known = next((condition for condition in conditions if condition.type == wanted.type), None)

@@ -35,9 +35,7 @@ Each failure doubles it, up to the maximum.
 """
 
 SHORT_SECONDS = 1.0
-"""A watch that ends sooner than this without an event counts as a failure, which prevents a busy loop with a broken
-server.
-"""
+"""A watch that ends sooner than this without an event counts as a failure, so that a broken server causes no busy loop."""
 
 WATCH_SECONDS = (300, 600)
 """Range of the random timeout of a watch, so that watches do not all end at the same time."""
@@ -53,7 +51,7 @@ class Watched(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The object's metadata, of which uid and resource version are used."""
+        """The object's metadata; the reflector uses uid and resource version."""
         ...
 
     @property
@@ -123,10 +121,10 @@ class Reflector(Generic[W]):
         connection: the connection to the server.
         path: the path of the collection, e.g. ``/api/v1/pods``.
         decode: decodes an object; if it raises `InputError`, the object is skipped and reported once.
-        on_changes: called with changes in order; those that arrive together are in one call.
+        on_changes: called with changes in order, and only once for changes that arrive together.
         selector: the label and field selectors, as in a query.
         jitter: returns a random number in [0, 1).
-        on_listed: called with the version of each list, the first and later ones, after all its objects were emitted.
+        on_listed: called with the version of every list after all its objects were emitted.
         on_part: called with parts of the first list as they arrive; `on_changes` gets all objects when the list is
             complete. If the list has to be restarted, parts are emitted again.
 
@@ -324,7 +322,7 @@ class Reflector(Generic[W]):
                 yield [self._event(line) for line in lines if line]
 
     def _take(self, event: _WatchEvent, changes: list[Change[W]]) -> None:
-        """Process one event of a watch, and append the changes."""
+        """Apply one event of a watch to the cached objects, and append the changes."""
         if event.type == "BOOKMARK":
             self.version = self._bare(event.object).metadata.resource_version
             return

@@ -1,6 +1,6 @@
 """Requests to a Kubernetes API as values, and the requests that kube-scheduler sends for one pod or object.
 
-Bodies are JSON. Their contents and the paths are those of kube-scheduler v1.36.3.
+Bodies are JSON. Their contents and the paths equal kube-scheduler v1.36.3's.
 """
 
 from __future__ import annotations

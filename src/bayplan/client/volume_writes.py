@@ -28,7 +28,7 @@ Steps: TypeAlias = Generator[ApiRequest | float, ApiResponse, str]
 
 FIRST_LOOK_SECONDS = 0.05
 MAX_POLL_SECONDS = 1.0
-"""Maximum interval between checks of claims, as upstream.
+"""Maximum interval between checks of claims, as in upstream.
 
 The interval starts at `FIRST_LOOK_SECONDS`, and doubles each time.
 """
@@ -55,7 +55,7 @@ class WrittenItem(msgspec.Struct, gc=False):
 def write_item(written: WrittenItem, objects: Objects) -> Steps:
     """Write a volume's reference to its claim, or the annotation with the selected node of a claim.
 
-    A conflict is a failure, as upstream.
+    A conflict is a failure, as in upstream.
     """
     item = written.item
     response = yield get_request(item)
@@ -87,7 +87,7 @@ def _refer_to_claim(spec: Document, volume: PersistentVolume, objects: Objects) 
 
 
 def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> Steps:
-    """Wait until the cluster's volume controller has bound the claims that the written objects are for."""
+    """Wait until the cluster's volume controller has bound the claims of the written objects."""
     pause, waited = FIRST_LOOK_SECONDS, 0.0
     while waited < BIND_TIMEOUT_SECONDS:
         yield pause
@@ -102,7 +102,7 @@ def wait_for_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], ob
 
 
 def check_claims(pod: Pod, node_name: str, written: Sequence[WrittenItem], objects: Objects) -> str | None:
-    """Return None if all claims are bound, "" if one is still pending, else the reason of the failure."""
+    """Return None if all claims are bound, "" if a claim is still pending, else the reason of the failure."""
     node = objects.find(Node, node_name)
     if node is None:
         return f'failed to get node "{node_name}": node "{node_name}" not found'

@@ -2,7 +2,7 @@
 
 The rules for defaults, priority, default tolerations and label keys are those of `bayplan.objects`. This module caches
 their results by spec object: thousands of pods of one template or trace share one spec, and the admitted pods share one
-as well, which the scheduler compiles once.
+admitted spec, which the scheduler compiles once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The selector and labels that the API server sets on a new Job, which distinguish its pods from those of other Jobs."""
+"""The selector and labels that the API server sets on a new Job, which distinguish its pods from the pods of other Jobs."""
 
 from __future__ import annotations
 

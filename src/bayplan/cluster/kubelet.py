@@ -5,7 +5,7 @@ as the binding). When the pod ends is determined by the first of these:
 
 * the host's function `run_of`, unless it returns None;
 * the pod's annotations ``bayplan.io/run-time`` (a Go duration, such as ``90s``, or ``forever``), which it may get from
-  its template, and ``bayplan.io/exit-code`` (by default 0; any other makes the pod Failed);
+  its template, and ``bayplan.io/exit-code`` (by default 0; any other value makes the pod Failed);
 * otherwise the pod runs until it is deleted.
 
 With the annotation ``bayplan.io/runs-with`` the run time starts when all pods of the group have started; see
@@ -96,7 +96,7 @@ class PodWrites(Protocol):
     """Writes objects for the kubelet."""
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version. Return the stored object."""
+        """Replace an object with a newer version. Return the stored object."""
         ...
 
     def remove(self, kind: type[T], key: str) -> T:

@@ -26,6 +26,13 @@ _OVER = ("Failed", "Succeeded")
 _FOR_QUALITY = ("cpu", "memory")
 
 
+class PodForbidden(InputError):
+    """A limit range or a quota forbids a new pod; `got` is ``forbidden: `` and upstream's reason."""
+
+    def _text(self) -> str:
+        return f"{self.what} is {self.got}"
+
+
 class NamespacePolicies:
     """The limit ranges and quotas of a store.
 
@@ -84,9 +91,7 @@ class NamespacePolicies:
         filled = fill_in(limits, _amounts_of(pod)).pod
         problems = pod_problems(limits, filled)
         if problems:
-            raise InputError(
-                f"Pod {pod.key}", got=f"forbidden: {joined(problems)}", wanted="amounts within its limit ranges"
-            )
+            raise PodForbidden(f"Pod {pod.key}", got=f"forbidden: {joined(problems)}")
         spec = replace(
             pod.spec,
             containers=_with_amounts(pod.spec.containers, filled.containers),
@@ -111,7 +116,7 @@ class NamespacePolicies:
         usage = pod_usage(_amounts_of(pod))
         problem = check_quotas([replace(each, used=totals[each.name]) for each in quotas], usage, None).problem
         if problem:
-            raise InputError(f"Pod {pod.key}", got=f"forbidden: {problem}", wanted="amounts within its resource quotas")
+            raise PodForbidden(f"Pod {pod.key}", got=f"forbidden: {problem}")
         self._put(usages, pod.key, namespace, usage)
 
     def _in_use(self, namespace: str) -> dict[str, Usage]:
@@ -141,7 +146,7 @@ class NamespacePolicies:
             usages[key] = usage
 
     def frees_quota(self, event: ChangeEvent) -> bool:
-        """Process a write of a pod. Return whether it frees amounts of a quota."""
+        """Update the usages after a write of a pod. Return whether the write frees amounts of a quota."""
         pod = event.object
         if not self.counts or not isinstance(pod, Pod):
             return False

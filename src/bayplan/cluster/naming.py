@@ -81,7 +81,7 @@ def template_hash(template: msgspec.Struct, collision_count: int | None = None) 
 
     Args:
         template: any struct. Equal structs have equal hashes, regardless of the order of their maps.
-        collision_count: hashed too, if the hash collided with that of a different template.
+        collision_count: a number that is hashed, too, after a collision with the hash of a different template.
     """
     data = msgspec.json.encode(template, order="deterministic")
     if collision_count is not None:

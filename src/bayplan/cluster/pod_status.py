@@ -64,7 +64,7 @@ def _ended(timestamp: str, started_at: str, reason: str) -> tuple[PodCondition, 
 
 
 def bound_status(pod: Pod, timestamp: str) -> PodStatus:
-    """Return the status of a pod that has just been bound: scheduled, and not nominated any more."""
+    """Return the status of a pod that has just been bound: scheduled, and no longer nominated."""
     status = pod.status
     conditions = _scheduled(timestamp)
     others = tuple(condition for condition in status.conditions if condition.type != "PodScheduled")
@@ -92,7 +92,7 @@ def running_status(pod: Pod, timestamp: str, *, container_statuses: bool) -> Pod
 
 
 def ended_status(pod: Pod, timestamp: str, exit_code: int, *, container_statuses: bool) -> PodStatus:
-    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other."""
+    """Return the status of a pod whose containers ended: Succeeded for exit code 0, Failed for any other exit code."""
     new = _ended_status(pod, timestamp, exit_code)
     if container_statuses:
         started_at = pod.status.start_time or timestamp
@@ -142,7 +142,7 @@ def _ended_status(pod: Pod, timestamp: str, exit_code: int) -> PodStatus:
 def with_condition(status: PodStatus, condition: PodCondition) -> PodStatus:
     """Return a status with a condition replaced or appended; the same status if the condition is already equal.
 
-    If the condition's status does not change, its transition time does not either, as in the API machinery.
+    A condition whose status does not change keeps its transition time, as in the API machinery.
     """
     for index, present in enumerate(status.conditions):
         if present.type != condition.type:

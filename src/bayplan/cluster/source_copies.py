@@ -2,7 +2,7 @@
 
 Workloads are copied because default spreading finds a pod's owner by name and counts the pods that the owner's selector
 selects. A copy has `replicas: 0`, and its pods refer to the owner's UID in the source, so it owns no pod. Because of
-this annotation, it adopts none either.
+this annotation, it adopts no pods either.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ class StartGroups:
         return begins
 
     def remove(self, pod: Pod) -> None:
-        """Record that a pod was deleted. The others of its group wait for a replacement."""
+        """Record that a pod was deleted. If its group is incomplete, the other pods wait for a replacement."""
         text = pod.metadata.annotations.get(RUNS_WITH_ANNOTATION)
         if text is not None:
             label, _ = _read(text, pod)

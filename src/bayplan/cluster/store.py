@@ -55,7 +55,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def object(self) -> KubernetesObject:
-        """The object after the write, or the last version of a deleted one."""
+        """The object after the write, or the last version of a deleted object."""
         found = self.new if self.new is not None else self.old
         if found is None:
             raise InvariantError("a change event without an object")
@@ -130,7 +130,7 @@ class ObjectStore:
     def add(self, new: T, now_ns: int) -> T:
         """Store a new object. Return the stored object, with resource version, UID and creation time.
 
-        An existing UID or creation time is kept.
+        An existing UID or creation time does not change.
 
         Raises:
             InputError: an object of this kind and key exists.
@@ -162,7 +162,7 @@ class ObjectStore:
         return new
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version. Return the stored object, with its resource version.
+        """Replace an object with a newer version. Return the stored object, with its resource version.
 
         Raises:
             InvariantError: the object does not exist, or has a different UID.
@@ -283,7 +283,7 @@ class ObjectStore:
                         del self._pods_by_owner[owner.uid]
 
     def check_invariants(self) -> None:
-        """Compare every index with one rebuilt from the objects. Called by tests, and by simulations with ``--check``.
+        """Compare every index with an index rebuilt from the objects. Called by tests, and by simulations with ``--check``.
 
         Raises:
             InvariantError: an index differs.

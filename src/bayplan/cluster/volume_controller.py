@@ -1,4 +1,4 @@
-"""Bind claims to the volumes that the scheduler chose for a pod, and provision missing volumes.
+"""Binds claims to the volumes that the scheduler chose for a pod, and provisions missing volumes.
 
 In a real cluster, the volume controller and provisioners do this; here it happens at once.
 `bayplan.controllers.persistent_volumes` binds claims without a pod.

@@ -1,7 +1,8 @@
 """Ownership by selector: Deployments and ReplicaSets adopt orphans and release pods that no longer match.
 
-In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is taken out of
-its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the orphans of the old one.
+In the virtual cluster the owner reference alone decides ownership. On a server, people change labels: a pod that is
+taken out of its ReplicaSet for debugging keeps running on its own, and a Deployment that is recreated adopts the
+orphans of the old Deployment.
 
 Source: pkg/controller/controller_ref_manager.go v1.36.3.
 """
@@ -27,7 +28,7 @@ from bayplan.objects.workloads import Deployment, ReplicaSet
 
 
 class SeenObjects:
-    """Objects that a controller has seen, by key, with their uids."""
+    """The uids of the objects that a controller has seen, by key."""
 
     def __init__(self) -> None:
         self._uids: dict[str, str] = {}
@@ -38,7 +39,7 @@ class SeenObjects:
     def is_new(self, item: KubernetesObject) -> bool:
         """Return whether an object was not seen before.
 
-        One that was recreated under the same name has a new uid and is new.
+        An object that was recreated under the same name has a new uid, so it is new.
         """
         return self._uids.get(item.key) != item.metadata.uid
 
@@ -87,7 +88,7 @@ def _is_orphan(item: KubernetesObject, namespace: str) -> bool:
 
 
 class AdoptingDeployments(DeploymentController):
-    """Reconciles Deployments; a new one first adopts the ReplicaSets that it selects."""
+    """Reconciles Deployments; a new Deployment first adopts the ReplicaSets that it selects."""
 
     def __init__(self, tools: ControllerTools) -> None:
         super().__init__(tools)
@@ -108,7 +109,7 @@ class AdoptingDeployments(DeploymentController):
 
 
 class PodOwnership(Controller):
-    """Reconciles pods whose labels or owners changed: releases them from their ReplicaSet, or lets one adopt them.
+    """Reconciles pods whose labels or owners changed: releases them from their ReplicaSet, or lets a ReplicaSet adopt them.
 
     Args:
         tools: see `ControllerTools`.
@@ -214,7 +215,7 @@ class PodOwnership(Controller):
 
 
 class AdoptingReplicaSets(ReplicaSetController):
-    """Reconciles ReplicaSets; a new one first adopts the pods that it selects.
+    """Reconciles ReplicaSets; a new ReplicaSet first adopts the pods that it selects.
 
     Args:
         tools: see `ControllerTools`.

@@ -129,7 +129,7 @@ class Controller(ABC):
             self.record(owner, "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
 
     def pod_changed(self, key: str, event: ChangeEvent) -> None:
-        """Process an event of a pod that the object with this key controls.
+        """Record an event of a pod that the object with this key controls.
 
         The manager reconciles that object afterwards.
         """

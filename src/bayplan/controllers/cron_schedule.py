@@ -3,8 +3,8 @@
 The rules are those of the library that kube-controller-manager uses (robfig/cron v3, ``ParseStandard``), quirks
 included: ``*/2`` counts as a restriction of its field (so day of month and day of week are then alternatives), Sunday
 is 0 and never 7, ``?`` equals ``*``, and ``@every`` counts from the last time rather than from the epoch. Local times
-are resolved as Go's ``time.Date`` resolves them, so that a schedule in a daylight-saving gap or overlap fires when
-the real one does.
+are resolved as Go's ``time.Date`` resolves them, so that a schedule in a daylight-saving gap or overlap fires when the
+schedule of a real cluster does.
 
 Time is integer nanoseconds since the Unix epoch. Documentation:
 https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/
@@ -101,7 +101,7 @@ class FieldSchedule(msgspec.Struct, frozen=True):
                 seconds = self._instant(datetime(local.year, local.month, 1))
                 local = self._local(seconds)
             year, month = (local.year + 1, 1) if local.month == 12 else (local.year, local.month + 1)
-            # Like AddDate: the time of day is preserved, and a day that the month lacks overflows into the next one.
+            # Like AddDate: the time of day is preserved, and a day that the month lacks overflows into the next month.
             first = datetime(year, month, 1, local.hour, local.minute, local.second)
             seconds = self._instant(first + timedelta(days=local.day - 1))
             local = self._local(seconds)
@@ -231,7 +231,11 @@ def parse_cron_schedule(text: str, *, time_zone: str | None = None) -> CronSched
 
 
 def load_time_zone(name: str | None) -> tzinfo:
-    """Return the time zone of an IANA name. For None, "" and ``UTC``, return UTC without reading from disk."""
+    """Return the time zone of an IANA name. For None, "" and ``UTC``, return UTC without reading from disk.
+
+    Raises:
+        InputError: this machine does not know the name.
+    """
     if not name or name == "UTC":
         return UTC
     try:

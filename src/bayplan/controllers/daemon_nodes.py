@@ -1,4 +1,4 @@
-"""The nodes that a DaemonSet runs on, and the fields of its pods that make the scheduler place each on its node.
+"""The nodes that a DaemonSet runs on, and the fields of its pods that pin each pod to its node.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/daemonset/ and pkg/controller/daemon v1.36.3.
 """
@@ -66,7 +66,7 @@ class NodeEligibility:
         self._tolerations = daemon_tolerations(spec)
 
     def eligibility_of(self, node: Node) -> Eligibility:
-        """Return whether a pod should start on a node, and whether a running one may stay."""
+        """Return whether a pod should start on a node, and whether a running pod may stay."""
         metadata, taints = node.metadata, node.spec.taints
         if self._node_name not in ("", metadata.name) or not self._affinity.matches(metadata.labels, metadata.name):
             return Eligibility(should_run=False, may_stay=False)
@@ -86,9 +86,9 @@ def daemon_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def daemon_tolerations(spec: PodSpec) -> tuple[Toleration, ...]:
-    """Return a spec's tolerations and those of all daemon pods.
+    """Return a spec's tolerations and the tolerations that all daemon pods have.
 
-    The latter replace tolerations of the spec that differ from them only in the time limit.
+    A daemon toleration replaces a toleration of the spec that differs from it only in the time limit.
     """
     tolerations = list(spec.tolerations)
     added = (*_TOLERATIONS, _HOST_NETWORK_TOLERATION) if spec.host_network else _TOLERATIONS

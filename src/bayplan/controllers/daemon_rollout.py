@@ -1,9 +1,8 @@
-"""Select the daemon pods that a rolling update replaces next, within maxUnavailable or maxSurge.
+"""Selects the daemon pods that a rolling update replaces next, within maxUnavailable or maxSurge.
 
-Without a surge, old pods that are not available are deleted immediately. Available ones are deleted as long as fewer
-than
-``maxUnavailable`` nodes lack an available pod. With a surge, a new pod starts alongside the old one, which is deleted
-when the new one is available. Nodes are visited in the order of the store; upstream's order is random.
+Without a surge, old pods that are not available are deleted immediately, and available old pods as long as fewer than
+``maxUnavailable`` nodes lack an available pod. With a surge, a new pod starts alongside the old pod, which is deleted
+when the new pod is available. Nodes are visited in the order of the store; upstream's order is random.
 
 Source: pkg/controller/daemon/update.go v1.36.3 and KEP-1591.
 """
@@ -48,7 +47,7 @@ class DaemonRollout:
         self._node_candidates: list[str] = []
 
     def add_node(self, name: str, pods: list[Pod], *, should_run: bool) -> None:
-        """Process one node.
+        """Add a node and its pods to the computation.
 
         Args:
             name: the name of the node.
@@ -104,7 +103,7 @@ class DaemonRollout:
         return self._due + self._sunset[: max(self._serving - self._desired, 0)]
 
     def nodes_to_surge(self) -> list[str]:
-        """Return the nodes on which to start a new pod alongside the old one."""
+        """Return the nodes on which to start a new pod alongside the old pod."""
         if self.max_surge == 0:
             return []
         return self._nodes_due + self._node_candidates[: max(self.max_surge - self._busy, 0)]

@@ -50,7 +50,10 @@ class DaemonSetController(Controller):
             self._state(controller.uid).follow_pod(event)
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Mark the node as dirty and return the keys of all DaemonSets; none if its labels and taints are unchanged."""
+        """Mark a changed node for a check, and return the keys of all DaemonSets.
+
+        Return no keys if the labels and taints of the node are unchanged.
+        """
         old, new = event.old, event.new
         if event.type == MODIFIED and isinstance(old, Node) and isinstance(new, Node):
             same_labels = old.metadata.labels is new.metadata.labels or old.metadata.labels == new.metadata.labels
@@ -133,10 +136,10 @@ class DaemonSetController(Controller):
     def _manage(
         self, item: DaemonSet, state: DaemonSetState, revision: Revision, name: str, node: Node | None, now_ns: int
     ) -> tuple[bool, int | None]:
-        """Create or delete pods for one node; return whether any pod was, and the time of the next check or None."""
+        """Create or delete pods for one node; return whether it did, and the time (ns) of the next check or None."""
         pods = self._pods_on(state, name)
         if node is None:
-            # Pod garbage collection deletes the pods that ran on the missing node, but not pending ones, which would
+            # Pod garbage collection deletes the pods that ran on the missing node, but not pending pods, which would
             # wait forever.
             stranded = [pod for pod in pods if not pod.spec.node_name and pod.metadata.deletion_timestamp is None]
             return self._delete(item, stranded, now_ns), None
@@ -166,10 +169,10 @@ class DaemonSetController(Controller):
         return acted, again_ns
 
     def _too_many(self, item: DaemonSet, revision: Revision, running: list[Pod], now_ns: int) -> list[Pod]:
-        """Return the surplus pods of several on one node: all but the oldest.
+        """Return the surplus pods on one node: all except the oldest.
 
-        With a surge, the oldest updated and the oldest outdated pod stay. The outdated one is surplus if it is not
-        ready or the updated one is available.
+        With a surge, the oldest updated and the oldest outdated pod stay, but the outdated pod is surplus if it is not
+        ready or the updated pod is available.
         """
         if len(running) <= 1:
             return []
@@ -204,7 +207,7 @@ class DaemonSetController(Controller):
         return bool(pods)
 
     def _pods_on(self, state: DaemonSetState, name: str) -> list[Pod]:
-        """Return the set's pods on a node, except finished ones that are being deleted already."""
+        """Return the set's pods on a node, except finished pods that are being deleted already."""
         stored = self.store.pods
         found = [stored[key] for key in state.pods.get(name, ()) if key in stored]
         return [pod for pod in found if pod.metadata.deletion_timestamp is None or not is_finished(pod)]
@@ -212,7 +215,7 @@ class DaemonSetController(Controller):
     # --- rolling update -----------------------------------------------------------------------------------------------
 
     def _roll(self, item: DaemonSet, state: DaemonSetState, revision: Revision, now_ns: int) -> bool:
-        """Delete outdated pods, and create surge pods; return whether `burst` left some for the next call."""
+        """Delete outdated pods and create surge pods; return whether `burst` leaves pods for the next call."""
         rollout = DaemonRollout(item, revision.hash, state.totals.desired, now_ns)
         names = dict.fromkeys((*self.store.nodes, *state.pods))
         for name in names:
@@ -298,7 +301,7 @@ def _surges(item: DaemonSet) -> bool:
 
 
 def _is_outdated(state: DaemonSetState, revision: Revision) -> bool:
-    """Return whether a pod that is not being deleted has an older hash."""
+    """Return whether any pod that is not being deleted has a hash other than the revision's."""
     return any(count > 0 and hash_ != revision.hash for hash_, count in state.by_hash.items())
 
 

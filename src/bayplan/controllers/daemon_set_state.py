@@ -1,7 +1,7 @@
 """Cached state of one DaemonSet, so that a reconcile checks only changed nodes: pods, eligibility and status by node.
 
 With 5,000 nodes, a pod that starts on one of them must not cause a check of the other 4,999. Events of pods and nodes
-mark single nodes as dirty; a reconcile checks those and adjusts the status counts by the difference.
+mark single nodes as dirty; a reconcile checks only these nodes and adjusts the status counts by the difference.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DaemonSetState:
     Attributes:
         history: the revisions of the pod template.
         dirty: the names of nodes to check, in the order in which they became dirty.
-        is_halfway: whether the last reconcile left dirty nodes for the next one.
+        is_halfway: whether the last reconcile left dirty nodes for the next reconcile.
         pods: the keys of the set's pods, by node name (`target_node`).
         by_hash: the number of pods that are not being deleted, by revision hash.
         waiting: the names of nodes with a pod that is ready but not yet available.
@@ -75,7 +75,10 @@ class DaemonSetState:
         return True
 
     def eligibility_of(self, node: Node) -> Eligibility:
-        """Return whether a pod should start on a node, and whether a running one may stay; neither before a template."""
+        """Return whether a pod should start on a node, and whether a running pod may stay.
+
+        Before a template is set, return False for both.
+        """
         name = node.metadata.name
         known = self._verdicts.get(name)
         if known is not None:

@@ -1,11 +1,11 @@
-"""The Deployment controller: a ReplicaSet for each revision of the template, and rollouts from one to the next.
+"""The Deployment controller: a ReplicaSet for each revision of the template, and rollouts from one revision to the next.
 
 A rolling update adds pods of the new template up to the surge, and removes old pods as far as availability allows.
 Recreate waits until the old pods are gone. Scaling in the middle of a rollout is distributed among the ReplicaSets.
 Each reconcile does one step; status changes of the ReplicaSets cause the next.
 
-Not implemented: the Progressing condition with its deadline, and rollback through ``spec.rollbackTo`` (not in apps/v1;
-an older template applied again finds its ReplicaSet). Source: pkg/controller/deployment v1.36.3 and
+Not implemented: rollback through ``spec.rollbackTo``, which apps/v1 lacks. (If an older template is applied again, the
+controller finds its ReplicaSet.) Source: pkg/controller/deployment v1.36.3 and
 https://kubernetes.io/docs/concepts/workloads/controllers/deployment/
 """
 
@@ -137,7 +137,7 @@ class DeploymentController(Controller):
             self._clean_up(deployment, old, now_ns)
 
     def _shrink_old(self, deployment: Deployment, new: ReplicaSet, old: list[ReplicaSet]) -> bool:
-        """Remove old pods, unavailable ones first, as far as availability allows. Return whether any were removed."""
+        """Remove old pods, unavailable pods first, as far as availability allows. Return whether any were removed."""
         active = [item for item in old if set_replicas(item) > 0]
         if not active:
             return False
@@ -363,7 +363,7 @@ def _is_controlled_by(item: ReplicaSet, uid: str) -> bool:
 
 
 def _same_template(one: PodTemplateSpec, other: PodTemplateSpec) -> bool:
-    """Compare two templates, ignoring the hash label."""
+    """Return whether two templates are equal except for the hash label."""
     if one.spec is not other.spec and one.spec != other.spec:
         return False
     labels, other_labels = dict(one.metadata.labels), dict(other.metadata.labels)

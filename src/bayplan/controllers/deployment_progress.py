@@ -157,7 +157,7 @@ class DeploymentProgress(Controller):
 
 
 def _moves(before: DeploymentStatus, after: DeploymentStatus) -> bool:
-    """Return whether new pods were created, or became ready or available, or old ones were deleted."""
+    """Return whether new pods were created, or became ready or available, or old pods were deleted."""
     return (
         after.updated_replicas > before.updated_replicas
         or after.replicas - after.updated_replicas < before.replicas - before.updated_replicas

@@ -210,9 +210,9 @@ class DisruptionController(Controller):
         return sum(scales.values())
 
     def _scale_of(self, owner: OwnerReference, namespace: str) -> tuple[str, int] | None:
-        """Return uid and replicas of a pod's controller, or None if it is not stored.
+        """Return uid and replicas of a pod's controller, or None if the controller is not stored.
 
-        If the controller is a ReplicaSet of a Deployment, return those of the Deployment.
+        If the controller is a ReplicaSet of a Deployment, return uid and replicas of the Deployment.
         """
         kind = _SCALABLE.get(owner.kind)
         if kind is None:

@@ -1,9 +1,8 @@
 """The garbage collector: deletes or orphans dependents of every kind when their owners are deleted.
 
 Background: dependents are deleted once the owner is gone. Foreground: the owner waits for the dependents that block it.
-Orphan:
-dependents lose the reference. Only owners whose deletion was observed count: if an owner never existed in this cluster
-(a dump of pods without their ReplicaSets), its dependents stay, although upstream would delete them.
+Orphan: dependents lose the reference. Only owners whose deletion was observed count: if an owner never existed in this
+cluster (a dump of pods without their ReplicaSets), its dependents stay, although upstream would delete them.
 
 This module contains the rules. An `OwnerGraph` reads and changes the objects: `StoreOwners` typed objects in a
 simulation, `bayplan.apiserver.bridge.document_owners` documents of every kind over the API.
@@ -77,7 +76,7 @@ class OwnerGraph(ABC, Generic[P]):
     def delete(self, place: P, now_ns: int, *, foreground: bool) -> None:
         """Delete an object.
 
-        A background deletion keeps finalizers of orphaning or foreground deletion that it already has.
+        In a background deletion, the object keeps a finalizer of orphaning or foreground deletion that it already has.
         """
 
     @abstractmethod
@@ -153,7 +152,7 @@ class GarbageCollector(Controller, Generic[P]):
         return None
 
     def _serve(self, place: P, owner: OwnerRefs, now_ns: int) -> int | None:
-        """Process an owner that is being deleted."""
+        """Orphan or delete the dependents of an owner, then drop its finalizer. Return the time (ns) to continue, or None."""
         uid = owner.uid
         dependents = self.graph.dependents(uid)
         if ORPHAN_FINALIZER in owner.finalizers:
@@ -232,7 +231,7 @@ class StoreOwners(OwnerGraph[Place]):
         self._gone[uid] = None
 
     def forget_deleted(self, uid: str) -> None:
-        """Record that all dependents of a deleted owner were processed."""
+        """Forget a deleted owner, after all its dependents were processed."""
         self._gone.pop(uid, None)
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:

@@ -1,7 +1,7 @@
-"""The Job controller: create pods until enough of them have succeeded, or too many failed.
+"""The Job controller: creates pods until enough pods have succeeded, or too many have failed.
 
 Every pod has a finalizer until it is counted, so that a deleted pod is counted exactly once. The status and the set of
-pods with the finalizer together are the full state. A reconcile processes the pods that ended since the last one.
+pods with the finalizer together are the full state. A reconcile processes the pods that ended since the last reconcile.
 
 Not implemented: ``podFailurePolicy`` and ``successPolicy`` (the typed objects lack them), and container restarts, since
 the virtual kubelet does not restart containers. Source: pkg/controller/job and pkg/controller/ttlafterfinished v1.36.3.
@@ -345,7 +345,7 @@ class _Run:
     def _wanted(self, active: int) -> int:
         """Return the number of pods that should be active."""
         if self._completions is None:
-            # A work queue: once a pod has succeeded no more are started.
+            # A work queue: once a pod has succeeded, no more pods are started.
             return active if self._status.succeeded > 0 else self._parallelism
         return max(min(self._completions - self._status.succeeded, self._parallelism), 0)
 
@@ -374,7 +374,7 @@ class _Run:
                     annotations=annotations,
                 )
             except InputError:
-                # The API rejects the pod; this index and the following ones are started when it accepts pods again.
+                # The API rejects the pod; this index and the following indexes are started when it accepts pods again.
                 state.indexes.release([*held, *indexes[position:]])
                 raise
         state.indexes.release(held)

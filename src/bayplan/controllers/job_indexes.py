@@ -1,6 +1,6 @@
 """Completion indexes of Indexed Jobs: which have succeeded, which have failed permanently, and which to start next.
 
-An index is a number below ``spec.completions``. Sets of them are stored and written as intervals (``0-3,7``), as in
+An index is a number below ``spec.completions``. Sets of indexes are stored and written as intervals (``0-3,7``), as in
 ``status.completedIndexes``, so that a Job with 100,000 completions stays small if they complete in order.
 
 Source: KEP-2214 and KEP-3850.
@@ -47,7 +47,7 @@ class IndexSet:
         last = first if last is None else last
         if last < first:
             return
-        # Merge the new interval with those that it overlaps or touches.
+        # Merge the new interval with the intervals that it overlaps or touches.
         begin = bisect_left(self._lasts, first - 1)
         end = bisect_right(self._firsts, last + 1)
         if begin < end:

@@ -71,7 +71,7 @@ class Backoff:
         self.last_failure_ns = 0
 
     def note(self, succeeded: list[Pod], failed: list[Pod]) -> None:
-        """Process newly ended pods; a success resets the failures before it."""
+        """Count newly ended pods; a success resets the count of earlier failures."""
         if succeeded:
             self.failures = 0
             last_success_ns = max(map(finished_ns, succeeded))

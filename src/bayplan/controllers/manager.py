@@ -111,7 +111,7 @@ class ControllerManager:
             self._due_ns = now_ns + self._sync_delay_ns
 
     def close(self, now_ns: int) -> None:
-        """Process the last writes of a journal before the host replaces it by an empty one."""
+        """Process the last writes of a journal before the host replaces it with an empty journal."""
         self.follow(now_ns)
         self._position = 0
 
@@ -149,7 +149,7 @@ class ControllerManager:
         item = event.object
         kind = event.kind
         # The object's own controller runs first: a ReplicaSet that was scaled down deletes its pods before its
-        # Deployment uses the room for new ones.
+        # Deployment uses the room for new pods.
         own = self._by_kind.get(kind)
         if own is not None and _needs_reconcile(event):
             self._add((own, item.key))
@@ -199,7 +199,7 @@ class ControllerManager:
     # --- reconcile ----------------------------------------------------------------------------------------------------
 
     def next_wakeup(self) -> int | None:
-        """Return the time (ns) at which `run` has work: that of the queue or of the earliest alarm, or None."""
+        """Return the next time (ns) at which `run` has work, in the queue or from an alarm, or None."""
         alarm = self._timers.next_time
         if self._due_ns is None:
             return alarm

@@ -1,12 +1,11 @@
 """Node lifecycle: taints for node conditions, and the eviction of pods that do not tolerate them.
 
 A node that is cordoned, not ready, unreachable, without network or under pressure gets the corresponding NoSchedule
-taint; one that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their toleration expires
-(300 seconds by default). A node without conditions, as in manifests, counts as healthy.
+taint. A node that is not ready or unreachable also gets the NoExecute taint, and its pods are evicted when their
+toleration expires (300 seconds by default). A node without conditions, as in manifests, counts as healthy.
 
-Not implemented: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is down.
-    Source:
-pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
+Not implemented: heartbeats (no node becomes unreachable by itself) and the reduced eviction rate when much of a zone is
+down. Source: pkg/controller/nodelifecycle and pkg/controller/tainteviction v1.36.3,
 https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
 """
 
@@ -50,12 +49,12 @@ class NodeLifecycleController(Controller):
 
     Args:
         tools: see `ControllerTools`.
-        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without one counts
-            as healthy.
+        waits_for_kubelets: whether to ignore a node until it has a Ready condition; otherwise a node without the
+            condition counts as healthy.
 
     Attributes:
-        evicting: by name of each node with NoExecute taints, the times (ns) at which its pods were first observed with
-            them, by pod uid. A new pod on one of these nodes queues the node.
+        evicting: for each node with NoExecute taints, by name: the times (ns) at which its pods were first observed
+            while it had the taints, by pod uid. A new pod on one of these nodes queues the node.
     """
 
     kind = Node
@@ -157,7 +156,7 @@ def has_ready_condition(node: Node) -> bool:
 
 
 def _wanted_taints(node: Node, now_ns: int) -> tuple[Taint, ...]:
-    """Return the taints that a node should have: those set by other clients, and those for its state."""
+    """Return the taints that a node should have: the taints that other clients set, and the taints for its state."""
     keys = [UNSCHEDULABLE_TAINT] if node.spec.unschedulable else []
     for condition in node.status.conditions:
         key = _BY_CONDITION.get((condition.type, condition.status))

@@ -89,7 +89,10 @@ class PersistentVolumeController(Controller):
             del self._unbound[storage_class][key]
 
     def _waiting_for(self, volume: PersistentVolume) -> list[str]:
-        """Record a volume as reserved or free; return the keys to reconcile: its claim, or its class if claims wait for one."""
+        """Record a volume as reserved or free.
+
+        Return the keys to reconcile: the volume's claim, or its class if claims of the class wait for a volume.
+        """
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
             key = f"{reference.namespace}/{reference.name}"
@@ -131,7 +134,7 @@ class PersistentVolumeController(Controller):
     # Claims.
 
     def _sync_claim(self, key: str, now_ns: int) -> None:
-        """Process an unbound claim."""
+        """Set the default class of an unbound claim if it has no class, then try to bind the claim."""
         claim = self.store.get(PersistentVolumeClaim, key)
         if claim is None or claim.metadata.deletion_timestamp is not None:
             return
@@ -142,7 +145,7 @@ class PersistentVolumeController(Controller):
         self._bind(claim, now_ns)
 
     def _with_class(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Return a claim; without a class it gets the default class, if there is one."""
+        """Return a claim; if it has no class, set the default class, if there is a default class."""
         annotations = claim.metadata.annotations
         if claim.spec.storage_class_name is not None or BETA_STORAGE_CLASS in annotations or claim.spec.volume_name:
             return claim
@@ -223,7 +226,7 @@ def _waits(claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
 
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
-    """Return the default storage class: the newest of those marked, then the first by name; None if there is none."""
+    """Return the default storage class, or None. Of several classes marked as default, it is the newest, then the first by name."""
     marked = [item for item in classes if item.metadata.annotations.get(DEFAULT_CLASS) == "true"]
     return min(marked, key=lambda item: (-_created_ns(item), item.metadata.name), default=None)
 

@@ -1,7 +1,7 @@
 """Creation of pods from templates; the data that all pods of a template share is prepared once.
 
 All pods of a template share one spec, one labels map, one annotations map, one tuple of owners: the same objects, not
-equal ones. The scheduler finds the compiled plan of a spec by identity, and 10,000 pods cost 10,000 names.
+copies. The scheduler finds the compiled plan of a spec by identity, and 10,000 pods cost 10,000 names.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class PreparedTemplate(msgspec.Struct, frozen=True):
     """Data that the pods of one template share.
 
     Attributes:
-        template: the template that this was prepared from.
+        template: the template that the data was prepared from.
         admission: the version of the admission state at that time; see `PodFactory.is_current`.
         namespace, labels, annotations, finalizers, owner_references, spec: the namespace, labels, annotations,
             finalizers, owner references and spec of every pod.
@@ -64,7 +64,7 @@ class PodFactory:
 
     Args:
         store: the store of the pods.
-        writer: the writer that creates them.
+        writer: the writer that creates the pods.
         names: the generator of pod names.
         admission: admits the spec of each template once, and charges every pod to quotas.
     """
@@ -114,7 +114,10 @@ class PodFactory:
         )
 
     def is_current(self, prepared: PreparedTemplate, template: PodTemplateSpec) -> bool:
-        """Return whether prepared data is current: the template is the same object, and priority classes are unchanged."""
+        """Return whether prepared data is current.
+
+        It is if the template is the same object, and no priority class, limit range or quota has changed since.
+        """
         return prepared.template is template and prepared.admission == self._admission.version
 
     def create(
@@ -134,7 +137,7 @@ class PodFactory:
             prepared: the data that all pods of the template share.
             now_ns: the current time.
             name: the name; generated if empty.
-            name_prefix, spec, labels, annotations: values to use instead of the shared ones.
+            name_prefix, spec, labels, annotations: values to use instead of the shared values.
 
         Raises:
             InputError: a pod with this name exists, or a quota would be exceeded.

@@ -24,7 +24,7 @@ def rank_for_deletion(pods: Iterable[Pod], related: Iterable[Pod], now_ns: int) 
     """Return pods in the order in which a ReplicaSet deletes them.
 
     Unassigned before assigned, pending before running, not ready before ready, low deletion cost before high, nodes
-    with many related pods before those with few, then the younger by powers of two of their age, ties by uid.
+    with many related pods before nodes with few, then the younger by powers of two of their age, ties by uid.
 
     Args:
         pods: the candidates.

@@ -38,7 +38,7 @@ class ResourceClaimController(Controller):
         return self._has_claims
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
-        """Return the key of a new or changed claim, or those of the claims of a pod that no longer needs them."""
+        """Return the key of a new or changed claim, or the keys of the claims of a pod that no longer needs them."""
         item = event.object
         if not isinstance(item, Pod):
             self._has_claims = True
@@ -55,14 +55,17 @@ class ResourceClaimController(Controller):
         return [*keys, *(claim.key for claim in self.store.dependents(pod.metadata.uid, ResourceClaim))]
 
     def reconcile(self, key: str, now_ns: int) -> int | None:
-        """Remove ended consumers, release the devices with the last one, and delete the claim if its pod has ended."""
+        """Remove ended consumers from a claim, and release its devices when the last consumer has ended.
+
+        Delete the claim if its pod has ended.
+        """
         claim = self.store.get(ResourceClaim, key)
         if claim is None:
             return None
         users = claim.status.reserved_for
         left = tuple(user for user in users if self._still_uses(claim, user))
         if len(left) < len(users):
-            # Devices are released with the last consumer: a claim that never had any may stay allocated.
+            # Devices are released with the last consumer: a claim that never had a consumer may stay allocated.
             gives_back = not left and DELETE_PROTECTION in claim.metadata.finalizers
             claim = self._write(claim, left, is_allocated=not gives_back)
         elif not left and claim.metadata.deletion_timestamp is not None:
@@ -104,7 +107,7 @@ class ResourceClaimController(Controller):
 
 
 def _is_done(pod: Pod) -> bool:
-    """Return whether a pod has no running container and never will."""
+    """Return whether a pod has finished, or is being deleted without a node, so that it never runs again."""
     return is_finished(pod) or (pod.metadata.deletion_timestamp is not None and not pod.spec.node_name)
 
 

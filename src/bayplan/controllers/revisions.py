@@ -1,8 +1,8 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores revisions as ControllerRevision objects. Scheduling does not read those, so the history is in memory
-only. On a recorded cluster without them, the revision that its controllers had observed last is taken as that of the
-current template (`observed_hash`), so that loading a dump restarts no pods.
+Upstream stores revisions as ControllerRevision objects. Scheduling does not read them, so the history is in memory
+only. If a dump of a cluster has no ControllerRevisions, the revision that the cluster's controllers observed last
+counts as the revision of the current template (`observed_hash`), so that loading the dump restarts no pods.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class RevisionHistory:
         self.revisions = [Revision(hash_, template)]
 
     def current(self, template: PodTemplateSpec) -> Revision:
-        """Return the revision with an equal template, created if there is none, and make it the newest."""
+        """Return the revision with an equal template, and make it the newest; create it if there is none."""
         revisions = self.revisions
         if revisions and revisions[-1].template is template:
             return revisions[-1]
@@ -79,11 +79,11 @@ class RevisionHistory:
 def observed_hash(item: StatefulSet | DaemonSet, pods: Iterable[Pod]) -> str:
     """Return the revision hash of the current template as the status and the pods of a set show it; "" if unknown.
 
-    A StatefulSet names the revision in its status. A DaemonSet does not, so it is that of its newest pod; pods older than the
-    set had another owner before.
+    A StatefulSet names the revision in its status. A DaemonSet does not, so the hash is taken from its newest pod; pods
+    older than the set had another owner before.
 
     Args:
-        item: the set. If its status is not that of its current generation, the hash is unknown.
+        item: the set. If its status describes an older generation, the hash is unknown.
         pods: the active pods of the set.
     """
     if item.status.observed_generation != item.metadata.generation:

@@ -1,6 +1,6 @@
 """The arithmetic of rollouts: surge, unavailability, and the distribution of a change of scale among ReplicaSets.
 
-Percentages of a surge are rounded up and those of unavailable pods down, as upstream does. If both are zero, one
+Percentages of a surge are rounded up, and percentages of unavailable pods down, as upstream does. If both are zero, one
 pod may be unavailable, or the rollout would never progress.
 
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/deployment/ and pkg/controller/deployment/util
@@ -73,7 +73,7 @@ def new_set_size(deployment: Deployment, new_size: int, all_size: int) -> int:
 
     Args:
         deployment: the Deployment.
-        new_size: its current size.
+        new_size: the current size of that ReplicaSet.
         all_size: the total size of all ReplicaSets.
     """
     desired = desired_replicas(deployment)
@@ -99,7 +99,7 @@ def share_scaling(deployment: Deployment, active: list[ReplicaSet]) -> dict[str,
     surge, _ = rollout_limits(deployment)
     allowed = desired + surge if desired > 0 else 0
     to_add = allowed - sum(set_replicas(item) for item in active)
-    # Of sets of equal size, newer ones grow first and older ones shrink first.
+    # Of sets of equal size, newer sets grow first and older sets shrink first.
     by_age = sorted(active, key=_age, reverse=to_add > 0)
     ordered = sorted(by_age, key=lambda item: -set_replicas(item)) if to_add else active
     added = 0

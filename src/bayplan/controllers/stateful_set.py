@@ -1,9 +1,8 @@
 """The StatefulSet controller: creates pods by ordinal, in order or in parallel, and updates from the highest ordinal.
 
 OrderedReady sets create a pod only when all pods before it are running and ready, and delete from the highest ordinal,
-one at a time.
-Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down to the
-partition.
+one at a time. Parallel sets do not wait. An update replaces the pods of older revisions from the highest ordinal down
+to the partition.
 
 In an ordered set of 1,000 pods, each start requires that all pods before it are ready. The controller stores the
 ordinal up to which it has checked and continues from there; a change of a pod below that ordinal resets it.
@@ -193,7 +192,7 @@ class _Run:
     # --- creating -----------------------------------------------------------------------------------------------------
 
     def _fill(self) -> bool:
-        """Process the ordinals of the set from the lowest; return whether to stop after this step."""
+        """Create missing pods and delete finished pods, from the lowest ordinal; return whether to stop after this step."""
         state, item = self._state, self._item
         asked = (item.spec, self._update)
         if state.seen is None or state.seen != asked or item.spec.min_ready_seconds > 0:
@@ -211,7 +210,10 @@ class _Run:
         return False
 
     def _process_ordinal(self, ordinal: int) -> bool:
-        """Process one ordinal; return whether the following ordinals must wait for it."""
+        """Create the pod of an ordinal if it is missing, or delete it if it is finished.
+
+        Return whether the following ordinals must wait for it.
+        """
         item, controller = self._item, self._controller
         pod = self._pod(ordinal)
         if pod is None:
@@ -256,7 +258,7 @@ class _Run:
                 self._controller.stateful_pods.own_claims(self._item, pod, condemned=True)
         for pod in condemned:
             terminating = pod.metadata.deletion_timestamp is not None
-            # In an ordered set, only healthy pods and the first unhealthy one are deleted; the next ones wait.
+            # In an ordered set, only healthy pods and the first unhealthy pod are deleted; the next pods wait.
             waits = terminating or (self._is_unavailable(pod) and pod is not unhealthy)
             if self._ordered and waits:
                 return True

@@ -63,7 +63,7 @@ class Writer(Protocol):
         ...
 
     def update(self, new: T) -> T:
-        """Replace an object by a newer version and return it as stored.
+        """Replace an object with a newer version and return it as stored.
 
         Raises:
             InvariantError: the object does not exist, or has another uid.
@@ -92,7 +92,7 @@ class Writer(Protocol):
     def drop_finalizer(self, item: KubernetesObject, finalizer: str) -> None:
         """Remove a finalizer from an object that has it.
 
-        If it was the last one of an object being deleted, delete the object.
+        If it was the last finalizer of an object that is being deleted, delete the object.
         """
         ...
 

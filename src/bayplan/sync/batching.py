@@ -1,4 +1,4 @@
-"""Write in batches if the target is a Bayplan server: creations with their status, and deletions.
+"""Batches of writes, for targets that are Bayplan servers: creations with their status, and deletions.
 
 Every write has the same outcome as a single request. Replacements, which batches do not support, and the writes of a
 batch that is rejected as a whole, use the requests of `bayplan.sync.writing`.
@@ -23,7 +23,7 @@ BATCH = 500
 """Maximum number of writes in a batch."""
 
 BATCHES_AT_ONCE = 2
-"""Number of concurrent batches: one is executed while the next one is in transit."""
+"""Number of concurrent batches: one batch is executed while the next is in transit."""
 
 MAX_BATCH_BYTES = 8 << 20
 """Maximum size of a request in bytes; larger batches are split, with at least one write per request."""
@@ -40,7 +40,7 @@ _log = logging.getLogger("bayplan.sync")
 
 
 class _Outcome(msgspec.Struct):
-    """See `bayplan.http_api.document_batch.Outcome`."""
+    """The outcome of one write; see `bayplan.http_api.document_batch.Outcome`."""
 
     outcome: str
     code: int
@@ -81,7 +81,7 @@ def fits_batch(write: SyncWrite) -> bool:
 
 
 def execute_batch(follower: Follower, writes: Sequence[SyncWrite]) -> Exchange[list[UnfinishedWrite]]:
-    """Execute writes as batches and report their outcomes to the follower; return the unfinished ones."""
+    """Execute writes as batches and report their outcomes to the follower; return the unfinished writes."""
     unfinished: list[UnfinishedWrite] = []
     for some, body in _parts(writes):
         # Pods are complete after their creation, so the response need not contain the objects.
@@ -123,7 +123,7 @@ def _deletion(write: SyncWrite) -> Document:
 
 
 def _read(body: bytes, count: int) -> list[_Outcome] | None:
-    """Return the outcomes in a response, or None unless it has one for each write."""
+    """Return the outcomes in a response, or None if their number differs from the number of writes."""
     try:
         found = _outcomes(body).items
     except msgspec.DecodeError:

@@ -18,8 +18,8 @@ class DocumentFeed:
     """Documents as a feed; see `bayplan.sync.feed.Feed`.
 
     Args:
-        documents: documents of any kinds; those of kinds that are not synced are counted in `left_out`. Namespaces may
-            be missing.
+        documents: documents of any kinds. Documents of kinds that are not synced are counted in `left_out`. Namespaces
+            may be missing.
     """
 
     def __init__(self, documents: Iterable[Document]) -> None:
@@ -50,7 +50,9 @@ class DocumentFeed:
                 namespace = {"metadata": {"name": name, "uid": f"namespace-{name}"}}
                 self._by_plural["namespaces"].append(_encode(namespace))
         for name, count in others.items():
-            self.left_out[name] = f"{count} of them; scheduling does not read this kind, or it would make pods"
+            self.left_out[name] = (
+                f"{count} objects; scheduling does not read this kind, or its controller would create pods"
+            )
 
     @property
     def problems(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Local writes that the local watch has not reported yet. Their objects are not reconciled until it has."""
+"""Local writes that the local watch has not reported yet. Until it does, their objects are not reconciled."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Expectations:
 
         Args:
             ref, uid: the reference and uid of the object.
-            creation_pending: whether the response to a creation with that name is pending, perhaps of this object.
+            creation_pending: whether the response to the creation of an object with that name is pending; it may be
+                this object.
         """
         if creation_pending:
             self._deleted_early.add(uid)
@@ -73,7 +74,7 @@ class Expectations:
         self._deleted_early.clear()
 
     def clear(self) -> None:
-        """Drop all expectations, because this is a different cluster."""
+        """Drop all expectations, because the target is now a different cluster."""
         self._made.clear()
         self._deleted.clear()
         self._reached.clear()

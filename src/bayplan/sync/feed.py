@@ -10,7 +10,7 @@ from bayplan.sync.followed_kinds import ObjectRef
 
 
 class RawDocuments(Collection[Document]):
-    """Documents that are decoded one by one during iteration, because decoded ones take five times the memory.
+    """Documents that are decoded one by one during iteration, because decoded documents take five times the memory.
 
     Args:
         raws: the JSON of the documents.
@@ -75,7 +75,7 @@ class Feed(Protocol):
     """A source of lists and changes.
 
     Attributes:
-        kinds: the plural names of its kinds; each is listed first.
+        kinds: the plural names of its kinds; each kind is listed before its changes.
         left_out: the reasons why kinds are skipped, by plural name.
         problems: the current problems, by plural name.
     """

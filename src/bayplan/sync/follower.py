@@ -1,4 +1,4 @@
-"""Determine the writes that synchronize the local cluster with the source, from the state of both instead of events.
+"""Determines the writes that synchronize the local cluster with the source, from the state of both instead of events.
 
 The follower holds the newest version of every object of the source, the state of the local objects, and the sync state.
 After any change of an object, it reconciles the object and returns the next write for it. So the result does not depend
@@ -89,17 +89,19 @@ class Follower:
     # --- changes of the source ----------------------------------------------------------------------------------------
 
     def source_part_listed(self, plural: str, documents: Iterable[Document]) -> None:
-        """Process a part of the first list of a kind."""
+        """Record the objects in a part of the first list of a kind."""
         for document in documents:
             self._add(ref_of(plural, document), document, initial=plural in self._unlisted and not self.memory.began)
 
     def source_listed(self, plural: str, documents: Iterable[Document], emitted: Iterable[ObjectRef] = ()) -> None:
-        """Process the complete list of a kind: at the start, and whenever events may have been lost.
+        """Record the objects in the complete list of a kind, and drop all other objects of the kind.
+
+        Called at the start, and whenever events may have been lost.
 
         Args:
             plural: the plural of the kind.
             documents: the objects of the list.
-            emitted: the objects that `source_part_listed` has processed already.
+            emitted: the objects that `source_part_listed` has recorded already.
         """
         first = plural in self._unlisted
         self._unlisted.discard(plural)
@@ -123,7 +125,10 @@ class Follower:
                 self._mark_dirty(ref)
 
     def source_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Process an added, changed or deleted object. The deletion of an earlier object with this name is ignored."""
+        """Record an added or changed object of the source, or drop a deleted object.
+
+        The deletion of an earlier object with this name is ignored.
+        """
         ref = ref_of(plural, document)
         if not deleted:
             self._add(ref, document, initial=False)
@@ -181,7 +186,7 @@ class Follower:
     # --- changes of the local cluster ---------------------------------------------------------------------------------
 
     def local_listed(self, plural: str, documents: Iterable[Document], revision: int) -> None:
-        """Process a list of all local objects of a kind at a revision."""
+        """Record all local objects of a kind, from a list at a revision."""
         self._unlisted_here.discard(plural)
         found = {ref_of(plural, document): document for document in documents}
         for ref in [ref for ref in self._local if ref.plural == plural and ref not in found]:
@@ -191,7 +196,7 @@ class Follower:
         self.local_bookmark(plural, revision)
 
     def local_bookmark(self, plural: str, revision: int) -> None:
-        """Process a bookmark: all local changes up to a revision are known.
+        """Record that all local changes of a kind up to a revision are known.
 
         Created objects that were not observed until then are gone.
         """
@@ -199,7 +204,7 @@ class Follower:
             self._local_deleted(ref, uid)
 
     def local_changed(self, plural: str, document: Document, *, deleted: bool = False) -> None:
-        """Process an object that was added, changed or deleted locally."""
+        """Record that an object was added, changed or deleted locally, and reconcile it."""
         ref = ref_of(plural, document)
         metadata = part(document, "metadata")
         uid = text(metadata, "uid")
@@ -281,7 +286,7 @@ class Follower:
     def next_writes(self, most: int) -> list[SyncWrite]:
         """Return at most `most` writes that are possible now. The caller must report each with `done` or `failed`.
 
-        Objects of a rank wait until those of lower ranks are written.
+        Objects of a rank wait until objects of lower ranks are written.
         """
         writes: list[SyncWrite] = []
         if self._unlisted_here:
@@ -346,7 +351,7 @@ class Follower:
     def _decide_present(self, ref: ObjectRef, source: SourceObject, local: LocalObject) -> SyncWrite | None:
         known = self.memory.get(source.uid)
         if known in (None, Known.KEEPS):
-            # It was created by a run that ended before it could record that.
+            # The object was created by a run that ended before it could record the creation.
             self._record_created(ref, source.uid)
         if ref.plural != "pods":
             return self._update(ref, source)
@@ -463,8 +468,8 @@ class Follower:
         Args:
             write: a write from `next_writes`.
             message: the reason.
-            retry: whether to reconcile the object immediately, after a conflict; otherwise it is when it changes in the
-                source.
+            retry: whether to reconcile the object immediately, after a conflict; otherwise it is reconciled when it
+                changes in the source.
         """
         if not retry:
             self.note(write.ref, message)

@@ -57,7 +57,7 @@ class Problem(Struct, frozen=True):
 
 
 def source_object(ref: ObjectRef, document: Document, *, initial: bool) -> SourceObject:
-    """Return what is known about an object of the source; its managed fields are dropped."""
+    """Return the record of an object of the source, without its managed fields."""
     metadata = {name: value for name, value in part(document, "metadata").items() if name != "managedFields"}
     uid = metadata["uid"] = text(metadata, "uid") or placeholder_uid(ref)
     raw = _encode({**document, "metadata": metadata})

@@ -23,10 +23,10 @@ class Known(Enum):
     """The state of an object of the source.
 
     Attributes:
-        KEEPS: it existed when the sync began (a pod: on a node), and is still to be created locally.
+        KEEPS: it existed when the sync began (and had a node if it is a pod), and is still to be created locally.
         KEPT: it was created locally in its initial state.
         MADE: it was created locally.
-        FREE: it was created locally; it is a claim or a volume that is bound by the target.
+        FREE: it was created locally; it is a claim or a volume that the target binds.
         DELETED: it was created locally, and then deleted locally, not because of the source.
     """
 
@@ -135,7 +135,7 @@ class Memory:
 
 
 def bucket_of(uid: str) -> str:
-    """Return the name of the ConfigMap with an entry.
+    """Return the name of the ConfigMap that contains the entry of a uid.
 
     It is derived from a hash, because recordings may contain any uids.
     """

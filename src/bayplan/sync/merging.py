@@ -110,7 +110,7 @@ def merge_waiting_pod(here: Document, wanted: Document) -> Document:
         gates_here = items(part(here, "spec"), "schedulingGates")
         spec["schedulingGates"] = [gate for gate in items(spec, "schedulingGates") if gate in gates_here]
     spec["containers"] = _containers(here, wanted, "image")
-    # Tolerations can only be added; those added by local admission are kept.
+    # Tolerations can only be added; tolerations that local admission added stay.
     kept = items(spec, "tolerations")
     spec["tolerations"] = kept + [each for each in items(part(wanted, "spec"), "tolerations") if each not in kept]
     metadata = _metadata(here, wanted)

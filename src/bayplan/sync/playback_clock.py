@@ -42,16 +42,16 @@ class PlaybackClock:
 
     @property
     def paused(self) -> bool:
-        """Whether the position is paused."""
+        """Whether playback is paused."""
         return self._paused
 
     def pause(self) -> None:
-        """Stop the position."""
+        """Pause playback."""
         self._rebase()
         self._paused = True
 
     def resume(self) -> None:
-        """Let the position advance again."""
+        """Resume playback."""
         self._rebase()
         self._paused = False
 

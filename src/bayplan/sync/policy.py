@@ -17,8 +17,8 @@ class SyncPolicy:
             load for the local scheduler; without them, it would place all pods on an empty cluster.
         update_scheduled_pods: whether to apply changes of scheduled pods of the source: labels, annotations,
             tolerations, resources. By default they are ignored, because the local pod may be on a different node.
-        follow: whether changes are synced after the initial objects. If not, claims without a volume get one locally,
-            because the source can't bind them later.
+        follow: whether changes are synced after the initial objects. If not, claims without a volume get a volume
+            locally, because the source can't bind them later.
         source_volumes: whether to copy the volumes of claims with WaitForFirstConsumer once the source has bound
             the claims. By default their volumes are created locally, because the location of a volume is a scheduling
             decision.

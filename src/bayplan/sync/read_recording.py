@@ -1,4 +1,4 @@
-"""Open recordings of all supported formats."""
+"""Opens recordings of all supported formats."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bayplan's recordings: a JSON line as header, then a line per change; gzip depending on the name.
+"""Bayplan's recordings: a JSON line as header, then a line per change; compressed with gzip if the name ends in ``.gz``.
 
 ::
 
@@ -8,7 +8,8 @@
     {"ns": 1730000000, "put": "pods", "object": {...}}
     {"ns": 2940000000, "delete": "pods", "object": {"metadata": {...}}}
 
-The list of a kind may have several lines; all except the last have ``more``. An incomplete recording ends with its last whole line.
+The list of a kind may have several lines; all except the last have ``more``. An incomplete recording ends with its last
+whole line.
 """
 
 from __future__ import annotations

@@ -157,7 +157,7 @@ class _FollowedCollection:
         self._emitted: list[ObjectRef] = []
 
     def part(self, items: Sequence[_Followed]) -> None:
-        """Process a part of the first list."""
+        """Emit a part of the first list."""
         raws: list[bytes] = []
         for item in items:
             if not self._namespaces or item.metadata.namespace in self._namespaces:
@@ -166,7 +166,7 @@ class _FollowedCollection:
         self._on_change(PartListed(self._plural, RawDocuments(raws, self._read)))
 
     def changed(self, changes: Sequence[Change[_Followed]]) -> None:
-        """Process changes that the reflector reports."""
+        """Emit the changes that the reflector reports, or collect them until the first list is complete."""
         for old, new in changes:
             item = new if new is not None else old
             assert item is not None
@@ -186,7 +186,7 @@ class _FollowedCollection:
                 self._on_change(Changed(self._plural, self._read(raw)))
 
     def listed(self, version: str) -> None:
-        """Process the end of a list: of the first one, or of a later one whose differences were emitted as changes."""
+        """Emit the complete first list. After a later list, whose differences were emitted as changes, emit a bookmark."""
         revision = int(version) if version.isdecimal() else 0
         if self._initial is None:
             self._on_change(Bookmark(self._plural, revision))

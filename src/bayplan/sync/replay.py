@@ -141,7 +141,9 @@ class ApplyReplay:
         for offset_ns, change in self._recording.changes():
             if not await self._playback.wait_until(offset_ns, seen_ns):
                 raise InputError(
-                    "seek", got="an earlier position", wanted="a later one, because applied changes can't be undone"
+                    "seek",
+                    got="an earlier position",
+                    wanted="a later position, because applied changes can't be undone",
                 )
             seen_ns = offset_ns
             if isinstance(change, Applied):

@@ -267,7 +267,7 @@ class SyncSession:
         await asyncio.gather(*(self._drive_single(finish(follower, each)) for each in unfinished))
 
     async def _drive_single(self, exchange: Exchange[None]) -> None:
-        """Execute the exchange of one write, once fewer than `at_once` others are running."""
+        """Execute the exchange of one write, once fewer than `at_once` single writes are running."""
         async with self._singles:
             await self._drive(exchange, waits_for_memory=True)
 

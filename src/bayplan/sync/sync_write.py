@@ -24,7 +24,7 @@ class SyncWrite(Struct, frozen=True):
     Attributes:
         verb: the operation.
         ref: the object.
-        uid: the uid of the object in the source; for a deletion, that of the local object.
+        uid: the uid of the object in the source; for a deletion, the uid of the local object.
         document: the document to create; None for other operations.
         version: the hash of the source's version that the document was translated from.
     """

@@ -10,7 +10,7 @@ from bayplan.sync.feed import Changed, Listed
 
 
 class Applied(NamedTuple):
-    """An object that a user applied or deleted, of any kind: a workload whose controller creates the pods."""
+    """An object of any kind that a user applied or deleted, such as a workload, whose controller creates the pods."""
 
     document: Document
     deleted: bool = False
@@ -35,7 +35,7 @@ class RecordingHeader(NamedTuple):
         kinds: the plural names of the listed kinds.
         kubernetes: the version of the cluster, "" if unknown.
         redacted: whether it has only the fields that scheduling reads.
-        applies: whether it has applied workloads, not the objects of a cluster.
+        applies: whether it contains applied workloads instead of the objects of a cluster.
     """
 
     format: str

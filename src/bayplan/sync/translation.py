@@ -7,10 +7,10 @@
   local controllers neither collect, duplicate nor delete pods. Other owners are dropped, except that a claim that a pod
   owns is owned by the copy of the pod, because the scheduler checks the owner of a claim.
 - A pod's service account and the volumes with its token are dropped; its priority is computed from its class again.
-- A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound.
-  A released volume keeps the source's uid of its claim, so it is not bound to a later claim of that name.
+- A persistent volume's claimRef has the local uid of its claim, so bound volumes stay bound. A released volume keeps
+  the source's uid of its claim, so it is not bound to a later claim of that name.
 - A resource claim keeps the source's allocation only for pods that keep their nodes; the local scheduler allocates the
-  others.
+  other claims.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def _claim_status(status: Document, namespace: str, here: LocalObjects) -> Docum
 
 
 class Dependents:
-    """Objects by the object whose local uid they use."""
+    """For each object whose local uid is used, the objects that use it."""
 
     def __init__(self) -> None:
         self._users: dict[ObjectRef, dict[ObjectRef, None]] = {}
@@ -233,7 +233,7 @@ class _DependencyRecorder:
     """Answers queries of the local objects and records them as dependencies; a `LocalObjects`.
 
     Args:
-        users: where the dependents of each queried object are recorded.
+        users: receives the dependents of each queried object.
         user: the translated object.
         here: the local objects.
     """

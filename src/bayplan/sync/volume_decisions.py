@@ -1,7 +1,7 @@
 """Decides whether a claim is bound by the source, or by the local scheduler and controllers.
 
 If a volume is created when its first consumer has a node, the location of the volume is a scheduling decision, like the
-node itself. So such claims are bound locally, regardless of the source, unless they were bound when the sync began.
+node itself. So these claims are bound locally, regardless of the source, unless they were bound when the sync began.
 Otherwise their pods could only go to the nodes that the source's scheduler chose, depending on which cluster was
 faster.
 
@@ -111,7 +111,6 @@ def is_bound(claim: Document) -> bool:
 
 
 def _unbound(claim: Document) -> Document:
-    """Return the unbound version of a claim."""
     return _without(claim, "volumeName")
 
 

@@ -66,7 +66,7 @@ def read_memory() -> Exchange[list[Document]]:
     """
     response = yield from send_with_retries(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
-        raise InputError(f"the state of the sync can't be read: {response.message}", where=_CONFIG_MAPS)
+        raise InputError(f"the sync state in {_CONFIG_MAPS} can't be read: {response.message}")
     return items(_decode(response.body), "items")
 
 
@@ -111,7 +111,7 @@ def _update(follower: Follower, write: SyncWrite) -> Exchange[None]:
 
 
 def _write_differences(follower: Follower, write: SyncWrite, here: Document | None) -> Exchange[ApiResponse | None]:
-    """Write the differences of an object and its subresources; return the response that refused one, or None.
+    """Write the differences of an object and its subresources; return the response that rejected a write, or None.
 
     Args:
         follower: determines the differences.
@@ -176,8 +176,8 @@ def send_with_retries(request: ApiRequest, *, max_errors: int | None = None) -> 
 
     Args:
         request: the request.
-        max_errors: the maximum number of server errors, after which the last one is returned; None for no limit. An
-            unavailable or throttling server is always retried.
+        max_errors: the maximum number of server errors, after which the last response is returned; None for no limit.
+            An unavailable or throttling server is always retried.
     """
     pause, errors = _FIRST_PAUSE, 0
     while True:

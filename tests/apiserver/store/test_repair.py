@@ -62,7 +62,7 @@ def test_a_damaged_object_is_reported_with_its_offset_and_repair_preserves_the_r
     assert [each.what for each in damage] == ["secrets default/p7"]
     assert damage[0].offset < at < damage[0].offset + 20_000
     assert (
-        f"damaged: secrets default/p7 (page {damage[0].page}, byte {damage[0].offset}): its checksum does not fit"
+        f"damaged: secrets default/p7 (page {damage[0].page}, byte {damage[0].offset}): its checksum does not match"
         in printed
     )
     assert f"try: bayplan store repair {path}" in printed

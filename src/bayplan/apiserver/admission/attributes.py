@@ -33,9 +33,9 @@ class GroupVersionKind(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The resource and kind in which a hook receives a request.
+    """The resource and kind as which a hook receives a request.
 
-    With match policy `Equivalent`, these can differ from those of the request.
+    With match policy `Equivalent`, they can differ from the resource and kind of the request.
     """
 
     resource: Resource
@@ -43,7 +43,7 @@ class Match(NamedTuple):
 
 
 class ObjectLister(Protocol):
-    """The stored objects that admission reads."""
+    """Reads stored objects for admission."""
 
     @property
     def registry(self) -> ResourceRegistry:
@@ -61,7 +61,7 @@ class Server(ObjectLister, Protocol):
 
     @property
     def store(self) -> Store:
-        """The store, whose table versions show when hooks must be compiled again."""
+        """The store. Hooks are compiled again when the version of one of their tables changes."""
 
     @property
     def outgoing(self) -> Outgoing:
@@ -84,7 +84,7 @@ class Attributes:
         options: the options of the operation, such as a CreateOptions object.
         object: the new object, in the API version of the request; None for a deletion.
         old: the current object; None for a create.
-        kind: the kind of the objects; for some subresources it differs from that of the resource.
+        kind: the kind of the objects; for some subresources not the kind of the resource.
         read: decodes an object that a hook has changed, and applies defaults to it.
         groups: the groups of the user.
         warnings: the warnings for the client.
@@ -107,7 +107,7 @@ class Attributes:
     warnings: list[str] = field(default_factory=list)
 
     def versions(self, match: Match) -> tuple[Document | None, Document | None]:
-        """Return the new and the old object, each or None, in the API version in which a hook expects them."""
+        """Return the new and the old object in the API version that a hook expects; None for an object that does not exist."""
         return self._version(self.object, match), self._version(self.old, match)
 
     def _version(self, document: Document | None, match: Match) -> Document | None:
@@ -119,7 +119,7 @@ class Attributes:
         return {**envelope, **{name: value for name, value in document.items() if name not in envelope}}
 
     def replace_object(self, match: Match, document: Document) -> None:
-        """Set the new object to the object that a hook returned, converted back from the hook's API version."""
+        """Replace the new object with a hook's result, converted to the request's API version."""
         new = self.read(document) if match.resource is self.resource or self.is_special else None
         if new is None:
             new = served_form(self.resource, stored_form(match.resource, document))
@@ -128,7 +128,7 @@ class Attributes:
 
     @property
     def is_special(self) -> bool:
-        """Whether the objects are not of the resource's kind, such as a Scale, a Binding or an Eviction."""
+        """Whether the objects have a kind other than the resource's, such as Scale, Binding or Eviction."""
         return self.kind.kind != self.resource.kind
 
     def forbidden(self, why: str) -> ApiError:

@@ -1,4 +1,4 @@
-"""Dynamic admission of a write: mutating policies and webhooks, then validating ones, in upstream's order.
+"""Dynamic admission of a write: mutating policies and webhooks, then validating policies and webhooks, in upstream's order.
 
 Compiled hooks are cached until a policy, a binding or a webhook configuration changes. Without any hooks, a write only
 compares the versions of six tables.
@@ -63,7 +63,7 @@ class Admission:
 
     @property
     def is_active(self) -> bool:
-        """Whether there are any hooks."""
+        """Whether the cluster has any hooks. Hooks are compiled again if their configuration has changed."""
         versions = tuple([table.version for table in self._tables])
         if versions != self._versions:
             self._hooks = self._compiled()
@@ -96,7 +96,7 @@ class Admission:
         *,
         kind: GroupVersionKind | None = None,
     ) -> Attributes:
-        """Return the attributes of a create (without `old`) or an update.
+        """Return the attributes of a create (if `old` is None) or of an update.
 
         Args:
             info: the request.
@@ -213,7 +213,7 @@ class Admission:
 
 @contextmanager
 def _warning(attributes: Attributes) -> Iterator[None]:
-    """Add the warnings of the request so far to an ApiError that is raised within the context."""
+    """Attach the warnings of the request so far to an ApiError raised within the context."""
     try:
         yield
     except ApiError as problem:
@@ -227,7 +227,7 @@ def _namespace_of(info: RequestInfo, name: str) -> str:
 
 
 def _user_of(manager: str) -> str:
-    """Return the user name of the cluster component with this field manager."""
+    """Return the user name of the cluster component with this field manager; kube-controller-manager's if it is empty."""
     if manager == "kubelet":
         return "system:node"
     return f"system:{manager}" if manager else "system:kube-controller-manager"

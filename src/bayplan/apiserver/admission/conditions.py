@@ -40,7 +40,7 @@ class Conditions(NamedTuple):
     variables: Sequence[tuple[str, Expression]] = ()
 
     def are_met(self, values: Mapping[str, object]) -> bool:
-        """Return whether all conditions are true. If one cannot be evaluated and failures are ignored, return False.
+        """Return whether all conditions are true. If a condition cannot be evaluated and failures are ignored, return False.
 
         Raises:
             MatchProblem: a condition cannot be evaluated, none is false, and failures deny the request.

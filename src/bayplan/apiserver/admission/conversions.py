@@ -1,8 +1,8 @@
 """Conversion webhooks: convert custom resources between the stored version and other served versions.
 
-Conversions are cached by the content of the object, so a list converts many objects with one call, and a watch finds
-the conversions that the write requested. If calling the webhook of a definition is not allowed, its objects are served
-as with the strategy `None`.
+Conversions are cached by the content of the object. A list therefore converts all objects of a table in few calls, and
+a watch reuses the conversions of the write that it reports. If calling the webhook of a definition is not allowed, its
+objects are served as with the strategy `None`.
 
 Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/.
 """
@@ -153,7 +153,7 @@ class WebhookConverter:
         return ApiError(500, f"conversion webhook for {where} failed: {why}", reason="")
 
     def _checked(self, answer: Answer, documents: list[Document], source: str, target: str) -> list[Document]:
-        """Return the objects in a response.
+        """Return the converted objects in a response.
 
         Raises:
             ApiError: the call failed, or the response is invalid.
@@ -183,7 +183,10 @@ class WebhookConverter:
 
 
 def _conversion_problem(found: Document, before: Document, api_version: str, kind: str) -> str:
-    """Return upstream's message about a change that webhooks must not make, or an empty string."""
+    """Return upstream's message if a webhook returned a wrong type or changed the identity of an object, or an empty string.
+
+    The message contains ``INDEX`` in place of the index of the object.
+    """
     if found.get("apiVersion") != api_version:
         got = found.get("apiVersion") or ""
         return f"converted object at index INDEX: invalid groupVersion (expected {api_version}, received {got})"
@@ -207,7 +210,7 @@ def _content(document: Document) -> Document:
 
 
 def _with_metadata(document: Document, converted: Document) -> Document:
-    """Return a converted object with the original's metadata, of which only labels and annotations may change."""
+    """Return a converted object with the original's metadata, except for labels and annotations, which a webhook may change."""
     metadata = {name: value for name, value in part(document, "metadata").items() if name not in _CHANGEABLE}
     new = part(converted, "metadata")
     metadata |= {name: new[name] for name in _CHANGEABLE if new.get(name)}
@@ -216,7 +219,7 @@ def _with_metadata(document: Document, converted: Document) -> Document:
 
 
 def attach_converters(server: Server, definition: Document) -> None:
-    """Set the converters of a definition's served versions that are not stored."""
+    """Set the converters between a definition's stored version and its other served versions: webhook calls, or pruning."""
     spec = part(definition, "spec")
     conversion, versions = part(spec, "conversion"), parts(spec, "versions")
     storage = next((each for each in versions if each.get("storage")), {})

@@ -27,7 +27,7 @@ def apply_operations(document: Document, operations: list[Document]) -> Document
     """Return an object with a patch applied.
 
     Raises:
-        PatchProblem: an operation cannot be applied, or the result is not an object.
+        PatchProblem: an operation cannot be applied, there are too many operations, or the result is not an object.
     """
     if len(operations) > MAX_OPERATIONS:
         raise PatchProblem(f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(operations)}")

@@ -1,4 +1,4 @@
-"""Matching of hooks and requests: rules, equivalent resources, namespace selectors and object selectors.
+"""Matching requests with hooks: rules, equivalent resources, namespace selectors and object selectors.
 
 Sources: k8s.io/apiserver v0.36.3, pkg/admission/plugin/webhook/predicates and policy/matching.
 """
@@ -31,12 +31,15 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 def is_never_policed(attributes: Attributes) -> bool:
-    """Return whether policies never see a request: reviews, which are not stored, and the configuration of hooks."""
+    """Return whether policies are never evaluated for a request.
+
+    That is the case for a review, which is not stored, and for a write of a hook's configuration.
+    """
     return attributes.resource.name in _NEVER_POLICED or is_exempt(attributes)
 
 
 def match_rules(rules: Sequence[Document], policy: object, attributes: Attributes) -> Match | None:
-    """Return the resource and kind in which a request matches one of the rules, or None if it matches none.
+    """Return the resource and kind as which a request matches one of the rules, or None if it matches none.
 
     Args:
         rules: rules with operations, groups, versions, resources, and possibly resource names.
@@ -57,7 +60,7 @@ def match_rules(rules: Sequence[Document], policy: object, attributes: Attribute
 
 
 def equivalents(attributes: Attributes) -> list[Resource]:
-    """Return the resources that serve the same objects as the requested one, in discovery order."""
+    """Return all resources that serve the objects of the requested resource, in discovery order."""
     resource, subresource = attributes.resource, attributes.subresource
     found = (each for each in attributes.lister.registry.all() if each.table == resource.table)
     return [each for each in found if not subresource or subresource in each.subresources]
@@ -127,7 +130,7 @@ def _labels(document: Document | None) -> Mapping[str, str]:
 
 
 def match_criteria(criteria: Document, attributes: Attributes, rules: str = "resourceRules") -> Match | None:
-    """Return the resource and kind in which a request matches the constraints of a policy or binding, or None.
+    """Return the resource and kind as which a request matches the constraints of a policy or binding, or None.
 
     Args:
         criteria: the constraints.

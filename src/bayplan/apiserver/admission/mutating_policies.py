@@ -101,7 +101,7 @@ class Invocation(NamedTuple):
     Attributes:
         policy: the policy.
         binding: the binding.
-        match: the resource and kind in which the request matches.
+        match: the resource and kind as which the request matches.
         param: the parameter object; None if the policy has no parameters.
     """
 
@@ -202,7 +202,7 @@ def _invocations(policy: Policy, attributes: Attributes, failures: list[_Failure
 
 
 def _invoke(invocation: Invocation, attributes: Attributes, again: Reinvocation, failures: list[_Failure]) -> bool:
-    """Apply the mutations of one policy, and return whether any could be applied."""
+    """Apply the mutations of one policy, and return whether at least one mutation was applied."""
     policy = invocation.policy
     try:
         if not policy.conditions.are_met({**_values(invocation, attributes), "namespaceObject": None}):
@@ -276,7 +276,7 @@ def _operation(value: object) -> Document:
 
 
 def _check_type_names(value: object) -> None:
-    """Raise if the type name of an object in a value does not match the path of its field, such as ``Object.spec``.
+    """Check that the type name of each object in a value matches the path of its field, such as ``Object.spec``.
 
     Raises:
         MutationProblem: a type name does not match.

@@ -30,9 +30,7 @@ MAX_BACKGROUND_ANSWERS = 1024
 """Maximum number of responses stored for retries of controllers."""
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _DIFFERS = ("name", "uid", "creationTimestamp", "resourceVersion", "managedFields")
-"""Metadata that differs between a controller's attempts, such as generated names, and is ignored to find the
-response.
-"""
+"""Metadata fields that differ between a controller's attempts, such as generated names; ignored when a response is looked up."""
 
 
 class CallProblem(Exception):
@@ -213,13 +211,13 @@ class Outgoing:
         raise CallsNeededError(missing)
 
     def _start_calls(self, calls: Sequence[Call]) -> None:
-        """Start those calls that are not in progress yet. The caller retries later.
+        """Start the allowed calls that are not in progress yet.
 
         Raises:
             CallProblem: there is no server to make calls.
         """
         if self.caller is None:
-            raise CallProblem("failed to call webhook: there is no server that could")
+            raise CallProblem("failed to call webhook: no server is running")
         for call in calls:
             digest, endpoint = call.digest(loosely=True), self.endpoint(call)
             if endpoint is not None and digest not in self._under_way:

@@ -1,4 +1,4 @@
-"""Pod security admission: labels of a namespace select the level that its pods must meet, or are warned about.
+"""Pod security admission: labels of a namespace set the levels that its pods must meet and are warned about.
 
 This is the plugin PodSecurity without exemptions and with its default configuration, so a namespace without labels is
 privileged. The mode ``audit`` is not evaluated: it only writes to an audit log, and Bayplan has none.
@@ -68,17 +68,14 @@ class Policy(NamedTuple):
 
 
 def is_policed(labels: Mapping[str, str]) -> bool:
-    """Return whether a namespace has labels that may affect its pods.
-
-    Without such labels, no other function is called.
-    """
+    """Return whether the labels of a namespace set a level to enforce or to warn about."""
     return not _DECIDING.isdisjoint(labels)
 
 
 def policy_of(labels: Mapping[str, str]) -> Policy:
     """Return the policy in the labels of a namespace.
 
-    An invalid enforced level means restricted, an invalid version latest.
+    Warnings default to the enforced level. An invalid enforced level means restricted, an invalid version latest.
     """
     enforce, warn = labels.get(_ENFORCE, PRIVILEGED), labels.get(_WARN)
     enforce_version, warn_version = (_version(labels, f"{name}-version") for name in (_ENFORCE, _WARN))

@@ -290,7 +290,7 @@ def _seccomp_annotations(pod: Document) -> Violation | None:
 
 def _seccomp_profile(*, required: bool) -> CheckPod:
     def bad(context: Document) -> str | None:
-        """Return the type of a forbidden profile; None without a profile, or for an allowed one."""
+        """Return the type of a forbidden profile; None if it is allowed or absent."""
         profile = context.get("seccompProfile")
         kind = str(profile.get("type") or "") if isinstance(profile, dict) else None
         return None if kind in (None, *_PROFILE_TYPES) else kind

@@ -36,7 +36,7 @@ class Reinvocation:
             self.require()
 
     def end(self, document: Document | None) -> None:
-        """End a round with this object."""
+        """End a round, and store the resulting object."""
         self._last_output = document
 
     def require(self) -> None:

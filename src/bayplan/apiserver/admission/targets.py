@@ -113,7 +113,7 @@ class Targets:
 
 
 def service_endpoint(service: Document, place: Place) -> Endpoint:
-    """Return the endpoint for calls to a service, of which `place` is the address."""
+    """Return the endpoint for calls to a service at the address `place`."""
     server, path, port = (
         f"{service.get('name')}.{service.get('namespace')}.svc",
         str(service.get("path") or ""),

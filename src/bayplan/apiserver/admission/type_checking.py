@@ -1,6 +1,6 @@
 """Type checks of ValidatingAdmissionPolicies against the kinds that they match: warnings for the status of a policy.
 
-Expressions are untyped when they run, so a misspelt field would only be noticed when a matching object is written. The
+Expressions are untyped when they run, so a misspelt field would not be noticed until a matching object is written. The
 controller ``validatingadmissionpolicy-status`` therefore also compiles them with the types of the matched kinds.
 
 Source: k8s.io/apiserver v0.36.3, pkg/admission/plugin/policy/validating/typechecking.go.

@@ -196,7 +196,7 @@ def _denials(policy: Policy, attributes: Attributes) -> Iterator[_Denied]:
 def _bound(
     policy: Policy, binding: Document, values: Mapping[str, object], attributes: Attributes
 ) -> Iterator[_Denied]:
-    """Evaluate a policy for one parameter object. Yield its denials and add its warnings, as validationActions say.
+    """Evaluate a policy for one parameter object. Yield denials or add warnings, depending on ``validationActions``.
 
     Failures of audit annotations always deny.
     """
@@ -254,8 +254,9 @@ def _failed(policy: Policy, message: str) -> list[Denial]:
 
 
 def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budget: Budget) -> Denial | None:
-    """Return None if a validation passes, else a Denial: without message if it does not, without reason if it fails to
-    run.
+    """Return None if a validation passes, else a Denial.
+
+    It has no message if the expression is false, and no reason if the evaluation fails.
     """
     try:
         holds = evaluation.run(validation.expression, budget)

@@ -73,7 +73,7 @@ def compiled_webhooks(lister: ObjectLister, *, mutating: bool) -> list[Webhook]:
 
 
 def mutate(hooks: list[Webhook], attributes: Attributes, again: Reinvocation, outgoing: Outgoing) -> bool:
-    """Call the mutating webhooks that match a request one after another; return whether any changed the object.
+    """Call the mutating webhooks that match a request one after another; return whether any webhook changed the object.
 
     Raises:
         ApiError: a webhook denies the request, or fails and its failure policy is Fail.
@@ -134,7 +134,7 @@ def validate(hooks: list[Webhook], attributes: Attributes, outgoing: Outgoing) -
 def _is_skipped(hook: Webhook, attributes: Attributes, outgoing: Outgoing) -> bool:
     """Return whether to skip a webhook because calling it is not allowed.
 
-    If its service is missing, the call fails instead.
+    If other calls are allowed and its service is missing, the call fails instead.
     """
     client = part(hook.document, "clientConfig")
     return not outgoing.is_allowed(client) and not (outgoing.is_on and _missing_service(client, attributes))
@@ -149,9 +149,7 @@ def _missing_service(client: Document, attributes: Attributes) -> str:
 
 
 def _rejection(hook: Webhook, problem: CallProblem | ApiError) -> ApiError | None:
-    """Return the error that denies the request after a validating webhook denied it or failed; None to ignore the
-    failure.
-    """
+    """Return the error for a validating webhook that denied the request or failed; None to ignore the failure."""
     if isinstance(problem, ApiError):
         return problem
     return _failed(hook, problem) if hook.fails else None
@@ -167,14 +165,14 @@ def _failed(hook: Webhook, problem: CallProblem) -> ApiError:
 
 
 def _warn_of(silent: list[Webhook], attributes: Attributes) -> None:
-    """Add a warning that names the webhooks that match the request but must not be called."""
+    """Add a warning with the names of matching webhooks that must not be called."""
     if silent:
         names = ", ".join(hook.name for hook in silent)
         attributes.warnings.append(f"not called, because --webhooks does not allow it: admission webhooks {names}")
 
 
 def _match(hook: Webhook, attributes: Attributes) -> Match | None:
-    """Return the resource and kind in which a request matches a webhook, or None if it does not match.
+    """Return the resource and kind as which a request matches a webhook, or None if it does not match.
 
     Raises:
         ApiError: a match condition fails, or the namespace does not exist.

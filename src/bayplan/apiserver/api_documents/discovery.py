@@ -1,4 +1,4 @@
-"""Discovery documents: the served groups, versions and resources, in the separate and in the aggregated form."""
+"""Discovery documents: the served groups, versions and resources, as separate documents and in aggregated form."""
 
 from __future__ import annotations
 

@@ -167,7 +167,10 @@ def _base(group: str, version: str) -> str:
 def _operations(
     group: str, version: str, entries: list[ResourceFacts], *, third: bool
 ) -> tuple[dict[str, Document], list[str]]:
-    """Return the paths of a group version by path, and the names of the types that they use; `third`: for version 3."""
+    """Return the path items of a group version by path, and the names of the types that they use.
+
+    `third`: whether the document is for OpenAPI version 3.
+    """
     paths: dict[str, Document] = {}
     types: list[str] = []
     for entry in entries:

@@ -31,7 +31,7 @@ T = TypeVar("T", bound=KubernetesObject)
 
 # Metadata fields that controllers change; the server owns the rest.
 _METADATA = ("labels", "annotations", "owner_references", "finalizers")
-# Like upstream, write a Deployment's revision annotation through the status endpoint, so that the generation stays.
+# Like upstream, write a Deployment's revision annotation through the status endpoint, so that the generation does not change.
 _METADATA_WITH_STATUS = (Deployment,)
 # A create drops the status, so new objects of these kinds need a second write.
 _BORN_WITH_STATUS = (PersistentVolume,)
@@ -57,7 +57,7 @@ class ApiWriter:
         self._templates = Templates(store, documents)
 
     def create(self, new: T, now_ns: int) -> T:
-        """Create an object, with all fields of its owner's template, and return it as the API stored it."""
+        """Create an object with all fields of its owner's template, and return the stored object."""
         kind, key = type(new), object_key(new.metadata)
         self._writer.create(TABLE_OF_KIND[kind], new.metadata.namespace, self._templates.document_of(new))
         stored = self._stored(kind, key)

@@ -1,9 +1,9 @@
 """The bridge: keeps typed objects in sync with the API's store, for listeners, controllers and the kubelet.
 
 Only the thread of the event loop uses it. Every committed write reaches the typed store immediately. Listeners get
-changes in batches, at the latest in the next iteration of the loop. `Bridge.advance` does the work that follows from
-writes in slices, so that requests are served in between. The driver (`bayplan.apiserver.bridge.driver` in real time, or
-a test) calls it when `Bridge.next_wakeup` is due.
+changes in batches, at the latest in the next iteration of the loop. `Bridge.advance` runs controllers and the kubelet
+in slices, so that requests are served in between. The driver (`bayplan.apiserver.bridge.driver` in real time, or a
+test) calls it when `Bridge.next_wakeup` is due.
 
 Everything is level-triggered: the work follows from the objects, so a restart continues where the last run ended.
 """
@@ -62,7 +62,7 @@ NOTHING_RUNS = BridgeOptions(controllers=False, kubelet=False)
 
 
 class Bridge:
-    """Keeps a typed store in sync with the API's, notifies listeners of changes, and runs controllers and the kubelet.
+    """Keeps typed objects in sync with the API's store, notifies listeners, and runs controllers and the kubelet.
 
     Args:
         backend: the backend of the API; the bridge uses its clock.
@@ -70,7 +70,7 @@ class Bridge:
         options: the components to run; none by default.
 
     Attributes:
-        store: the typed objects; read-only, only on the thread of the loop.
+        store: the typed objects; read-only, and only for the thread of the event loop.
         on_work: called when there is new work for `flush` or `advance`.
         problems: the rejected writes of the kubelet, by object.
     """
@@ -145,7 +145,7 @@ class Bridge:
                 listener(events)
 
     def check(self) -> None:
-        """Raise if the typed objects differ from the stored ones, or an index from a rebuilt one.
+        """Check that the typed objects equal the stored objects, and that all indexes are consistent.
 
         Raises:
             InvariantError: there is a difference.
@@ -179,7 +179,7 @@ class Bridge:
         self._notify_work()
 
     def _restart(self) -> None:
-        """Start again with new workers after a restore: the state of the old ones belongs to a discarded timeline."""
+        """Start again with new workers after a restore: the state of the old workers belongs to a discarded timeline."""
         self.store.read_all()
         self._unpublished += self.store.take_journal()
         self._seen = 0

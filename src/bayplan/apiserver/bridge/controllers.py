@@ -83,7 +83,7 @@ def make_controllers(
     streams: RandomStreams,
     certificate: str,
 ) -> ControllerSet:
-    """Return the controllers, in the order of `bayplan.cluster`.
+    """Return the controllers of a server.
 
     Args:
         backend: the backend of the API.

@@ -42,11 +42,11 @@ class DocumentFollower(Protocol):
     """A controller that receives every write, to objects of all kinds."""
 
     def begin(self, now_ns: int) -> None:
-        """Process all existing objects, at the start and after a gap in the history."""
+        """Read all existing objects and queue reconciles, at the start and after a gap in the history."""
         ...
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Process a write."""
+        """Queue the reconciles that a write requires."""
         ...
 
 
@@ -78,8 +78,8 @@ class DocumentController(Controller):
 
     @abstractmethod
     def begin(self, now_ns: int) -> None:
-        """Process all existing objects, at the start and after a gap in the history."""
+        """Read all existing objects and queue reconciles, at the start and after a gap in the history."""
 
     @abstractmethod
     def follow(self, write: Write, now_ns: int) -> None:
-        """Process a write."""
+        """Queue the reconciles that a write requires."""

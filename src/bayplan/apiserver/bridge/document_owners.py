@@ -36,7 +36,7 @@ class DocumentOwners(OwnerGraph[Place]):
         self._documents = documents
         self._writer = writer
         self._refs: dict[Place, OwnerRefs] = {}
-        # Equal references, to share them between the pods of one owner.
+        # Equal references, so that the pods of one owner can share them.
         self._alike: dict[OwnerRefs, OwnerRefs] = {}
         self._dependents: dict[str, dict[Place, None]] = {}
 

@@ -1,6 +1,6 @@
 """Runs a bridge on an event loop: a slice of work whenever something is due, and requests between the slices.
 
-The time is that of a `Clock`, so pause, speed and steps also apply to controllers and the kubelet. Work that is already
+The time comes from a `Clock`, so pause, speed and steps also apply to controllers and the kubelet. Work that is already
 due is done even while the clock is paused.
 """
 
@@ -76,7 +76,7 @@ class BridgeDriver:
             self._later = None
         try:
             more = self._bridge.advance(self._clock.now_ns(), SLICE_NS)
-        except Exception:  # Most likely from a listener; the cluster must keep running.
+        except Exception:  # The exception most likely comes from a listener; the cluster must keep running.
             _log.exception("a slice of work")
             if self._loop is not None:
                 self._later = self._loop.call_later(_AFTER_FAILURE_SECONDS, self._schedule_turn)

@@ -1,9 +1,9 @@
-"""Records events of controllers and the kubelet, which client-go's rules count, combine and limit.
+"""Records events of controllers and the kubelet, and counts, combines and limits them by client-go's rules.
 
-An event that repeats an earlier one increments its count. If more than ten events of an object differ only in their
-message, they become one event with the last message. Each source can record 25 events about an object, then one every
-five minutes. `EventRecorder.post_one` writes the events in the slices of the bridge's work, not at the time of the call
-that records them.
+An event that repeats an earlier one increments its count. Events of an object that differ only in their message become
+one event with the last message, from the tenth different message on. Each source can record 25 events about an object,
+then one every five minutes. Recording an event only queues it: `EventRecorder.post_one` writes it in a later slice of
+the bridge's work.
 
 Source: k8s.io/client-go/tools/record/events_cache.go v0.36.3.
 """
@@ -70,7 +70,7 @@ class _Occurrence:
 
 @dataclass(slots=True)
 class _Similar:
-    """The different messages of similar events, and the time of the last one."""
+    """The different messages of similar events, and the time of the last event in nanoseconds since 1970."""
 
     texts: dict[str, None]
     since_ns: int

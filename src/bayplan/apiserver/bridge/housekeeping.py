@@ -1,6 +1,6 @@
 """Periodic maintenance of a running server: renew the leases of nodes, and delete expired events.
 
-Runs only in real time. In virtual time it would add work every second, and no decision depends on it.
+Maintenance runs only in real time. In virtual time it would add work every second, and no decision depends on it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _EVENTS = "events"
 
 
 class Leases:
-    """Renews the leases of those nodes that have no kubelet of their own.
+    """Renews the leases of nodes without a real kubelet.
 
     The interval is ten seconds. In a cluster of more than 500 nodes it is longer, and the duration of the leases is
     adapted.
@@ -71,7 +71,7 @@ class Leases:
             self._agent.foreign[name] = None
 
     def renew(self, now_ns: int, most: int) -> int:
-        """Renew at most `most` of the leases that are due, and return the number renewed."""
+        """Renew at most `most` due leases, and return the number of renewed leases."""
         seconds = max(_RENEWAL_SECONDS, len(self._nodes.nodes) // _NODES_A_SECOND)
         done = 0
         for name in list(self._nodes.nodes):
@@ -130,7 +130,7 @@ class EventExpiry:
             self._written.append((now_ns, write.revision, write.new.key))
 
     def expire(self, now_ns: int, most: int) -> int:
-        """Delete at most `most` expired events, and return the number deleted."""
+        """Delete at most `most` expired events, and return the number of deleted events."""
         done = 0
         self._writer.manager = CONTROLLERS
         while done < most and self._written and self._written[0][0] < now_ns - self._ttl_ns:

@@ -1,7 +1,7 @@
-"""The kubelet of all nodes without a real one: nodes become ready; pods start, end, and are removed when deleted.
+"""The kubelet of all nodes without a real kubelet: nodes become ready; pods start, end, and are removed when deleted.
 
 `bayplan.cluster.kubelet` implements these steps; this module decides when to run them. It works from the current pods,
-so it treats pods bound before the server started like new ones. A running pod continues to run, and ends when the run
+so it treats pods bound before the server started like new pods. A running pod continues to run, and ends when the run
 time in its annotation has passed since its start.
 
 A node whose Lease another client renews has a real kubelet and is ignored.
@@ -124,7 +124,7 @@ class Kubelet(VirtualKubelet):
         return 0 if self._new_nodes or self._incomplete_nodes else super().next_wakeup()
 
     def advance_one(self, now_ns: int) -> bool:
-        """Execute the first due task, and return whether there was one.
+        """Make a new node ready, or execute the first due task, and return whether there was either.
 
         Raises:
             WriteRejected: the API rejects the write.

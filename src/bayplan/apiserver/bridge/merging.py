@@ -1,7 +1,7 @@
 """Merges changes of a typed object into the stored object; fields without a typed form do not change.
 
-Both versions of the typed object are plain data. The old version was decoded from the stored object, so their lists
-correspond item by item, and an item's stored form is found without list keys.
+Both versions of the typed object are plain data. The old version was decoded from the stored object, so its
+lists correspond to the stored lists item by item, and no list keys are needed to find the stored form of an item.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Controllers of namespaces: one empties and removes deleted namespaces, one creates their default objects.
+"""Controllers of namespaces: one empties and removes deleted namespaces, the other creates the default objects of namespaces.
 
 Pods are deleted first, then everything else, as in upstream's ordered namespace deletion.
 
@@ -199,7 +199,7 @@ class NamespaceDefaultsController(DocumentController):
             self.enqueue(item.name, now_ns)
 
     def follow(self, write: Write, now_ns: int) -> None:
-        """Queue a new namespace, and one whose default objects were deleted."""
+        """Queue a namespace that is new or whose default object was deleted."""
         item = write.new
         if write.table == _NAMESPACES:
             if write.old is None:

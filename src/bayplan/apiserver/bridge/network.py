@@ -47,7 +47,7 @@ class NumberPool:
         self._first = first
         self._size = size
         self._next = first
-        # The number of users of each number. Several nodes may declare the same one; an allocated number has 0 users
+        # The number of users of each number. Several nodes may declare the same number; an allocated number has 0 users
         # until `add`.
         self._users: dict[int, int] = {}
 
@@ -80,7 +80,7 @@ class NumberPool:
 
 
 class NodeAddresses:
-    """The pod CIDRs and internal addresses of all nodes, and the free ones."""
+    """The pod CIDRs and internal addresses of all nodes; allocates free CIDRs and addresses."""
 
     def __init__(self) -> None:
         self._blocks = NumberPool(0, POD_NETWORK.num_addresses // _BLOCK)
@@ -138,7 +138,7 @@ def internal_address(node: Node) -> str:
 
 
 def pod_addresses(pod: Pod, store: ObjectStore) -> tuple[str, str]:
-    """Return the IP of a pod that starts on its node, and the IP of the node, each "" if there is none.
+    """Return the IP of a pod that starts on its node, and the IP of the node; each is "" if there is none.
 
     A pod in the host network gets the node's address. Other pods get an address of the node's pod CIDR that no
     unfinished pod on the node has. The search starts at the address that would be next if no pod had ever been removed

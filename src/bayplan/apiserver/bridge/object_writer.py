@@ -51,11 +51,15 @@ class ObjectWriter:
         return self._backend.now()
 
     def resource(self, table: str) -> Resource:
-        """Return a served resource whose objects are in this table."""
+        """Return a served resource whose objects are in this table.
+
+        Raises:
+            InvariantError: no such resource is served.
+        """
         found = self._resources.get(table)
         registry = self._backend.registry
         if found is None or registry.find(found.group, found.version, found.name) is not found:
-            # Prefer a version that needs no webhook. A changed definition replaces the resources, so the cached one may
+            # Prefer a version that needs no webhook. A changed definition replaces the resources, so the cached resource may
             # be outdated.
             served = [each for each in registry.all() if each.table == table]
             found = next((each for each in served if each.converter is None), served[0] if served else None)
@@ -86,7 +90,7 @@ class ObjectWriter:
             raise WriteRejected(f"{resource.kind} {namespace}/{name}", problem.message) from None
 
     def create_alike(self, table: str, namespace: str, document: Document, likeness: Hashable) -> None:
-        """Create an object that is already decoded, and has the same set of fields as earlier ones.
+        """Create an object that is already decoded, and has the same set of fields as earlier objects.
 
         Args:
             table, namespace: the table and the namespace.

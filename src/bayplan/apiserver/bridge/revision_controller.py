@@ -1,7 +1,7 @@
 """Maintains ControllerRevisions of StatefulSets and DaemonSets, for ``kubectl rollout history`` and ``rollout undo``.
 
 Only clients need these objects: the controllers of the virtual cluster store templates themselves. If a set returns to
-an earlier template, its revision becomes the newest one, with its old name.
+an earlier template, its revision becomes the newest revision, under its old name.
 
 Source: pkg/controller/history v1.36.3.
 """
@@ -71,7 +71,7 @@ class RevisionController(Controller):
         if item is None or item.metadata.deletion_timestamp is not None or is_copy(item):
             return None
         known = self._revisions_of(item)
-        # A set from a dump without revisions has pods with a hash of their own, which the controllers go on using.
+        # The pods of a set from a dump without revisions have their own hash, which the controllers continue to use.
         digest = ("" if known else self._observed_hash(item)) or template_hash(item.spec.template, 0)
         # Another program may have created the template's revision under a different name.
         name = self._same_template(item, known) or revision_name(item.metadata.name, digest)

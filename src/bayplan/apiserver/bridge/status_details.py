@@ -13,16 +13,16 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.workloads import Deployment, Job
 
-# By the name of a status list, the name of the list of its containers.
+# The name of the container list, by the name of the status list.
 _CONTAINERS_OF = {"containerStatuses": "containers", "initContainerStatuses": "initContainers"}
-# By kind, the time field of a condition that every write to the condition sets, even if the condition's status stays.
+# The time field that every write to a condition sets, even if the status of the condition stays the same; by kind.
 _WRITTEN = {Deployment: "lastUpdateTime", Job: "lastProbeTime"}
 
 
 def complete_status(
     item: KubernetesObject, document: Document, status: Document, before: list[Document], now: str
 ) -> None:
-    """Add the fields to a status that only its untyped form has.
+    """Add the fields that typed objects lack to a status.
 
     Args:
         item: the new typed object.

@@ -98,7 +98,7 @@ class TypedStore(ObjectStore):
         if old is not None and old.metadata.resource_version == new.metadata.resource_version and old == new:
             return
         if old is not None and old.metadata.uid != new.metadata.uid:
-            # A write replaced the object by a different one with the same name.
+            # A write replaced the object with a different object of the same name.
             self._remove_typed(kind, key, revision)
             old = None
         self.resource_version = revision - 1
@@ -143,7 +143,7 @@ class TypedStore(ObjectStore):
         return sorted(events, key=lambda event: event.resource_version)
 
     def check(self) -> None:
-        """Raise if an object differs from its freshly decoded form, or an index from a rebuilt one.
+        """Check that each object equals its freshly decoded form, and that all indexes are consistent.
 
         Called by tests, and by servers with the option `check`.
 
@@ -174,7 +174,7 @@ def _key(item: Item) -> str:
 
 
 def _sharing(new: T, old: T) -> T:
-    """Return the new version with equal parts replaced by those of the old one, so that `is` finds unchanged parts."""
+    """Return the new version, sharing equal parts with the old version, so that `is` detects unchanged parts."""
     changes: dict[str, object] = {}
     for name in _KEPT:
         before = getattr(old, name, None)

@@ -87,12 +87,12 @@ def _literal(text: str) -> _Literal:
 
 
 def with_literals(data: bytes) -> object:
-    """Return the value of valid JSON, whose floating point numbers have their text as representation."""
+    """Return the value of valid JSON; the `repr` of a floating point number is its text in the JSON."""
     return json.loads(data.decode("utf-8", "replace"), parse_float=_literal)
 
 
 def _read_plain(data: bytes) -> Parsed | None:
-    """Return the value of a JSON body that certainly has no repeated key; None if that is uncertain.
+    """Return the value of a JSON body if it is valid and certainly has no repeated keys, else None.
 
     Decoding drops a repeated key together with its colon. So if the encoded value has as many colons as the body, no
     key was repeated, provided that no colon was sent as an escape sequence.
@@ -189,7 +189,7 @@ def _yaml_complaint(data: bytes) -> str:
 
 
 def _depth(data: bytes) -> int:
-    """Return the maximum nesting depth of brackets, including those inside strings."""
+    """Return the maximum nesting depth of brackets, including brackets inside strings."""
     deepest = depth = 0
     for bracket in _BRACKETS.finditer(data):
         depth += 1 if bracket[0] in b"{[" else -1

@@ -21,7 +21,7 @@ class DecodeError(Exception):
         super().__init__(text)
 
     def inside(self, struct: str, field: str) -> None:
-        """Prepend a field to the path: that of the struct that contains the value.
+        """Prepend a field of the enclosing struct to the path.
 
         Called from the innermost struct outwards.
         """

@@ -52,7 +52,7 @@ def _message(api_version: str, kind: str, document: Document) -> bytes | None:
         head = _field(1, _encode(f"{_META}ListMeta", document.get("metadata")))
         inner = (_field(1, _encode(f"{_META}ObjectMeta", each.get("metadata"))) for each in items)
         return head + b"".join(_field(2, each) for each in inner)
-    # Documents of discovery name no version.
+    # Discovery documents have no apiVersion.
     type_name = kinds.get(f"{api_version}/{kind}", "") if api_version else f"{_META}{kind}"
     if type_name:
         return _encode(type_name, document) if _has_numbers(type_name) else None
@@ -163,7 +163,7 @@ def _field_writer(field: GoField) -> Callable[[Document], bytes]:
 
 
 _LIST_MESSAGES = ("v1.Verbs",)
-"""Go types of lists that are messages with the items."""
+"""Go types of lists that are encoded as a message with the items in field 1."""
 
 
 def _writer(type_name: str) -> tuple[int, _Writer]:

@@ -1,9 +1,9 @@
 """The data of ControllerRevisions: raw JSON, which upstream stores as it was sent and compares byte by byte.
 
-A patch writes the data again, so a patch of an object whose data was sent with blanks changes the data, which is
-refused. Only the comparison is upstream's: responses contain blanks as they were sent, where upstream removes them; and
-data that contains a number out of range or an unpaired surrogate, which could not be decoded again, is not stored as
-sent, but written again.
+A patch rewrites the data without blanks. If the data was sent with blanks, a patch of the object therefore changes the
+data, and is rejected. Two things differ from upstream: responses contain the blanks that were sent, which upstream
+removes; and data with an out-of-range number or an unpaired surrogate, which could not be decoded again, is stored
+rewritten instead of as sent.
 
 Source: the type RawExtension of v1.36.3; github.com/evanphx/json-patch for the text after a patch.
 """
@@ -52,7 +52,7 @@ def sent(document: Document, body: bytes | None) -> Document:
 
     Args:
         document: the decoded object.
-        body: the JSON that was sent, or None for another format, of which upstream makes JSON with sorted keys.
+        body: the JSON that was sent, or None for other formats, which upstream converts to JSON with sorted keys.
     """
     data = document.get("data")
     if not isinstance(data, dict):
@@ -62,14 +62,14 @@ def sent(document: Document, body: bytes | None) -> Document:
 
 
 def stored(data: object) -> object:
-    """Return the data as it is stored."""
+    """Return the data in the form that the store encodes: its text as raw JSON."""
     if not isinstance(data, dict):
         return data
     return msgspec.Raw((data if isinstance(data, RawObject) else _written(data)).text.encode())
 
 
 def patched(document: Document, old: Document) -> Document:
-    """Return an object after a JSON patch or merge patch, whose untouched values keep their text without blanks."""
+    """Return an object after a JSON patch or merge patch; unchanged values keep their text, without blanks."""
     data, before = document.get("data"), old.get("data")
     if not isinstance(data, dict):
         return document
@@ -86,7 +86,7 @@ def patched(document: Document, old: Document) -> Document:
 
 
 def rewritten(document: Document) -> Document:
-    """Return an object after a strategic merge patch or an apply, which write all data again."""
+    """Return an object after a strategic merge patch or an apply, which rewrite all data."""
     data = document.get("data")
     return {**document, "data": _written(data)} if isinstance(data, dict) else document
 
@@ -113,7 +113,7 @@ def _members(body: bytes) -> dict[str, str]:
 
 
 def _is_readable(text: str) -> bool:
-    """Return whether stored JSON could be decoded: not with an unpaired surrogate, or a number that is out of range."""
+    """Return whether JSON can be decoded: it has no unpaired surrogate and no number out of range."""
     try:
         msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -126,7 +126,7 @@ def _written(data: Document) -> RawObject:
 
 
 def canonical(value: object) -> str:
-    """Return a value as Go writes a decoded one: with sorted keys and short numbers. Infinite numbers become null."""
+    """Return the JSON that Go encodes for a decoded value: sorted keys, short numbers, null for infinite numbers."""
     return json_text(with_sorted_keys(_finite(value)))
 
 
@@ -144,5 +144,5 @@ def _finite(value: object) -> object:
 
 
 def compacted(text: str) -> str:
-    """Return JSON without blanks, and with the characters escaped that Go escapes for HTML."""
+    """Return JSON text without blanks, with the characters escaped that Go escapes for HTML."""
     return _TOKEN.sub(lambda token: token[0].translate(_ESCAPED) if token[0][0] == '"' else "", text)

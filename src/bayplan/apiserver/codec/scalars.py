@@ -23,7 +23,7 @@ _BOUNDS = {"int32": 2**31, "int64": 2**63}
 
 
 def read_string(go_type: str) -> Reader:
-    """Return the reader of a string type; `go_type` is its name in errors, here and below."""
+    """Return the reader of a string type. `go_type` is the name of the type in errors, also in the other functions."""
 
     def read(value: object) -> object:
         if type(value) is not str:

@@ -242,7 +242,7 @@ class Shape(Reader):
 
 
 def drop_empty_lists(shape: Shape, document: Plain) -> None:
-    """Replace the empty lists of an object by null in place, if upstream's storage would return null."""
+    """Replace the empty lists of an object with null in place, if upstream's storage would return null."""
     for name, field, inner in _lists_of(shape.type_name):
         value = document.get(name)
         if value == [] and field.nil_when_empty:
@@ -262,9 +262,9 @@ def _drop_inside(field: FieldShape, value: object, containers: tuple[str, ...]) 
 
 @cache
 def _lists_of(type_name: str) -> tuple[tuple[str, FieldShape, bool], ...]:
-    """Return the fields of a type that may be such lists or contain types with such lists; a recursive type has none.
+    """Return (name, decoder, is nested) for each field of a type that `drop_empty_lists` must visit.
 
-    Each field has its name, its decoder, and whether it contains such types.
+    A nested field contains structs with such fields. A recursive type has no nested fields.
     """
     return _find_lists(shape_of(type_name), ())
 
@@ -308,7 +308,7 @@ def _make(type_name: str, made: dict[str, Shape]) -> Shape:
 
 
 def _add_fields(shape: Shape, type_name: str, made: dict[str, Shape], embedded: str = "") -> None:
-    # Errors name the outer struct of an embedded one.
+    # Errors name the outer struct of an embedded struct.
     struct = shape.name
     for facts in api_facts().types.get(type_name, ()):
         if facts.inline:
@@ -325,7 +325,7 @@ def _is_struct(type_name: str) -> bool:
 
 
 def _show(shape: Shape, facts: GoField, inner: Shape | None) -> None:
-    """Record the value to add if the field is absent, if there is one."""
+    """Record the value to add when the field is absent, if its type has such a value."""
     if facts.omit_zero or (facts.omit_empty and (facts.containers or facts.type in _ZEROS)):
         return
     if facts.containers:

@@ -1,4 +1,4 @@
-"""Errors of Go's converter of unstructured objects, by which strategic merge patches decode the patched object."""
+"""Errors of Go's converter of unstructured objects, with which strategic merge patches decode the patched object."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _struct_problem(type_name: str, value: object) -> str:
     if not isinstance(value, dict):
         return f"cannot restore struct from: {_kind(value)}"
     fields = placed_fields(type_name)
-    # The converter visits fields in the order of the type, so it reports the error of the first one.
+    # The converter visits fields in the order of the type, so it reports the error of the first field.
     found, at = "", len(fields)
     for name, item in value.items():
         field = fields.get(name)
@@ -89,7 +89,7 @@ _INT32 = 2**32
 
 
 def wrapped(type_name: str, value: object) -> object:
-    """Return an object in which 32-bit integers have wrapped around, because Go's converter truncates them."""
+    """Return an object whose 32-bit integers have wrapped around, because Go's converter truncates them."""
     if not isinstance(value, dict):
         return value
     fields = placed_fields(type_name)

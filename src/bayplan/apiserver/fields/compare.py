@@ -1,6 +1,6 @@
 """Comparison of two objects of a type: the sets of added, modified and removed fields.
 
-Also the field set of one object.
+The module also computes the field set of one object.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Comparison(NamedTuple):
 
 
 def compare(kind: FieldType, old: dict[str, object], new: dict[str, object]) -> Comparison:
-    """Return the field sets by which two objects of a type differ."""
+    """Return the fields that differ between two objects of a type."""
     added: Node = {}
     modified: Node = {}
     removed: Node = {}
@@ -86,10 +86,7 @@ def _inside(kind: FieldType, value: object, children: Node) -> Node:
 
 
 def deduced(kind: FieldType, value: object) -> FieldType:
-    """Return the type.
-
-    For the untyped type, return the type that the value suggests: a map of untyped values, or a leaf.
-    """
+    """Return the type; for the untyped type, return a map of untyped values or a leaf, depending on the value."""
     if kind.merge is not _UNTYPED:
         return kind
     return _UNTYPED_MAP if isinstance(value, dict) else LEAF

@@ -29,8 +29,8 @@ def configuration_problem(type_name: str, kind: FieldType, config: dict[str, obj
     """Return structured merge's message about a configuration that does not fit its type, or an empty string.
 
     Args:
-        type_name: the name of the type in OpenAPI; empty for custom resources, of which only fields and lists are
-            checked.
+        type_name: the name of the type in OpenAPI; empty for custom resources, for which only declared fields and list
+            items are checked.
         kind: the merge type.
         config: the configuration.
     """

@@ -50,7 +50,7 @@ def _union_nodes(left: Node, right: Node) -> Node:
 
 
 def difference(left: Node, right: Node) -> Node:
-    """Return the members of the left set that are not in the right one. The roots do not count as members."""
+    """Return the members of the left set that are not in the right set. The roots do not count as members."""
     if not right and "." not in left:
         return left
     out: Node = {}
@@ -108,7 +108,7 @@ def intersection(left: Node, right: Node) -> Node:
 def paths(node: Node, prefix: str = "") -> list[str]:
     """Return the members as paths in the form used in conflicts, e.g. ``.spec.containers[name="c"].image``.
 
-    As upstream's sets list them: the members of a level, sorted, precede those of deeper levels.
+    The order is upstream's: the sorted members of a level, then the members below each of them.
     """
     names = sorted(children_of(node))
     found = [prefix + _print(name) for name in names if is_member(node[name])]

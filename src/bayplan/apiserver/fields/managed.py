@@ -81,7 +81,7 @@ class Owned(msgspec.Struct, frozen=True):
 
 
 InVersion: TypeAlias = Callable[[str, Document], "tuple[FieldType, Document] | None"]
-"""Returns a document of a request in another version, and its type there; None if it cannot be converted."""
+"""Returns a document converted to an API version, and its type in that version; None if it cannot be converted."""
 
 
 class WriteContext(msgspec.Struct):
@@ -136,7 +136,7 @@ Managers = dict[Manager, Owned]
 
 
 def decode(entries: object) -> Managers:
-    """Return the managers in a list of entries; no managers at all if an entry has no valid operation."""
+    """Return the managers in a list of entries; an empty dict if any entry has an invalid operation."""
     managers: Managers = {}
     for entry in entries if isinstance(entries, list) else []:
         if not isinstance(entry, dict) or entry.get("operation") not in (APPLY, UPDATE):
@@ -219,7 +219,7 @@ def after_update(
 
 
 def _bare(document: Document) -> Document:
-    """Return a copy of the object without managedFields, which no manager owns."""
+    """Return the object without managedFields, which no manager owns."""
     metadata = document.get("metadata")
     if isinstance(metadata, dict) and "managedFields" in metadata:
         return {**document, "metadata": {name: item for name, item in metadata.items() if name != "managedFields"}}
@@ -262,7 +262,7 @@ class _Changes:
 
 
 def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> Managers:
-    """Return the managers without the fields that the request changed or removed."""
+    """Return the managers without the fields that the request changed or removed; the manager `spare` keeps all its fields."""
     request = changes.request
     left: Managers = {}
     for who, owned in managers.items():
@@ -271,7 +271,7 @@ def _taken(managers: Managers, changes: _Changes, *, spare: Manager | None) -> M
             continue
         found = changes.of(owned.api_version)
         if found is None:
-            # The core group and the named ones know only their own types: entries of others are dropped.
+            # The core group and the named groups know only their own types, so entries of the other kind are dropped.
             if ("/" in owned.api_version) == ("/" in request.api_version):
                 left[who] = owned
             continue

@@ -18,7 +18,7 @@ PUBLIC_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version", "/version
 WEBSOCKET = "WEBSOCKET"
 """The method to pass for a WebSocket.
 
-Browsers let any page open one and read from it, so its origin is checked like that of a write.
+Browsers let any page open a WebSocket and read from it, so its origin is checked as for a write.
 """
 
 
@@ -43,7 +43,7 @@ class Access:
             headers: the headers of the request, with names in lower case.
             method: the method of the request, or `WEBSOCKET`.
             path: the path of the request: some paths need no token.
-            shown: a token that the client sent in another place than the header ``Authorization``.
+            shown: a token that the client sent outside the header ``Authorization``.
             forms: whether to accept content types that HTML forms can send, because the caller checks them.
 
         Raises:

@@ -96,7 +96,7 @@ class Application:
             return
         answer = await self._answer(RequestHead.of({**scope, "method": "GET"}), b"")
         status, body = (answer.status, answer.body) if isinstance(answer, Response) else (400, b"")
-        # Never send a status of success: the client would take the connection as upgraded.
+        # Never send a success status: the client would treat the connection as upgraded.
         fields = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
         start = {"type": "websocket.http.response.start", "status": max(status, 400), "headers": fields}
         await send(start)
@@ -126,15 +126,15 @@ class Application:
 
     @property
     def answers_now(self) -> bool:
-        """Whether writes need wait neither for a rate limit nor for webhooks."""
+        """Whether no write has to wait for a rate limit or for webhooks."""
         return self._rate_limit is None and not self._api.backend.outgoing.is_on
 
     def serves(self, head: RequestHead) -> bool:
-        """Return whether a write is for the API."""
+        """Return whether a write is for the API and not for a mounted application."""
         return not any(mount.answers(head.scope) for mount in self.mounts)
 
     async def answer_write(self, head: RequestHead, body: bytes) -> Response:
-        """Return the response to such a write."""
+        """Return the response to a write of the API, before the write is durable."""
         answer = await self._answer(head, body)
         if isinstance(answer, Stream):
             raise InvariantError("a write has a stream as its response")
@@ -174,7 +174,7 @@ class Application:
             return Response(500, render_error(ApiError(500, "Internal error occurred", details={}), PLAIN))
 
     def _checked(self, head: RequestHead) -> Request:
-        """Return a request without its body.
+        """Check the access of a client, and return its request without the body.
 
         Raises:
             ApiError: the client has no access.
@@ -234,7 +234,7 @@ class Application:
                 each.cancel()
             await asyncio.gather(sending, gone, return_exceptions=True)
         if ending.done():
-            # The server is stopping: end the stream as at its timeout.
+            # The server is stopping: end the stream as if its timeout had passed.
             await send({"type": "http.response.body", "body": b""})
 
     async def _send_frames(self, answer: Stream, send: Send) -> None:
@@ -267,7 +267,6 @@ def _is_compressed(answer: Response, headers: Mapping[str, str]) -> bool:
 
 
 async def _send_too_many_requests(scope: Scope, send: Send) -> None:
-    """Send kube-apiserver's response 429 for too many requests."""
     if scope["type"] != "http":
         await send({"type": "websocket.close", "code": 1013})
         return

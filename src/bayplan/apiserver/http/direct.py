@@ -1,8 +1,8 @@
 """Small writes that are answered as soon as their last byte arrives, without an asyncio task or ASGI messages.
 
 Unless it calls webhooks, a write waits only for the disk. Uvicorn's task and events take up to a third of the time of a
-create. All other requests use them: reads (large lists are sent in pieces), watches, long, chunked or YAML bodies,
-mounted applications, and clients that do not read their responses.
+create. All other requests use uvicorn's task: reads (large lists are sent in pieces), watches, long, chunked or YAML
+bodies, mounted applications, and clients that do not read their responses.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class DirectApplication(Protocol):
         """Whether it can answer requests now without waiting."""
 
     def serves(self, head: RequestHead) -> bool:
-        """Return whether it is the application for a request."""
+        """Return whether the application handles a request."""
 
     def answer_write(self, head: RequestHead, body: bytes) -> Coroutine[object, object, Response]:
         """Return the response to a request; the coroutine must not wait."""

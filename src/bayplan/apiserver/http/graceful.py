@@ -1,5 +1,6 @@
-"""Uvicorn's server with graceful shutdown on SIGTERM and SIGINT: requests in progress may finish, and the exit code is
-0.
+"""Uvicorn's server with graceful shutdown on SIGTERM and SIGINT.
+
+Requests in progress may finish, and the exit code is 0.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class GracefulServer(uvicorn.Server):
         config: the configuration of uvicorn.
         on_ready: called when the server accepts requests.
         on_end: called when the shutdown begins, to end streams.
-        on_closed: called when no request is in progress any longer, to close stores.
+        on_closed: called when the last request has ended, to close stores.
         grace_s: the time in seconds that requests in progress get to finish.
     """
 
@@ -70,7 +71,7 @@ class GracefulServer(uvicorn.Server):
             self._on_ready()
 
     async def on_tick(self, counter: int) -> bool:
-        """Run the periodic work, which uvicorn calls ten times a second; return whether to stop."""
+        """Run the periodic work, and return whether to stop. Uvicorn calls this ten times a second."""
         if counter % _DESCRIPTOR_TICKS == 0:
             self._descriptors.check(len(self.server_state.connections))
         return await super().on_tick(counter)

@@ -24,12 +24,12 @@ from bayplan.base.plain_data import Document
 from bayplan.objects.selectors import quote
 
 MAX_RESPONSE_BYTES = 3 * 1024 * 1024
-"""Maximum size of one response, equal to that of a request to the API."""
+"""Maximum size of one response in bytes, equal to that of a request to the API."""
 MAX_CONCURRENT_CALLS = 64
 _ABORTS_TLS = sys.version_info < (3, 12, 7)
 """Whether aiohttp must abort cancelled TLS connections, because asyncio would wait for the peer to close them."""
 _UNKNOWN_AUTHORITY, _EXPIRED = frozenset((2, 18, 19, 20, 21)), frozenset((9, 10))
-"""OpenSSL's codes (X509_V_ERR_...) of certificate errors with a message of their own in Go."""
+"""OpenSSL's codes (X509_V_ERR_...) of certificate errors for which Go has its own message."""
 _KIND_STRUCT = 'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; Kind string "json:\\"kind,omitempty\\"" }'
 _REFUSALS = {
     400: "the server rejected our request for an unknown reason",

@@ -1,4 +1,4 @@
-"""Writing of kubeconfig files: create a file, or add an entry to an existing one."""
+"""Writing of kubeconfig files: create a file, or add an entry to an existing file."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def kubeconfig_entry(server: str, *, token: str = "", certificate_authority: str
 
 
 def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: float = LOCK_TIMEOUT_S) -> bool:
-    """Write a kubeconfig, or merge an entry into an existing one, as kind does.
+    """Write a kubeconfig, or merge an entry into an existing file, as kind does.
 
     Other clusters, users and contexts do not change, nor does the mode of the file. A new file has mode 0600. The file
     is replaced atomically, and links are never followed. If the path is the null device, nothing is written.
@@ -79,8 +79,6 @@ def write_kubeconfig(path: Path, entry: Mapping[str, Any], *, lock_timeout_s: fl
 
 
 class _Existing:
-    """The text, mode and owner of an existing file."""
-
     def __init__(self, text: str, status: os.stat_result) -> None:
         self.text = text
         self.mode = stat.S_IMODE(status.st_mode)
@@ -124,7 +122,7 @@ def _locked(path: Path, timeout_s: float) -> Iterator[None]:
 def _read(path: Path) -> _Existing | None:
     """Return the existing file, or None if there is none.
 
-    Checks use the open descriptor, as the name could be replaced in between.
+    The checks use the open descriptor, because another process could replace the file in between.
     """
     wanted = "a new file, or a kubeconfig"
     try:
@@ -168,7 +166,11 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
         return {}
     document = documents[0]
     if len(documents) > 1 or not isinstance(document, dict) or document.get("kind", "Config") != "Config":
-        raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
+        if len(documents) > 1:
+            got = "several documents"
+        else:
+            got = f"kind {document['kind']}" if isinstance(document, dict) else "no object"
+        raise InputError(_OPTION, where=str(path), got=got, wanted="a kubeconfig", hint=hint)
     for field in ("clusters", "users", "contexts"):
         entries = document.get(field) or []
         if not isinstance(entries, list) or not all(isinstance(each, dict) for each in entries):
@@ -176,12 +178,13 @@ def _parse(text: str, path: Path) -> dict[str, Any]:
                 f"{_OPTION} {field}", where=str(path), got="another type", wanted="a list of objects", hint=hint
             )
     if not document.keys() & {"kind", "clusters", "users", "contexts"}:
-        raise InputError(_OPTION, where=str(path), got="something else", wanted="a kubeconfig", hint=hint)
+        got = "no clusters, users or contexts"
+        raise InputError(_OPTION, where=str(path), got=got, wanted="a kubeconfig", hint=hint)
     return document
 
 
 def _merge(document: dict[str, Any], entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the kubeconfig with the parts of the entry added, replacing those with the same names."""
+    """Return the kubeconfig with the parts of the entry added; they replace parts with the same names."""
     merged = {"apiVersion": "v1", "kind": "Config", **document}
     for field in ("clusters", "users", "contexts"):
         entries = list(merged.get(field) or [])

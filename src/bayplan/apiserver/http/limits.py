@@ -21,7 +21,7 @@ RESERVED_DESCRIPTORS = 128
 MAX_REJECTIONS = 64
 """Maximum number of connections that get a 503 response at the same time, which is half of the reserved descriptors.
 
-Others are closed without a response.
+Further connections are closed without a response.
 """
 
 _MIN_CONNECTIONS = 16
@@ -31,7 +31,7 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on clients before they are authenticated. The defaults are those of kube-apiserver, if it has the limit.
+    """Limits on clients before they are authenticated. The defaults are kube-apiserver's, where it has the limit.
 
     Attributes:
         header_bytes: the size limit of request line and header fields; Go's `DefaultMaxHeaderBytes`.
@@ -76,7 +76,8 @@ class ConnectionTable:
         refused: the number of connections rejected for lack of room.
         rejections: the number of rejected connections that are still open to receive the response.
         direct: the number of requests that were answered directly (`bayplan.apiserver.http.direct`).
-        unparsed: the number of those that repeated the head of the request before (`bayplan.apiserver.http.request_head`).
+        unparsed: the number of direct requests that repeated an earlier head, so that the HTTP parser was not needed
+            (`bayplan.apiserver.http.request_head`).
     """
 
     def __init__(self, limits: HttpLimits, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -113,7 +114,7 @@ class ConnectionTable:
         return True
 
     def begin_rejection(self) -> bool:
-        """Count a rejected connection that gets a 503 response; return False if too many are getting one."""
+        """Count a rejected connection that gets a 503 response; return False if too many connections are getting it."""
         if self.rejections >= MAX_REJECTIONS:
             return False
         self.rejections += 1

@@ -1,7 +1,7 @@
 """Uvicorn's HTTP protocol with limits on clients, and with all data of one loop iteration sent in one system call.
 
 Uvicorn writes the head and the body of a response separately, and uvloop passes each to the kernel immediately; a
-system call takes up to a tenth of the time of a create. Uvicorn itself does not limit headers, slow clients and
+system call takes up to a tenth of the time of a create. Uvicorn itself does not limit headers, slow clients or
 trailers.
 """
 
@@ -128,7 +128,7 @@ class LimitedProtocol(HttpToolsProtocol):
     Args:
         args, options: uvicorn's arguments.
         table: the server's connections and limits.
-        direct: the application that answers some requests without waiting; None for none.
+        direct: the application that answers some requests without waiting, or None.
     """
 
     def __init__(self, *args: Any, table: ConnectionTable, direct: DirectApplication | None, **options: Any) -> None:
@@ -308,7 +308,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return cycle
 
     def _answer_repeated(self, head: RequestHead, body: bytes) -> None:
-        """Answer a request that arrived in one piece, with the head of the last one: there is nothing to parse."""
+        """Answer a request that arrived in one piece with the head of the last request, without parsing it."""
         assert self._direct is not None
         self._unset_keepalive_if_required()
         self._table.work(self)
@@ -344,7 +344,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_chunk_header(self) -> None:
-        """Count a chunk, and ignore the trailers after the last one."""
+        """Count a chunk, and ignore the trailers after the last chunk."""
         if not self._chunks:
             # The request already holds the list of headers, so collect trailers in a new list.
             self.headers = []

@@ -64,7 +64,7 @@ class RequestHead:
         return True
 
     def body_in(self, data: bytes) -> bytes | None:
-        """Return the body if bytes from the client are exactly one request with this head, except for its Content-Length."""
+        """Return the body if `data` is exactly one request with this head, apart from the Content-Length, else None."""
         before, after = self._before, self._after
         if not data.startswith(before):
             return None

@@ -43,7 +43,7 @@ class ServerOptions:
     """Options of a server.
 
     Attributes:
-        listen: the address to listen on; one other than loopback requires a token.
+        listen: the address to listen on; an address other than loopback requires a token.
         port: the port; 0 for a free port.
         token: the token that clients must send; empty allows every client on this machine.
         certificate, key: the PEM files for TLS; both or neither.
@@ -142,7 +142,7 @@ class ApiServer:
         self._failure: Exception | None = None
 
     def mount(self, application: Mount, *, on_end: Callable[[], None] | None = None) -> None:
-        """Serve another application in addition to the API. The first one that accepts a request handles it.
+        """Serve another application in addition to the API. The first application that accepts a request handles it.
 
         Args:
             application: the application.

@@ -1,7 +1,7 @@
 """APIServices: the condition Available, which reports whether the Service that serves an API can be reached.
 
-No network is behind Services, so a Service that has endpoints fails the last check, the request for the API's discovery
-document.
+There is no network behind Services, so even a Service with endpoints fails the last check: the request for the API's
+discovery document.
 
 Source: staging/src/k8s.io/kube-aggregator/pkg/controllers/status v1.36.3.
 """
@@ -62,7 +62,7 @@ def available(cluster: Cluster, document: Document) -> Document:
 
 
 def _problem(cluster: Cluster, spec: Document) -> tuple[str, str]:
-    """Return why an API is not available, as a reason and a message; both are empty for a local one."""
+    """Return why an API is not available, as a reason and a message; both are empty for a local API."""
     reference = part(spec, "service")
     if not reference:
         return "", ""

@@ -6,7 +6,7 @@ from bayplan.base.plain_data import Document, parts
 
 
 def with_condition(status: Document, condition: Document) -> Document:
-    """Return a status with a condition, which replaces one of the same type or is appended.
+    """Return a status with a condition, which replaces a condition of the same type or is appended.
 
     A condition whose status does not change keeps the time of its last transition.
     """

@@ -40,7 +40,7 @@ def is_renamed(resource: Resource) -> bool:
 
 
 def to_storage(resource: Resource, document: Document) -> Document:
-    """Return an object in the version that strategies and validation process, as far as that needs no webhook.
+    """Return an object in the version that strategies and validation process, without calling a webhook.
 
     Built-in kinds are converted to the stored version. Custom resources stay in the version of the request.
     """

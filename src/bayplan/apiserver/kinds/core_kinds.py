@@ -15,7 +15,7 @@ _NOT_READY = "node.kubernetes.io/not-ready"
 
 
 class NodeStrategy(Strategy):
-    """Nodes: admission taints a new node until it is ready. A create may set the status."""
+    """Nodes: admission adds the taint not-ready to a new node. A create may set the status."""
 
     keeps_status_on_create = True
 
@@ -67,7 +67,7 @@ def _unify_pod_cidrs(node: Document) -> None:
 
 
 class LimitRangeStrategy(Strategy):
-    """Limit ranges: a new one without a name gets a uid as its name."""
+    """Limit ranges: a new limit range without a name gets a uid as its name."""
 
     create_on_update = True
 
@@ -79,7 +79,7 @@ class LimitRangeStrategy(Strategy):
 
 
 class NamespaceStrategy(Strategy):
-    """Namespaces: a new one is active and has a finalizer; a deleted one is terminating until it has no finalizer."""
+    """Namespaces: a new namespace is active and has a finalizer; a deleted namespace is terminating until it has none."""
 
     name_check = "label"
     returns_deleted = True
@@ -103,7 +103,7 @@ class NamespaceStrategy(Strategy):
             copy_part(new, old, "spec")
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Return the errors of an update; with the subresource `finalize`, only those of the finalizers."""
+        """Return the errors of an update; with the subresource `finalize`, only errors of the finalizers."""
         if context.subresource != "finalize":
             return super().validate_update(context, new, old)
         causes: list[Cause] = []
@@ -185,8 +185,9 @@ class ClaimStrategy(Strategy):
         _unify_data_sources(part(document, "spec"), {})
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Restore the status, and make `dataSource` and `dataSourceRef` agree: some clients know only the older
-        field.
+        """Restore the status, and make `dataSource` and `dataSourceRef` agree.
+
+        Some clients know only the older field, `dataSource`.
         """
         super().prepare_update(context, new, old)
         _unify_data_sources(part(new, "spec"), part(old, "spec"))
@@ -206,8 +207,8 @@ class ClaimStrategy(Strategy):
         """Return the errors of an update.
 
         Raises:
-            ApiError: the request grows, but the claim is not bound or its class does not allow that (the plugin
-                PersistentVolumeClaimResize).
+            ApiError: the request grows, but the claim is not bound or its class does not allow growth (the
+                plugin PersistentVolumeClaimResize).
         """
         causes = super().validate_update(context, new, old)
         if not causes and not context.subresource and _requested_storage(new) > _requested_storage(old):
@@ -243,7 +244,7 @@ _SOURCES = (("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSn
 
 
 def _unify_data_sources(spec: Document, before: Document) -> None:
-    """Set `dataSource` or `dataSourceRef` from the other one (KEP-1495), and drop unsupported sources."""
+    """Set `dataSource` or `dataSourceRef` from the other field (KEP-1495), and drop unsupported sources."""
     reference = spec.get("dataSourceRef")
     if isinstance(reference, dict) and reference.get("namespace") and before.get("dataSourceRef") is None:
         # The feature gate CrossNamespaceVolumeDataSource is disabled.
@@ -293,8 +294,9 @@ class EndpointSliceStrategy(Strategy):
         _drop_topology(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Increment the generation if labels or anything outside the metadata changed; drop the topology of changed
-        endpoints.
+        """Increment the generation if labels or anything outside the metadata changed.
+
+        If the endpoints changed, drop their topology.
         """
         super().prepare_update(context, new, old)
         rest, before = ({name: item for name, item in each.items() if name not in _HEAD} for each in (new, old))
@@ -318,7 +320,10 @@ def _drop_topology(endpoint_slice: Document) -> None:
 
 
 def _default_class(context: Context, table: str, prefix: str) -> object:
-    """Return the name of the default class in a table: the newest of those that are marked, of these the first by name."""
+    """Return the name of the default class in a table, or None.
+
+    Of several default classes, it is the newest; of equally new classes, the first by name.
+    """
     found = [
         part(each, "metadata")
         for each in context.cluster.all(table)
@@ -329,12 +334,12 @@ def _default_class(context: Context, table: str, prefix: str) -> object:
 
 
 class IngressStrategy(Strategy):
-    """Ingresses: one without a class gets the default class (the plugin DefaultIngressClass)."""
+    """Ingresses: an ingress without a class gets the default class (the plugin DefaultIngressClass)."""
 
     counts_generations = True
 
     def admit(self, context: Context, document: Document) -> None:
-        """Set the default class of an ingress that names none, neither in its spec nor in the older annotation."""
+        """Set the default class if an ingress names no class in its spec or in the older annotation."""
         spec = part(document, "spec")
         if spec.get("ingressClassName") is None and _INGRESS_CLASS not in part(document, "metadata", "annotations"):
             default = _default_class(context, "networking.k8s.io/ingressclasses", "ingressclass.kubernetes.io/")
@@ -356,7 +361,7 @@ class EventStrategy(Strategy):
         return check_event(document, is_core=context.resource.group == "")
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
-        """Return the additional metadata checks, of which the core group has none."""
+        """Return the additional metadata checks; events of the core group have none."""
         return () if context.resource.group == "" else ("change",)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:

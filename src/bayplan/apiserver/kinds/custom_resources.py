@@ -189,7 +189,7 @@ class PruningConverter:
 
     Args:
         served: the schema of the served version.
-        stored: that of the stored version.
+        stored: the schema of the stored version.
     """
 
     def __init__(self, served: Document, stored: Document) -> None:
@@ -230,7 +230,7 @@ class _Defaults:
         self._left = MAX_DEFAULTS
 
     def of(self, schema: Document) -> list[tuple[str, Document]]:
-        """Return the properties of a schema that have a default, as names and schemas, and count them.
+        """Return the properties of a schema that have a default, as names and schemas, and deduct their number from the limit.
 
         Raises:
             ApiError: the object gets too many defaults.
@@ -250,7 +250,7 @@ class _NoDefaults(_Defaults):
     """No defaults: a conversion adds none."""
 
     def of(self, schema: Document) -> list[tuple[str, Document]]:
-        """Return nothing."""
+        """Return an empty list."""
         return []
 
 
@@ -314,7 +314,7 @@ class DefinitionStrategy(Strategy):
     unconditional_update = False
 
     def prepare_create(self, context: Context, document: Document) -> None:
-        """Set missing names, and a status without conditions and accepted names."""
+        """Set missing names, and a status without conditions or accepted names."""
         super().prepare_create(context, document)
         _fill_in(document)
         document["status"] = {
@@ -369,24 +369,24 @@ class CustomStrategy(Strategy):
             raise forbidden(resource.name, resource.group, name, why)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Count changes of everything but the metadata and a separate status."""
+        """Restore a separate status, and increment the generation if anything else except the metadata changed."""
         if context.resource.has_status:
             copy_part(new, old, "status")
         if _body(new) != _body(old):
             raise_generation(new, old)
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Check a new object."""
+        """Return the errors of a new object."""
         causes = validate_custom(_schema(context), _body(document))
         causes += _scale_problems(context, document, _SPEC_PATHS + _STATUS_PATHS)
         return _with_rules(context, document, None, causes)
 
     def validate_update(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check a change."""
+        """Return the errors of an update."""
         return self._validate_change(context, new, old, _SPEC_PATHS + _STATUS_PATHS)
 
     def validate_status(self, context: Context, new: Document, old: Document) -> list[Cause]:
-        """Check a status change; the status is part of the same schema."""
+        """Return the errors of a status update; the status is part of the same schema."""
         return self._validate_change(context, new, old, _STATUS_PATHS)
 
     def _validate_change(

@@ -109,7 +109,7 @@ def default_pod_spec(spec: Document) -> None:
 
 
 def default_image_pull_policy(container: Document) -> None:
-    """Set the pull policy: Always if the tag of the image is ``latest`` or missing, else IfNotPresent."""
+    """Set the pull policy: Always if the image has the tag ``latest``, or neither tag nor digest; else IfNotPresent."""
     if not container.get("imagePullPolicy"):
         container["imagePullPolicy"] = _pull_policy(str(container.get("image") or ""))
 
@@ -140,7 +140,7 @@ def default_namespace(namespace: Document) -> None:
 
 
 def default_node_status(status: Document) -> None:
-    """Set missing allocatable resources to the capacity."""
+    """Set the allocatable resources to the capacity if they are missing."""
     if not status.get("allocatable") and status.get("capacity"):
         status["allocatable"] = dict(_part(status, "capacity"))
 
@@ -279,7 +279,7 @@ def default_definition(definition: Document) -> None:
 
 
 def stored_versions(definition: Document) -> list[str]:
-    """Return the name of the first version that is marked as the storage version, if any."""
+    """Return a list with the name of the first version that is marked as the storage version, or an empty list."""
     versions = _parts(_part(definition, "spec"), "versions")
     return [str(each.get("name") or "") for each in versions if each.get("storage")][:1]
 
@@ -312,7 +312,7 @@ def default_network_policy(spec: Document) -> None:
 
 
 def default_subject(subject: Document) -> None:
-    """Set the API group of users and groups; that of service accounts stays empty."""
+    """Set the API group of a user or group; the API group of a service account stays empty."""
     if not subject.get("apiGroup") and subject.get("kind") in ("User", "Group"):
         subject["apiGroup"] = "rbac.authorization.k8s.io"
 

@@ -1,6 +1,6 @@
 """Defaults of the versioned types, which the API server sets before it processes an object.
 
-OpenAPI declares hardly any of them, so this module lists them: constants for each type, and functions for defaults that
+OpenAPI declares few of them, so this module lists them: constants for each type, and functions for defaults that
 depend on other values. The types within a kind are determined once from their shapes, and branches without defaults are
 skipped.
 
@@ -204,7 +204,7 @@ def _plan(type_name: str) -> _Plan | None:
 
 
 def _make(shape: Shape, above: tuple[str, ...]) -> _Plan | None:
-    """Return the defaults of a type, or None if it has none. A type gets no defaults where it is nested in itself."""
+    """Return the defaults of a type, or None if it has none. Inside itself, a recursive type gets no defaults."""
     if shape.type_name in above:
         return None
     plan = _Plan(shape.type_name)

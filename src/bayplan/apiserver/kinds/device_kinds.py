@@ -30,7 +30,7 @@ class DeviceStrategy(Strategy):
                 del status["devices"]
 
     def validate(self, context: Context, document: Document) -> list[Cause]:
-        """Return the errors of a new object. Admin access requires a label of the namespace."""
+        """Return the errors of a new object. Admin access requires a label on the namespace."""
         causes = super().validate(context, document)
         spec = part(document, "spec")
         requests = parts(part(spec, "devices") or part(spec, "spec", "devices"), "requests")

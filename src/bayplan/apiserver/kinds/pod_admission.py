@@ -49,7 +49,7 @@ def admit_priority(context: Context, pod: Document) -> None:
 def _default_class(context: Context) -> Document | None:
     """Return the priority class that is the global default, or None.
 
-    If there are several, return the one with the lowest value, as upstream.
+    If there are several, return the class with the lowest value, as upstream does.
     """
     found = [each for each in context.cluster.all(_CLASSES) if each.get("globalDefault")]
     return min(found, key=_value) if found else None

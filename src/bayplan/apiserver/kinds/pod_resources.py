@@ -67,7 +67,7 @@ def limits_of(limit_range: Document) -> list[Limit]:
 
 
 def quota_of(quota: Document) -> Quota:
-    """Return a quota with `hard` and `used` from its status, with which admission compares."""
+    """Return a quota with `hard` and `used` from its status, because admission checks requests against the status."""
     spec, status = part(quota, "spec"), part(quota, "status")
     scopes = [Scope(name) for name in texts(spec, "scopes")]
     scopes += [

@@ -139,7 +139,7 @@ def _check_removed(new: Document, old: Document, path: str, name: str) -> list[C
 
 
 def _masked(new: Document, old: Document) -> Document:
-    """Return the new amounts with CPU and memory replaced by the old ones."""
+    """Return the new amounts with CPU and memory replaced by the old amounts."""
     kept: Document = {name: amount for name, amount in new.items() if name not in _SIZED}
     return kept | {name: old[name] for name in _SIZED if name in old}
 
@@ -147,7 +147,7 @@ def _masked(new: Document, old: Document) -> Document:
 def _differs_in_sizes_only(new: Document, old: Document) -> bool:
     """Return whether a container equals the old one except for CPU and memory.
 
-    Always false if the old container has claims: upstream drops the claims of the new one before it compares.
+    Always false if the old container has claims: upstream drops the claims of the new container before it compares.
     """
     resources, before = part(new, "resources"), part(old, "resources")
     return (

@@ -195,7 +195,7 @@ def _projected_paths(source: Document) -> list[tuple[str, str]]:
 
 
 def _clashing(placed: list[tuple[str, str]]) -> Iterator[str]:
-    """Yield the pairs of paths that are equal, or of which one is below the other, as texts."""
+    """Yield a text for each pair of equal paths, and each pair in which one path contains the other."""
 
     def text(each: tuple[str, str]) -> str:
         return f"{quote(each[0])} ({each[1]})" if each[1] else quote(each[0])

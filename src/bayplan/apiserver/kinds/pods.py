@@ -88,7 +88,7 @@ class PodStrategy(Strategy):
             _merge_label_keys(document)
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Restore what the endpoint must not change, and increment the generation if the spec changed."""
+        """Restore the fields that the endpoint must not change, and increment the generation if the spec changed."""
         if context.subresource in (RESIZE, EPHEMERAL):
             restore_immutable_fields(new, old, context.subresource)
         copy_part(new, old, "status")
@@ -139,7 +139,7 @@ class PodStrategy(Strategy):
         """Return the errors of an update: only some fields are mutable.
 
         Raises:
-            ApiError: a resize is for a pod on a node that does not exist.
+            ApiError: the node of a resized pod does not exist.
         """
         if context.subresource == EPHEMERAL:
             return check_ephemeral(new, old) if new.get("spec") != old.get("spec") else []
@@ -155,7 +155,7 @@ class PodStrategy(Strategy):
         return super().validate_update(context, new, old)
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:
-        """Return the warnings about a new pod. Updates get none, as upstream omits them because of their number."""
+        """Return the warnings about a new pod. Updates get no warnings, as upstream, because they are frequent."""
         if before is not None:
             return []
         spec = document.get("spec")

@@ -58,7 +58,7 @@ class DriverStrategy(Strategy):
     unconditional_update = False
 
     def prepare_update(self, context: Context, new: Document, old: Document) -> None:
-        """Count a change of the spec."""
+        """Increment the generation if the spec changed."""
         super().prepare_update(context, new, old)
         if new.get("spec") != old.get("spec"):
             raise_generation(new, old)

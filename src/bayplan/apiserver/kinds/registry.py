@@ -80,10 +80,10 @@ class SigningRequestStrategy(Strategy):
         copy_part(new, old, "spec")
 
     def prepare_status(self, context: Context, new: Document, old: Document) -> None:
-        """Restore what the endpoint must not change, and set the times of conditions.
+        """Restore the fields that the endpoint must not change, and set the times of conditions.
 
-        The subresource `approval` changes only conditions. The subresource `status` changes everything except
-        decisions.
+        The subresource `approval` changes only conditions. The subresource `status` changes the status except for
+        decisions (the conditions Approved and Denied).
         """
         copy_part(new, old, "spec")
         status, before = part(new, "status"), part(old, "status")
@@ -205,6 +205,6 @@ _STRATEGIES: dict[str, Strategy] = {
 def strategy_of(table: str, *, custom: bool = False) -> Strategy:
     """Return the strategy of a table; `custom`: whether it contains custom resources.
 
-    Kinds without special rules share one.
+    Kinds without special rules share one strategy.
     """
     return _CUSTOM if custom else _STRATEGIES.get(table, _DEFAULT)

@@ -51,7 +51,7 @@ _OF_OTHER_WORDS = frozenset((
 _WITHOUT_NAMESPACE = ("nodes", "namespaces", "certificates.k8s.io/certificatesigningrequests")
 _BOOLEANS = frozenset(("spec.hostNetwork", "spec.unschedulable"))
 _NUMBERS = frozenset(("status.replicas", "status.successful"))
-# Alternative names of fields: older ones, and those of events.k8s.io/v1.
+# Alternative names of fields: older names, and the names in events.k8s.io/v1.
 ALIASES = {
     "pods": {"spec.host": "spec.nodeName"},
     "events": {

@@ -94,7 +94,7 @@ def _reject(name: str, causes: list[Cause]) -> None:
 
 
 def _keep_allocated(spec: Document, old: Document) -> None:
-    """Set the addresses and ports that the client omitted to those of the current Service."""
+    """Copy the addresses and ports that the client omitted from the current Service."""
     if "ExternalName" not in (spec.get("type"), old.get("type")):
         if not spec.get("clusterIP"):
             copy_part(spec, old, "clusterIP")

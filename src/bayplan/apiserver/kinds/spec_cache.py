@@ -22,9 +22,7 @@ from bayplan.base.plain_data import Document
 _MAX_SPECS = 4096
 _LABEL_KEYS = b"atchLabelKeys"
 DEPENDENT = (_LABEL_KEYS, b"clusterTrustBundle", b"podCertificate", b"schedulingGroup", b"stopSignal")
-"""Parts of field names that exclude a spec from the cache: the field depends on the pod, or a feature gate may drop
-it.
-"""
+"""Parts of field names that exclude a spec from the cache, because the field depends on the pod or on a feature gate."""
 _NODE_NAME = "nodeName"
 _ON_A_NODE = b"@"
 

@@ -57,7 +57,7 @@ class Cluster(Protocol):
         """Return the decoded objects of a table; callers must not change them."""
 
     def labelled(self, table: str, namespace: str, key: str, value: str) -> list[Document]:
-        """Return the decoded objects of a namespace that have a label with a value; no others are decoded."""
+        """Return the decoded objects of a namespace with this label value. Other objects are not decoded."""
 
     def now(self) -> str:
         """Return the current time as an RFC 3339 timestamp in whole seconds."""
@@ -207,11 +207,14 @@ class Strategy:
         return object_warnings(context.resource.table, document, before)
 
     def preparation_warnings(self, document: Document) -> list[str]:
-        """Return the warnings that the preparation of a new object causes, which even a refused object gets."""
+        """Return the warnings from the preparation of a new object. A rejected object gets these warnings, too."""
         return []
 
     def grace_seconds(self, document: Document, wanted: int | None) -> int | None:
-        """Return the grace period of a deletion, given the requested one; None if the kind has no graceful deletion."""
+        """Return the grace period of a deletion in seconds, or None if the kind has no graceful deletion.
+
+        `wanted` is the requested grace period, or None.
+        """
         return None
 
     def reset_fields(self, resource: Resource, subresource: str) -> Node:
@@ -250,6 +253,6 @@ def copy_part(new: Document, old: Document, name: str) -> None:
 
 
 def raise_generation(new: Document, old: Document) -> None:
-    """Set the generation of `new` to that of `old` plus 1."""
+    """Set the generation of `new` to the generation of `old` plus 1."""
     generation = part(old, "metadata").get("generation", 0)
     part(new, "metadata")["generation"] = (generation if isinstance(generation, int) else 0) + 1

@@ -94,7 +94,7 @@ class JobStrategy(WorkloadStrategy):
         generated |= {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
         labels = part(inner, "labels")
         own = metadata.get("labels")
-        # A Job without labels gets those of its pods, including the generated ones.
+        # A Job without labels gets the labels of its pods, including the generated labels.
         shared = not own or own is labels
         inner["labels"] = {**generated, **labels}
         if shared:

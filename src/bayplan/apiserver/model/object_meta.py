@@ -78,8 +78,7 @@ def check_metadata(
         namespaced: whether the object is in a namespace.
         rule: see `check_name`.
         field: the path of the metadata.
-        standard: whether finalizers without a domain must be standard ones. Most kinds require this, and repeat other
-            errors.
+        standard: whether finalizers without a domain must be standard finalizers, as most kinds require.
     """
     causes: list[Cause] = []
     prefix, name = str(metadata.get("generateName") or ""), str(metadata.get("name") or "")

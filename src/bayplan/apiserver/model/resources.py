@@ -1,4 +1,4 @@
-"""The served resources: built-in ones from the recorded facts, custom ones from their definitions."""
+"""The served resources: built-in resources from the recorded facts, custom resources from their definitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bayplan.base.go_arithmetic import whole_number
 from bayplan.base.plain_data import Document
 from bayplan.formats.schema import schema
 
-# Kinds of which two groups serve the same objects: one table stores them.
+# Kinds that two groups serve: one table stores their objects.
 _SHARED_TABLES = {("events.k8s.io", "events"): "events"}
 
 
@@ -49,10 +49,10 @@ class Resource:
         table: the name of the store's table.
         shape: the decoder of its objects; None for custom resources, whose objects are stored unchanged.
         fields: the type for ownership and patches.
+        subresources: the discovery data of the subresources, by name.
         custom: the definition of a custom resource.
-        converter: the converter of a custom resource to and from the stored version; None if their schemas are the same.
+        converter: converts a custom resource to and from the stored version; None if no conversion is necessary.
         deprecation: the warning for clients of a deprecated version of a custom resource, or empty.
-        converter: converts to and from the stored version if a webhook does that, else None.
         rules: the CEL rules in the schema of a custom resource; None if it has none.
         stored_schema: the schema of a custom resource's stored version.
         schema_revision: the revision at which the definition of a custom resource last changed. The schema applies to
@@ -162,7 +162,7 @@ class ResourceRegistry:
         return found
 
     def versions_of(self, group: str) -> list[str]:
-        """Return the versions of a group, the preferred one first."""
+        """Return the versions of a group, the preferred version first."""
         found = [version for each, version in self.versions if each == group]
         return sorted(found, key=version_rank)
 

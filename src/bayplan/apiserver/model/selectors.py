@@ -17,7 +17,7 @@ _SET_OPERATORS: dict[str, Operator] = {"in": "In", "notin": "NotIn"}
 
 
 class FieldRequirement(msgspec.Struct, frozen=True):
-    """One requirement on a field: that it equals a value, or does not if `negated`."""
+    """A requirement that a field equals a value, or differs from it if `negated`."""
 
     field: str
     value: str

@@ -140,7 +140,7 @@ _OPERATIONS: dict[str, Callable[[object, dict[str, object], _Work], object]] = {
 
 
 def _tokens(pointer: object) -> list[str]:
-    """Return the parts of a pointer; as in upstream's library, what precedes the first slash is ignored."""
+    """Return the parts of a pointer. As in upstream's library, text before the first slash is ignored."""
     if not isinstance(pointer, str) or "/" not in pointer:
         raise JsonPatchError(f"not a pointer: {pointer!r}")
     return [token.replace("~1", "/").replace("~0", "~") for token in pointer.split("/")[1:]]
@@ -173,7 +173,7 @@ def _find(document: object, tokens: list[str]) -> object:
 
 
 def _find_or_null(document: object, tokens: list[str]) -> object:
-    """Return the value at a path, None for a member that its object lacks: upstream's library does not distinguish them."""
+    """Return the value at a path; None for a missing member, because upstream's library treats it like null."""
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict) and tokens[-1] not in parent:
         return None
@@ -204,7 +204,7 @@ def _same(found: object, wanted: object) -> bool:
 
 
 def _put(document: object, tokens: list[str], value: object, inserts: _Work | None) -> object:
-    """Set a member or an item; with a count of work, insert an item."""
+    """Set a member or replace an item; if `inserts` is given, insert the item, and count the moved items in `inserts`."""
     parent = _find(document, tokens[:-1])
     if isinstance(parent, dict):
         parent[tokens[-1]] = value

@@ -37,7 +37,7 @@ class StrategicPatchError(ValueError):
     """A patch that contradicts itself or the schema.
 
     Attributes:
-        code: the HTTP status of the response: upstream calls only some of these errors the client's fault.
+        code: the HTTP status of the response: 500, except for errors that upstream considers the client's fault.
     """
 
     def __init__(self, message: str, code: int = 500) -> None:
@@ -93,7 +93,7 @@ def _unknown_directive(patch: Document) -> StrategicPatchError:
 
 
 def _merge_fields(facts: TypeFacts, out: Document, patch: Document) -> Document:
-    """Merge fields into a copy of the original; no field is a directive for the map."""
+    """Merge the fields of a patch, which has no directives for the map, into a copy of the original."""
     for name, value in patch.items():
         if value is None:
             out.pop(name, None)
@@ -143,9 +143,9 @@ def _merge_value(facts: FieldFacts | None, original: object, value: object) -> o
 
 
 def _added(value: object) -> object:
-    """Return the value of a field that the object lacks: without nulls, and without maps that have the directive ``$patch``.
+    """Return a field's value for an object that lacks the field: without nulls, and None for maps with ``$patch``.
 
-    Such a map becomes None. Upstream keeps other directives, as unknown fields.
+    As in upstream, other directives stay, as unknown fields.
     """
     if isinstance(value, dict):
         if _PATCH in value:
@@ -160,10 +160,10 @@ def _added(value: object) -> object:
 
 
 def _check_types(*lists: list[object]) -> str:
-    """Return the type of all items of lists in Go.
+    """Return the Go type that all items of the lists have.
 
     Raises:
-        StrategicPatchError: they are lists, or differ in type.
+        StrategicPatchError: items are lists, or differ in type.
     """
     first = ""
     for item in (item for items in lists for item in items):
@@ -180,7 +180,7 @@ _MAP = "map[string]interface {}"
 
 
 def go_type(value: object) -> str:
-    """Return how Go names the type of a decoded value."""
+    """Return Go's name for the type of a decoded value."""
     if value is None:
         return "<nil>"
     for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (str, "string"), (dict, _MAP)):
@@ -285,7 +285,7 @@ def _merge_ordered(facts: TypeFacts, out: Document, name: str, patch: Document) 
     """Merge a list whose order the patch specifies.
 
     Raises:
-        StrategicPatchError: the order is not a list, or that of the patch's own items is different.
+        StrategicPatchError: the order is not a list, or the patch's own items have a different order.
     """
     field = facts.fields.get(name, FieldFacts("any"))
     order = patch[_ORDER + name]

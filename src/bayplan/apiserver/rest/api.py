@@ -64,9 +64,7 @@ from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
 _NOT_NEGOTIATED = (406, 415)
-"""Status codes of failed content negotiation, which upstream's framework reports before it adds the deprecation
-warning.
-"""
+"""Status codes of failed content negotiation. Upstream's framework reports them before it adds a deprecation warning."""
 _WAIT_FOR_REVISION = 3.0
 _WAIT_STEP = 0.05
 _REVIEW_GROUPS = ("authentication.k8s.io", "authorization.k8s.io")
@@ -214,7 +212,7 @@ class Api:
         await self.calls.make(session, needed.calls)
 
     async def _write_with_calls(self, route: Route, request: Request) -> Response:
-        """Repeat a write until all webhooks that it needs have answered. Attempts before that store nothing."""
+        """Repeat a write until all webhooks that it needs have responded. Earlier attempts store nothing."""
         outgoing, session = self.backend.outgoing, self.backend.begin_session()
         for _ in range(MAX_ATTEMPTS):
             try:

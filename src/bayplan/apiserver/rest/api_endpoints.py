@@ -76,7 +76,7 @@ def publish_api_server(backend: Backend) -> None:
 def _store(backend: Backend, group: str, resource_name: str, document: Document, address: str = "") -> None:
     """Store an object if it does not exist.
 
-    If it has the same single address but other ports, replace all except its metadata.
+    If it exists with the same single address but other ports, replace everything except its metadata.
     """
     resource = backend.registry.find(group, "v1", resource_name)
     assert resource is not None

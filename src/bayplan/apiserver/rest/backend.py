@@ -117,7 +117,10 @@ class Backend:
         return kept[1]
 
     def labelled(self, table: str, namespace: str, key: str, value: str) -> list[Document]:
-        """Return the objects of a namespace that have a label with a value, in the stored version. No others are decoded."""
+        """Return the decoded objects of a namespace with this label value, in the stored version.
+
+        Other objects are not decoded.
+        """
         return [decode_item(item) for item in self.store.between(table, namespace) if item.labels.get(key) == value]
 
     def now(self) -> str:
@@ -171,7 +174,7 @@ class Backend:
         return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
 
     def allocate_address(self) -> str:
-        """Return a random unused cluster address, but none that is reserved for explicit requests."""
+        """Return a random unused cluster address outside the range that is reserved for explicit requests."""
         taken = self.addresses_in_use()
         while True:
             address = str(SERVICE_NETWORK[self._random.randrange(_FIXED_ADDRESSES, SERVICE_NETWORK.num_addresses - 1)])
@@ -222,7 +225,7 @@ class Backend:
         return served_form(resource, stored_document(resource, item))
 
     def item(self, resource: Resource, document: Document) -> Item:
-        """Return the item to store for an object. Its revision is the next one, which is also set in `document`.
+        """Return the item to store for an object. Its revision is the next revision of the store, which is also set in `document`.
 
         Args:
             resource: the resource in the API version of the document.
@@ -280,12 +283,12 @@ class Backend:
         custom_resources.set_stored_schema(self.registry, spec, revision)
 
     def in_version(self, resource: Resource, api_version: str, document: Document) -> tuple[FieldType, Document] | None:
-        """Return a document of a resource in another version of its group, and its type there.
+        """Return a document converted to another version of its group, and its type in that version.
 
         None if there is no such version, or a webhook would have to convert the document.
 
         Raises:
-            UndeclaredFieldError: it has a field that the version does not declare.
+            UndeclaredFieldError: the document has a field that the version does not declare.
         """
         group, _, version = api_version.rpartition("/")
         other = self.registry.find(group, version, resource.name)
@@ -318,7 +321,7 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, write: Write) -> None:
-        """Update what depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
+        """Update the state that depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
         stored = None if write.type == DELETED else write.new
         if resource.table == flow_kinds.LEVELS:
             for item in list(self.store.between(flow_kinds.SCHEMAS)):
@@ -340,7 +343,7 @@ class Backend:
             self.remove_terminating(resource.table)
 
     def remove_terminating(self, table: str) -> None:
-        """Remove the definition of a table's objects if it is being deleted and there are none left."""
+        """Remove the definition of a table's objects if it is being deleted and no objects are left."""
         group, _, plural = table.partition("/")
         resource = self.registry.by_table()[custom_resources.DEFINITIONS]
         item = self.store.get(custom_resources.DEFINITIONS, ("", f"{plural}.{group}"))
@@ -395,7 +398,7 @@ class Backend:
         self.put(resource, self._with_status(resource, definition, status))
 
     def _refresh_api_services(self, write: Write) -> None:
-        """Set the condition Available of the APIServices whose Service, or one of its slices, was written."""
+        """Set the condition Available of the APIServices whose Service, or an EndpointSlice of this Service, was written."""
         remote = self._remote_api_services()
         if not remote:
             return
@@ -470,7 +473,7 @@ def decode_item(item: Item) -> Document:
 
 
 def stored_document(resource: Resource, item: Item) -> Document:
-    """Return the object of an item in the stored version, with the defaults that its schema has got since."""
+    """Return the object of an item in the stored version, with the defaults that its schema has gained since then."""
     document = decode_item(item)
     if resource.table == revision_data.TABLE:
         return revision_data.sent(document, item.raw)

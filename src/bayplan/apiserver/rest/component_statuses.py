@@ -18,7 +18,10 @@ _PORTS = {"scheduler": 10259, "controller-manager": 10257}
 
 
 def component_items(backend: Backend) -> list[Item]:
-    """Return the components as items without revision. Those that `Backend.runs` lacks are unhealthy."""
+    """Return the components as items without revision.
+
+    The scheduler and the controllers are healthy if `Backend.runs` contains them. The store is always healthy.
+    """
     return [_item(name, backend) for name in (*_PORTS, STORE)]
 
 

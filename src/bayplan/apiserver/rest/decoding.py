@@ -26,7 +26,7 @@ from bayplan.base.plain_data import Document, part, with_sorted_keys
 from bayplan.objects.selectors import quote
 
 LONG_YAML = 128 * 1024
-"""Bytes of YAML from which on a thread parses the body: 128 KiB take 50 ms, or 10 ms with the extra `fast`."""
+"""Minimum size in bytes of YAML bodies that a thread parses: 128 KiB take 50 ms, or 10 ms with the extra `fast`."""
 _SCHEME = 'in scheme "pkg/runtime/scheme.go:111"'
 _METADATA = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 _SECRET = "io.k8s.api.core.v1.Secret"
@@ -96,7 +96,7 @@ async def read_ahead(request: Request) -> None:
 
 
 def target_of(resource: Resource, subresource: str = "") -> Target:
-    """Return the type that the body of a write must have: that of the resource, or of its subresource."""
+    """Return the type that the body of a write must have: the type of the resource, or of its subresource."""
     facts = resource.subresources.get(subresource)
     if facts is None or facts.kind == resource.kind:
         return Target(resource.api_version, resource.kind, _go_type(resource.api_version, resource.kind), resource)
@@ -207,7 +207,7 @@ def _in_order(value: Document, problems: list[str]) -> list[str]:
 
 
 def _kinds_matched(target: Target, value: Document, body: bytes, *, is_yaml: bool) -> Document:
-    """Return a document with fields named exactly `kind` and `apiVersion`, as Go ignores the case of field names.
+    """Return a document with fields named exactly `kind` and `apiVersion`, because Go ignores the case of field names.
 
     Raises:
         ApiError: apiVersion or kind is not a string.
@@ -316,7 +316,7 @@ def yaml_warnings(problem: str) -> list[str]:
 
 
 def _go_numbers(value: object) -> object:
-    """Return a value with whole numbers as integers, as which Go writes them."""
+    """Return a value with whole floating point numbers converted to integers, as Go writes them."""
     if isinstance(value, dict):
         return {name: _go_numbers(item) for name, item in value.items()}
     if isinstance(value, list):

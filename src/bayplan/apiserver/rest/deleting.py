@@ -22,7 +22,7 @@ from bayplan.base.plain_data import Document, part, texts
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _NAMED_BY_RESOURCE = ("namespaces", DEFINITIONS)
-"""Resources that check preconditions themselves, and name the resource instead of the kind."""
+"""Tables for which precondition errors name the resource instead of the kind."""
 _PROTECTED_NAMESPACES = ("default", "kube-system", "kube-public")
 
 
@@ -185,7 +185,7 @@ def _mark(backend: Backend, metadata: Document) -> None:
 
 
 def _finalizers(document: Document, options: DeleteOptions, *, orphans: bool = False) -> list[str]:
-    """Return the finalizers after a deletion, with those that the propagation policy adds or removes."""
+    """Return the finalizers of an object after the propagation policy has added or removed finalizers."""
     found = texts(part(document, "metadata"), "finalizers")
     orphan = options.propagation == "Orphan" or bool(options.orphan)
     foreground = options.propagation == "Foreground"
@@ -206,7 +206,7 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = backend.now()
         new["status"] = {**part(old, "status"), "phase": "Terminating"}
-        # Unlike for other kinds, for a namespace the older option orphanDependents=false means the policy Foreground.
+        # For namespaces, unlike other kinds, the older option orphanDependents=false means the policy Foreground.
         foreground = options.orphan is False
         finalizers = _finalizers(new, replace(options, propagation="Foreground") if foreground else options)
         if finalizers:
@@ -222,7 +222,7 @@ def _delete_namespace(backend: Backend, info: RequestInfo, old: Document, option
 
 
 def _delete_definition(backend: Backend, info: RequestInfo, old: Document, options: DeleteOptions) -> Deleted:
-    """Mark a definition of custom resources and delete its objects; it is removed with the last of them.
+    """Mark a definition as terminating, and delete its custom resources. The definition is removed with the last of them.
 
     Upstream's controller needs some milliseconds for this; here it is done when the response is sent.
     """

@@ -1,7 +1,7 @@
 """Import of whole objects from another cluster, including their status, in one write.
 
 This combines a create and a status update. Watches see the object once, in its final state, so a running pod of the
-other cluster never appears as pending. All errors are those of the two requests.
+other cluster never appears as pending. Errors are those of a create or a status update.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def create_with_status(
         options: the options of the write; `dry_run` is ignored.
 
     Raises:
-        ApiError: the object or its status is rejected, or its name is taken. Nothing is stored then.
+        ApiError: the object or its status is rejected, or its name is taken. In these cases nothing is stored.
     """
     resource, strategy = info.resource, backend.strategy(info.resource)
     decoded = decode_value(target_of(resource), dict(value), [], options.validation)

@@ -29,7 +29,7 @@ class Continue(NamedTuple):
 
     Attributes:
         revision: the revision of the list, or `CONSISTENT_NO_MORE`.
-        start: the first key of the next page, without the namespace if the list is limited to one.
+        start: the first key of the next page, without the namespace if the list is limited to one namespace.
     """
 
     revision: int
@@ -92,7 +92,7 @@ class Page:
     Attributes:
         items: the items in key order.
         revision: the revision of the list; 0 for objects that are not stored.
-        token: the continue token of the next page, empty for the last one.
+        token: the continue token of the next page, empty for the last page.
         remaining: the number of items after the page; None if not reported.
     """
 
@@ -113,7 +113,7 @@ def too_large(wanted: int, current: int) -> ApiError:
 
 
 def is_ahead(backend: Backend, options: ListOptions) -> bool:
-    """Return whether the requested revision is newer than that of the store."""
+    """Return whether the requested revision is newer than the store's."""
     return options.resource_version is not None and options.resource_version > backend.store.revision
 
 
@@ -142,7 +142,7 @@ def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Pag
 
 
 def _revision(backend: Backend, options: ListOptions) -> int:
-    """Return the revision to list: the requested one if it must be exact, else the latest."""
+    """Return the revision to list: the requested revision if it must be exact, else the latest revision."""
     wanted, current = options.resource_version, backend.store.revision
     if not wanted or wanted > current:
         return current

@@ -2,8 +2,8 @@
 
 An object with a uid comes from a cluster and is stored with all its fields, except that it is not terminating. An
 object without a uid is admitted and prepared like a new object, but keeps its status. Nodes skip admission, because no
-kubelet would remove the taint that admission adds. How long pods of another cluster run is unknown: those that would
-end on their own get the annotation `bayplan.io/run-time: forever`.
+kubelet would remove the taint that admission adds. The run time of another cluster's pods is unknown, so pods that
+would end on their own get the annotation `bayplan.io/run-time: forever`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def load_documents(backend: Backend, sources: Iterable[PlainObject]) -> Loaded:
 
 
 def load_one_by_one(backend: Backend, sources: Iterable[PlainObject], loaded: Loaded) -> Iterator[None]:
-    """Store objects like `load_documents`, and yield after each one, so that a server can handle requests in between.
+    """Store objects like `load_documents`, and yield after each object, so that a server can handle requests in between.
 
     Args:
         backend: the backend of the API.
@@ -100,7 +100,10 @@ def _resource(backend: Backend, source: PlainObject, *, required: bool = True) -
     found = backend.registry.by_kind(version, kind)
     if found is None and required:
         hint = suggest_kind(version, kind) if kind else ""
-        got = f"{version or 'no apiVersion'} {kind or 'without kind'}"
+        if kind:
+            got = f"{version} {kind}" if version else f"{kind} without an apiVersion"
+        else:
+            got = f"{version} without a kind" if version else "no apiVersion and no kind"
         raise InputError("kind", where=source.where, got=got, wanted="a kind that this API serves", hint=hint)
     return found
 
@@ -144,7 +147,7 @@ def _with_suggestion(problem: str, document: Document) -> str:
 
 
 def _store(backend: Backend, resource: Resource, namespace: str, document: Document) -> bool:
-    """Store one object, and return whether it replaced an existing one."""
+    """Store one object, and return whether it replaced an existing object."""
     info = RequestInfo("create", resource, namespace)
     metadata = part(document, "metadata")
     if metadata.get("uid"):

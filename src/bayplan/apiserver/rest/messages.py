@@ -13,10 +13,10 @@ from bayplan.apiserver.rest.negotiation import Form
 
 
 class Route(msgspec.Struct):
-    """What the method, path, query and headers of a request determine.
+    """The target, response format and options of a request, derived from everything except its body.
 
     Attributes:
-        changes: the `ResourceRegistry.changes` at the time; later changes make the route invalid.
+        changes: the `ResourceRegistry.changes` when the route was found; later changes make the route invalid.
         info: the target of the request.
         form: the format of the response.
         create_options: the options of a create, once they are read.
@@ -34,7 +34,7 @@ class Request(msgspec.Struct):
     Attributes:
         method: the method, in upper case.
         path: the decoded path, without query.
-        query: the parameters; the first value of repeated ones.
+        query: the parameters; of repeated parameters, the first value.
         headers: the headers, with names in lower case.
         body: the complete body.
         user: the name of the user.

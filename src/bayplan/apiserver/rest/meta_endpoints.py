@@ -248,7 +248,7 @@ def _negotiated(document: Document, request: Request, *, by_framework: bool) -> 
     if by_framework:
         negotiate(accept)
     if wants_protobuf(accept):
-        # Like objects, documents are JSON for every client that accepts it, too.
+        # Like objects, documents are sent as protobuf only to clients that accept nothing else.
         return Response(200, encode_document(document, Form(PROTOBUF)), PROTOBUF)
     for clause in parse_accept(accept or "*/*"):
         if not {"as", "g", "v"} & clause.parameters.keys():

@@ -3,7 +3,7 @@
 The annotations ``bayplan.io/cpu-usage`` and ``bayplan.io/memory-usage`` of a pod set the usage of each of its
 containers, to test autoscalers.
 
-Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService is the one in metrics-server's
+Source: https://github.com/kubernetes/metrics, the API of metrics-server; the APIService comes from metrics-server's
 manifests.
 """
 
@@ -63,14 +63,14 @@ class MetricsEndpoints:
         writing.create(self._backend, RequestInfo("create", resource), document, WriteOptions(manager="kube-apiserver"))
 
     def handle(self, request: Request, rest: list[str]) -> Response:
-        """Return the usage of one object, or of all selected ones.
+        """Return the usage of one object, or of all selected objects.
 
         Args:
             request: the complete request.
             rest: the segments of the path after the version.
 
         Raises:
-            ApiError: the path or object does not exist, or is read-only.
+            ApiError: the path or object does not exist, or the request is not a read.
         """
         namespace = ""
         if len(rest) >= 3 and rest[0] == "namespaces":

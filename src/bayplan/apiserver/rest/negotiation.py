@@ -136,7 +136,7 @@ def _form(clause: Clause, stream: bool, pretty: bool) -> Form | None:
     if not kind and ("g" in clause.parameters or "v" in clause.parameters):
         return None
     if not kind:
-        # Callers compare with PLAIN by identity: for it, they send stored bytes unchanged.
+        # Callers compare forms with PLAIN by identity, and send stored bytes unchanged for PLAIN.
         return PLAIN if media_type == JSON and not pretty else Form(media_type, pretty=pretty)
     version = clause.parameters.get("v", "")
     if (kind, clause.parameters.get("g", ""), version) not in _CONVERSIONS:
@@ -168,7 +168,7 @@ def error_form(accept: str, *, pretty: bool) -> Form:
 
 
 def matches(wanted: str, offered: str) -> bool:
-    """Return whether a media type, which may contain wildcards, covers the offered one."""
+    """Return whether a media type, which may contain wildcards, covers the offered media type."""
     return wanted in ("*/*", offered) or (wanted.endswith("/*") and offered.startswith(wanted[:-1]))
 
 

@@ -67,7 +67,7 @@ def read_integer(query: Mapping[str, str], name: str) -> int | None:
 
 
 def request_timeout(text: str) -> float:
-    """Return the seconds in a Go duration such as ``1m30s``, or 0 for an empty one.
+    """Return the seconds in a Go duration such as ``1m30s``, or 0 for an empty text.
 
     Raises:
         ApiError: the text is not a duration.
@@ -135,7 +135,7 @@ def read_revision(text: str) -> int | None:
     """Return a resource version, or None for an empty string.
 
     Raises:
-        ApiError: the text is not an unsigned 64-bit number; the code is 500, as upstream.
+        ApiError: the text is not an unsigned 64-bit number; the code is 500, as in upstream.
     """
     if not text:
         return None
@@ -239,7 +239,7 @@ def _agent(header: str) -> str:
 
 
 def delete_options(request: Request) -> DeleteOptions:
-    """Return the options of a deletion: those in the body, or those in the query if there is no body.
+    """Return the options of a deletion, from the body, or from the query if there is no body.
 
     Raises:
         ApiError: the options cannot be decoded, or are invalid.

@@ -2,7 +2,7 @@
 
 Pods of a template have the same spec and status. Only the order of their fields and the resources of containers may
 differ, because a trace or an autoscaler can size each pod differently. The first pods of a template take the regular
-path. Later ones reuse the stored bytes of spec, status and owned fields, with their own resources inserted. Unusual
+path. Later pods reuse the stored bytes of spec, status and owned fields, with their own resources inserted. Unusual
 pods take the regular path, which also reports all errors, so this module raises none.
 """
 
@@ -69,7 +69,7 @@ _decode = msgspec.json.decode
 
 
 def _raw_struct(type_name: str, **read: object) -> type[msgspec.Struct]:
-    """Return a struct with the fields of an API type. The keyword arguments type fields; all others stay raw JSON."""
+    """Return a struct with the fields of an API type. Keyword arguments set the types of fields; other fields stay raw JSON."""
     fields = [(name, read.get(name, msgspec.Raw), _NOTHING) for name in shape_of(_CORE + type_name).fields]
     return msgspec.defstruct(type_name, fields, forbid_unknown_fields=True, omit_defaults=True)
 
@@ -142,7 +142,8 @@ class _Template(msgspec.Struct, frozen=True):
 
     Attributes:
         pieces: the stored JSON after the metadata, split at the resources of each container and at the QoS class.
-        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are none.
+        qos_class: the QoS class of the containers whose resources are the same in all pods; None if there are no such
+            containers.
         fields: the values that field selectors can match.
         owned: the JSON of the fields that a client owns, by the outline of the metadata.
         versions: the versions of the tables that admission reads.
@@ -173,7 +174,7 @@ class PodTemplateCache:
         self._limits = [table("limitranges"), table("resourcequotas")]
         self._templates: BoundedCache[tuple[bytes, ...], _Template] = BoundedCache(_MAX_TEMPLATES)
         self._sent = SeenKeys(_MAX_SENT_ONCE)
-        # Keyed by the bytes of spec and status. A create takes 250,000 instructions in the API, and 289,000 without
+        # Keyed by the bytes of spec and status. A create takes 250,000 instructions in the API, and 289,000 without this cache
         # (callgrind).
         self._specs: BoundedCache[tuple[bytes, bytes], _CutSpec] = BoundedCache(_MAX_SPECS)
         self._amounts: BoundedCache[bytes, _Amounts | None] = BoundedCache(_MAX_AMOUNTS)
@@ -332,7 +333,7 @@ class PodTemplateCache:
         if any(each.count(b":") != other.count(b":") for each, other in zip(encoded, sent.key, strict=False)):
             return None  # A key was sent twice: strict validation rejects that.
         if _has_unknown_fields(sent):
-            return None  # Strict validation rejects them, and other clients get warnings.
+            return None  # Strict validation rejects unknown fields, and other clients get warnings.
         containers = [
             {**each, "resources": _PLACEHOLDER} if each.get("resources") else each for each in parts(spec, "containers")
         ]

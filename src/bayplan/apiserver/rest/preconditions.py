@@ -1,4 +1,4 @@
-"""Preconditions of a write on the uid of the stored object, and upstream's storage error if one fails."""
+"""Preconditions of a write on the uid of the stored object, and upstream's storage error if the precondition fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bayplan.base.plain_data import Document, part
 
 
 def check_uid(resource: Resource, info: RequestInfo, wanted: str, old: Document, *, dry_run: bool = False) -> None:
-    """Raise if the stored object has a different uid, because it was deleted and another was created with its name.
+    """Raise if the stored object has a different uid, because it was deleted and another object was created with its name.
 
     Args:
         resource: the resource.
@@ -38,7 +38,7 @@ _PREFIXES = {
 
 
 def storage_error(resource: Resource, info: RequestInfo, wanted: str, found: str, *, dry_run: bool = False) -> str:
-    """Return the message of upstream's storage layer for a uid that differs from the required one."""
+    """Return the message of upstream's storage layer for a uid that differs from the required uid."""
     place = f"{info.namespace}/{info.name}" if info.namespace else info.name
     extension = resource.custom is not None or resource.group == "apiextensions.k8s.io"
     prefix = resource.table if extension else _PREFIXES.get(resource.table, resource.name)

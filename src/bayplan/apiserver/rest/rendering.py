@@ -50,7 +50,7 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
     """Return a stored object as the body of a response.
 
     Raises:
-        ApiError: the kind has no table, or no protobuf encoding, in the requested format.
+        ApiError: the kind has no protobuf encoding.
     """
     if form is PLAIN:
         return backend.encode(resource, item)
@@ -62,11 +62,7 @@ def render_item(backend: Backend, resource: Resource, item: Item, form: Form, in
 def render_document(
     backend: Backend, resource: Resource, document: Document, form: Form, include: str = INCLUDE
 ) -> Document:
-    """Return an object as the document that a format requires: whole, as a table, or metadata only.
-
-    Raises:
-        ApiError: the format is a table that does not exist.
-    """
+    """Return an object as the document that a format requires: whole, as a table, or metadata only."""
     if form.kind == "Table":
         revision = str(part(document, "metadata").get("resourceVersion") or "")
         metadata: Document = {"resourceVersion": revision} if revision else {}
@@ -177,7 +173,6 @@ def _later_table(backend: Backend, resource: Resource, item: Item, form: Form, i
 
 
 def _table(backend: Backend, resource: Resource, item: Item, form: Form, include: str) -> Document:
-    """Return a stored object as a table."""
     document, stored = backend.document(resource, item), decode_item(item) if is_renamed(resource) else None
     revision = str(part(document, "metadata").get("resourceVersion") or "")
     metadata: Document = {"resourceVersion": revision} if revision else {}

@@ -1,6 +1,6 @@
 """Subresources that need a running container.
 
-The log lists the pod's lifecycle; the others return an error that says why.
+The log lists the pod's lifecycle; the other subresources return an error that says why they are not available.
 
 If nodes have real kubelets, the server cannot reach them, and the responses are upstream's for an unreachable node.
 """
@@ -165,7 +165,7 @@ def life_of(backend: Backend, pod: Document) -> list[tuple[str, str]]:
         if ended:
             what = f"container {container.get('name')} ended with exit code {ended.get('exitCode', 0)}"
             found.append((ended.get("finishedAt"), what))
-    found.append((metadata.get("deletionTimestamp"), "is to be gone (deletionTimestamp)"))
+    found.append((metadata.get("deletionTimestamp"), "grace period ends (deletionTimestamp)"))
     found += _events(backend, str(metadata.get("namespace") or ""), str(metadata.get("uid") or ""))
     return sorted([(str(time), what) for time, what in found if time], key=lambda entry: entry[0][:19])
 

@@ -1,4 +1,4 @@
-"""The effect of a change of an object: none if the objects are equal, or its removal."""
+"""Checks whether a change to an object has no effect, or removes the object."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from bayplan.objects.selectors import quote
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """The paths, as tuples of field names, at which a kind stores what a Scale shows.
+    """The paths (tuples of field names) of the values that a Scale shows.
 
     Attributes:
         spec_path: the requested number of replicas.
@@ -77,7 +77,7 @@ def _with(document: Document, path: tuple[str, ...], value: object) -> Document:
 
 
 def scale_paths(resource: Resource) -> Scale:
-    """Return the paths of a resource. A CustomResourceDefinition declares those of custom resources."""
+    """Return the paths of a resource; for a custom resource, its CustomResourceDefinition declares them."""
     if resource.custom is None:
         return Scale()
     declared = part(resource.custom, "subresources", "scale")
@@ -220,9 +220,9 @@ def _field(paths: Scale) -> Node:
 def _owner(
     backend: Backend, info: RequestInfo, options: WriteOptions, managers: managed.Managers, operation: str
 ) -> managed.WriteContext:
-    """Return the write for field management, with the time of its manager's existing entry, or without a time.
+    """Return the properties of the write for field management.
 
-    Upstream does not update the time of the entry either. There is no time if the manager has no entry.
+    As in upstream, the time is taken from the manager's existing entry; it is empty if the manager has no entry.
 
     Source: ScaleHandler.ToParent of k8s.io/apimachinery/pkg/util/managedfields
     """

@@ -113,7 +113,7 @@ def _check_assignable(info: RequestInfo, pod: Document) -> None:
 
 
 def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: str, names: tuple[str, ...]) -> None:
-    """Add the labels and annotations of a binding, and those labels of the node that `names` lists, to a pod."""
+    """Add to a pod the labels and annotations of a binding, and the labels of the node whose keys are in `names`."""
     found = backend.find("nodes", "", node)
     node_labels = part(found, "metadata", "labels") if found else {}
     topology = {name: node_labels[name] for name in names if name in node_labels}
@@ -128,7 +128,7 @@ def _merge_metadata(backend: Backend, pod: Document, binding: Document, node: st
 
 
 def set_condition(backend: Backend, status: Document, condition: Document) -> None:
-    """Add a condition to a pod's status, or replace that of the same type.
+    """Add a condition to a pod's status, or replace the condition of the same type.
 
     The transition time changes only with the status.
     """

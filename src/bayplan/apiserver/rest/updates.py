@@ -81,7 +81,7 @@ def managers_after(
 ) -> managed.Managers:
     """Return the field managers after an update or a patch.
 
-    If the client sent `managedFields` that can be decoded, they replace the stored ones first.
+    If the client sent `managedFields` that can be decoded, they first replace the stored entries.
     """
     metadata = part(new, "metadata")
     sent = metadata.get("managedFields")

@@ -39,7 +39,7 @@ def delete_warnings(backend: Backend, info: RequestInfo, options: DeleteOptions)
 def warning_headers(texts: Iterable[str]) -> list[tuple[str, str]]:
     """Return the headers of warnings.
 
-    If the total is too long, truncate each warning, and omit those beyond the limit.
+    If the total is too long, truncate each warning, and omit warnings beyond the limit.
     """
     ordered = [text for text in dict.fromkeys(texts) if text]
     whole = [text for text in ordered if not _has_control_characters(text)]

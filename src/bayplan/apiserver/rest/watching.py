@@ -29,9 +29,9 @@ from bayplan.base.plain_data import part
 MAX_BUFFERED_BYTES = 16 * 1024 * 1024
 BOOKMARK_SECONDS = 60.0
 _ZERO_REPLICAS = ("apps/deployments", "apps/replicasets", "apps/statefulsets")
-"""Kinds whose bookmarks show replicas: a bookmark is an empty object of Go's internal type, in which they are a plain number."""
+"""Tables whose bookmarks show 0 replicas: a bookmark is an empty object of Go's internal type, which has a number of replicas."""
 _ZERO_ANNOTATIONS = {"apps/daemonsets": {TEMPLATE_GENERATION: "0"}}
-"""Annotations that show fields of the internal type."""
+"""Annotations of bookmarks that represent fields of Go's internal type, by table."""
 _BEFORE_TIMEOUT = 2.0
 _MIN_TIMEOUT = 1800
 _SLICE = 500

@@ -72,7 +72,7 @@ def zero_document(resource: Resource) -> Document:
 def ownership(
     backend: Backend, info: RequestInfo, options: WriteOptions, subresource: str | None = None
 ) -> managed.WriteContext:
-    """Return a write as field management needs it: manager, time, and the fields that the subresource ignores."""
+    """Return the properties of a write that field management needs."""
     name = info.subresource if subresource is None else subresource
     strategy = backend.strategy(info.resource)
     return managed.WriteContext(
@@ -138,7 +138,7 @@ def begin_create(backend: Backend, info: RequestInfo, document: Document, option
 def first_managers(
     owner: managed.WriteContext, resource: Resource, document: Document, managers: managed.Managers
 ) -> managed.Managers:
-    """Return the field managers of a new object. Those of pods with a cached spec are cached, too."""
+    """Return the field managers of a new object. They are cached, too, for pods with a cached spec."""
     spec = document.get("spec")
     if not isinstance(spec, CachedSpec):
         return managed.after_update(owner, zero_document(resource), document, managers, is_create=True)
@@ -168,7 +168,7 @@ def _keys(value: object) -> object:
 
 
 def place(info: RequestInfo, metadata: Document) -> None:
-    """Set the namespace of an object to that of the request.
+    """Set the namespace of an object to the namespace of the request.
 
     Raises:
         ApiError: the object has a different namespace, or a cluster-scoped object a different name.
@@ -186,7 +186,7 @@ def place(info: RequestInfo, metadata: Document) -> None:
 
 
 def wrong_name(found: str, wanted: str) -> Exception:
-    """Return the error 400 for a name in the body that differs from that in the path."""
+    """Return the error 400 for a name in the body that differs from the name in the path."""
     return bad_request(f"the name of the object ({found}) does not match the name on the URL ({wanted})")
 
 
@@ -303,7 +303,7 @@ def _check_free(backend: Backend, info: RequestInfo, name: str) -> None:
 
 
 def show_as_stored(resource: Resource, document: Document) -> None:
-    """Replace empty lists of an object by null, as a read from upstream's storage would return them."""
+    """Replace empty lists of an object with null, as a read from upstream's storage would return them."""
     if resource.shape is not None and not isinstance(document.get("spec"), CachedSpec):
         drop_empty_lists(resource.shape, document)
 
@@ -357,7 +357,7 @@ def _free_name(backend: Backend, resource: Resource, namespace: str, prefix: str
 
 
 def check_version(resource: Resource, info: RequestInfo, new: Document, old: Document, *, required: bool) -> None:
-    """Raise if a change is based on an old version of the object. Without a version, it applies to the current one.
+    """Raise if a change is based on an old version of the object. A change without a version applies to the current version.
 
     Raises:
         ApiError: the object has changed in the meantime, or the kind requires a version.

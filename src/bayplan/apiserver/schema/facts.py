@@ -44,7 +44,7 @@ class GoField(msgspec.Struct, frozen=True, gc=False):
 
 
 class ResourceFacts(msgspec.Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """An entry of an APIResourceList, with its fields in their order there.
+    """An entry of an APIResourceList, with the fields in the API's order.
 
     A subresource has a name like `pods/status`.
     """
@@ -116,7 +116,7 @@ class PlacedField(msgspec.Struct, frozen=True, gc=False):
     """A field of a struct, or of a struct embedded in it.
 
     Attributes:
-        position: its position among the fields of the struct, in which order checks run.
+        position: the position among the fields of the struct. Checks run in this order.
         owner: the name in OpenAPI of the struct that declares the field.
         facts: the declared facts.
         containers: the ``list`` and ``map`` types around the innermost type.

@@ -1,9 +1,9 @@
 """Durability: one thread writes batches to an SQLite file, and a write is published when its batch is on disk.
 
-While one batch is written, the next one collects (group commit), so one fsync covers many writes. No acknowledged write
-is ever lost, because responses and watch events wait for `until_durable`. The file has one row per object, and a counter with
-the last revision, so that revisions are never reused even if the last write was a deletion. The file has no history:
-after a restart, watches of earlier revisions must list again.
+While one batch is written, the next batch collects writes (group commit), so one fsync covers many writes. No
+acknowledged write is ever lost, because responses and watch events wait for `until_durable`. The file has one row per
+object, and a counter with the last revision, so that revisions are never reused even if the last write was a deletion.
+The file has no history: after a restart, watches of earlier revisions must list again.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ class DurableRecorder:
             yield
 
     def _put(self, rows: list[Row]) -> None:
-        # Insert many rows per statement: between statements, the loop's thread may take the GIL and hold it for long.
+        # Insert many rows per statement: between statements, the loop's thread may take the GIL and hold it for a long time.
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             self._connection.execute(PUT + ", ".join([ROW] * len(some)), [value for row in some for value in row])

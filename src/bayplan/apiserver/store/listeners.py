@@ -1,4 +1,4 @@
-"""Listeners to the writes of one table: to all of them, or only to those of items with a certain value.
+"""Listeners to the writes of one table: to all writes, or only to writes of items with a certain value.
 
 If fifty watches select one label value each, only the watches of the written item's values are called.
 """
@@ -43,7 +43,7 @@ class Listeners:
             values.setdefault(aspect.value, {})[token] = listener
 
     def discard(self, token: int) -> None:
-        """Remove the listener with this token, if there is one."""
+        """Remove the listener with this token, if it exists."""
         if self._all.pop(token, None) is not None:
             return
         for place, values in self._by_value.items():
@@ -56,7 +56,7 @@ class Listeners:
                     return
 
     def emit(self, write: Write) -> None:
-        """Call the listeners that a write concerns."""
+        """Call the listeners to all writes, and the listeners whose aspect the item matches before or after the write."""
         if self._all:
             for listener in list(self._all.values()):
                 listener(write)
@@ -73,7 +73,7 @@ class Listeners:
 
 
 def _value(item: Item, source: str, key: str) -> str:
-    """Return an item's value for an aspect, or "" if it has none. No aspect requires ""."""
+    """Return an item's value for an aspect, or "" if it has none. No aspect has the value ""."""
     if source == "label":
         return item.labels.get(key, "")
     if source == "field":

@@ -64,7 +64,7 @@ class Pages:
         self.count = -(-len(data) // self.page_size)
 
     def kind(self, page: int) -> int:
-        """Return the type of a B-tree page, or 0 if the page is not one."""
+        """Return the type of a B-tree page, or 0 for other pages."""
         start, _ = self._bounds(page)
         return self._data[start] if 0 <= start < len(self._data) and self._data[start] in _TREES else 0
 
@@ -121,7 +121,7 @@ class Pages:
         return Cell(page, offset, _record(payload), child, tuple(overflow))
 
     def freelist(self) -> set[int]:
-        """Return the numbers of the unused pages, as far as the list of them is intact."""
+        """Return the numbers of the unused pages, as far as the free list is intact."""
         found: set[int] = set()
         with suppress(PageError):
             trunk = self._u32(32)
@@ -136,7 +136,7 @@ class Pages:
     # --- bytes --------------------------------------------------------------------------------------------------------
 
     def _bounds(self, page: int) -> tuple[int, int]:
-        """Return the offset of a page's header and that of the page, which differ only for the first page."""
+        """Return the offset of a page's header and the offset of the page, which differ only for the first page."""
         base = (page - 1) * self.page_size
         return (base + _FILE_HEADER if page == 1 else base), base
 

@@ -65,7 +65,7 @@ class StoreReport(msgspec.Struct, frozen=True):
     Attributes:
         rows: the intact rows by (table, namespace, name).
         damage: the damaged parts, in the order in which they were found.
-        revision: the last used revision, or a later one if that is unknown.
+        revision: the last used revision, or a later revision if the last one is unknown.
         size: the size of the file in bytes.
     """
 
@@ -98,7 +98,7 @@ def check_store(path: Path) -> StoreReport:
 
 
 def repair_store(path: Path, out: Path) -> StoreReport:
-    """Write the intact rows of a store to a new store, and return the report on the old one.
+    """Write the intact rows of a store to a new store, and return the report on the old store.
 
     Raises:
         InputError: see `check_store`; or the new file exists, or cannot be written.
@@ -150,7 +150,9 @@ def _copy(path: Path) -> Iterator[tuple[Path, list[Damage]]]:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if FORMAT < version < _MAX_CREDIBLE_FORMAT:
                     got = f"format {version} (written by a newer Bayplan)"
-                    raise InputError("file", where=str(path), got=got, wanted=f"format {FORMAT} or older")
+                    raise InputError(
+                        "file", where=str(path), got=got, wanted=f"format {FORMAT} or older", hint="a newer Bayplan"
+                    )
                 lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(100)")]
                 if lines != ["ok"]:
                     damage += [Damage("file", 0, 0, line, is_lost=False) for line in lines]
@@ -182,7 +184,7 @@ class _Reader:
         pages: the pages of the file.
         rows: the intact rows by key.
         damage: the damaged rows and pages.
-        revision: the last used revision, or a later one if that is unknown.
+        revision: the last used revision, or a later revision if the last one is unknown.
     """
 
     def __init__(self, data: bytes) -> None:
@@ -243,7 +245,7 @@ class _Reader:
                     return revision
         except PageError:
             pass
-        problem = "its checksum does not fit; revisions go on with a gap"
+        problem = "its checksum does not match; the next revision follows after a gap"
         self.damage.append(Damage("counter of revisions", root, 0, problem, is_lost=False))
         return None
 
@@ -272,7 +274,7 @@ class _Reader:
         if row is not None:
             self.rows[row[:3]] = row
             return
-        problem = "its checksum does not fit" if cell.values is not None else "its record can't be read"
+        problem = "its checksum does not match" if cell.values is not None else "its record can't be read"
         self.damage.append(Damage(self._name(cell.values), cell.page, cell.offset, problem))
 
     def _row(self, values: tuple[object, ...] | None) -> Row | None:
@@ -296,7 +298,7 @@ class _Reader:
         return name_of(str(values[0]), str(values[1]), str(values[2]))
 
     def _between(self) -> str:
-        """Describe the position of objects whose keys are damaged by the last intact key before them."""
+        """Return the position of objects whose keys are damaged: after the last intact key."""
         last = next(reversed(self.rows), None)
         return "objects at the beginning" if last is None else f"objects after {name_of(*last)}"
 

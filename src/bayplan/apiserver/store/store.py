@@ -2,7 +2,7 @@
 
 Only the thread of the event loop uses the store, and no method waits. Reading an item and committing its successor is
 therefore one step, which makes optimistic locking safe. Every write to any table gets a new revision, and no revision
-is used twice. The history is limited in number and bytes; a request for older revisions raises `Compacted`.
+is used twice. The history is limited to a number of writes and bytes; a request for older revisions raises `Compacted`.
 
 The store holds encoded objects. Controllers work on typed objects, and get their change events from the history
 (`bayplan.apiserver.bridge`, docs/adr/0009).
@@ -46,7 +46,7 @@ class Recorder(Protocol):
         """Record a write, and call `Store.publish` with it when it is durable."""
 
     def reset(self, tables: Mapping[str, Table], revision: int) -> None:
-        """Replace all recorded objects by the contents of these tables."""
+        """Replace all recorded objects with the contents of these tables."""
 
     def until_durable(self, revision: int) -> Awaitable[None] | None:
         """Return an awaitable that is done when a revision is durable, or None if it already is."""
@@ -165,7 +165,7 @@ class Store:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def put(self, table: str, item: Item) -> Write:
-        """Store an item whose revision is the next one, and return the write.
+        """Store an item whose revision must be the next revision, and return the write.
 
         Raises:
             InvariantError: the item has a different revision.
@@ -294,7 +294,7 @@ class Store:
         return Snapshot(self.revision, {name: table.freeze() for name, table in self._tables.items()})
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Replace all items by those of a snapshot; an empty snapshot is a reset.
+        """Replace all items with the items of a snapshot; an empty snapshot resets the store.
 
         The revision increases. Watches cannot continue across a restore, so they end, and clients list again.
         """

@@ -71,7 +71,7 @@ def item_of(row: Row) -> Item:
 
 
 def counter_checksum(revision: int) -> int:
-    """Return the checksum of the counter for the revision in it."""
+    """Return the checksum of a counter with this revision."""
     return zlib.crc32(b"%d" % revision)
 
 
@@ -97,7 +97,7 @@ def open_store(path: Path) -> sqlite3.Connection:
 
     Raises:
         InputError: the file is damaged, truncated, read-only, locked, of a newer format, or not a store; its folder is
-            missing or writable by everyone; or the disk is full. Each has its own message.
+            missing or writable by everyone; or the disk is full. Each reason has its own message.
     """
     _check_folder(path)
     try:
@@ -358,7 +358,7 @@ def _truncated(path: Path, size: int, expected: int) -> InputError:
 
 def _damaged(path: Path, what: str) -> InputError:
     return InputError(
-        _WHAT, where=str(path), got=f"a damaged store ({what})", wanted="an intact one", hint=_check_hint(path)
+        _WHAT, where=str(path), got=f"a damaged store ({what})", wanted="an intact store", hint=_check_hint(path)
     )
 
 

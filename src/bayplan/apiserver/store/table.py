@@ -43,7 +43,7 @@ class Table:
         return self._items.get(key)
 
     def put(self, item: Item) -> None:
-        """Add an item, or replace the one with the same key."""
+        """Add an item, or replace the item with the same key."""
         self._own()
         key = (item.namespace, item.name)
         if key not in self._items:
@@ -88,7 +88,7 @@ class Table:
         return self._items, self._keys
 
     def thaw(self, frozen: tuple[Mapping[Key, Item], list[Key]]) -> None:
-        """Replace the contents by the result of `freeze`, in constant time."""
+        """Replace the contents with the result of `freeze`, in constant time."""
         items, self._keys = frozen
         self._items = items  # type: ignore[assignment]  # Shared: the next write copies it first.
         self._shared = True

@@ -2,7 +2,7 @@
 
 SQLite reads the log up to the first frame with a wrong checksum, and treats the rest as the remains of a crash. That is
 right at the end of the log, but loses acknowledged writes if a frame in the middle is damaged. Each frame contains the
-salts of its log, so the frames after the damaged one can still be counted.
+salts of its log, so the frames after the damaged frame can still be counted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _BIG_ENDIAN_MAGIC = 0x377F0683
 def lost_transactions(path: Path, connection: sqlite3.Connection) -> int:
     """Return the number of transactions in the log that SQLite ignores.
 
-    A single one may be a write that a power failure interrupted.
+    A single transaction may be a write that a power failure interrupted.
 
     Args:
         path: the path of the database.

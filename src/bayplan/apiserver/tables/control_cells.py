@@ -155,7 +155,7 @@ def endpoint_slice(item: Document, now: float) -> list[object]:
 
 
 def _listed(values: Iterable[str], otherwise: str = _UNSET) -> str:
-    """Return the first three values, and the number of further ones; `otherwise` if there are none."""
+    """Return the first three values and the number of further values; `otherwise` if there are no values."""
     found = list(values)
     if not found:
         return otherwise

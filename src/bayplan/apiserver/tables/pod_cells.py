@@ -56,7 +56,7 @@ class _Summary:
         self._terminate()
 
     def _initialize(self, statuses: list[Document], total: int) -> bool:
-        """Process init containers in order, and return whether one of them is still to finish."""
+        """Add the init containers to the summary, and return whether one of them has not finished."""
         for index, each in enumerate(statuses):
             self.restarts += _count(each)
             self.last_restart = max(self.last_restart, _finished_at(each))

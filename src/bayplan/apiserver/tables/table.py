@@ -26,7 +26,7 @@ _NAME_AND_AGE = (ColumnFacts("Name", "string", "name"), ColumnFacts("Age", "date
 
 
 def include_policy(text: str | None) -> str:
-    """Return the valid value of `includeObject`, with its default for an empty one, or "" if it is unknown."""
+    """Return the value of `includeObject`: the default for an empty value, "" for an unknown value."""
     return INCLUDE if not text else text if text in _POLICIES else ""
 
 
@@ -195,7 +195,7 @@ def _row(resource: Resource, key: str, cells: list[object], document: Document, 
 
 
 def shown_metadata(metadata: Document) -> Document:
-    """Return metadata without annotations that stand for fields, for responses that omit the fields anyway."""
+    """Return metadata without the annotations that represent other fields of the object."""
     annotations = part(metadata, "annotations")
     if TEMPLATE_GENERATION not in annotations and not any(name in annotations for name in V1_ANNOTATIONS):
         return metadata

@@ -89,7 +89,7 @@ def _selected_template(document: Document, path: str, out: Causes) -> None:
     if isinstance(selector, dict) and not selector_is_valid(selector):
         out.append(invalid_value(f"{path}.selector", shown_selector(selector), "invalid label selector"))
         return
-    # A missing selector matches nothing, but an empty one matches everything.
+    # A missing selector matches nothing, but an empty selector matches everything.
     if not (isinstance(selector, dict) and is_empty(selector)) and not _takes(selector, template):
         template_labels(template, here, out)
     pod_template(template, here, out)

@@ -220,7 +220,7 @@ def _replacement_policy(spec: Document, path: str, out: Causes) -> None:
 
 
 def _indexed(spec: Document, path: str, out: Causes) -> None:
-    """Check what the completion mode requires of the other fields."""
+    """Check the fields that depend on the completion mode."""
     mode = spec.get("completionMode")
     completions, parallelism, failed = (
         _number(spec, name) for name in ("completions", "parallelism", "maxFailedIndexes")
@@ -287,7 +287,7 @@ _JOB_SPEC = table(
 
 
 def _generated_selector(job: Document, path: str, out: Causes) -> None:
-    """Check that the selector and the template's labels are those generated from the uid, unless they are manual."""
+    """Check that the selector and the template's labels have the values generated from the uid, unless the selector is manual."""
     spec, metadata = part(job, "spec"), part(job, "metadata")
     if spec.get("manualSelector") or not isinstance(spec.get("selector"), dict):
         return
@@ -350,7 +350,7 @@ def _template_may_change(job: Document) -> bool:
 
 
 def _with_new_directives(before: Document, template: Document) -> Document:
-    """Return the old template with the mutable scheduling fields of the new one."""
+    """Return the old template with the mutable scheduling fields of the new template."""
     inner, inner_before = part(template, "spec"), dict(part(before, "spec"))
     affinity = {key: item for key, item in part(inner_before, "affinity").items() if key != "nodeAffinity"}
     if "nodeAffinity" in part(inner, "affinity"):

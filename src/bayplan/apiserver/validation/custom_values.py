@@ -32,7 +32,7 @@ _INT_OR_STRING = "x-kubernetes-int-or-string"
 
 
 def validate_custom(schema: Document, value: Document, old: object = None) -> list[Cause]:
-    """Return the errors of an object against its schema, without those of CEL rules.
+    """Return the errors of an object against its schema, without errors of CEL rules.
 
     Args:
         schema: the schema of the complete object.
@@ -42,7 +42,7 @@ def validate_custom(schema: Document, value: Document, old: object = None) -> li
     try:
         causes = _check(schema, value, _ABSENT if old is None else old, "", _Work())
         causes += _check_embedded(schema, value, "")
-        # Repeated items are looked for afterwards, unless the object had some before.
+        # Check for repeated items afterwards, unless the old object already has repeated items.
         if old is None or not _check_list_types(schema, old, ""):
             causes += _check_list_types(schema, value, "")
         return causes
@@ -108,7 +108,7 @@ def _without_path(text: str) -> Cause:
 
 
 def _shown(value: object) -> str:
-    """Return a value in the form in which messages show it."""
+    """Return a value as messages show it."""
     if isinstance(value, str):
         return quote(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
@@ -380,7 +380,7 @@ def _check_again(schema: Document, value: object, path: str, work: _Work) -> lis
 
 
 def has_rules(schema: object) -> bool:
-    """Return whether a schema or one nested in it has CEL rules."""
+    """Return whether a schema or a schema nested in it has CEL rules."""
     if not isinstance(schema, dict):
         return False
     inner = [*part(schema, "properties").values(), schema.get("items"), schema.get("additionalProperties")]

@@ -302,7 +302,7 @@ def _status(definition: Document, out: Causes) -> None:
         return
     met: set[object] = set()
     for version in versions:
-        # Upstream crosses off each name once, so a second version of that name is not among them.
+        # Upstream removes each name once, so a second version with the same name counts as missing.
         if version.get("storage") and (version.get("name") not in stored or version.get("name") in met):
             detail = f"must have the storage version {version.get('name') or ''}"
             out.append(invalid_value(here, go_value(stored), detail))

@@ -56,9 +56,7 @@ _Item = Callable[[Document, str, Causes], None]
 
 
 def list_of(name: str, limit: int, rule: _Item, key: str = "") -> Rule:
-    """Return a rule for a list: at most `limit` items, `rule` for each, and unique values of the field `key` if
-    given.
-    """
+    """Return a rule for a list: at most `limit` items, `rule` for each item, and distinct values of the field `key` if given."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found, here = parts(document, name), f"{path}.{name}"

@@ -34,7 +34,7 @@ _BYTES_TEXT = "only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1
 
 
 def object_field(document: Document, path: str, out: Causes, supported: tuple[str, ...]) -> None:
-    """Check a reference to a field of the pod, which must be one of the `supported` ones."""
+    """Check a reference to a field of the pod, which must be in `supported`."""
     version, name = str(document.get("apiVersion") or ""), str(document.get("fieldPath") or "")
     for text, field_name in ((version, "apiVersion"), (name, "fieldPath")):
         if not text:

@@ -1,8 +1,8 @@
 """The validation engine: combines rules about fields into tables that run in upstream's order.
 
 A `Rule` checks a struct, a `Check` one value, and a `Change` an update. Each appends its errors (causes) to a list.
-Most functions of this module return one of these, for example ``at_least(1)`` the check that reports a number below 1.
-The other modules of this package define the tables of the kinds, which are built once, on import.
+Most functions of this module return a rule, check or change: ``at_least(1)``, for example, returns a check that reports
+a number below 1. The other modules of this package define the tables of the kinds, which are built once, on import.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def value(name: str, *checks: Check, zero: object = "") -> Rule:
 
 
 def number(name: str, *checks: Check) -> Rule:
-    """Return a rule that checks a number; a missing one counts as 0."""
+    """Return a rule that checks a number; a missing number counts as 0."""
     return value(name, *checks, zero=0)
 
 
@@ -159,7 +159,7 @@ def need_set(name: str, detail: str = "") -> Rule:
 
 
 def inside(name: str, *rules: Rule) -> Rule:
-    """Return a rule that checks a nested struct; a missing one counts as empty."""
+    """Return a rule that checks a nested struct; a missing struct counts as empty."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         found = document.get(name)
@@ -223,7 +223,7 @@ def items_here(*checks: Check) -> Check:
 
 
 def when(condition: Condition, *rules: Rule, otherwise: Sequence[Rule] = ()) -> Rule:
-    """Return a rule that runs `rules` if a struct meets a condition, else those in `otherwise`."""
+    """Return a rule that runs `rules` if a struct meets a condition, else the rules in `otherwise`."""
 
     def run(document: Document, path: str, out: Causes) -> None:
         for rule in rules if condition(document) else otherwise:
@@ -283,7 +283,7 @@ def forbid(name: str, detail: str) -> Rule:
 
 
 def unique(name: str, *fields: str, at: str = "") -> Rule:
-    """Return a rule that reports each struct in a list whose key fields equal those of an earlier one.
+    """Return a rule that reports each struct in a list whose key fields equal the key fields of an earlier struct.
 
     Args:
         name: the name of the list.
@@ -360,7 +360,7 @@ def one_of(*choices: str) -> Check:
 
 
 def choice(*choices: str) -> Check:
-    """Return a check that reports an empty value, and one that is not one of the choices."""
+    """Return a check that reports a value that is empty or not one of the choices."""
     supported = one_of(*choices)
 
     def run(found: object, path: str, out: Causes) -> None:
@@ -432,7 +432,7 @@ def sent(document: Document, name: str) -> object:
 
 
 def copied(document: Document) -> Document:
-    """Return a copy of a struct that still knows which fields were sent empty."""
+    """Return a copy of a struct that preserves which fields were sent empty."""
     return Emptied(document, dict(document.empties)) if isinstance(document, Emptied) else dict(document)
 
 

@@ -65,7 +65,7 @@ def check_event(event: Document, *, is_core: bool) -> list[Cause]:
 
     Args:
         event: the event in its stored form, with the field names of the core group.
-        is_core: whether the request is for the core group, which requires less.
+        is_core: whether the request is for the core group, whose rules are less strict.
     """
     causes: list[Cause] = []
     _check_any(event, causes, is_core=is_core)

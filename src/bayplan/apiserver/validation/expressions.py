@@ -1,4 +1,4 @@
-"""Validation of CEL expressions: those of admission, and those that select devices."""
+"""Validation of CEL expressions in admission policies, in webhooks and in device selectors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_EXPRESSION_BYTES = 10 * 1024
 MAX_COMPILED = 64 * 1024
 """Maximum total length of the expressions that one write compiles, which takes half a second.
 
-The scheduler compiles others.
+Only the scheduler compiles further expressions.
 """
 _INTERNAL = ("unexpected compilation error", "program instantiation failed")
 

@@ -168,7 +168,7 @@ def _mode_stays(new: Document, old: Document, out: Causes) -> None:
 
 
 def _promoted(affinity: object, new: object) -> object:
-    """Return the old node affinity with beta labels replaced by stable ones where the new affinity has these."""
+    """Return the old node affinity with its beta labels replaced by the stable labels that the new affinity has instead."""
     if isinstance(affinity, dict) and isinstance(new, dict):
         inner = {key: _promoted(item, new.get(key)) for key, item in affinity.items()}
         if "key" in affinity and _GA_LABELS.get(str(affinity["key"]), "") == new.get("key", ""):

@@ -248,7 +248,7 @@ def check_pod_spec(spec: Document, path: str, out: Causes, *, pod_name: str = ""
         path: the path of the spec.
         out: receives the errors.
         pod_name: the name of the pod; empty for a template.
-        is_pod: whether the spec is that of a pod.
+        is_pod: whether the spec belongs to a pod, not to a template.
     """
     grace = spec.get("terminationGracePeriodSeconds")
     if grace is None:

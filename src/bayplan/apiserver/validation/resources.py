@@ -35,7 +35,7 @@ def is_native(name: str) -> bool:
 
 
 def is_extended(name: str) -> bool:
-    """Return whether a resource is an extended resource, such as that of a device plugin."""
+    """Return whether a resource is an extended resource, such as the resource of a device plugin."""
     if is_native(name) or name.startswith("requests."):
         return False
     return not check_qualified_name(f"requests.{name}")
@@ -108,7 +108,7 @@ def resource_amount(name: str, amount: str, path: str, out: Causes) -> None:
 
 
 def basic_amount(amount: str, path: str) -> list[Cause]:
-    """Return the errors of an amount for which only its sign is checked."""
+    """Return a list with an error if an amount is negative, else an empty list."""
     quantity = amount_of(amount)
     if quantity.value() < 0:
         return [invalid_value(path, str(quantity.value()), "must be a valid resource quantity")]

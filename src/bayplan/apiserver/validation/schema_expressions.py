@@ -67,7 +67,7 @@ class _Place:
 
     Attributes:
         most: the maximum number of values at this position in one object; None if the schema does not limit it.
-        uncorrelated: the path of the enclosing list whose items cannot be matched with old ones; empty if there is
+        uncorrelated: the path of the enclosing list whose items cannot be matched with old items; empty if there is
             none.
     """
 
@@ -83,7 +83,7 @@ class _Check:
     expensive: list[tuple[int, str]] = field(default_factory=list)
 
     def check(self, schema: Document, kind: SchemaType | None, path: str, place: _Place) -> None:
-        """Check the rules in nested schemas, and then those of the schema itself."""
+        """Check the rules in nested schemas, and then the rules of the schema itself."""
         if not has_rules(schema):
             return
         from bayplan.apiserver.validation.schema_types import escaped, schema_type

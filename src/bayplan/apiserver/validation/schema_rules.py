@@ -90,7 +90,7 @@ class Rule:
 
 
 def compile_rules(schema: Document, kind: SchemaType) -> list[Rule]:
-    """Return the compiled rules of a schema, without those of nested schemas.
+    """Return the compiled rules of a schema, without the rules of nested schemas.
 
     Args:
         schema: a structural schema.
@@ -220,7 +220,7 @@ class _Correlation:
     Attributes:
         value: the value.
         before: the old value, or `_ABSENT` if no old value matches.
-        inherited: whether the parent is unchanged; decides if no old value matches.
+        inherited: whether the parent is unchanged; used if no old value matches.
     """
 
     value: object

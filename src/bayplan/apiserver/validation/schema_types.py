@@ -121,7 +121,7 @@ def schema_type(schema: Document, name: str = "selfType0", *, is_object: bool = 
         is_object: whether it is the schema of a complete object, with metadata.
 
     Returns:
-        None if expressions cannot access such values.
+        The type, or None if expressions cannot access values of the schema.
     """
     if schema.get(_INT_OR_STRING):
         longest = _number(schema, "maxLength")

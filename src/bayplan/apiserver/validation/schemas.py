@@ -1,4 +1,4 @@
-"""Validation of the schemas of custom resources: they must be structural, and restrict OpenAPI v3."""
+"""Validation of the schemas of custom resources: they must be structural, and may use only parts of OpenAPI v3."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _value_validation(
 def _nested(
     schema: Document, level: str, path: str, out: Causes, budget: WorkBudget, *, skip_any: bool = False
 ) -> None:
-    """Check a schema within ``anyOf``, ``oneOf``, ``allOf`` or ``not``, which can only restrict values."""
+    """Check a schema within ``anyOf``, ``oneOf``, ``allOf`` or ``not``; it may only restrict values."""
     _value_validation(schema, level, path, out, budget, skip_any=skip_any)
     if isinstance(schema.get("items"), dict):
         _nested(part(schema, "items"), level, f"{path}.items", out, budget)
@@ -286,7 +286,7 @@ def _standard(schema: Document, path: str, out: Causes, *, in_meta: bool) -> Non
 
 
 def _typed(schema: Document, wanted: str, extension: str, path: str, out: Causes) -> bool:
-    """Report a type other than an extension requires, and return whether it is right."""
+    """Return whether a schema has the type that an extension requires; report an error if not."""
     kind, detail = schema.get("type") or "", f"must be {wanted} if {extension} is specified"
     if kind == wanted:
         return True

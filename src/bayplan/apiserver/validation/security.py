@@ -203,7 +203,7 @@ def pod_security(spec: Document, path: str, out: Causes) -> None:
 
 
 def windows_host_process(spec: Document, path: str, out: Causes) -> None:
-    """Check that either all containers of a pod are Windows host process containers, or none."""
+    """Check that all or none of the containers of a pod are Windows host process containers."""
     of_pod = part(spec, "securityContext", "windowsOptions").get("hostProcess")
     count = found = 0
     for name in ("initContainers", "containers", "ephemeralContainers"):

@@ -50,7 +50,7 @@ _POOL = table(
 
 
 def _where(document: Document, path: str, names: tuple[str, ...], empty_detail: str, out: Causes) -> list[str]:
-    """Check the fields that select the nodes of devices, and return those that are set, as they appear in messages."""
+    """Check the fields that select the nodes of devices, and return the names of the set fields, as in messages."""
     found: list[str] = []
     name = document.get("nodeName")
     if name:

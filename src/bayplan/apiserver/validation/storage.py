@@ -72,7 +72,7 @@ def _parameters(*, may_be_empty: bool) -> Check:
 
 def _topologies(document: Document, path: str, out: Causes) -> None:
     terms = parts(document, "allowedTopologies")
-    # Upstream compares each term with as many empty ones as there are terms, and reports each that is equal.
+    # Upstream also compares each term with as many empty terms as the list has terms, and reports each match.
     seen: list[dict[str, frozenset[str]]] = [{} for _ in terms]
     for index, term in enumerate(terms):
         here = f"allowedTopologies[{index}].matchLabelExpressions"

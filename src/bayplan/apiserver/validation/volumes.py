@@ -440,7 +440,7 @@ def _several_sources(volume: Document, path: str, count: int, out: Causes) -> in
 
 
 def pod_volumes(document: Document, path: str, pod_name: str, out: Causes) -> dict[str, Document]:
-    """Check the volumes in a pod's spec, and return the valid ones by name."""
+    """Check the volumes in a pod's spec, and return the valid volumes by name."""
     valid: dict[str, Document] = {}
     volumes = parts(document, "volumes")
     made = {f"{pod_name}-{each.get('name')}" for each in volumes if pod_name and "ephemeral" in each}
