@@ -41,7 +41,7 @@ def test_a_sleep_is_logged_once_and_notifies_listeners(caplog: pytest.LogCapture
     assert len(called) == 1
     assert called[0] >= before + 3600 * SECOND_NS
     assert [record.getMessage() for record in caplog.records] == [
-        "the machine slept for 3600 s; what became due in that time is done now"
+        "the machine slept for 3600 s; overdue work runs now"
     ]
 
 

@@ -46,7 +46,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pod, seed: the key of the pod, and the seed.
         starts_at_ns: the time at which the pod gets its node; None if it gets none before the horizon.
-        wait_ns: the time from now until then.
+        wait_ns: the time from now until then; None if the pod gets no node before the horizon.
         node: the node that the pod gets.
         message: why the pod still waits at the horizon; else "".
     """
@@ -217,7 +217,10 @@ class _Runs:
         return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
-        """Return a function that returns a pod's run time, drawn at random from the finished pods of its workload."""
+        """Return a function that draws a pod's run time from the finished pods of its workload; without any, the assumed run time.
+
+        It returns None if the pod has a run time annotation, does not end by itself, or no run time is assumed.
+        """
 
         def run_of(pod: Pod) -> PodRun | None:
             if RUN_TIME_ANNOTATION in pod.metadata.annotations or not _ends(pod):
