@@ -1,4 +1,4 @@
-"""Build the matrix of one attempt, with the results of other extension points, or say why there is none. On a worker thread."""
+"""Build the matrix of one attempt, or say why there is none. Runs on a worker thread."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class PodFacts(Answer, frozen=True, kw_only=True):
         requests: the requests by resource.
         imported: whether the pod was created with its node set.
         created_at: the creation time in its metadata; null if it has none.
-        bound_at, ended_at: when it was bound, and when it ended; null if it was not.
+        bound_at, ended_at: when it was bound and when it ended; null if it has not been bound, or has not ended.
     """
 
     namespace: str
