@@ -334,7 +334,7 @@ class Cluster:
         """Return the pods without a node that a target refers to.
 
         Raises:
-            InputError: no such pods are pending.
+            InputError: the target does not exist, or none of its pods is pending.
         """
         pods = self.scheduler.pods
         try:

@@ -189,7 +189,7 @@ def test_what_if_accepts_objects() -> None:
 def test_an_imported_pod_has_a_hypothetical_attempt() -> None:
     async def test(lab: Lab) -> None:
         recorded = await lab.get("/pods/default/placed/attempts/latest/matrix")
-        assert recorded["why"] == "the pod had its node when it was loaded"
+        assert recorded["why"] == "the pod already had a node when it was loaded"
         matrix = await lab.get("/pods/default/placed/attempts/now/matrix", form="columns", limit=100)
         assert matrix["winner"] in ("small", "other")
         assert len(matrix["rows"]["node"]) == len(NODES)

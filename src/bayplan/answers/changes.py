@@ -141,7 +141,9 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
         found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
     if not found:
         raise InputError(
-            "nodes", got=repr(text), wanted="an existing node's name, or a pattern (pool-a-*) or label (label:KEY=VALUE) of nodes"
+            "nodes",
+            got=repr(text),
+            wanted="an existing node's name, or a pattern (pool-a-*) or label (label:KEY=VALUE) of nodes",
         )
     return found
 

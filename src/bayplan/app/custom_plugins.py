@@ -153,7 +153,9 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:
-    from importlib.metadata import entry_points  # Imported here, because importing it is slow, and most runs have no plugins.
+    from importlib.metadata import (
+        entry_points,
+    )  # Imported here, because importing it is slow, and most runs have no plugins.
 
     found: list[type[Plugin[Any]]] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):

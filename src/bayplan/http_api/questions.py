@@ -127,7 +127,7 @@ class Inquiry:
         self._runner = runner
 
     def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
-        """Return a maker of schedulers with another configuration. Extenders are not called."""
+        """Return a factory of schedulers with another configuration. These schedulers call no extenders."""
         return QuestionScheduler(self._settings, configuration, self._runner)
 
     @cached_property

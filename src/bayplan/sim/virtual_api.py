@@ -170,7 +170,7 @@ class Arrival:
         self._store.update(new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
-        """Pass the pods that were bound to a new node before it existed to its kubelet."""
+        """Pass pods that were bound to a new node before it existed to the node's kubelet."""
         for pod in self._store.pods_on(node.metadata.name):
             taken = self._kubelet.add_pod(pod, now_ns)
             if taken is not pod:

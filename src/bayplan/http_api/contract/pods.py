@@ -15,7 +15,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
     Attributes:
         status: waiting, gated, placed, terminating or finished.
         node: the name of its node, or "".
-        why: why the pod waits, or by how many points its node was better than the others.
+        why: why the pod waits, or how its node compared with the others.
         cpu, memory: the requests in milli-CPU and bytes.
         workload: kind, namespace and name of its workload, or "".
     """
