@@ -415,7 +415,7 @@ def _setup_of(
     gates: FeatureGates,
     plugins: Sequence[type[Plugin[Any]]],
 ) -> SchedulerSetup:
-    """Return the scheduler for the arguments of a cluster."""
+    """Return the scheduler setup for the arguments of a cluster."""
     points = registry.extension_points_for_configuration
     loaded: SchedulerConfiguration
     text = "" if configuration is None else configuration

@@ -241,7 +241,9 @@ def test_concurrent_questions_are_queued_up_to_a_limit(monkeypatch: pytest.Monke
         found = await asyncio.gather(*(lab.get("/capacity", workload="placed") for _ in range(4)))
         assert len({each["copies"] for each in found}) == 1
         monkeypatch.setattr(questions, "MAX_PENDING", 0)
-        assert (await lab.get("/capacity", workload="placed", want=503))["error"]["got"] == "0 are pending"
+        assert (await lab.get("/capacity", workload="placed", want=503))["error"]["what"] == (
+            "there are already 0 pending questions, the maximum"
+        )
 
     run(test, *NODES, *PODS)
 

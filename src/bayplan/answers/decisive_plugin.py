@@ -96,9 +96,10 @@ def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, in
 
 
 def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
-    """Return whether side b's node was already better on side a; and side b's score plugin that prefers it most, with the points.
+    """Return (whether b's node scored higher on side a, too; the plugin of side b that prefers it most; by how many points).
 
-    If so, the changes did not move the pod: it would also have moved if it had been scheduled again without them.
+    If the first is True, the changes did not move the pod: without them, it would also have moved when scheduled again.
+    Return (False, "", 0) if a side rejects one of the nodes.
     """
     if a.rejection(a_node) is not None or a.rejection(b_node) is not None or b.rejection(a_node) is not None:
         return False, "", 0

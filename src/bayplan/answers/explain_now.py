@@ -85,7 +85,7 @@ def _with_reported(found: Explanation, life: PodTimeline, source: CurrentSource)
 
 
 def _again(found: Explanation, life: PodTimeline, source: CurrentSource) -> Explanation:
-    """Complete the explanation of a pod with a node: add the node on which the scheduler would place it now."""
+    """Add to the explanation of a placed pod the node on which the scheduler would place it now."""
     detail = found.detail
     if detail is None:
         return found

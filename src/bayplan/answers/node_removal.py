@@ -34,7 +34,10 @@ MAX_PASSES = 12
 """Maximum number of replays. Each leaves out at least one node, and the last ones leave out very few."""
 
 PATIENT_PASSES = 3
-"""Number of replays after which each replay also drops, for each node left out, the last one, so that large clusters finish."""
+"""Number of replays after which each replay drops twice as many nodes, so that large clusters finish.
+
+In addition to the nodes that were left out, it drops the same number of nodes from the end of the order.
+"""
 
 MAX_RETRIES = 3
 """Maximum number of times that nodes left out are tried again, after the other nodes are gone."""
@@ -144,7 +147,7 @@ def nodes_to_remove(
 
 
 class _Pass(msgspec.Struct):
-    """One drain: the emptied nodes in order, the moves of their pods, and for each node that stays the pod that prevents it."""
+    """One drain: the emptied nodes in order, the moves of their pods, and why each other node stays."""
 
     removed: list[str]
     moves: list[MovedPod]

@@ -98,7 +98,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _tolerations(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield steps that tolerate the taints of healthy nodes, the set of taints on most nodes first."""
+    """Yield steps that tolerate the taints of healthy nodes, the most frequent set of taints first."""
     if TAINTS not in diagnosis.matrix.filters:
         return
     number = diagnosis.matrix.filters.index(TAINTS)
@@ -464,7 +464,7 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
 
 
 def _priorities(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
-    """Yield steps that raise the pod's priority, the lowest class first, and one that permits preemption if it is off."""
+    """Yield steps that raise the pod's priority, lowest class first. If the pod must not preempt, permit that first."""
     pod = diagnosis.pod
     own = pod.spec.priority or 0
     if pod.spec.preemption_policy == "Never":

@@ -66,8 +66,9 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
         asked: the name of the pod or workload in question.
         pods: the number of its waiting pods.
         starts: the start of each pod under each seed.
-        earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node. None if
-            under some seed a pod has no node before the horizon; `earliest_ns` is then that of the other seeds.
+        earliest_ns, median_ns, latest_ns: the minimum, median and maximum, over all seeds, of the time until the last
+        pod has a node. If a pod gets no node before the horizon under some seed, `median_ns` and `latest_ns` are
+        None, and `earliest_ns` is the minimum over the other seeds, or None.
         horizon_ns: the length of the simulation.
         assumptions: the assumptions behind the answer, in sentences.
     """

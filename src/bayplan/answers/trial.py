@@ -27,11 +27,11 @@ PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
 
 Make = Callable[[Collection[str]], Scheduler]
-"""Returns another scheduler over the state of a trial that examines all nodes, with some plugins disabled."""
+"""Returns another scheduler for the state of a trial. It examines all nodes, and some plugins are disabled."""
 
 
 def nothing() -> None:
-    """Do nothing. The checkpoint of questions without a time limit."""
+    """Do nothing: the checkpoint of questions without a time limit."""
 
 
 class Placement(msgspec.Struct, frozen=True):

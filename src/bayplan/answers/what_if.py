@@ -364,7 +364,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Map up to `most` pods that get another node on side b, although their old node still exists there, to their old node."""
+    """Return the old node, by pod, of at most `most` pods that get another node on side b although the old one exists there."""
     names = cluster.state.nodes.names
     found: dict[str, str] = {}
     for key, info in cluster.state.pods.items():

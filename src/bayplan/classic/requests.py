@@ -55,7 +55,7 @@ def resource_limits(pod: Pod) -> Amounts:
 
 
 def scored_pod_request(pod: Pod, name: str, *, pod_overhead: bool) -> int:
-    """Return the request of a new pod that scores use, with defaults for containers without a request."""
+    """Return a new pod's request as scores count it, with defaults for containers without a request."""
     total = _without_overhead(pod, name)
     if pod_overhead and name in pod.spec.overhead:
         # Upstream adds whole cores here, although all other CPU amounts are in thousandths.
@@ -73,7 +73,7 @@ def _without_overhead(pod: Pod, name: str) -> int:
 
 
 def scored_request(requested: Quantities, name: str) -> int:
-    """Return the request of a container that scores use: the default if it has none. An explicit 0 is a request."""
+    """Return a container's request as scores count it: the default if it has none. An explicit 0 is a request."""
     return amount(requested, name) if name in requested else MISSING.get(name, 0)
 
 

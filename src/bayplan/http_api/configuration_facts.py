@@ -101,7 +101,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
 def _with_custom_plugins(
     settings: Settings, configuration: SchedulerConfiguration | None
 ) -> SchedulerConfiguration | None:
-    """Return a configuration with the custom plugins that the server currently enables, with their weights; None for None."""
+    """Add the custom plugins that the server enables, with their weights; return None if there is no configuration."""
     if configuration is None:
         return None
     weights: dict[str, int] = {}

@@ -99,7 +99,7 @@ class ForkSetup:
 
     Attributes:
         objects: returns the initial objects; called on the fork's thread.
-        configuration, registry, feature_gates: those of the scheduler. Custom plugins run with a separate guard.
+        configuration, registry, feature_gates: the settings of the scheduler. Custom plugins run with a separate guard.
         assemble, connect: see `Settings`.
         seed: the seed of all random streams.
         start_ns: the virtual time at which the fork starts.

@@ -231,8 +231,7 @@ class Questions:
         if self._pending >= MAX_PENDING:
             raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "questions",
-                got=f"{self._pending} are pending",
+                f"there are already {self._pending} pending questions, the maximum",
                 hint="again in a moment",
             )
         server, cancelled = self._server, Event()

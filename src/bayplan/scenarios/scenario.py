@@ -54,7 +54,7 @@ class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class PlacedCheck(Part, frozen=True, kw_only=True):
-    """Pods have a node, or had one until they finished. Without a number: all pods, and at least one."""
+    """Pods have a node, or had one until they finished. Without a number, all pods must, and there must be at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -63,7 +63,7 @@ class PlacedCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingCheck(Part, frozen=True, kw_only=True):
-    """Pods wait for a node. Without a number: all pods, and at least one."""
+    """Pods wait for a node. Without a number, all pods must wait, and there must be at least one."""
 
     pods: Pods = "*"
     count: Count = None
