@@ -23,7 +23,9 @@ def main() -> None:
     """Run the chosen benchmarks, and print one line per figure."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure Bayplan.")
     parser.add_argument("--size", choices=("small", "large"), default="small")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(benchmark_names())}; all when none")
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"benchmarks to run, of {', '.join(benchmark_names())}; all by default"
+    )
     options = parser.parse_args()
     unknown = set(options.names) - set(benchmark_names())
     if unknown:

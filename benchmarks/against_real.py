@@ -186,7 +186,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=5_000)
     parser.add_argument("--pods", type=int, default=2_000)
     parser.add_argument("--repeat", type=int, default=3, help="rounds of each kind [default: 3]")
-    parser.add_argument("--kinds", default=",".join(KINDS), help=f"of {', '.join(KINDS)} [default: all]")
+    parser.add_argument("--kinds", default=",".join(KINDS), help=f"kinds of pods, of {', '.join(KINDS)} [default: all]")
     parser.add_argument("--program", type=Path, default=PROGRAM, help="the real side [default: build/real-bench]")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every round to this file")
     options = parser.parse_args()

@@ -152,7 +152,7 @@ def _write_database(path: Path, size: int) -> tuple[Path, int]:
 
 
 def read_file(path: str, limit: int = LIMIT) -> None:
-    """Read a file as `bayplan simulate` does, and print the number of pods, CPU seconds and the peak memory."""
+    """Read a file as `bayplan simulate` does, and print the pods, CPU seconds and peak memory before and after."""
     from bayplan.formats.files import InputFile
     from bayplan.formats.traces.reader import ReadOptions
     from bayplan.formats.traces.reading import detect_table, read_trace

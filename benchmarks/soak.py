@@ -34,7 +34,7 @@ IMAGE = Path(__file__).resolve().parents[1] / "docs" / "images" / "soak.svg"
 NODES, DEPLOYMENTS, REPLICAS, CONFIG_MAPS, BARE_PODS = 20, 10, 20, 200, 200
 WATCHERS, CLIENTS = 6, 8
 REPLACED_IN = 4
-"""One of this many rounds replaces a pod, because the scheduler and the kubelet write several times for each."""
+"""One in this many rounds replaces a pod, because the scheduler and the kubelet write several times for each."""
 SAMPLE_S = 15.0
 _NAMESPACE = "/api/v1/namespaces/default"
 _DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
@@ -297,7 +297,7 @@ def main() -> None:
     """Run the load, or draw samples."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--rate", type=float, default=500.0, help="changes a second [default: 500]")
+    parser.add_argument("--rate", type=float, default=500.0, help="changes per second [default: 500]")
     parser.add_argument("--out", type=Path, default=Path("soak.jsonl"))
     parser.add_argument("--draw", type=Path, metavar="FILE", help="draw the samples of a file instead")
     parser.add_argument("server", nargs="*", metavar="-- OPTION", help="options of bayplan up")

@@ -14,7 +14,7 @@ from building.modules import ROOT, TAG, checkout_sources
 def main() -> int:
     """Compile, and return the exit code: 0 if every module is up to date, or compiling is optional and impossible."""
     parser = argparse.ArgumentParser(prog="python -m building", description=__doc__)
-    parser.add_argument("--if-possible", action="store_true", help="Do without if there is no compiler.")
+    parser.add_argument("--if-possible", action="store_true", help="Succeed without compiling if there is no compiler.")
     parser.add_argument("--checked", action="store_true", help="Check bounds, memory and undefined behaviour.")
     parser.add_argument("--no-zig", action="store_true", help="Never install ziglang.")
     options = parser.parse_args()

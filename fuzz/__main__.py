@@ -65,7 +65,10 @@ def main() -> int:
     options = _options()
     oracle = Oracle(options.oracle, PROGRAMS[options.kind])
     if not oracle.program.exists():
-        print(f"{oracle.program} isn't there: make oracle builds it, --oracle names another folder", file=sys.stderr)
+        print(
+            f"{oracle.program} does not exist: build it with 'make oracle', or name another folder with --oracle",
+            file=sys.stderr,
+        )
         return 2
     start, told_nothing, steps = time.monotonic(), 0, 0
     differing: list[Trial] = []
@@ -102,18 +105,22 @@ def _cases(oracle: Oracle, kind: str, seed: int, numbers: Sequence[int]) -> list
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz", description="Fuzz this engine against the real scheduler.")
-    parser.add_argument("--kind", choices=PROGRAMS, default=CYCLES, help="of cases (default: %(default)s)")
-    parser.add_argument("--cases", type=int, default=5000, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of all choices (default: %(default)s)")
+    parser.add_argument("--kind", choices=PROGRAMS, default=CYCLES, help="kind of cases (default: %(default)s)")
+    parser.add_argument("--cases", type=int, default=5000, metavar="N", help="number of cases (default: %(default)s)")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all choices (default: %(default)s)")
     parser.add_argument(
-        "--first", type=int, default=0, metavar="N", help="number of the first case; with --cases 1: that one"
+        "--first", type=int, default=0, metavar="N", help="number of the first case (with --cases 1, the only case)"
     )
     parser.add_argument(
         "--show", type=int, default=5, metavar="N", help="differing cases to print (default: %(default)s)"
     )
     parser.add_argument("--whole", action="store_true", help="print cases unchanged instead of shrinking them")
     parser.add_argument(
-        "--oracle", type=Path, default=BUILT_ORACLE, metavar="DIR", help="the programs that make oracle builds"
+        "--oracle",
+        type=Path,
+        default=BUILT_ORACLE,
+        metavar="DIR",
+        help="folder of the programs that 'make oracle' builds",
     )
     return parser.parse_args()
 

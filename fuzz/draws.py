@@ -61,7 +61,7 @@ THEMES = (
     ("spread", "owners"),
     ("pod_affinity", "namespaces"),
 )
-"""Focused topics, to which many cases are limited: then pods find nodes, and later plugins are reached."""
+"""Combinations of topics to which many cases are limited, so that pods find nodes and later plugins run."""
 
 
 class Draws(Random):

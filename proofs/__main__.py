@@ -19,8 +19,8 @@ PROOFS = ("unblock", "root_causes", "capacity", "nodes")
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one proof, or all of them, and print the results; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m proofs", description=__doc__)
-    parser.add_argument("name", nargs="?", choices=PROOFS, help="Which proof. [default: all]")
-    parser.add_argument("--cases", type=int, default=500, help="How many cases. [default: 500]")
+    parser.add_argument("name", nargs="?", choices=PROOFS, help="The proof to run. [default: all]")
+    parser.add_argument("--cases", type=int, default=500, help="Number of cases. [default: 500]")
     parser.add_argument("--seed", type=int, default=1, help="Seed of the random clusters. [default: 1]")
     options = parser.parse_args(arguments)
     failed = 0

@@ -85,9 +85,9 @@ def configuration(policy: type[GpuPolicy], arguments: dict[str, object]) -> Sche
 
 
 def inflated(tasks: Sequence[Pod], capacity_milli: int, seed: int) -> list[Pod]:
-    """Return the tasks shuffled and followed by random ones of them, until the next would exceed the load.
+    """Return the shuffled tasks, followed by randomly drawn ones until the next would exceed the load.
 
-    If all tasks already exceed the load, random ones are dropped.
+    If the tasks alone exceed the load, random tasks are dropped.
     """
     random = RandomStreams(seed).stream("tasks")
     found = sorted(tasks, key=lambda pod: pod.metadata.name)

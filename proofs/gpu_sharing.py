@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m proofs.gpu_sharing", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace and the published figures.")
     parser.add_argument("--seeds", type=int, default=10, help="Runs of each policy. [default: 10]")
-    parser.add_argument("--tasks", default="default", help="Which list of tasks. [default: default]")
+    parser.add_argument("--tasks", default="default", help="The list of tasks. [default: default]")
     parser.add_argument("--policy", action="append", help="Only this policy. [default: all]")
     parser.add_argument(
         "--ties", choices=("name", "random"), default="name", help="Choice among equal nodes. [default: name]"

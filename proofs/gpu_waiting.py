@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m proofs.gpu_waiting", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace.")
     parser.add_argument("--seeds", type=int, default=5, help="Runs of each policy. [default: 5]")
-    parser.add_argument("--workers", type=int, default=2, help="Runs at a time. [default: 2]")
+    parser.add_argument("--workers", type=int, default=2, help="Runs in parallel. [default: 2]")
     parser.add_argument("--out", type=Path, default=Path("build/gpu-sharing"), help="Folder for the plot.")
     options = parser.parse_args(arguments)
     names = ("openb_node_list_gpu_node.csv", "openb_pod_list_default.csv")

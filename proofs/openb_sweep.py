@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the sweeps and compare them; return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m proofs.openb_sweep", description=__doc__)
     parser.add_argument("folder", type=Path, help="Folder of the OpenB trace.")
-    parser.add_argument("--workers", type=int, default=2, help="Trials at a time. [default: 2]")
+    parser.add_argument("--workers", type=int, default=2, help="Trials in parallel. [default: 2]")
     parser.add_argument("--ray", action="store_true", help="Sweep on Ray, too, and kill a node.")
     options = parser.parse_args(arguments)
     names = ("openb_node_list_all_node.csv", "openb_pod_list_default.csv")

@@ -50,7 +50,7 @@ def check(case: WaitingPod, proof: Proof) -> None:
 def _fits(cluster: Cluster, case: WaitingPod, without: set[str]) -> bool:
     """Return whether a node passes all filters in a new fork with some filters disabled.
 
-    Scores may be wrong without them.
+    Scores may be wrong without these filters.
     """
     decision = cluster.trial().decide(case.pod, without)
     return decision is not None and decision.pre_filter is None and bool(decision.feasible.any())

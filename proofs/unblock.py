@@ -124,7 +124,7 @@ def unwanted(case: WaitingPod, suggestion: Suggestion) -> str:
 
 
 def exhaustive(case: WaitingPod) -> Iterator[str]:
-    """Yield the changes that place the pod: all single changes are tried, and pairs of node and pod."""
+    """Yield the changes that place the pod, of all single changes and all pairs of a changed node and the changed pod."""
     singles = chain(_pods_that_leave(case), _nodes_that_change(case), _pods_that_change(case))
     for text, objects, pod in chain(singles, _pairs(case)):
         # Preemption could violate disruption budgets.

@@ -58,8 +58,8 @@ def tool_versions() -> list[str]:
 def main() -> int:
     """Create the environment; return pip's exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="where the environment is made")
-    parser.add_argument("--print", action="store_true", help="print the constraints, and make nothing")
+    parser.add_argument("folder", type=Path, help="folder of the new environment")
+    parser.add_argument("--print", action="store_true", help="print the constraints, and create nothing")
     options = parser.parse_args()
     with (ROOT / "pyproject.toml").open("rb") as file:
         bounds = lower_bounds(tomllib.load(file)["project"])

@@ -25,10 +25,10 @@ HEAD = """\
 declare namespace Api {
 """
 TAIL = """\
-  /** What can be read: parameters and answers by path. */
+  /** The operations that read: parameters and responses by path. */
   type Gets = { [K in keyof Operations as K extends `GET ${infer P}` ? P : never]: Operations[K] };
 
-  /** What can be written. */
+  /** The operations that write. */
   type Writes = Exclude<keyof Operations, `GET ${string}`>;
 }
 """

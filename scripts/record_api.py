@@ -1,6 +1,6 @@
 """Record exchanges with a real kube-apiserver, in the format of `conformance/api`.
 
-    python scripts/record_api.py FOLDER [--only NAME] --server URL:TOKEN --server URL:TOKEN
+    python scripts/record_api.py FOLDER [--only NAME] --server URL#TOKEN --server URL#TOKEN
 
 Two fresh servers (`oracle/current/realcluster/up.sh`) get the same requests. Where their responses differ, the file
 marks the value as variable. Each object of `api_objects.jsonl` is created, changed and deleted with all requests that
@@ -304,10 +304,18 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
     parser.add_argument("--only", default="")
-    parser.add_argument("--families", action="append", default=[], metavar="FILE", help="instead of the usual ones")
-    parser.add_argument("--etcd", action="append", default=[], metavar="URL", help="of each server, for compaction")
-    parser.add_argument("--restart", action="append", default=[], metavar="COMMAND", help="that restarts each server")
-    parser.add_argument("--value", action="append", default=[], metavar="NAME=VALUE", help="of ${NAME} in requests")
+    parser.add_argument(
+        "--families", action="append", default=[], metavar="FILE", help="families, instead of the usual ones"
+    )
+    parser.add_argument(
+        "--etcd", action="append", default=[], metavar="URL", help="etcd of each server, for compaction"
+    )
+    parser.add_argument(
+        "--restart", action="append", default=[], metavar="COMMAND", help="command that restarts each server"
+    )
+    parser.add_argument(
+        "--value", action="append", default=[], metavar="NAME=VALUE", help="value of ${NAME} in requests"
+    )
     options = parser.parse_args()
     scenarios = (
         [] if options.families else [kind_scenario(json.loads(each)) for each in _OBJECTS.read_text().splitlines()]

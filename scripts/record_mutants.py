@@ -62,7 +62,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--server", action="append", required=True, metavar="URL#TOKEN")
     parser.add_argument("--only", default="", metavar="KIND")
-    parser.add_argument("--bases", default="", metavar="FILE", help="of valid objects, instead of the usual ones")
+    parser.add_argument("--bases", default="", metavar="FILE", help="valid objects, instead of the usual ones")
     parser.add_argument("--seed", default="", help="chooses among the mutants [default: those that are recorded]")
     parser.add_argument(
         "--one-in", type=int, default=5, metavar="N", help="keep one request of N, by a hash [default: 5]"
@@ -158,7 +158,7 @@ def _bases(resources: dict[tuple[str, str], Document], only: str) -> Iterator[Ba
 
 
 def _plain(value: object) -> Document:
-    """Return a document without what JSON lacks: dates, and values that share a YAML anchor."""
+    """Return a YAML document as plain JSON data: dates become text, and values that share an anchor are copied."""
     return json.loads(json.dumps(value, default=str))  # type: ignore[no-any-return]
 
 

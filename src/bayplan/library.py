@@ -334,7 +334,7 @@ class Cluster:
         """Return the pods without a node that a target refers to.
 
         Raises:
-            InputError: no such pods are pending.
+            InputError: the target does not exist, or none of its pods is pending.
         """
         pods = self.scheduler.pods
         try:
@@ -415,7 +415,7 @@ def _setup_of(
     gates: FeatureGates,
     plugins: Sequence[type[Plugin[Any]]],
 ) -> SchedulerSetup:
-    """Return the scheduler for the arguments of a cluster."""
+    """Return the scheduler setup for the arguments of a cluster."""
     points = registry.extension_points_for_configuration
     loaded: SchedulerConfiguration
     text = "" if configuration is None else configuration

@@ -58,7 +58,7 @@ def test_a_missing_matrix_is_explained() -> None:
             assert found["recorded"] is False
             return str(found["why"])
 
-        assert await why("imported") == "the pod had its node when it was loaded"
+        assert await why("imported") == "the pod already had a node when it was loaded"
         assert await why("gated") == "the pod was never tried: it is held back by scheduling gates"
         assert await why("alien") == unattended
         assert (await lab.get("/pods/default/alien"))["summary"] == f"default/alien is pending: {unattended}"
@@ -294,7 +294,7 @@ def test_unknown_pods_attempts_and_parameters_are_refused() -> None:
         await lab.settle()
         assert (await lab.get("/pods/default/q", want=404))["error"]["what"] == "pod"
         missing = await lab.get("/pods/default/p/attempts/7/matrix", want=404)
-        assert missing["error"]["wanted"] == "one of 1 to 1, or latest"
+        assert missing["error"]["wanted"] == "1 to 1, or latest"
         assert (await lab.get("/pods/default/p/explanation", want=404, attempt=7))["error"]["got"] == "7"
         assert (await lab.get("/pods/default/p/explanation", want=404, node="x"))["error"]["what"] == "node"
         assert (await lab.get("/pods/default/p/attempts/latest/matrix", want=400, sort="x"))["error"]["what"] == "sort"

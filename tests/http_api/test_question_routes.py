@@ -189,7 +189,7 @@ def test_what_if_accepts_objects() -> None:
 def test_an_imported_pod_has_a_hypothetical_attempt() -> None:
     async def test(lab: Lab) -> None:
         recorded = await lab.get("/pods/default/placed/attempts/latest/matrix")
-        assert recorded["why"] == "the pod had its node when it was loaded"
+        assert recorded["why"] == "the pod already had a node when it was loaded"
         matrix = await lab.get("/pods/default/placed/attempts/now/matrix", form="columns", limit=100)
         assert matrix["winner"] in ("small", "other")
         assert len(matrix["rows"]["node"]) == len(NODES)
@@ -241,7 +241,9 @@ def test_concurrent_questions_are_queued_up_to_a_limit(monkeypatch: pytest.Monke
         found = await asyncio.gather(*(lab.get("/capacity", workload="placed") for _ in range(4)))
         assert len({each["copies"] for each in found}) == 1
         monkeypatch.setattr(questions, "MAX_PENDING", 0)
-        assert (await lab.get("/capacity", workload="placed", want=503))["error"]["got"] == "0 are pending"
+        assert (await lab.get("/capacity", workload="placed", want=503))["error"]["what"] == (
+            "there are already 0 pending questions, the maximum"
+        )
 
     run(test, *NODES, *PODS)
 

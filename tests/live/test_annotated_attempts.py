@@ -322,7 +322,7 @@ def test_retention_limits_apply_to_annotated_attempts() -> None:
 def test_annotations_with_too_many_cells_are_refused() -> None:
     many = SchedulingResults(filter={f"n{number}": {f"P{number}": "passed"} for number in range(2000)})
     assert len(many.filter) ** 2 > MAX_CELLS
-    with pytest.raises(InputError, match="result annotations: expected at most 1,000,000, got 4,000,000 cells"):
+    with pytest.raises(InputError, match="result annotations: expected at most 1,000,000, got 4,000,000 results"):
         read(many)
 
 

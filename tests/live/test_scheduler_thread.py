@@ -296,7 +296,7 @@ class TestBugsOfOurs:
         cluster.run()
         assert cluster.nodes_of() == {"a": "n0", "worst": "", "b": "n1"}
         assert [it.doing for it in cluster.host.status().engine_failures] == [
-            "taking in what was posted",
+            "processing changes and requests",
             "rebuilding the scheduler",
         ]
         monkeypatch.undo()

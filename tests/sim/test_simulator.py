@@ -119,7 +119,7 @@ def test_a_run_stops_at_until_ns() -> None:
     result = simulate((0, node("n")), (0, pod("p", runs="1h")), (2 * MINUTE, pod("late")), until_ns=MINUTE)
     assert story(result) == [("p", "n", 0, 0, None)]
     assert result.duration_ns == MINUTE
-    assert result.stopped == "the time that was asked for is over"
+    assert result.stopped == "the requested time is over"
 
 
 def test_operations_at_until_ns_are_executed() -> None:

@@ -367,7 +367,7 @@ def test_labels_are_as_short_as_uniqueness_allows(parameters: dict[str, Any], wa
 def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--executor", "local"]) == 0
     printed = capsys.readouterr().out.splitlines()
-    assert printed[0].startswith("waiting_time (mean time that pods waited")
+    assert printed[0].startswith("waiting_time (mean waiting time of pods")
     assert f"{STRATEGY}={PACKED}" in printed[1]
     assert printed[-1].endswith("trials.parquet: 8 trials")
 

@@ -91,7 +91,7 @@ class CauseWords:
         matrix, pod, nodes, requests, surroundings: see `bayplan.analysis.root_cause.root_cause`.
 
     Attributes:
-        usable: bool[nodes], nodes that only filters about their pods reject.
+        usable: bool[nodes], the nodes that no filter outside `LOAD` rejects.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class CauseWords:
         self._around: Surroundings = surroundings or NoSurroundings()
         self.usable: Bools = (matrix.pinned_failures == 0) & matrix.known
 
-    # --- what leads ---------------------------------------------------------------------------------------------------
+    # --- the main cause -----------------------------------------------------------------------------------------------
 
     def leading(self, everywhere: Sequence[str]) -> Clause:
         """Return the main cause. `everywhere`: the filters that reject every node, the hardest to resolve first."""
@@ -155,7 +155,7 @@ class CauseWords:
         return f"also {format_list(others[:SHOWN], more=max(0, len(others) - SHOWN))}" if others else ""
 
     def _whole(self, plugin: str) -> str:
-        """Return why a plugin rejects the pod on every node; unknown if its message names a missing object of an unread kind."""
+        """Return why a plugin rejects the pod on every node, or that this is unknown because the input lacks a kind."""
         message = self._matrix.whole[plugin].message or f"{plugin} rejects it"
         kind = _NAMED_KINDS.get(message.removeprefix("waiting for ").split(" ", 1)[0], "")
         if kind in self._around.unread and "not found" in message:
@@ -213,7 +213,7 @@ class CauseWords:
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
-        """Return the smallest shortage of the given nodes that only NodeResourcesFit rejects; "" if there is none."""
+        """Describe the smallest shortage among the given nodes that only NodeResourcesFit rejects; "" if there is none."""
         matrix = self._matrix
         if FIT not in matrix.filters or not self._requests:
             return ""
@@ -256,7 +256,7 @@ class CauseWords:
         return "; ".join(texts)
 
     def _reserved(self) -> str:
-        """Return that only nodes with untolerated taints offer a device that the pod requests; "" if this is not so."""
+        """Return a sentence if only nodes with untolerated taints offer a device that the pod requests; else ""."""
         for resource, taints in reserving_taints(self._pod, self._requests, self._nodes).items():
             texts = [taint_text(taint) for taint in taints]
             amount = f"{format_amount(resource, self._requests[resource])} {resource}"
@@ -414,7 +414,10 @@ class CauseWords:
         return f"its anti-affinity {rule}, and {each} one"
 
     def _spread(self, rows: Bools) -> str:
-        """Describe the spread constraint that rejects the given nodes, and why those that it admits reject the pod; or ""."""
+        """Describe the spread constraint that rejects the most of the given nodes, and why the nodes that it admits don't fit.
+
+        Return "" if there is no hard constraint, or the recorded rejections differ from the computed ones.
+        """
         matrix = self._matrix
         rejected = matrix.failing[matrix.filters.index(SPREAD)]
         found = spread_domains(self._pod, self._nodes, self._around.placed())

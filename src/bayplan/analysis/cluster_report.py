@@ -27,7 +27,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 EXAMPLES = 3
 SHOWN_REASONS = 8
 MAX_EVALUATED = 50
-"""Maximum number of groups of equal waiting pods to find root causes for, the largest first. More would delay the scheduler."""
+"""Maximum number of groups of identical waiting pods whose root cause is computed. More would delay the scheduler."""
 
 ALWAYS_SHOWN = ("cpu", "memory")
 NOT_TRIED = "not tried yet"
@@ -35,7 +35,7 @@ NOT_TRIED = "not tried yet"
 
 @dataclass(frozen=True)
 class ResourceUse:
-    """The requested and allocatable amounts of a resource, in the units of the state.
+    """The requested and allocatable amounts of a resource, in units of the state (milli-CPU, bytes, counts).
 
     Attributes:
         resource: the resource's name.
@@ -88,7 +88,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
         number = latest.get(pods[0].key)
         reason = NOT_TRIED if number is None else _reason(scheduler, pods[0], number, evaluate=place < MAX_EVALUATED)
         by_reason.setdefault(reason, []).extend(pod.key for pod in pods)
-    # Reasons with equally many pods in the order of the queue, as on the page and in `bayplan waiting`.
+    # Reasons with equally many pods stay in the order of the queue, as on the page and in `bayplan waiting`.
     reasons = sorted(by_reason.items(), key=lambda each: -len(each[1]))
     zones = {node.metadata.labels.get("topology.kubernetes.io/zone") for node in state.nodes.nodes if node is not None}
     return ClusterFacts(
@@ -104,7 +104,7 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
 
 
 def _reason(scheduler: Scheduler, pod: Pod, number: int, *, evaluate: bool) -> str:
-    """Return the root cause of a pod's last attempt, or the attempt's message without a full record or if `evaluate` is false."""
+    """Return the root cause of a pod's last attempt; the attempt's message if `evaluate` is false or the cause is not recorded."""
     record = scheduler.records[number]
     if not evaluate or record.frame < 0:
         return record.message or NOT_TRIED

@@ -142,7 +142,7 @@ def _advantages(decision: Decision, winner: int, other: int) -> list[Advantage]:
 def node_detail(
     source: RunSource, attempt: Attempt, decision: Decision, rows: Sequence[int], pod: PodTimeline, node: str
 ) -> NodeDetail:
-    """Return the results of all plugins for one node. The other arguments are those of `attempt_detail`.
+    """Return the results of all plugins for one node. `attempt_detail` describes the other arguments.
 
     Raises:
         InputError: no node of this name existed at the attempt.
@@ -202,7 +202,7 @@ def _node_fate(decision: Decision, rows: Sequence[int], row: int) -> str:
 
 
 def _against(decision: Decision, rows: Sequence[int], row: int) -> list[Advantage]:
-    """Return the chosen node's score advantages over this node; for the chosen node itself, over the runner-up."""
+    """Return the chosen node's score advantages over this node; for the chosen node itself, over the runner-up; else []."""
     winner = next((each for each in rows if decision.names[each] == decision.record.node), None)
     if winner is None or row not in rows:
         return []

@@ -93,7 +93,7 @@ class NodeScore(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Advantage(msgspec.Struct, frozen=True, kw_only=True):
-    """The weighted score by a plugin of the chosen node, minus that of the node it is compared with, usually the runner-up.
+    """One plugin's weighted score of the chosen node, minus its weighted score of another node, usually the runner-up.
 
     Negative if the plugin preferred the other node.
     """
@@ -140,7 +140,8 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
         victims: the pods to preempt, the most important first.
         pdb_violations: the number of victims that a disruption budget protects.
         priority_sum: the sum of the victims' priorities.
-        lost_by: the criterion in which the best candidates were better; "" for these, of which one was drawn at random.
+        lost_by: the first criterion in which the best candidates were better; "" for the best candidates, among which the
+        choice was random.
     """
 
     node: str

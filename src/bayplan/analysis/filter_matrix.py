@@ -38,7 +38,7 @@ class FilterMatrix:
 
     Attributes:
         nodes: the names of the nodes, one per row.
-        filters: the names of the filters, after those of the plugins whose PreFilter rejected the pod as a whole.
+        filters: the names of the plugins in `whole`, followed by those of the filters.
         failing: bool[filters, nodes], whether the filter rejects the node.
         known: bool[nodes], the nodes on which filters ran.
         whole: the status with which PreFilter or PreEnqueue rejected the pod as a whole, by plugin.

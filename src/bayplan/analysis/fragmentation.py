@@ -10,12 +10,12 @@ and for the workload M, in which the shape `m` has the share `p_m` of the pods t
 
     fragmentation_r = sum of p_m * stranded_r(m) over M / sum of idle_r(n) over all nodes
 
-that is the share of the idle amount that a pod drawn from the workload can't use. This is the measure of FGD ("Beware of
+the average share of the idle amount that a pod of the workload can't use. This is the measure of FGD ("Beware of
 Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", USENIX ATC 2023) with two differences:
 nodes are evaluated as a whole, not GPU by GPU, and pods that don't request a resource are left out of its sum, while FGD counts
 all GPUs as fragments for them.
 
-The workload consists of the `COMMON_SHAPES` commonest shapes of all pods of the run, except those of DaemonSets (each of which
+The workload consists of the `COMMON_SHAPES` most common shapes of all pods of the run, except those of DaemonSets (each of which
 fits only one node). A shape with waiting pods fits nowhere by definition; for such shapes the report shows how much
 of the requested resources is idle on the nodes that lack only room, and the most on one of them.
 """
@@ -95,7 +95,7 @@ class ResourceFragmentation(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         resource: the resource's name.
         idle: the idle amount on all nodes.
-        stranded: the part of `idle` that a pod drawn from the workload can't use, on average.
+        stranded: the part of `idle` that a random pod of the workload can't use, on average.
         share: `stranded` divided by `idle`.
         unusable: the idle amount on nodes where no shape of the workload that requests the resource fits.
         unusable_share: `unusable` divided by `idle`.

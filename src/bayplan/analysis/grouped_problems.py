@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 SHOWN_PLACES = 3
-"""Maximum number of places in a line; the others are counted."""
+"""Maximum number of places in a line; the rest is counted."""
 
 _INDEX = re.compile(r"\[\d+\]")
 
@@ -43,8 +43,7 @@ def group_warnings(warnings: Iterable[tuple[str, str, str, str]]) -> ProblemGrou
     """Group warnings about input.
 
     Args:
-        warnings: tuples (where, what, problem, hint), as in `LoadWarning`, as in
-            `bayplan.formats.manifest.LoadWarning`.
+        warnings: tuples (where, what, problem, hint), as in `bayplan.formats.manifest.LoadWarning`.
     """
     groups = ProblemGroups()
     for where, what, problem, hint in warnings:

@@ -1,4 +1,4 @@
-"""Groups of nodes in words, by what the pod says about nodes: ``the 9 nodes with pool=memory (nodeSelector)``."""
+"""Phrases for groups of nodes, in terms of the pod's rules: ``the 9 nodes with pool=memory (nodeSelector)``."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MAX_SELECTION = 80
 
 
 class NodeGroups:
-    """Names groups of the nodes of a decision.
+    """Composes phrases for groups of a decision's nodes.
 
     Args:
         matrix: the matrix of the decision.
@@ -65,12 +65,12 @@ class NodeGroups:
         return text if len(text) <= _MAX_SELECTION else "that match its node selector and affinity"
 
     def only(self, rows: Bools) -> str:
-        """Return the name of the only node of these rows: ``the only node that it may use, n1``."""
+        """Return a phrase for the only node of these rows: ``the only node that it may use, n1``."""
         name = self._matrix.nodes[int(np.flatnonzero(rows)[0])]
         return f"the only node{self.suffix(rows)}, {name}"
 
     def none_of(self, rows: Bools, verb: str, rest: str) -> str:
-        """Return that no node of these rows does something: ``none of 3 nodes has room``. Without a verb, only ``none of ...``."""
+        """Return a clause such as ``none of 3 nodes has room``; without a verb, only its subject."""
         count, suffix = int(rows.sum()), self.suffix(rows)
         if not verb:
             return f"none of the {count:,} nodes{suffix}" if suffix and count > 1 else "no node"
@@ -80,7 +80,7 @@ class NodeGroups:
         return f"none of {f'the {count:,} nodes{suffix}' if suffix else f'{count:,} nodes'} {verb} {rest}"
 
     def every(self, rows: Bools) -> str:
-        """Return a name for all nodes of these rows: ``all 3 nodes with pool=gpu (nodeSelector)``."""
+        """Return a phrase for all nodes of these rows: ``all 3 nodes with pool=gpu (nodeSelector)``."""
         count = int(rows.sum())
         if count == 1:
             return f"{self.only(rows)},"
@@ -110,8 +110,8 @@ class NodeGroups:
     def _rules(self) -> list[tuple[str, Sequence[NodeTerm]]]:
         """The pod's short rules about nodes, each with alternatives of which a node must meet one.
 
-        A rule is a label of the node selector, or a requirement of the node affinity if that has one term, else all its
-        terms.
+        A rule is a label of the node selector or a requirement of the node affinity. If the affinity has several terms,
+        they form one rule.
         """
         selector, terms = self._pod.spec.node_selector or {}, self.terms()
         rules = [(f"{key}={value}", [_compiled(_label_term(key, value))]) for key, value in selector.items()]

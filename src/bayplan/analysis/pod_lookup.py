@@ -108,7 +108,7 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
 
 
 def _expected(named: dict[str, list[PodTimeline]]) -> str:
-    """Return what the user should have given, with the pods' names if there are few."""
+    """Return the expected value for the error message, with the pods' names if there are few."""
     if not named:
         return "a pod of this run, which has none"
     if len(named) <= LISTED:

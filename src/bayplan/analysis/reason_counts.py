@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 MAX_REASONS = 6
-"""Maximum number of reasons that are listed one by one; the others are summed up."""
+"""Maximum number of reasons listed one by one; the rest is summed."""
 
 
 def reason_counts(counts: Mapping[str, int], prefix: str = "") -> str:

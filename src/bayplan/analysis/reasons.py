@@ -64,7 +64,7 @@ class ReasonCount(NamedTuple):
     Attributes:
         text: the reason in upstream's words.
         pods: the number of pods with this reason.
-        main_pods: the number of pods whose main reason this is, i.e. that of the most nodes. Each pod has one main reason.
+        main_pods: the number of pods for which this is the main reason, the one with the most nodes. Each pod has one.
     """
 
     text: str

@@ -30,7 +30,7 @@ SHOWN_ZONES = 8
 SHOWN_SHAPES = 5
 SHOWN_WARNINGS = 8
 SHOWN_KINDS = 12
-"""Maximum number of entries shown; the others are counted."""
+"""Maximum number of entries shown; the rest is counted."""
 
 NOTES = frozenset(kind.value for kind in WarningKind if kind.is_note)
 

@@ -147,7 +147,7 @@ def _nodes(result: SimulationResult) -> Iterator[Row]:
 
 
 def described(node: Node) -> Node:
-    """Return a node with only what a result stores: name, labels, price, spec and allocatable resources."""
+    """Return a copy of a node with only the fields that a result stores: name, labels, price, spec, allocatable resources."""
     annotations = {name: text for name, text in node.metadata.annotations.items() if name == PRICE}
     metadata = ObjectMeta(name=node.metadata.name, labels=node.metadata.labels, annotations=annotations)
     return replace(node, metadata=metadata, status=NodeStatus(allocatable=node.status.allocatable))

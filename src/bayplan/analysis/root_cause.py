@@ -26,8 +26,8 @@ class RootCause(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         plugin: the filter that rejects every node and is the hardest to resolve; "" if no filter rejects every node.
-        summary: the cause, in words that are equal for all pods that wait for it.
-        headline: the sentence, with the shortage of the nearest node if resources are short.
+        summary: the cause as text, identical for all pods with this cause.
+        headline: the summary, with the shortage of the nearest node if resources are short.
         everywhere: the filters that reject every node, the hardest to resolve first.
         sole: the filters that alone reject some nodes, those with the most nodes first.
         usable: the number of nodes that only load filters reject: the pod could use them if other pods left.

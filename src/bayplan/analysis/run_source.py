@@ -90,7 +90,7 @@ class RunSource(Protocol):
 
 
 def numbered_records_of(records: RecordSequence, key: str) -> list[tuple[int, Record]]:
-    """Return the records with this key, each with its number. Scans all records; for sources without an index."""
+    """Return the records of all pods that had this key, each with its number. Scans all records; for sources without an index."""
     return [(number, record) for number, record in enumerate(records) if record.pod == key]
 
 

@@ -69,7 +69,7 @@ def waiting_reason(source: RunSource, pod: PodTimeline, attempts: Sequence[Attem
 
 
 def _awaited_node(pod: PodTimeline, attempts: Sequence[Attempt]) -> str:
-    """Return which node a pod waits for after preempting other pods in its last attempt, in words; "" if it did not."""
+    """Return which node a pod waits for after preempting other pods in its last attempt; "" if it preempted none."""
     last = attempts[-1] if attempts and pod.fate is PodFate.PENDING else None
     if last is None or last.outcome != "unschedulable" or not last.nominated_node or not last.victims:
         return ""
@@ -129,7 +129,7 @@ def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
 
 
 def _named(pods: Sequence[str]) -> str:
-    """Format pods as in a sentence; of many, the first ones and the number of the others."""
+    """Format pods as in a sentence; if there are many, the first ones and the number of the rest."""
     # Name a single remaining pod: "and 1 more" would be as long.
     shown = pods if len(pods) <= SHOWN_VICTIMS + 1 else pods[:SHOWN_VICTIMS]
     return format_list(shown, more=len(pods) - len(shown))

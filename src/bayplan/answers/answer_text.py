@@ -44,7 +44,7 @@ SHOWN = 15
 def columns(heads: Sequence[str], rows: Iterable[Sequence[object]], *, everything: bool = False) -> list[str]:
     """Return a table as indented lines with aligned columns; columns of numbers are right-aligned.
 
-    Shows at most `SHOWN` rows and the number of the others, unless `everything` is set.
+    Shows at most `SHOWN` rows and the number of the rest, unless `everything` is set.
     """
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     if not cells:
@@ -240,7 +240,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
     elif answer.bound > 0:
         text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
     if answer.placed_without:
-        text += f"; {format_count(answer.placed_without, 'pod')} fit without"
+        text += f"; {format_count(answer.placed_without, 'pod')} fit without new nodes"
     if answer.still_waiting:
         text += (
             f"; {format_count(answer.still_waiting, 'pod')} {'stays' if answer.still_waiting == 1 else 'stay'} pending"

@@ -118,7 +118,7 @@ def _resources(cluster: QuestionCluster, fixed: Ints) -> list[tuple[str, Ints, I
 
 
 def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
-    """Return an upper bound on the savings if the nodes that remain must offer `needed`; nodes may remain in part."""
+    """Return an upper bound on the savings if the remaining nodes, which may be fractions of nodes, must offer `needed`."""
     order = np.argsort(prices / np.maximum(sizes, 1), kind="stable")
     cost, left = 0.0, needed
     for place in order.tolist():
@@ -136,7 +136,7 @@ def _price_bound(sizes: Ints, prices: np.ndarray, needed: int) -> float:
 
 
 class _Group(msgspec.Struct):
-    """Identical pods: the amounts of one pod, the rows that may run it, the number of pods, and the row that they leave or -1."""
+    """Identical pods: one pod's amounts, the rows of nodes that may run it, the number of pods, and the row they leave or -1."""
 
     vector: Ints
     rows: list[int]

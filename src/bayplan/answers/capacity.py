@@ -179,7 +179,9 @@ def capacity(
     """
     if not mix or any(share.count < 1 for share in mix) or limit < 1:
         raise InputError(
-            "capacity", got="a count below 1" if mix else "no workload", wanted="workloads with counts above 0"
+            "capacity",
+            got="a number below 1" if mix else "no workload",
+            wanted="at least one workload, and counts and a limit of at least 1",
         )
     templates = [Template(find_workload(share.workload, cluster), cluster) for share in mix]
     filling = _Filling(cluster, templates, [share.count for share in mix], preempts=preempts, limit=limit)

@@ -82,7 +82,7 @@ def parse_change(text: str) -> Change:
     if not equals or kind not in CHANGES or not rest:
         close = near_name(kind, CHANGES) if equals and rest else ""
         hint = f"{close}={rest}" if close else "cordon=NODE"
-        raise InputError("change", got=repr(text), wanted=f"KIND=TARGET, one of {', '.join(CHANGES)}", hint=hint)
+        raise InputError("change", got=repr(text), wanted=f"KIND=TARGET with a KIND of {', '.join(CHANGES)}", hint=hint)
     takes_value = CHANGES[kind].value
     if not takes_value:
         return Change(kind, rest)
@@ -141,7 +141,9 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
         found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
     if not found:
         raise InputError(
-            "nodes", got=repr(text), wanted="a node's name, a pattern such as pool-a-*, or label:key=value"
+            "nodes",
+            got=repr(text),
+            wanted="an existing node's name, or a pattern (pool-a-*) or label (label:KEY=VALUE) of nodes",
         )
     return found
 
@@ -306,7 +308,7 @@ def _priority(change: Change, trial: Trial, cluster: QuestionCluster, effect: Ef
         raise InputError("priority", got=change.value, wanted="a 32-bit integer")
     for pod in find_workload(change.target, cluster).pods:
         spec = replace(pod.spec, priority=priority)
-        # Without the resource version, or the scheduler would ignore it as a duplicate update.
+        # Clear the resource version, or the scheduler would ignore the update as a duplicate.
         trial.put(replace(pod, metadata=replace(pod.metadata, resource_version=""), spec=spec))
     effect.notes["a priority is changed in place; a real cluster needs new pods for that"] = None
 

@@ -239,7 +239,7 @@ class Template:
 
 
 def admission_of(cluster: QuestionCluster, namespaces: Sequence[str] = ()) -> PodAdmission:
-    """Return the admission for pods of a cluster: its priority classes and limit ranges and, for `namespaces`, quotas and usage."""
+    """Return pod admission with a cluster's priority classes and limit ranges and, in `namespaces`, its quotas and their usage."""
     store = ObjectStore(RandomStreams(0).stream("questions.uids"))
     for item in (*cluster.all(PriorityClass), *cluster.all(LimitRange)):
         store.add(item, cluster.now_ns)

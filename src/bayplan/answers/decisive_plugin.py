@@ -71,8 +71,8 @@ class DecisivePlugin(msgspec.Struct, frozen=True, kw_only=True):
 def decisive_plugin(a: PluginOutput | None, b: PluginOutput | None, a_node: str, b_node: str) -> DecisivePlugin | None:
     """Return the first plugin whose results for two nodes differ between the sides; None if none does or results are missing.
 
-    A filter that rejected the other side's node takes precedence. Otherwise it is the first score plugin of the profile
-    whose weighted scores for the two nodes differ by another amount on side a than on side b.
+    A filter that rejected the other side's node takes precedence. Otherwise, it is the first score plugin of the profile
+    for which the two nodes' weighted scores have different differences on side a and side b.
     """
     if b is not None and a_node and (found := b.rejection(a_node)) is not None:
         return DecisivePlugin(name=found[0], a=None, b=found[1])
@@ -96,9 +96,10 @@ def _preferences(output: PluginOutput, a_node: str, b_node: str) -> dict[str, in
 
 
 def already_better(a: PluginOutput, b: PluginOutput, a_node: str, b_node: str) -> tuple[bool, str, int]:
-    """Return whether side b's node was also better on side a, the score plugin that prefers it most, and by how many points.
+    """Return (whether b's node scored higher on side a, too; the plugin of side b that prefers it most; by how many points).
 
-    If so, the changes did not move the pod: it would also have moved if it had been scheduled again without them.
+    If the first is True, the changes did not move the pod: without them, it would also have moved when scheduled again.
+    Return (False, "", 0) if a side rejects one of the nodes.
     """
     if a.rejection(a_node) is not None or a.rejection(b_node) is not None or b.rejection(a_node) is not None:
         return False, "", 0

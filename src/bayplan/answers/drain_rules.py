@@ -19,7 +19,7 @@ from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.selectors import NOTHING, Selector, SelectorError, compile_label_selector
 
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
-"""The taint that the node controller adds to a cordoned node. Two filters reject the node then: by the cordon and by the taint."""
+"""The taint that the node controller adds to a cordoned node. NodeUnschedulable and TaintToleration both reject such a node."""
 
 
 class DrainOptions(msgspec.Struct, frozen=True, kw_only=True):

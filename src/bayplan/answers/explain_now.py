@@ -43,8 +43,8 @@ def explain_now(
         trial: the cluster.
         pods: all pods, see `bayplan.answers.current_source.current_pods`.
         life: the pod.
-        node: a node for which to show all filters, each with the smallest change after which it no longer rejects; ""
-            for none.
+        node: a node for which to show all filters, each with the smallest change after which it no longer rejects the
+        node; "" for none.
         best: the maximum number of nodes whose scores are compared.
         now_ns: the present time.
 
@@ -85,7 +85,7 @@ def _with_reported(found: Explanation, life: PodTimeline, source: CurrentSource)
 
 
 def _again(found: Explanation, life: PodTimeline, source: CurrentSource) -> Explanation:
-    """Complete the explanation of a pod with a node: say where the scheduler would place it now."""
+    """Add to the explanation of a placed pod the node on which the scheduler would place it now."""
     detail = found.detail
     if detail is None:
         return found

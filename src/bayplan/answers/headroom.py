@@ -90,7 +90,7 @@ def headroom(
             )
         )
     counts = [row.copies for row in rows]
-    notes = ["nodes are those of the end of the simulation", "pods that are pending at a time are ignored"]
+    notes = ["nodes are those at the end of the simulation", "pods that are pending at a time are ignored"]
     if not preempts:
         notes.insert(0, "copies do not evict other pods (--preempt allows it)")
     return HeadroomAnswer(

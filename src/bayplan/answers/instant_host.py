@@ -28,7 +28,7 @@ class Eviction(Struct, frozen=True):
     Attributes:
         pod: ``namespace/name`` of the victim.
         node: the node of the victim.
-        preemptor: ``namespace/name`` of the pod that room was made for.
+        preemptor: ``namespace/name`` of the preempting pod.
         priority: the priority of the victim.
         controller: the controller that recreates the victim, ``Kind/name``; "" if it has none.
     """
@@ -53,7 +53,7 @@ class InstantHost:
         placed: the nodes of the existing pods that this host bound, by key.
         messages: why pods that were tried have no node, by key.
         evictions: the evictions, in order.
-        victims: the evicted pods in their last version, by key.
+        victims: the last version of each evicted pod, by key.
     """
 
     def __init__(self, scheduler: Scheduler, now_ns: int = 0) -> None:
@@ -94,7 +94,7 @@ class InstantHost:
             self.put(item)
 
     def remove_all(self, items: Sequence[KubernetesObject]) -> None:
-        """Remove objects that were added, the last one first. If they include nodes, no other pods may be on these."""
+        """Remove objects that were added, the last one first. If they include nodes, no other pods may be on these nodes."""
         for item in reversed(items):
             if isinstance(item, Pod):
                 self.remove_pod(item.key)
@@ -127,7 +127,7 @@ class InstantHost:
             self.put(replace(claim, status=status))
 
     def remove_node(self, name: str) -> list[Pod]:
-        """Remove a node and its pods. Return the pods, sorted by name."""
+        """Remove a node and its pods. Return the pods, sorted by key."""
         pods = self.pods_on(name)
         for pod in pods:
             self.remove_pod(pod.key)
@@ -179,7 +179,7 @@ class InstantHost:
         return None if row is None else self.state.nodes.nodes[row]
 
     def pods_on(self, name: str) -> list[Pod]:
-        """Return the pods on a node, sorted by name, because undoing changes reorders them."""
+        """Return the pods on a node, sorted by key, because undoing changes reorders them."""
         infos = self.state.pods_on[self.state.nodes.row_of[name]]
         return [infos[key].pod for key in sorted(infos)]
 
@@ -225,7 +225,7 @@ class InstantHost:
                 self.handle(pod, replace(pod, metadata=metadata, status=status))
 
     def _write(self, action: Update) -> None:
-        """Write a volume or claim, and what the volume controller would write as a consequence."""
+        """Write a volume or claim, and the resulting changes of the volume controller."""
         for item in volume_writes(action.item, self.state.catalog, self.node(action.node_name)):
             self.put(item)
 

@@ -25,7 +25,7 @@ VOLUME_PLUGINS = frozenset(("VolumeBinding", "VolumeRestrictions", "VolumeZone",
 
 
 def missing_steps(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
-    """Yield a step that creates missing volumes and their claims, one that creates missing resource claims, and one for both."""
+    """Yield a step that creates missing volumes and their claims, a step that creates missing resource claims, and both in one."""
     volumes, devices = _missing_volumes(diagnosis, trial), _missing_devices(diagnosis, trial)
     if volumes is not None:
         yield volumes

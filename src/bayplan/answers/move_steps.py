@@ -87,7 +87,7 @@ def _by_preemption(diagnosis: PodDiagnosis, trial: Trial) -> list[tuple[str, lis
 
 
 def _by_devices(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Yield (node, pod) for single pods with devices, on nodes that lack nothing else: preemption does not free devices."""
+    """Yield (node, [pod]) for pods with devices on nodes that only DynamicResources rejects: preemption does not free devices."""
     matrix = diagnosis.matrix
     if "DynamicResources" not in matrix.filters:
         return
@@ -104,7 +104,7 @@ def _by_devices(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, li
 
 
 def _affinity_violations(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tuple[str, list[str]]]:
-    """Yield (node, pods) for pods of a domain that violate affinity or spread constraints, the smallest sets first."""
+    """Yield (node, pods) for pods of a domain that conflict with anti-affinity or spread constraints, the smallest sets first."""
     matrix, sets = diagnosis.matrix, list[tuple[str, list[str]]]()
     for plugin in ("InterPodAffinity", "PodTopologySpread"):
         if plugin not in matrix.filters:
@@ -121,7 +121,7 @@ def _affinity_violations(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[tupl
 
 
 def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain the pods that the pod's anti-affinity excludes, and those whose anti-affinity excludes the pod."""
+    """Yield (node, pods) per domain: the pods that the pod's anti-affinity excludes, or whose anti-affinity excludes the pod."""
     own = _compiled(_anti_terms(pod))
     known: dict[int, list[_Term]] = {}
     others: dict[str, list[_Term]] = {}
@@ -149,7 +149,7 @@ def _rivals(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _overfull_domains(pod: Pod, trial: Trial, names: Sequence[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield for each domain of a hard spread constraint its least important pods: one, then two, then three of them."""
+    """Yield (node, pods) per domain of a hard spread constraint: its least important pod, then its least two, then three."""
     for constraint in pod.spec.topology_spread_constraints:
         if constraint.when_unsatisfiable != "DoNotSchedule":
             continue

@@ -1,8 +1,8 @@
 """Which nodes to add so that all waiting pods are placed: a cheap set of given shapes, and a lower bound on its price.
 
-Nodes are added one by one, each of the shape whose new node takes most of the waiting pods for its price. Then nodes
-are removed again, or replaced by cheaper ones, as long as all pods still find nodes. Each step runs the scheduler, so
-that affinity, spreading, taints, volumes and the pods of DaemonSets count. The answer is the result of scheduling
+Nodes are added one by one, always of the shape whose new node takes the most pods for its price. Then nodes are
+removed again, or replaced by cheaper ones, as long as all pods still find nodes. Each step runs the scheduler, so that
+affinity, spreading, taints, volumes and the pods of DaemonSets count. The answer is the result of scheduling
 everything on the final set.
 """
 
@@ -44,7 +44,7 @@ MAX_IMPROVED = 60
 
 
 class AddedNode(msgspec.Struct, frozen=True, kw_only=True):
-    """A node to add: its name in the answer, shape and price, and the number of waiting pods placed on it."""
+    """A node to add: its name in the answer, shape, zone and price, and the number of waiting pods placed on it."""
 
     node: str
     shape: str
@@ -223,7 +223,7 @@ class _Addition:
     def _best_shape(
         self, trial: Trial, waiting: Sequence[str], chosen: Sequence[NodeShape], shapes: Sequence[NodeShape]
     ) -> tuple[NodeShape | None, float]:
-        """Return the shape with the highest value, and that value; among equal shapes, the one with the fewest nodes so far."""
+        """Return the shape with the highest value, and the value; among equal values, the shape with the fewest nodes so far."""
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
         found: NodeShape | None = None

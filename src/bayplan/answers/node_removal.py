@@ -34,13 +34,16 @@ MAX_PASSES = 12
 """Maximum number of replays. Each leaves out at least one node, and the last ones leave out very few."""
 
 PATIENT_PASSES = 3
-"""Number of replays after which each node left out also drops the last node of the order, so that large clusters finish."""
+"""Number of replays after which each replay drops twice as many nodes, so that large clusters finish.
+
+In addition to the nodes that were left out, it drops the same number of nodes from the end of the order.
+"""
 
 MAX_RETRIES = 3
 """Maximum number of times that nodes left out are tried again, after the other nodes are gone."""
 
 MAX_RETRIED_MOVES = 2_000
-"""Maximum number of moves up to which nodes left out are tried again.
+"""Number of moves above which nodes left out are not tried again.
 
 With 15,000 moves (5,000 nodes), this took twice as long and removed one more node.
 """
@@ -56,7 +59,7 @@ class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
         order: 1 for the node that is drained first.
         node, zone, pool: the name, zone and node pool.
         pods: the number of its pods that move.
-        ends: the number of its pods of DaemonSets, mirror pods and others that end with the node.
+        ends: the number of its pods that end with the node, such as pods of DaemonSets and mirror pods.
         price: the price of the node.
     """
 
@@ -70,7 +73,7 @@ class RemovedNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MovedPod(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod that moves to another node. `order` is that of its drained node."""
+    """A pod that moves to another node. `order` is the order of the drained node."""
 
     order: int
     pod: str
@@ -144,7 +147,7 @@ def nodes_to_remove(
 
 
 class _Pass(msgspec.Struct):
-    """One drain: the emptied nodes in order, the moves of their pods, and for each node that stays the pod that prevents it."""
+    """One drain: the emptied nodes in order, the moves of their pods, and why each other node stays."""
 
     removed: list[str]
     moves: list[MovedPod]

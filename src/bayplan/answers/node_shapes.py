@@ -214,7 +214,7 @@ def equal_price(node: Node) -> float:
 def shape_of(node: Node, price: Callable[[Node], float] = equal_price) -> NodeShape:
     """Return the shape of a node of a catalogue.
 
-    The annotation ``bayplan.io/price`` of the node gives its price; the default is `price`.
+    The annotation ``bayplan.io/price`` of the node gives its price; without it, `price` returns it.
     """
     text = node.metadata.annotations.get(PRICE)
     name = node.metadata.name
@@ -293,7 +293,7 @@ def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> t
     )
 
 
-# --- what users write -------------------------------------------------------------------------------------------------
+# --- parsing ----------------------------------------------------------------------------------------------------------
 
 
 def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
@@ -397,5 +397,5 @@ def _number(key: str, value: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e12:
-        raise InputError("shape", got=f"{key}={value}", wanted="a number of at least 0")
+        raise InputError(key, got=repr(value), wanted="a number of at least 0")
     return number

@@ -27,8 +27,8 @@ class PodDiagnosis:
 
     Attributes:
         pod: the waiting pod.
-        decision: the last decision, with the plugins disabled that reject the pod as a whole; None if no profile has
-            the pod's scheduler name.
+        decision: the last decision, with the plugins disabled that reject the pod as a whole; None if another PreEnqueue
+        plugin still keeps the pod out of the queue.
         matrix: the matrix of all filters and nodes.
         cause: why the pod fits on no node; meaningless if `fits`.
         fits: whether the unchanged pod fits on a node.

@@ -98,7 +98,7 @@ def _without_gate(name: str, pod: Pod) -> Pod:
 
 
 def _tolerations(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]:
-    """Yield steps that tolerate the taints of healthy nodes, the set of taints on most nodes first."""
+    """Yield steps that tolerate the taints of healthy nodes, the most frequent set of taints first."""
     if TAINTS not in diagnosis.matrix.filters:
         return
     number = diagnosis.matrix.filters.index(TAINTS)
@@ -179,7 +179,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
 
 
 def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
-    """Yield a step that drops preferences for which the attempt failed: the API server accepts some that the scheduler rejects."""
+    """Yield a step that drops the preferred node affinity if the attempt failed: it may be one that only the scheduler rejects."""
     affinity = diagnosis.pod.spec.affinity
     node = affinity.node_affinity if affinity is not None else None
     is_error = diagnosis.decision is not None and diagnosis.decision.record.outcome is Outcome.ERROR
@@ -263,7 +263,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
 
 
 def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
-    """Yield steps that soften the anti-affinity in all pods of the workload: running pods would still reject the pod."""
+    """Yield steps that soften an anti-affinity in all pods of the workload, because running pods would still reject the pod."""
     owner = pod.metadata.controller()
     side = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity is not None else None
     terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
@@ -406,7 +406,7 @@ def _shrink_risk(resources: Sequence[str]) -> str:
 
 
 def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | None:
-    """Return the free amounts, rounded down, of the resources that a node is short of; None if reducing requests does not help."""
+    """Return the free amounts, rounded down, of the resources that a node lacks; None if reducing requests does not help."""
     state = trial.state
     row = state.nodes.row_of[name]
     if state.usage.item(0, row) >= int(state.nodes.allowed_pods[row]):
@@ -428,7 +428,7 @@ def _cut(requests: dict[str, int], trial: Trial, name: str) -> dict[str, int] | 
 
 
 def _shrunk(cut: dict[str, int], requests: dict[str, int], pod: Pod) -> Pod:
-    """Return a pod with the requests of all its containers reduced in proportion; limits are unchanged."""
+    """Return a pod with all containers' requests reduced in proportion. Only limits of extended resources change with them."""
     spec = pod.spec
     for resource, left in cut.items():
         share = left / requests[resource]
@@ -464,7 +464,7 @@ def _less_of(resources: ResourceRequirements, resource: str, share: float) -> Re
 
 
 def _priorities(diagnosis: PodDiagnosis, trial: Trial) -> Iterator[Step]:
-    """Yield steps that raise the pod's priority, the lowest class first, and one that permits preemption if it is off."""
+    """Yield steps that raise the pod's priority, lowest class first. If the pod must not preempt, permit that first."""
     pod = diagnosis.pod
     own = pod.spec.priority or 0
     if pod.spec.preemption_policy == "Never":

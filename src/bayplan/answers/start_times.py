@@ -46,7 +46,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         pod, seed: the key of the pod, and the seed.
         starts_at_ns: the time at which the pod gets its node; None if it gets none before the horizon.
-        wait_ns: the time from now until then.
+        wait_ns: the time from now until then; None if the pod gets no node before the horizon.
         node: the node that the pod gets.
         message: why the pod still waits at the horizon; else "".
     """
@@ -66,8 +66,9 @@ class StartAnswer(msgspec.Struct, frozen=True, kw_only=True):
         asked: the name of the pod or workload in question.
         pods: the number of its waiting pods.
         starts: the start of each pod under each seed.
-        earliest_ns, median_ns, latest_ns: over all seeds, the time from now until the last pod has a node. None if
-            under some seed a pod has no node before the horizon; `earliest_ns` is then that of the other seeds.
+        earliest_ns, median_ns, latest_ns: the minimum, median and maximum, over all seeds, of the time until the last
+        pod has a node. If a pod gets no node before the horizon under some seed, `median_ns` and `latest_ns` are
+        None, and `earliest_ns` is the minimum over the other seeds, or None.
         horizon_ns: the length of the simulation.
         assumptions: the assumptions behind the answer, in sentences.
     """
@@ -217,7 +218,10 @@ class _Runs:
         return pod.metadata.namespace, *workload_of(pod, self._cluster)
 
     def under(self, stream: RandomStream) -> Callable[[Pod], PodRun | None]:
-        """Return a function that returns a pod's run time, drawn at random from the finished pods of its workload."""
+        """Return a function that draws a pod's run time from the finished pods of its workload; without any, the assumed run time.
+
+        It returns None if the pod has a run time annotation, does not end by itself, or no run time is assumed.
+        """
 
         def run_of(pod: Pod) -> PodRun | None:
             if RUN_TIME_ANNOTATION in pod.metadata.annotations or not _ends(pod):

@@ -27,11 +27,11 @@ PATIENCE_NS = 240 * SECOND_NS
 """Virtual time that `Trial.settle` waits for backoffs and permits: less than the 5 min after which pods are retried anyway."""
 
 Make = Callable[[Collection[str]], Scheduler]
-"""Returns another scheduler over the state of a trial that examines all nodes, with some plugins disabled."""
+"""Returns another scheduler for the state of a trial. It examines all nodes, and some plugins are disabled."""
 
 
 def nothing() -> None:
-    """Do nothing. The checkpoint of questions without a time limit."""
+    """Do nothing: the checkpoint of questions without a time limit."""
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -74,7 +74,7 @@ class Trial(InstantHost):
         now_ns: the virtual time at which the trial starts.
         make: see `Make`.
         preempts: whether pods may preempt other pods; otherwise no PostFilter plugin runs.
-        waiting: all waiting pods. Nominated pods count on their nodes, others are ignored.
+        waiting: all waiting pods. Nominated pods count on their nodes; the rest is ignored.
         checkpoint: called between cycles; may raise an exception to end the trial.
         unread: the kinds of which nothing is known.
 
@@ -185,7 +185,7 @@ class Trial(InstantHost):
             profile.post_filter = self._post_filters[name] if enabled else ()
 
     def _may_preempt(self) -> bool:
-        """Return whether a pod in the queue is more important than any other pod."""
+        """Return whether any queued pod has a higher priority than another queued or placed pod."""
         queue = self.scheduler.queue
         queued = chain(queue.active(), queue.backing_off(), queue.unschedulable())
         wanted = [each.pod.spec.priority or 0 for each in queued]
@@ -211,7 +211,7 @@ class Trial(InstantHost):
             pods: the waiting pods, in their changed form.
             changes: the changes, in order. A deleted pod with a node is scheduled again if a controller would recreate
                 it.
-            preempts: whether the pods may preempt others, which are then scheduled again too.
+            preempts: whether the pods may preempt other pods, which are then scheduled again too.
         """
         self.trials += 1
         with self.undone():

@@ -301,7 +301,7 @@ class _Search:
         return found
 
     def _more_nodes(self, steps: Sequence[Step], result: TrialResult) -> tuple[list[Step], TrialResult] | None:
-        """Return more nodes of the added shape if one is not enough for all pods; None if it is enough, or more do not help."""
+        """Return steps that add more nodes of the same shape, and their result; None if one node is enough, or more do not help."""
         step = next((each for each in steps if each.copies is not None), None)
         if step is None or step.copies is None or result.fits:
             return None

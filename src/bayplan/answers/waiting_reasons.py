@@ -1,4 +1,4 @@
-"""The reasons why pods wait, ranked by the number of pods that have no other reason, which one change would place."""
+"""The reasons why pods wait, ranked by the number of pods that have no other reason: one change would place them."""
 
 from __future__ import annotations
 

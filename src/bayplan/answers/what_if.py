@@ -62,7 +62,7 @@ class DifferenceKind(StrEnum):
 WORST_FIRST = (
     DifferenceKind.WAITS, DifferenceKind.GONE, DifferenceKind.MOVED, DifferenceKind.PLACED, DifferenceKind.NEW,
 )  # fmt: skip
-"""The kinds in the order in which users want to read them."""
+"""The kinds in the order in which they are shown, the worst first."""
 
 
 class PodDifference(msgspec.Struct, frozen=True, kw_only=True):
@@ -364,7 +364,7 @@ def measures(trial: Trial, side: Side, shapes: Sequence[PodShape]) -> dict[str, 
 
 
 def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
-    """Return up to `most` pods that get another node on side b although their old node still exists there: key to old node."""
+    """Return the old node, by pod, of at most `most` pods that get another node on side b although the old one exists there."""
     names = cluster.state.nodes.names
     found: dict[str, str] = {}
     for key, info in cluster.state.pods.items():
@@ -377,7 +377,10 @@ def _moved(cluster: QuestionCluster, b: Side, most: int) -> dict[str, str]:
 def differences(
     cluster: QuestionCluster, a: Side, b: Side, gone: Mapping[str, str], other: QuestionCluster | None = None
 ) -> tuple[list[PodDifference], int]:
-    """Return the pods that differ, sorted by kind and key, and the number of moved pods with a known reason."""
+    """Return the pods that differ, sorted by kind and key, and the number of moved pods with a known reason.
+
+    `gone`: why pods were deleted on side b, by key. `other`: a second cluster in which to look up the pods' workloads.
+    """
     rows, looked_at = [], 0
     evicted = {each.pod: f"evicted for {each.preemptor}" for each in b.evictions}
     order = {kind: number for number, kind in enumerate(DifferenceKind)}

@@ -50,7 +50,7 @@ class _Seen(msgspec.Struct):
 class _Update(NamedTuple):
     """A version of a pod to read.
 
-    `nodes`: the names of the cluster's nodes; empty if the newest attempt may be an old one.
+    `nodes`: the names of the cluster's nodes; empty if the newest attempt may be older than this server.
     """
 
     pod: Pod

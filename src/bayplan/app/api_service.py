@@ -85,7 +85,7 @@ def make_service(
         clock: the clock of the cluster; real time by default.
 
     Raises:
-        InputError: options, address, store, configuration, plugin or a document is invalid.
+        InputError: an option, the address, the store, the configuration, a plugin or a document is invalid.
     """
     clock = clock or Clock()
     if options.certificate is not None:
@@ -111,7 +111,7 @@ def make_api_server(
         clock: the function that returns the time in seconds since 1970; None for the system clock.
 
     Raises:
-        InputError: options, address, store or a document is invalid.
+        InputError: an option, the address, the store or a document is invalid.
     """
     server = ApiServer(options) if clock is None else ApiServer(options, clock=clock)
     try:

@@ -137,7 +137,7 @@ def record_cluster(
         progress: the function to call every second with the number of changes.
 
     Raises:
-        InputError: the cluster can't be reached, the file can't be written.
+        InputError: the cluster can't be reached, or the file can't be written.
     """
     with exit_on_sigterm():
         return asyncio.run(_record(source, path, policy, redact=redact, seconds=seconds, progress=progress))
@@ -177,7 +177,7 @@ async def _sync(options: SyncOptions, progress: Callable[[SyncStatus], None], *,
 
 def _cluster_name(options: ClusterOptions, connection: ApiConnection) -> str:
     """Return the name of a cluster for users of kubectl: its context, with the kubeconfig if one was given."""
-    context = connection.access.context or "the cluster around this pod"
+    context = connection.access.context or "the cluster of this pod"
     return context if options.kubeconfig is None else f"{context} of {options.kubeconfig}"
 
 

@@ -127,7 +127,7 @@ def _load_module(path: Path, option: str) -> ModuleType:
     # Dataclasses and pickling look up the module of a class by name.
     sys.modules[name] = module
     try:
-        # From the source, never from cached bytecode: a server may reload a file immediately after it was changed.
+        # Compile the source, and ignore cached bytecode: a server may reload a file immediately after it was changed.
         linecache.checkcache(str(path))
         exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as problem:
@@ -153,7 +153,9 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:
-    from importlib.metadata import entry_points  # Imported here for the same reason.
+    from importlib.metadata import (
+        entry_points,
+    )  # Imported here, because importing it is slow, and most runs have no plugins.
 
     found: list[type[Plugin[Any]]] = []
     for point in sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda point: (point.name, point.value)):

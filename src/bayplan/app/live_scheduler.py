@@ -97,7 +97,7 @@ class LiveScheduler:
         self._lease_lost = False
 
     def run(self) -> int:
-        """Run until SIGINT or SIGTERM; return the exit code: 1 if another process has taken the lease.
+        """Run until SIGINT or SIGTERM, or until the lease is lost. Return the exit code: 1 if the lease was lost, else 0.
 
         Raises:
             InputError: the kubeconfig, API server or address cannot be used.
@@ -131,7 +131,7 @@ class LiveScheduler:
                     if health is not None:
                         health.start()
                         self._print_line(f"probes and metrics at {health.url}")
-                    self._print_line(f"following {access.url}")
+                    self._print_line(f"watching {access.url}")
                     await unless_stopped(self._stop, self._schedule(access, main, events, feed))
                 finally:
                     await feed.close()
@@ -209,7 +209,7 @@ class LiveScheduler:
             await watch_for_sleep(self._clock)
         finally:
             if self._lease_lost:
-                # Another process is the leader now: send nothing more.
+                # Another process may be the leader now: send nothing more.
                 await dispatcher.drain(0.0)
             # Stop deciding, then send the last decisions to the cluster.
             await asyncio.to_thread(engine.stop)

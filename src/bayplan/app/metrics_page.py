@@ -42,6 +42,6 @@ class MetricsPage:
         except ApiError as refused:
             return PlainTextResponse(refused.message, refused.code)
         if request.method not in ("GET", "HEAD"):
-            return PlainTextResponse("metrics are only read", 405, {"allow": "GET, HEAD"})
+            return PlainTextResponse("metrics are read-only", 405, {"allow": "GET, HEAD"})
         # Collecting reads the scheduler's queue, which may have to wait for the current cycle.
         return Response(await asyncio.to_thread(self._metrics.text), media_type=CONTENT_TYPE_LATEST)

@@ -17,7 +17,7 @@ CONFIGURATION_CHANGES = ("config", "weight", "disable", "plugin", "feature-gates
 
 
 def question_cluster(source: ClusterSource, *, seed: int = 0) -> QuestionCluster:
-    """Return the cluster and the scheduler of a source, for questions."""
+    """Return the cluster of a source, with the source's scheduler, for questions."""
     return QuestionCluster(source.objects, source.scheduler, now_ns=source.now_ns, seed=seed)
 
 

@@ -204,7 +204,7 @@ class SimulatorServer:
     async def step_decision(self) -> bool:
         """Run one decision while the clock is paused.
 
-        If no pod is ready, first advance to the time when the next pod is.
+        If no pod is ready, first advance to the time when the next pod becomes ready.
 
         Returns:
             True if a decision was made; False if no pod will become ready.

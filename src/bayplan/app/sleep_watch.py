@@ -24,7 +24,7 @@ def catch_up_after_sleep(clock: Clock) -> bool:
     seconds = clock.slept_ns() / SECOND_NS
     if seconds < MIN_SLEEP_SECONDS:
         return False
-    _log.warning("the machine slept for %.0f s; what became due in that time is done now", seconds)
+    _log.warning("the machine slept for %.0f s; overdue work runs now", seconds)
     clock.catch_up()
     return True
 

@@ -1,8 +1,8 @@
 """The cluster autoscaler as an agent of a simulation: each scan adds nodes for waiting pods, or removes unneeded nodes.
 
 It scans only if something has changed since the last scan, or at a time that the last scan determined: other scans
-would find nothing new. To find out what would happen, it tries it with the real scheduler in a fork; upstream uses the
-scheduler's filters.
+would find nothing new. To predict placements, it runs the real scheduler in a fork; upstream runs the scheduler's
+filters.
 
 Left out: node auto-provisioning, balancing of similar groups, unready nodes, failed scale-ups, limits on cores and
 memory.
@@ -37,10 +37,10 @@ class ClusterAutoscaler:
     Args:
         configuration: the options and node groups.
         simulator: the simulator of the cluster.
-        scheduler: returns what makes the schedulers of trials; called at each scan.
+        scheduler: returns the factory of the schedulers for trials; called at each scan.
 
     Attributes:
-        events: what it did, in order.
+        events: the scaling events, in order.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class ClusterAutoscaler:
                 configuration, self.events, lambda: simulator.pods, lambda: simulator.nodes
             )
 
-    # --- when ---------------------------------------------------------------------------------------------------------
+    # --- times of scans -----------------------------------------------------------------------------------------------
 
     def next_wakeup_ns(self, changes: int) -> int | None:
-        """Return the time of the next scan that may find something new."""
+        """Return the time of the next scan that may find something new; None if nothing has changed and no time is known."""
         if changes != self._scanned_changes:
             return self._on_grid(self._simulator.now_ns)
         if self._waits_until_ns is None:
@@ -136,7 +136,7 @@ class ClusterAutoscaler:
         return sum(node.metadata.labels.get(GROUP_LABEL) == group.name for node in nodes)
 
     def summary(self, lifetimes: Sequence[NodeLifetime], end_ns: int) -> ScalingSummary:
-        """Return what it did, and the costs of its groups' nodes until the end of a run."""
+        """Return the scaling events, and the costs of the groups' nodes until the end of a run."""
         prices = {group.name: group.price for group in self.configuration.groups}
         return ScalingSummary(events=self.events, costs=group_costs(lifetimes, prices, end_ns))
 
@@ -210,12 +210,12 @@ class ClusterAutoscaler:
         waiting: Sequence[Pod],
         daemons: Sequence[Pod],
     ) -> Option:
-        """Return how many new nodes of a group waiting pods need: nodes are added while each takes at least one pod.
+        """Return the option to grow a group: nodes are added as long as each new node takes at least one waiting pod.
 
         Args:
             cluster: the current cluster.
             group: the group to grow.
-            room: the number of nodes that it may grow by.
+            room: the maximum number of nodes to add.
             served: the pods that fit on starting nodes.
             waiting: the other waiting pods.
             daemons: see `daemon_models`.
@@ -246,7 +246,7 @@ class ClusterAutoscaler:
         return Option(group=group, nodes=nodes, pods=[pod.key for pod in pods], offered=offered, requested=requested)
 
     def _try(self, trial: Trial, pods: Sequence[Pod]) -> None:
-        """Schedule pods; those that were tried before are added again, so that no backoff delays them."""
+        """Schedule pods. Remove pods that were tried before and add them again, so that no backoff delays them."""
         for pod in pods:
             trial.remove_pod(pod.key)
         trial.add_all(pods)

@@ -33,7 +33,7 @@ Price = Annotated[float, Meta(ge=0.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of the file; unknown fields are errors."""
+    """Base class of the sections of an Autoscaler file; unknown fields are errors."""
 
 
 class Options(Part, frozen=True, kw_only=True):
@@ -54,7 +54,8 @@ class Options(Part, frozen=True, kw_only=True):
         max_empty_bulk_delete: the maximum number of empty nodes to remove at once; nodes with pods are removed one by
             one.
         ignore_daemonsets_utilization: whether pods of DaemonSets do not count in the utilization.
-        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether nodes with such pods are not removed.
+        skip_nodes_with_system_pods, skip_nodes_with_local_storage: whether to keep nodes with pods of kube-system, and with
+        pods that have emptyDir or hostPath volumes.
     """
 
     scan_interval: str = "10s"
@@ -77,9 +78,9 @@ class Options(Part, frozen=True, kw_only=True):
 
 
 class BudgetSpec(Part, frozen=True, kw_only=True):
-    """The number of nodes of a group (or the share of them, rounded up) that may be disrupted at a time.
+    """The number or percentage (rounded up) of a group's nodes that may be disrupted at a time.
 
-    For all reasons, unless some are given.
+    The budget applies to the given reasons, or to all reasons if none are given.
     """
 
     nodes: Annotated[str, Meta(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] | Number = "10%"
@@ -91,7 +92,7 @@ class DisruptionSpec(Part, frozen=True, kw_only=True):
 
     Attributes:
         consolidation_policy: whether to remove only empty nodes, or all.
-        consolidate_after: how long no pod must have been bound to a node or removed from it.
+        consolidate_after: the time after the last pod was bound to or removed from a node until the node may be disrupted.
         budgets: the budgets of each group; the strictest one applies.
     """
 
@@ -104,11 +105,11 @@ class GroupSpec(Part, frozen=True, kw_only=True):
     """A node group in the file.
 
     Attributes:
-        name: its name; its nodes have the name in their label `bayplan.io/node-group`.
+        name: the name of the group, which is the label `bayplan.io/node-group` of its nodes.
         min_size, max_size: the minimum and maximum number of nodes.
         price: the price of a node per hour.
-        priority: its priority for the expander `priority`.
-        start_up_delay: how long it takes from the decision until a new node is ready.
+        priority: the priority of the group for the expander `priority`.
+        start_up_delay: the time from the decision until a new node is ready.
         template: a Node, which new nodes copy except for its name.
     """
 
@@ -122,7 +123,7 @@ class GroupSpec(Part, frozen=True, kw_only=True):
 
 
 class AutoscalerSpec(Part, frozen=True, kw_only=True):
-    """The file."""
+    """An Autoscaler file."""
 
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Autoscaler"]
@@ -187,7 +188,7 @@ def autoscaler_of(document: Document) -> AutoscalerConfiguration:
     """Return the configuration in a document.
 
     Raises:
-        InputError: it is invalid; the message names file and line.
+        InputError: the document is invalid; the message names file and line.
     """
     spec = read_typed(document, AutoscalerSpec, kind=KIND, api_version=API_VERSION)
     names = [group.name for group in spec.node_groups]

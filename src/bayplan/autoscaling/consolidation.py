@@ -1,6 +1,7 @@
 """Consolidation by Karpenter's rules: removes nodes whose pods fit on other nodes, possibly with one cheaper new node.
 
-First all empty nodes together; else as many nodes as possible at once, deleted or replaced by one; else a single node.
+It removes all empty nodes together; else as many nodes as possible at once, without a replacement or with one new node; else a
+single node.
 Simplified: a node group stands for a NodePool with one instance type. One command runs at a time, and takes effect at
 once (Karpenter checks it again after 15 seconds). There is no drift, no expiry, no spot capacity, and no schedule of
 budgets.
@@ -56,7 +57,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes to remove, and the group of the node that replaces them; None if no node does."""
+    """Nodes to remove, and the group of the node that replaces them; None for no replacement."""
 
     candidates: Sequence[Candidate]
     replacement: NodeGroup | None = None
@@ -92,7 +93,7 @@ class Consolidation:
         self._in_progress: dict[str, str] = {}
         self.next_ns: int | None = None
 
-    # --- which nodes --------------------------------------------------------------------------------------------------
+    # --- choosing nodes -----------------------------------------------------------------------------------------------
 
     def plan(self, cluster: QuestionCluster, now_ns: int, sizes: Mapping[str, int]) -> Command | None:
         """Return the next command; None if there is nothing to do, or if the current command is unfinished.
@@ -162,9 +163,9 @@ class Consolidation:
     def _most(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return a command for as many of the first candidates as possible, at least two.
+        """Return a command for as many of the first candidates as possible, at least two; None if there is none.
 
-        A binary search like Karpenter's.
+        Finds the number by binary search, as Karpenter does.
         """
         found = None
         least, most = 1, len(candidates) - 1
@@ -180,7 +181,7 @@ class Consolidation:
     def _single(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return the command for the first node with pods that can be removed alone."""
+        """Return the command for the first node with pods that can be removed alone; None if there is none."""
         for each in candidates:
             if each.moving and self._allowed([each], sizes, "Underutilized"):
                 command = self._command(cluster, [each], sizes)
@@ -191,9 +192,9 @@ class Consolidation:
     def _command(
         self, cluster: QuestionCluster, candidates: Sequence[Candidate], sizes: Mapping[str, int]
     ) -> Command | None:
-        """Return the command that removes all given nodes, or None.
+        """Return the command that removes all given nodes.
 
-        None if their pods fit neither on the other nodes nor on these and a cheaper node.
+        None if their pods fit neither on the other nodes nor on the other nodes and one cheaper new node.
         """
         if self._fits(cluster, candidates, None):
             return Command(candidates=candidates)
@@ -213,7 +214,7 @@ class Consolidation:
     def _may_grow(self, group: NodeGroup, sizes: Mapping[str, int]) -> bool:
         """Return whether a group may get one more node.
 
-        The nodes that it replaces count: they stay until it is ready.
+        The nodes to replace are counted, because they stay until the new node is ready.
         """
         most = self._configuration.options.max_nodes_total
         return sizes.get(group.name, 0) < group.max_size and (not most or sum(sizes.values()) < most)
@@ -227,10 +228,10 @@ class Consolidation:
                 trial.add_all(with_daemons(node_of(added, f"trial-{added.name}"), daemon_models(cluster.state)))
             return all(drain(trial, each.name, cluster)[0] is None for each in candidates)
 
-    # --- removing them ------------------------------------------------------------------------------------------------
+    # --- removing nodes -----------------------------------------------------------------------------------------------
 
     def begin(self, command: Command, replacement: str, now_ns: int) -> list[tuple[int, Operation]]:
-        """Taint the nodes of a command, so that they get no more pods.
+        """Begin a command: return the operations that taint its nodes, so that they get no more pods.
 
         `replacement` is the name of the new node, or `""`.
         """
@@ -254,7 +255,7 @@ class Consolidation:
         return found
 
     def continue_command(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Continue the command: evict pods, as disruption budgets allow, and delete nodes without pods.
+        """Return the operations that continue the command: evict pods, as disruption budgets allow, and delete empty nodes.
 
         Nodes with a replacement must wait until it is ready.
         """

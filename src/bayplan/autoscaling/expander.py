@@ -15,13 +15,13 @@ from bayplan.autoscaling.configuration import NodeGroup, Options
 from bayplan.objects.requests import Amounts, node_amounts
 
 PREFERRED_CPU_MILLI = ((2, 1_000), (6, 2_000), (20, 4_000), (60, 8_000), (200, 16_000))
-"""Numbers of nodes, and the CPU of the node that the expander `price` prefers in clusters of up to that size."""
+"""Pairs of a maximum number of nodes in the cluster, and the CPU of the nodes that the expander `price` then prefers."""
 
 MAX_PREFERRED_CPU_MILLI = 32_000
-"""CPU of the node that `price` prefers in larger clusters."""
+"""CPU of the nodes that `price` prefers in larger clusters."""
 
 STABILIZATION: Amounts = {"cpu": 500, "memory": 500 * 2**20}
-"""Requests of a pod that is added to both sides of the price ratio, so that tiny pods have less influence."""
+"""Requests whose price is added to both sides of the price ratio, so that tiny pods have less influence."""
 
 SUPPRESSION_NODES = 15.0
 """If many more nodes than this are added, the size of the nodes has little weight."""
@@ -84,7 +84,7 @@ def waste(option: Option) -> float:
 def price_score(option: Option, given: Options, cluster_nodes: int) -> float:
     """Return the price score of an option; lower is better.
 
-    The price of the nodes, divided by that of the pods, times the unfitness of the nodes.
+    The score is the price of the nodes divided by the price of the pods' requests, times the unfitness of the nodes.
 
     Args:
         option: the option.
@@ -106,7 +106,7 @@ def requests_price(requested: Mapping[str, int], given: Options) -> float:
 def suppressed_unfitness(option: Option, cluster_nodes: int) -> float:
     """Return the unfitness of a group's nodes: the ratio of their CPU and the preferred node's, at least 1.
 
-    It is reduced towards 1 if many nodes are added.
+    The unfitness approaches 1 if many nodes are added. For nodes with GPUs, it is `GPU_UNFITNESS`.
     """
     status = option.group.template.status
     amounts = node_amounts(status.capacity or status.allocatable)

@@ -91,12 +91,12 @@ class ScaleDown:
         chosen = self._within_minimum(cluster, sizes, empty or ready[:1])
         return self._remove(cluster, chosen, moves, now_ns)
 
-    # --- which nodes --------------------------------------------------------------------------------------------------
+    # --- choosing nodes -----------------------------------------------------------------------------------------------
 
     def _unneeded_now(self, cluster: QuestionCluster, sizes: Mapping[str, int]) -> dict[str, list[str]]:
-        """Return the nodes that could all be removed together, and the pods that would move.
+        """Map each node that could be removed, all of them together, to the keys of the pods that would move.
 
-        Less utilized nodes first.
+        Nodes that were unneeded in the last scan are tried first, then nodes by increasing utilization.
         """
         minimum = {group.name: group.min_size for group in self._configuration.groups}
         budgets = Budgets(cluster.all(PodDisruptionBudget))
@@ -174,7 +174,7 @@ class ScaleDown:
                 found.append(name)
         return found
 
-    # --- removing them ------------------------------------------------------------------------------------------------
+    # --- removing nodes -----------------------------------------------------------------------------------------------
 
     def _remove(
         self, cluster: QuestionCluster, names: Sequence[str], moves: Mapping[str, Sequence[str]], now_ns: int
@@ -207,9 +207,9 @@ class ScaleDown:
         return found
 
     def _continue_draining(self, cluster: QuestionCluster, now_ns: int) -> list[tuple[int, Operation]]:
-        """Evict the remaining pods of draining nodes.
+        """Return operations that evict the remaining pods of draining nodes.
 
-        Remove nodes without pods, and give up draining after some time.
+        They also delete nodes without such pods, and untaint nodes that could not be drained within `MAX_EVICTION_NS`.
         """
         found: list[tuple[int, Operation]] = []
         for name, since_ns in list(self._draining.items()):
@@ -242,7 +242,7 @@ class ScaleDown:
     def _evictions(self, cluster: QuestionCluster, name: str, now_ns: int) -> list[tuple[int, Operation]]:
         """Return the evictions from a node that disruption budgets allow now.
 
-        Only of pods that controllers would replace.
+        Pods that end with the node (see `is_recreated_elsewhere`) are not evicted.
         """
         disruptions = Disruptions(Budgets(cluster.all(PodDisruptionBudget)))
         pods = [pod for pod in pods_by_node(cluster).get(name, []) if is_recreated_elsewhere(pod)]

@@ -246,7 +246,7 @@ class AlgorithmTable:
         """Return the algorithms of a Policy. A list that the Policy omits is that of the default provider.
 
         Raises:
-            ConfigurationError: there is no algorithm with a name, or an argument is invalid.
+            ConfigurationError: the Policy names an unknown algorithm, or an argument is invalid.
         """
         predicates, priorities = self._providers[DEFAULT_PROVIDER]
         if policy.predicates is not None:

@@ -1,4 +1,4 @@
-"""The arguments of the classic scheduler's rules, besides the state: one class for all rules."""
+"""The arguments of the classic scheduler's rules: one class for all rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A binary heap with upstream's layout, on which it depends which of several equal pods comes next.
+"""A binary heap with upstream's layout, because the layout determines which of several equal pods comes next.
 
 The operations are those of Go's container/heap, wrapped as in the scheduler's own heap: items have keys, and adding an
 existing item replaces it in its place.
@@ -38,7 +38,7 @@ class GoHeap:
         return None if place is None else self._items[place]
 
     def add(self, queued: QueuedPod) -> None:
-        """Add a pod, or replace the one with its key."""
+        """Add a pod, or replace the pod with the same key."""
         place = self._places.get(queued.key)
         if place is not None:
             self._items[place] = queued

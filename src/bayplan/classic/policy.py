@@ -1,6 +1,6 @@
 """Policy files: the configuration of the scheduler before KubeSchedulerConfiguration, as decoded by Kubernetes 1.16.
 
-Decodes, and makes the checks that upstream makes before it creates anything; the available rules are in `algorithms`.
+This module decodes Policies, and checks what upstream checks before it creates a scheduler; `algorithms` lists the rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MAX_INT32 = 2**31 - 1
 
 HEADER = "a file with apiVersion: v1 and kind: Policy"
 
-_WANTED: Mapping[type, str] = {str: "a text", bool: "true or false", int: "an integer", list: "a list"}
+_WANTED: Mapping[type, str] = {str: "a string", bool: "true or false", int: "an integer", list: "a list"}
 
 
 class LabelsPresence(msgspec.Struct, frozen=True):

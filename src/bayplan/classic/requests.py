@@ -1,7 +1,7 @@
 """Requests of pods as the scheduler of Kubernetes 1.16 computes them: per container, each rounded up separately.
 
-A pod counts with the sum of its containers, or with its largest init container if that is more. Sidecars, resizes and
-pod-level resources don't exist yet. Units are as in `bayplan.objects.requests`. Source: the behavior of
+A pod's request is the sum of its containers' requests, or that of its largest init container if it is larger. Sidecars,
+resizes and pod-level resources don't exist in this release. Units are as in `bayplan.objects.requests`. Source: the behavior of
 k8s.io/kubernetes/pkg/scheduler/nodeinfo and algorithm/priorities v1.16.15.
 """
 
@@ -16,7 +16,7 @@ from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, is_sc
 from bayplan.objects.simple_sums import DEFAULT_CPU_MILLI, DEFAULT_MEMORY_BYTES, Amounts, Quantities
 
 MISSING = {CPU: DEFAULT_CPU_MILLI, MEMORY: DEFAULT_MEMORY_BYTES}
-"""The amounts with which scores count a container without a request."""
+"""The amounts that scores assume for a container without a request."""
 
 
 def classic_accounting(*, pod_overhead: bool) -> Callable[[Pod, RequestGates], AccountedRequests]:
@@ -55,7 +55,7 @@ def resource_limits(pod: Pod) -> Amounts:
 
 
 def scored_pod_request(pod: Pod, name: str, *, pod_overhead: bool) -> int:
-    """Return the amount of a resource with which scores count a new pod, including defaults."""
+    """Return a new pod's request as scores count it, with defaults for containers without a request."""
     total = _without_overhead(pod, name)
     if pod_overhead and name in pod.spec.overhead:
         # Upstream adds whole cores here, although all other CPU amounts are in thousandths.
@@ -73,7 +73,7 @@ def _without_overhead(pod: Pod, name: str) -> int:
 
 
 def scored_request(requested: Quantities, name: str) -> int:
-    """Return the amount of a resource with which scores count a container. An explicit 0 is a request."""
+    """Return a container's request as scores count it: the default if it has none. An explicit 0 is a request."""
     return amount(requested, name) if name in requested else MISSING.get(name, 0)
 
 

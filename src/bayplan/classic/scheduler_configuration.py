@@ -22,7 +22,7 @@ from bayplan.framework.configuration.yaml_tree import read_yaml
 class ClassicSchedulerConfiguration(SchedulerConfiguration, frozen=True, kw_only=True):
     """The configuration of a classic scheduler in a server.
 
-    Leader election and client connection have today's defaults; everything else follows 1.16.
+    Leader election and client connection have the defaults of the current release; everything else follows 1.16.
 
     Attributes:
         classic: the provider or Policy, and gates.

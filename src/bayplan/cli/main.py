@@ -200,7 +200,7 @@ def _root(
 
 
 def _listed_only() -> None:
-    """Do nothing: stands for each command that was not given, to list its name and summary."""
+    """Do nothing: a placeholder for commands that were not given; only their names and summaries are listed."""
 
 
 def _unknown_command(word: str) -> InputError:

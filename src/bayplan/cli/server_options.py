@@ -8,7 +8,7 @@ import typer
 from bayplan.cli.simulation_options import Level
 
 DEFAULT_PLUGIN_DEADLINE, DEFAULT_SPEED, DEFAULT_RATE_LIMIT = 10.0, 1.0, 0.0
-"""The defaults that help texts show without a decimal point; those of the server's options, which a test compares."""
+"""Defaults of the server's options, repeated to show them in help texts without a decimal point. A test compares them."""
 
 PATH_HELP = "Initial objects: manifests or dumps, as files, folders, patterns or - (stdin)."
 

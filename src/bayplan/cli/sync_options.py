@@ -47,7 +47,7 @@ SourceVolumes = Annotated[
     ),
 ]
 DEFAULT_QPS = 50.0
-"""Requests per second to the source; the default of `ClusterOptions`, which a test compares."""
+"""Default rate limit for requests to the source, per second; equal to that of `ClusterOptions`, as a test checks."""
 
 Qps = Annotated[
     float,

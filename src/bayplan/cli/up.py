@@ -175,7 +175,7 @@ def event_ttl_ns(text: str) -> int:
 
 
 def _reporter(service: "Service", kubeconfig: Path, paths: Sequence[str], *, once: bool) -> Callable[[], None]:
-    """Return the function to call when requests are served. It prints the addresses and the report."""
+    """Write the kubeconfig, and return a function that prints addresses and report, to call once requests are accepted."""
     from bayplan.apiserver.http.kubeconfig import CONTEXT, write_kubeconfig
     from bayplan.apiserver.rest.loading import summary_of
 

@@ -120,7 +120,7 @@ def _is_scores(cell: list[Json]) -> bool:
 
 
 def _without_overwritten(key: str, want: Json, got: Json, entry: dict[str, str]) -> Json:
-    """Return our rows of filters, with those rows of the recording that its dry run of preemption has overwritten."""
+    """Return our filter rows, but the recorded row of each node whose row the recorded dry run of preemption overwrote."""
     if key != "filter-result" or entry.get(SELECTED_NODE) or not isinstance(want, dict) or not isinstance(got, dict):
         return got
     rows = cast("dict[str, JsonObject]", want)

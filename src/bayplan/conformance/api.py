@@ -180,7 +180,7 @@ def at_pointer(document: Json, pointer: str) -> Json:
         InputError: the text is not a JSON pointer.
     """
     if pointer and not pointer.startswith("/"):
-        raise InputError("JSON pointer", got=repr(pointer), wanted="one that starts with /")
+        raise InputError("JSON pointer", got=repr(pointer), wanted="a pointer that starts with /")
     for token in pointer.split("/")[1:]:
         token = token.replace("~1", "/").replace("~0", "~")
         if isinstance(document, dict):

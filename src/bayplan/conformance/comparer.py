@@ -1,4 +1,4 @@
-"""Compare Bayplan's answer with the recorded one, strictly and part by part. Runs nothing, counts over no cases.
+"""Compare Bayplan's answer with the recorded one, strictly and part by part. Runs no case, and sums over no cases.
 
 Everything is compared exactly, including the type of a number, except what the recordings leave open:
 

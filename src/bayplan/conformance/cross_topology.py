@@ -1,4 +1,4 @@
-"""Events of assigned pods as the queue processed them before queueing hints: move pods that the new location may help.
+"""Events of assigned pods as the queue processed them before queueing hints: move waiting pods that such a pod may help.
 
 Upstream's queue still has these methods, and recorded traces call them. The scheduler of 1.36 leaves the decision to
 the hints.

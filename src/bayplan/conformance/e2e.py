@@ -292,7 +292,7 @@ class E2eRun:
             self.calls.append(call)
         return response
 
-    # --- the channel of the executor, and the known objects ------- ---------------------------------------------------
+    # --- the channel of the executor, and the known objects -----------------------------------------------------------
 
     def send(self, request: ApiRequest, *, is_event: bool, answer: Callable[[ApiResponse], None]) -> ApiResponse:
         """Execute a request and return the API's response."""
@@ -311,7 +311,7 @@ class E2eRun:
         self._bridge.flush()
         return self._bridge.store.get(kind, key)
 
-    # --- what the executor reports to the engine -------------------------------------------------------------------------------
+    # --- reports of the executor to the engine ------------------------------------------------------------------------
 
     def binding_failed(
         self, key: str, message: str, *, plugin: str = "", point: str = "", generation: int | None = None

@@ -101,7 +101,7 @@ class _Run:
 
 
 def _ordered(method: str, path: str, body: JsonObject) -> Iterator[tuple[str, str]]:
-    """Yield the guaranteed orders across objects that a request belongs to, as lane and role of the request in it."""
+    """Yield (lane, role of the request in the lane) for each guaranteed order across objects that a request belongs to."""
     if path.endswith("/binding"):
         yield f"binding of {path.split('/')[-2]}", "binding"
     elif body.get("kind") == "Event":

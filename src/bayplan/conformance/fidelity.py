@@ -25,7 +25,7 @@ UNITS = {
     "config": "texts",
     "hints": "changes of an object",
 }
-"""The generators of a kind's cases."""
+"""The units in which the comparisons of a kind are counted; "checks" for all other kinds."""
 
 
 def with_table(document: str, table: AgreementTable) -> str:

@@ -92,7 +92,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         return int(text) if text.isascii() and text.isdigit() else 0
 
     def members(self, group: tuple[str, str]) -> list[str]:
-        """Return the keys of the pods of a group, except those being deleted. It looks at all pods of the cluster."""
+        """Return the keys of a group's pods, except pods that are being deleted. Looks at all pods of the cluster."""
         return [
             key
             for key, pod in self.handle.pods.items()
@@ -107,7 +107,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
             return []
         return [each for each in waiting if self.group_of(each.pod) == group and each.pod is not pod]
 
-    # PreFilter: is it worth trying?
+    # PreFilter: reject groups that can't be placed.
 
     def compile(self, pod: Pod, cluster: ClusterState) -> GangSpec:
         """Return the group and the requests of a pod."""
@@ -134,7 +134,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
             )
         return PROCEED
 
-    # Reserve, Permit: wait for one another, or give up together.
+    # Reserve and Permit: members wait for each other, and give up together.
 
     def reserve(self, state: CycleState, pod: Pod, node_name: str) -> Status:
         """Reserve nothing: the plugin only needs Unreserve."""
@@ -160,7 +160,7 @@ class Gang(PreFilterPlugin[GangSpec], ReservePlugin[GangSpec], PermitPlugin[Gang
         for sibling in self.siblings_waiting(pod):
             sibling.reject(self.name, f"gang {_named(self.group_of(pod))} was abandoned")
 
-    # Events that bring a group back.
+    # Events that cause a retry of a group.
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register deleted pods of other groups, added members, nodes, and changes of the pod's own labels."""

@@ -1,6 +1,6 @@
 """The descheduler as an agent of a simulation: it runs its profiles at a fixed interval, and evicts pods.
 
-It skips runs that could find nothing new: nothing has changed since the last run, and no pod has become too old.
+It skips runs that would find nothing new, because nothing has changed since the last run and no pod has become too old.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Descheduler:
         policy: the policy.
         interval_ns: the time between two runs (`--descheduling-interval`).
         simulator: the simulator of the cluster.
-        scheduler: returns what makes schedulers; called at each run.
+        scheduler: returns the factory of schedulers; called at each run.
 
     Attributes:
         evicted: the evictions, in order.
@@ -46,7 +46,7 @@ class Descheduler:
         self._next_age_ns: int | None = None
 
     def next_wakeup_ns(self, changes: int) -> int | None:
-        """Return the time of the next run that may find something new."""
+        """Return the time of the next run that may find something new; None if nothing has changed and no pod gets too old."""
         if changes != self._seen_changes:
             return self._on_grid(self._simulator.now_ns)
         return None if self._next_age_ns is None else self._on_grid(self._next_age_ns)

@@ -26,7 +26,7 @@ Percent: TypeAlias = Annotated[float, Meta(ge=0.0, le=100.0)]
 
 
 class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of the parts of a policy; unknown fields are errors."""
+    """Base class of the sections of a policy; unknown fields are errors."""
 
 
 class Namespaces(Part, frozen=True, kw_only=True):
@@ -69,14 +69,14 @@ class PodLifeTimeArgs(Part, frozen=True, kw_only=True):
 
 
 class RemoveDuplicatesArgs(Part, frozen=True, kw_only=True):
-    """RemoveDuplicates: spreads pods of the same owner that share a node."""
+    """RemoveDuplicates: evicts pods of the same owner that share a node."""
 
     exclude_owner_kinds: tuple[str, ...] = ()
     namespaces: Namespaces = Namespaces()
 
 
 class TopologySpreadArgs(Part, frozen=True, kw_only=True):
-    """RemovePodsViolatingTopologySpreadConstraint: evicts pods where domains are uneven."""
+    """RemovePodsViolatingTopologySpreadConstraint: evicts pods from the fullest domains."""
 
     constraints: tuple[Literal["DoNotSchedule", "ScheduleAnyway"], ...] = ("DoNotSchedule",)
     label_selector: LabelSelector | None = None
@@ -85,7 +85,7 @@ class TopologySpreadArgs(Part, frozen=True, kw_only=True):
 
 
 class LowNodeUtilizationArgs(Part, frozen=True, kw_only=True):
-    """LowNodeUtilization: evicts pods from overutilized nodes if there are underutilized ones.
+    """LowNodeUtilization: evicts pods from overutilized nodes if there are underutilized nodes.
 
     Thresholds are percentages.
     """
@@ -147,7 +147,7 @@ class ProfileSpec(Part, frozen=True, kw_only=True):
 
 
 class PolicySpec(Part, frozen=True, kw_only=True):
-    """The file."""
+    """A DeschedulerPolicy file."""
 
     api_version: Literal["descheduler/v1alpha2"]
     kind: Literal["DeschedulerPolicy"]
@@ -185,7 +185,7 @@ def policy_of(document: Document) -> Policy:
     """Return the policy in a document.
 
     Raises:
-        InputError: it is invalid; the message names file and line.
+        InputError: the document is invalid; the message names file and line.
     """
     spec = read_typed(document, PolicySpec, kind=KIND, api_version=API_VERSION)
     profiles = [_profile(document, each, f"$.profiles[{index}]") for index, each in enumerate(spec.profiles)]
@@ -230,7 +230,7 @@ def _known(document: Document, name: str, path: str, known: tuple[str, ...]) -> 
     """Check the name of a plugin, and return it.
 
     Raises:
-        InputError: it is not supported, or not at this extension point.
+        InputError: the plugin is not supported, or not at this extension point.
     """
     if name not in known:
         close = near_name(name, known)

@@ -35,7 +35,8 @@ class ClusterView:
 
     Attributes:
         nodes: the ready nodes that the policy selects, in order.
-        pods: the unfinished pods, by node.
+        pods: the active pods (neither finished nor terminating), by node.
+        waiting: the pods without a node.
         evicted: the pods to evict, in order, each with the plugin that chose it.
     """
 
@@ -67,7 +68,7 @@ class ClusterView:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def requests(self, pod: Pod) -> Amounts:
-        """Return the requests of a pod, including one of `pods`."""
+        """Return the requests of a pod, including 1 of the resource ``pods``."""
         return {**accounted_requests(pod, self._cluster.state.request_gates).requests, PODS: 1}
 
     def used(self, node: Node) -> dict[str, int]:
@@ -79,7 +80,7 @@ class ClusterView:
         return found
 
     def remaining(self, node_name: str) -> list[Pod]:
-        """Return the pods of a node, without those that are evicted in this run."""
+        """Return the pods of a node, excluding pods evicted in this run."""
         return [pod for pod in self.pods[node_name] if pod.key not in self._evicted_keys]
 
     def age_ns(self, pod: Pod) -> int:

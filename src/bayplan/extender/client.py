@@ -29,9 +29,9 @@ READING = "context deadline exceeded (Client.Timeout or context cancellation whi
 MAX_REDIRECTS = 10
 MIN_ANSWER_LIMIT_BYTES = 16 << 20
 ANSWER_LIMIT_FACTOR = 4
-"""A response names only nodes and victims of its request, so its length is limited to a multiple of that.
+"""A response names only nodes and victims of its request, so its length is limited to this multiple of the request's.
 
-Responses up to the minimum limit are always accepted.
+Responses up to `MIN_ANSWER_LIMIT_BYTES` are always accepted.
 """
 
 

@@ -29,7 +29,7 @@ Answering: TypeAlias = Callable[[Mapping[str, object]], object]
 OnRequest: TypeAlias = Callable[[str, Mapping[str, object], object], None]
 """Called for each request with the verb, the arguments and the response.
 
-After a failure, `Error` in it has the reason.
+After a failure, the field `Error` of the response has the reason.
 """
 
 

@@ -42,7 +42,7 @@ class AmountWarning(NamedTuple):
 
 
 def amount_warnings(document: Mapping[str, object]) -> Iterator[AmountWarning]:
-    """Yield the odd amounts of a pod, a workload's pod template, or a node.
+    """Yield warnings about the amounts of a pod, a workload's pod template, or a node.
 
     Args:
         document: a valid document of a known kind.
@@ -122,7 +122,7 @@ def _checked(amounts: Mapping[str, object], at: str, *, of_pod: bool) -> Iterato
 
 @lru_cache(maxsize=4096, typed=True)
 def _odd(name: str, amount: QuantityLike, of_pod: bool) -> AmountWarning | None:
-    """Return what is odd about an amount, without its path; None if nothing is."""
+    """Return the warning about an amount, without its path; None if the amount is usual."""
     quantity, text = parse_quantity(amount), str(amount)
     nanos = quantity.as_nanos()
     if nanos < 0:

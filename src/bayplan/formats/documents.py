@@ -94,7 +94,7 @@ class Document(msgspec.Struct):
         """Return the line, counted from 1, of the field at a JSON path such as `$.spec.containers[0].image`.
 
         The text is parsed a second time, with positions. If the path does not exist, return the line of its last
-        existing part; if the text can't be parsed again, that of the document.
+        existing part; if the text can't be parsed again, the document's first line.
         """
         return self._find(path)[0]
 

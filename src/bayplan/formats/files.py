@@ -101,8 +101,8 @@ def read_bytes(file: InputFile, *, stdin: BinaryIO | None = None) -> bytes:
     """Return the content of a file. Decompress gzip, which is recognised by its first bytes.
 
     Raises:
-        InputError: the file can't be read or decompressed, or is too large; or it is standard input, which is not
-            given.
+        InputError: the file can't be read or decompressed, or is too large; or it is standard input and `stdin` is
+        None.
     """
     most = max_file_bytes()
     hint = f"{MAX_FILE_VARIABLE}=4Gi in the environment"

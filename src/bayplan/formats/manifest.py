@@ -85,9 +85,9 @@ class LoadedObject(msgspec.Struct, frozen=True):
     """An object of the input, both undecoded and typed with the API's defaults.
 
     Attributes:
-        kind: its row in the table of kinds.
+        kind: the row of the object's kind in the table of kinds.
         typed: the typed object, with defaults, and with a namespace if its kind is namespaced.
-        source: the position where it starts.
+        source: the position of the object.
         raw: the document as written, as compact JSON.
     """
 
@@ -107,7 +107,7 @@ class UnusedObject(msgspec.Struct, frozen=True):
 
     Attributes:
         api_version, kind, namespace, name: the names as written; "" if the document has none.
-        source: the position where it starts.
+        source: the position of the object.
         raw: the document as written, as compact JSON.
     """
 

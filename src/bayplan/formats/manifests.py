@@ -135,7 +135,7 @@ class ManifestLoader:
             self._warn(WarningKind.MISSING_NODE, str(each.source), what, problem, hint=hints[node_name])
         return manifest
 
-    # --- what an object is --------------------------------------------------------------------------------------------
+    # --- kinds --------------------------------------------------------------------------------------------------------
 
     def _with_kind(self, document: Document, value: dict[str, object]) -> dict[str, object]:
         """Return an object with apiVersion and kind, inferred from its list or its shape if it lacks both."""

@@ -33,7 +33,7 @@ TOTAL_SIZE_LIMIT = 256 * 1024
 """Maximum total size of an object's annotations (keys and values) in bytes, as in Kubernetes (TotalAnnotationSizeLimitB)."""
 
 CLOSE_ENOUGH = 64
-"""Precision: one in this many nodes may be left out although it would fit, because the search for the exact number is slow."""
+"""Precision: up to 1/64 of the nodes may be left out although they would fit, because finding the exact number is slow."""
 
 PluginTexts = dict[str, str]
 NodeTexts = dict[str, PluginTexts]
@@ -307,7 +307,7 @@ def write(
 
 
 def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], free: int) -> Written | None:
-    """Return the newest results with as much of the history as fits; None if not even the newest attempt fits into both."""
+    """Return the newest results with as much of the history as fits; None if not even the newest attempt fits."""
     entries = [go_json(entry) for entry in (*earlier, newest)]
     room = free - size_of(newest) - len(HISTORY) - len("[]")
     kept = len(entries)
@@ -325,7 +325,7 @@ def _with_history(newest: dict[str, str], earlier: Sequence[dict[str, str]], fre
 def _most_that_fit(
     results: SchedulingResults, nodes: Sequence[str], whole: dict[str, str], free: int
 ) -> tuple[int, dict[str, str]]:
-    """Return for how many of the first nodes the results fit, and the annotations with these; possibly slightly fewer than fit.
+    """Return how many of the first nodes fit into the annotations, possibly slightly too few, and the annotations with these.
 
     Sizes grow almost linearly with the number of nodes, so a few guesses suffice. Each costs as much as encoding the
     annotations.

@@ -120,7 +120,7 @@ _BEFORE = re.compile(r"(?:(?:---(?=[ \t\r\n]))?[ \t]*(?:#[^\n]*)?\r?\n)*(?:---[ 
 
 
 def parse_slowly(text: str) -> Iterator[Parsed]:
-    """Do the same as `parse`, without `bayplan.formats.yaml_fast`."""
+    """Yield the same documents as `parse`, without `bayplan.formats.yaml_fast`."""
     careful = _needs_care(text)
     for node in compose(text, careful=careful):
         try:

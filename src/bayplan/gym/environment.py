@@ -99,7 +99,7 @@ class SchedulingEnv(gymnasium.Env[dict[str, Any], Any]):
                 f"the cluster has {state.nodes.count} nodes", wanted=f"at most {self._max_nodes} (max_nodes)"
             )
         if self._episode.question is None:
-            raise InputError("workload: no pod fits on a node, so there is nothing to learn")
+            raise InputError("workload: no pod fits on more than one node, so there is nothing to learn")
         return self._observe(self._episode.question)
 
     def step(self, action: Any) -> tuple[dict[str, Any], float, bool, bool, dict[str, Any]]:

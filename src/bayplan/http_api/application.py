@@ -65,7 +65,7 @@ class Service:
         ]
 
     def start(self) -> None:
-        """Start the stream's background tasks. Call on the event loop, which they end with."""
+        """Start the stream's background tasks on the running event loop; they end with it."""
         self._stream = Stream(self.state)
         self._stream.start()
 

@@ -1,4 +1,4 @@
-"""Build the matrix of one attempt, with the results of other extension points, or say why there is none. On a worker thread."""
+"""Build the matrix of one attempt, or say why there is none. Runs on a worker thread."""
 
 from __future__ import annotations
 
@@ -127,12 +127,12 @@ def _why_never_tried(page: PodPage) -> str:
     """Return why the pod has no attempts."""
     life = page.life
     if life.imported:
-        return "the pod had its node when it was loaded"
+        return "the pod already had a node when it was loaded"
     if life.fate is PodFate.UNATTENDED:
         return unattended_text(life.scheduler_name)
     if life.pod is not None and life.pod.spec.scheduling_gates and not life.node:
         return "the pod was never tried: it is held back by scheduling gates"
-    return "the pod was never tried" if page.source.level else "record level off"
+    return "the pod was never tried" if page.source.level else "the record level is off"
 
 
 def _annotation_problem(page: PodPage, decisions: Decisions | None) -> str:

@@ -103,7 +103,9 @@ async def nodes(state: ServerState, request: Request, query: Query) -> Response:
     sort = query.sort((*SORTS, *metrics_of(columns)), "name")
     blocks = query.switch("blocks")
     if blocks and limit > MAX_NODES_WITH_BLOCKS:
-        raise RequestError(400, "limit", got=str(limit), wanted=f"at most {MAX_NODES_WITH_BLOCKS} with blocks")
+        raise RequestError(
+            400, "limit", got=str(limit), wanted=f"at most {MAX_NODES_WITH_BLOCKS} if blocks are requested"
+        )
     pods = model.pods if blocks else None
 
     def make() -> Response:
@@ -327,7 +329,7 @@ async def density(state: ServerState, request: Request, query: Query) -> Respons
         newest = timeline.first + len(timeline.times_ns) - 1
         span = (query.number("from", timeline.first), query.number("to", max(newest, 0)))
     if span[0] > span[1] and len(timeline.times_ns):
-        raise RequestError(400, "from", got=str(span[0]), wanted=f"at most {span[1]}, the value of to")
+        raise RequestError(400, "from", got=str(span[0]), wanted=f"at most {span[1]}, the value of 'to'")
     changes = [change.at_ns for change in state.view.node_changes]
     return await state.off_loop(
         lambda: json_answer(request, density_document(timeline, changes, span, bins, by_time=by_time))

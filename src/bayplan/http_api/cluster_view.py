@@ -27,7 +27,7 @@ MAX_CHANGES = 5_000
 
 
 class NodeChange(NamedTuple):
-    """A node was added or removed, or its spec or allocatable resources changed.
+    """An addition or removal of a node, or a change of its spec or allocatable resources.
 
     Attributes:
         at_ns: the time of the change.
@@ -60,7 +60,7 @@ class ClusterView:
         self.nodes = NodeTable()
         self.node_changes: deque[NodeChange] = deque(maxlen=MAX_CHANGES)
         self.workloads = Workloads(server.bridge.store)
-        # By pod UID: the node that the pod counts on, and the index of its requests in the table.
+        # By pod UID: the node whose totals include the pod, and the index of the pod's requests in the table.
         self._placed: dict[str, tuple[str, int]] = {}
         self._next_record = server.decisions.oldest
         self.timeline = DecisionTimeline(self._next_record)

@@ -153,7 +153,7 @@ def _output(decisions: Decisions, pod: str) -> PluginOutput | None:
 
 
 class _MatrixWithOutput(NamedTuple):
-    """The matrix of a decision in columns, and its plugin results; None without a full record.
+    """The matrix of a decision in columns, and the decision's plugin results; None if there is no full record.
 
     In very large clusters the matrix is truncated. The plugin results therefore come from the full record, if it is on
     this server.

@@ -42,12 +42,12 @@ class MatrixOutput:
         self._scorers = [each.name for each in matrix.scorers]
 
     def rejection(self, node: str) -> tuple[str, str] | None:
-        """Return the plugin that rejected a node, and its reason, or None."""
+        """Return the plugin that rejected a node, and its reason; None if no plugin did, or if the node is unknown."""
         row, rows = self._rows.get(node), self._columns
         return None if row is None or not rows.plugin[row] else (rows.plugin[row], rows.gap[row])
 
     def points(self, node: str) -> Mapping[str, int] | None:
-        """Return a node's weighted score by score plugin, or None."""
+        """Return a node's weighted score by score plugin; None if the node is unknown."""
         row = self._rows.get(node)
         if row is None:
             return None

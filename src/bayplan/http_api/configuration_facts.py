@@ -101,7 +101,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
 def _with_custom_plugins(
     settings: Settings, configuration: SchedulerConfiguration | None
 ) -> SchedulerConfiguration | None:
-    """Return a configuration with the custom plugins that the server currently enables, with their weights; None for None."""
+    """Add the custom plugins that the server enables, with their weights; return None if there is no configuration."""
     if configuration is None:
         return None
     weights: dict[str, int] = {}
@@ -160,8 +160,8 @@ def differences(before: SchedulerConfiguration, after: SchedulerConfiguration) -
     """Yield the differences between two configurations, one line each."""
     old = {profile.scheduler_name: profile for profile in before.profiles}
     new = {profile.scheduler_name: profile for profile in after.profiles}
-    yield from (f"profile {name} goes" for name in old if name not in new)
-    yield from (f"profile {name} comes" for name in new if name not in old)
+    yield from (f"profile {name} removed" for name in old if name not in new)
+    yield from (f"profile {name} added" for name in new if name not in old)
     for name, profile in new.items():
         if name not in old:
             continue
@@ -183,7 +183,7 @@ def _plugin_differences(
         elif old[name] != weight:
             yield f"{where}: {name} weight {old[name]} -> {weight}"
     if set(old) == set(new) and list(old) != list(new):
-        yield f"{where}: another order, {', '.join(new)}"
+        yield f"{where}: reordered to {', '.join(new)}"
 
 
 def _rest(configuration: SchedulerConfiguration) -> dict[str, object]:

@@ -1,8 +1,8 @@
 """Many objects in one request: each is created or deleted completely or not at all, and has an outcome of its own.
 
-Nothing is rolled back if an entry fails. The outcome of a refused object has the reason, and that of an existing object
-says that it exists, so a batch can be sent again if its response was lost. Other requests are served between slices of
-some milliseconds.
+Nothing is rolled back if an entry fails. The outcome of a refused object contains the reason. If the object exists, the
+outcome is ``exists``, so a client whose response was lost can send the batch again. Other requests are served between
+slices of some milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ SLICE_NS = 2_000_000
 """Duration of a slice, after which other tasks run. A single object may take longer."""
 
 
-_AN_OBJECT = msgspec.Meta(description="A Kubernetes object, as its API has it.", extra_json_schema={"type": "object"})
+_AN_OBJECT = msgspec.Meta(
+    description="A Kubernetes object, as in the Kubernetes API.", extra_json_schema={"type": "object"}
+)
 
 
 class Outcome(msgspec.Struct, omit_defaults=True):

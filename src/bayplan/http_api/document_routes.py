@@ -132,7 +132,7 @@ async def drain(state: ServerState, request: Request, query: Query) -> Response:
     document["spec"] = {**document.get("spec", {}), "unschedulable": True}
     answer = await send_request(api, "PUT", f"/api/v1/nodes/{quote(name)}", document)
     if answer.status != 200:
-        raise RequestError(answer.status, "cordon", got=message_of(answer))
+        raise RequestError(answer.status, f"the node can't be cordoned: {message_of(answer)}")
     evicted, refused = 0, []
     for pod in [pod for pod in store.pods_on(name) if not _stays(pod)]:
         metadata = {"name": pod.metadata.name, "namespace": pod.metadata.namespace}

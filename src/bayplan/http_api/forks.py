@@ -99,7 +99,7 @@ class ForkSetup:
 
     Attributes:
         objects: returns the initial objects; called on the fork's thread.
-        configuration, registry, feature_gates: those of the scheduler. Custom plugins run with a separate guard.
+        configuration, registry, feature_gates: the settings of the scheduler. Custom plugins run with a separate guard.
         assemble, connect: see `Settings`.
         seed: the seed of all random streams.
         start_ns: the virtual time at which the fork starts.
@@ -333,7 +333,7 @@ def changed_objects(
     delete: Sequence[Reference],
     reschedule: Sequence[str] = (),
 ) -> list[KubernetesObject]:
-    """Return the objects with changes, in an order in which they can be applied.
+    """Return the objects after the changes, in an order in which they can be applied.
 
     Pods of deleted nodes are recreated without a node and with the same names, as if by their controllers; pods
     without a controller are recreated as copies.
@@ -363,7 +363,9 @@ def changed_objects(
 
 
 def displace(objects: Objects, gone: Collection[str], reschedule: Sequence[str]) -> None:
-    """Replace pods of deleted nodes, and pods to reschedule, by waiting copies. Pods that are not recreated elsewhere are deleted.
+    """Replace pods of deleted nodes, and pods to reschedule, by waiting copies.
+
+    Of the pods that are not recreated elsewhere, those of deleted nodes are deleted, and the others stay.
 
     Raises:
         InputError: a pod or workload to reschedule does not exist.

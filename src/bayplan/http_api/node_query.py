@@ -42,7 +42,7 @@ class NodeFilter:
 
 
 def metrics_of(nodes: NodeColumns) -> list[str]:
-    """Return the resources that some node offers, after CPU, memory and pods."""
+    """Return CPU, memory and pods, then the other resources that at least one node has."""
     offered = [name for name, values in nodes.allocatable.items() if values.any()]
     return [*FIRST_METRICS, *sorted(name for name in offered if name not in FIRST_METRICS)]
 
@@ -164,7 +164,7 @@ def cells_document(nodes: NodeColumns, rows: Index, metric: str, by: str) -> Cel
         nodes: a copy of the columns that does not change.
         rows: the nodes to show, ordered by name.
         metric: a resource.
-        by: ``zone``, ``pool``, ``label:KEY``, or "" for one group.
+        by: ``zone``, ``pool``, ``label:KEY``, or ``none`` or "" for one group.
 
     Raises:
         RequestError: `by` is not supported.

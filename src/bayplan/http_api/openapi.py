@@ -42,7 +42,7 @@ def openapi_document() -> Plain:
         "info": {
             "title": "Bayplan",
             "version": __version__,
-            "description": "What a running simulator knows, and how to drive it. docs/bayplan-api.md has examples.",
+            "description": "Read the state of a running server, and control it. docs/bayplan-api.md has examples.",
         },
         "paths": paths,
         "components": {"schemas": schemas},

@@ -40,7 +40,7 @@ class PodSource(RunSource, Protocol):
 
 
 class TrialSource(CurrentSource):
-    """One pod with a decision made in a trial."""
+    """A pod with the decision of a trial, as a source of explanations."""
 
     def timelines_of(self, key: str) -> list[PodTimeline]:
         """Return the timelines of all pods that had this key, the newest last."""
@@ -70,7 +70,7 @@ def chosen_attempt(attempts: Sequence[Attempt], text: str, key: str) -> Attempt 
     for attempt in attempts:
         if str(attempt.attempt) == text:
             return attempt
-    have = f"one of {attempts[0].attempt:,} to {attempts[-1].attempt:,}, or latest" if attempts else "latest"
+    have = f"{attempts[0].attempt:,} to {attempts[-1].attempt:,}, or latest" if attempts else "latest"
     raise RequestError(HTTPStatus.NOT_FOUND, f"attempt of {key}", got=f"'{text}'", wanted=have)
 
 

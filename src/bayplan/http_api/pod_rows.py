@@ -72,7 +72,7 @@ class PodRows:
         )
 
     def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
-        """Return why a pod waits, or by how many points its node was better than the others."""
+        """Return why a pod waits, or how its node compared with the others."""
         life = pods.lives[row]
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):
@@ -81,7 +81,7 @@ class PodRows:
                 return unattended_text(life.scheduler_name)
             return reasons or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
         if life.imported:
-            return self._margin(pods.keys[row], life.node, deadline) or "had its node when it was loaded"
+            return self._margin(pods.keys[row], life.node, deadline) or "already had a node when it was loaded"
         return self._margin(pods.keys[row], life.node, deadline)
 
     def _margin(self, key: str, node: str, deadline: Deadline) -> str:

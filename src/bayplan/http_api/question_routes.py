@@ -185,7 +185,9 @@ async def what_if(state: ServerState, request: Request, query: Query) -> Respons
         raise RequestError(422, "changes", got=str(len(wanted.changes)), wanted=f"at most {MAX_CHANGES}")
     if wanted.keep and len(state.what_ifs) >= MAX_KEPT:
         raise RequestError(
-            HTTPStatus.CONFLICT, "what-if", got=f"{MAX_KEPT} stored answers, the maximum", hint="to delete one"
+            HTTPStatus.CONFLICT,
+            f"there are already {MAX_KEPT} stored what-if answers, the maximum",
+            hint="to delete one",
         )
     changes = [_bounded(parse_change(text)) for text in wanted.changes if not is_profile_change(text)]
     if wanted.objects:

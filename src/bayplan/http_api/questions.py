@@ -127,7 +127,7 @@ class Inquiry:
         self._runner = runner
 
     def scheduler(self, configuration: SchedulerConfiguration) -> QuestionScheduler:
-        """Return a maker of schedulers with another configuration. Extenders are not called."""
+        """Return a factory of schedulers with another configuration. These schedulers call no extenders."""
         return QuestionScheduler(self._settings, configuration, self._runner)
 
     @cached_property
@@ -231,8 +231,7 @@ class Questions:
         if self._pending >= MAX_PENDING:
             raise RequestError(
                 HTTPStatus.SERVICE_UNAVAILABLE,
-                "questions",
-                got=f"{self._pending} are pending",
+                f"there are already {self._pending} pending questions, the maximum",
                 hint="again in a moment",
             )
         server, cancelled = self._server, Event()

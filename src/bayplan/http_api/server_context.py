@@ -315,7 +315,7 @@ class ServerContext(Protocol):
         ...
 
     async def step_event(self) -> bool:
-        """Advance to the next time at which something is due, and run everything due then. Return False if nothing is due."""
+        """Advance to the next time at which something is due, and run everything due then. Return False if there is none."""
         ...
 
     def snapshots(self) -> Sequence[NamedSnapshot]:

@@ -55,7 +55,10 @@ class Client:
         return topic in self._behind
 
     def put(self, topic: str, frame: EncodedFrame, *, whole: bool) -> None:
-        """Put a frame into the client's slot. If the previous one is unread, drop a change; a complete frame must follow."""
+        """Put a frame into the client's slot.
+
+        If the slot has an unread frame, a frame with only changes is dropped, and the client needs a complete one next.
+        """
         if topic in self._slots and not whole:
             self._behind.add(topic)
             return
@@ -118,7 +121,7 @@ class Stream:
             RequestError: a topic does not exist, or there are too many topics or clients.
         """
         if len(self._clients) >= MAX_CLIENTS:
-            raise RequestError(503, "stream", got=f"{MAX_CLIENTS} clients, the maximum", hint="again later")
+            raise RequestError(503, f"the stream already has {MAX_CLIENTS} clients, the maximum", hint="again later")
         client = Client()
         self.follow(client, topics)
         self._clients.add(client)

@@ -26,7 +26,7 @@ PLAIN_TOPICS = ("overview", "pods", "queue", "clock", "decisions")
 NODES, POD = "nodes:", "pod:"
 UNKNOWN_POD = PodChanged(version="", exists=False, deleted=False)
 MAX_DECISIONS = 20
-"""Maximum number of new decisions in a message; further ones are only counted."""
+"""Maximum number of new decisions in a frame; further decisions are only counted."""
 
 
 class Frame(NamedTuple):

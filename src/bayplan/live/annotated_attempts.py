@@ -36,9 +36,9 @@ from bayplan.state.arrays import Bools, Codes, Index, Ints
 WAIT = "wait"
 DEFAULT_POST_FILTER = "DefaultPreemption"
 MAX_CELLS = 1_000_000
-"""Maximum of nodes times plugins of an attempt, because short texts can name many of both.
+"""Maximum number of results (nodes times plugins) of an attempt, because short annotations can name many of both.
 
-Several times the need of 5,000 nodes; takes 20 MB.
+Several times as many as 5,000 nodes need; they take 20 MB.
 """
 
 MAX_ORDERED_PLUGINS = 100
@@ -62,7 +62,9 @@ class AnnotatedKeyframe:
         count = len(names)
         cells = count * (len(filters) + len(scorers))
         if cells > MAX_CELLS:
-            raise InputError("result annotations", got=f"{cells:,} cells", wanted=f"at most {MAX_CELLS:,}")
+            raise InputError(
+                "result annotations", got=f"{cells:,} results (nodes times plugins)", wanted=f"at most {MAX_CELLS:,}"
+            )
         self.names: tuple[str | None, ...] = tuple(names)
         self.order: Index = np.arange(count, dtype=np.intp)
         self.examined: Bools | None = None

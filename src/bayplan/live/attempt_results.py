@@ -1,7 +1,7 @@
 """The results of an attempt in the form of kube-scheduler-simulator's annotations, built from a decision.
 
-Keys and formats are the same, but its bugs are not reproduced: weights and extender scores are those that were used, and the cells
-of Filter are those of the cycle, not of a later dry run (docs/simulator.md).
+Keys and formats are the same, but its bugs are not reproduced: weights and extender scores are the actual ones, and the
+results of Filter are those of the cycle, not of a later dry run (docs/simulator.md).
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ def attempt_results(
 
 
 def nodes_by_interest(decision: Decision) -> list[str]:
-    """Return the names of all nodes: the chosen node first, then by total, then those that failed in later filters."""
+    """Return the names of all nodes: the chosen or nominated one first, then by total, then by the first filter that failed.
+
+    Higher totals and later filters come first.
+    """
     failures = (decision.codes != 0).argmax(axis=0) if len(decision.codes) else decision.total
     order = sorted(
         range(len(decision.names)),
@@ -109,7 +112,7 @@ def _filter_texts(decision: Decision) -> NodeTexts:
 
 
 def _post_filter_texts(decision: Decision, points: LatePoints, late_results: Sequence[PointResult]) -> NodeTexts:
-    """Return a row for every node that a filter rejected; the nominated node's row has the plugin that chose it."""
+    """Return a row for every examined node of an unschedulable pod; the nominated node's row has the plugin that chose it."""
     if decision.record.outcome is not Outcome.UNSCHEDULABLE or not points.post_filter:
         return {}
     if decision.pre_filter is not None:

@@ -37,7 +37,7 @@ references) without its arrays; of an array without its numbers; and of a row of
 MAX_CHANGED_ROWS = 16_384
 """Maximum number of changed rows after a plan's keyframe.
 
-The next record then starts a new one, so old ones can be dropped.
+The next record then starts a new keyframe, so old keyframes can be dropped.
 """
 
 

@@ -31,7 +31,7 @@ class GuardedFilterRule(FilterRule):
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
-        """Let the rule look up again what depends on the arrays."""
+        """Let the rule look up its references to the arrays again."""
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:
@@ -77,7 +77,7 @@ class GuardedScoreRule(ScoreRule):
         self._rule, self._runner, self._plugin = rule, runner, plugin
 
     def bind(self) -> None:
-        """Let the rule look up again what depends on the arrays."""
+        """Let the rule look up its references to the arrays again."""
         self._call(_bind, self._rule, self.columns, self.params)
 
     def refresh(self) -> bool:

@@ -1,6 +1,6 @@
 """The newest version of every object that a scheduler has received, to rebuild the scheduler.
 
-References only, no copies.
+It stores references, not copies.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Durations of plugins, measured in a sample of cycles: one of ten, as in upstream.
+"""Durations of plugins, measured in a sample of cycles: one in ten, as in upstream.
 
 For a sampled cycle, the plugins' methods are replaced by timed ones and restored afterwards, so that other cycles cost
 nothing. All calls of a plugin in a cycle at one extension point count as one execution: a call processes many nodes,

@@ -38,7 +38,7 @@ class Quarantine:
         return self._objects.get((type(item), key)) is item
 
     def hides(self, old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
-        """Process a change of an object; return whether to hide it from the engine, which does not know the object."""
+        """Process a change of an object; return whether to hide it, because the engine does not know the object."""
         item = new if new is not None else old
         if item is None:
             return False

@@ -367,7 +367,7 @@ class SchedulerThread:
     def _process_inbox(self) -> None:
         inbox = self._inbox
         for _ in range(len(inbox)):
-            self._guarded("taking in what was posted", inbox.popleft())
+            self._guarded("processing changes and requests", inbox.popleft())
 
     def _apply_changes(self, changes: Iterable[Change]) -> None:
         now_ns, mirror, quarantine = self.clock.now_ns(), self._mirror, self._quarantine

@@ -119,7 +119,7 @@ def _sections(runs: Runs) -> Iterable[str]:
         yield chart_section(
             f"utilisation-{number}",
             f"Utilisation over time: {resource}",
-            "Requests of the pods on nodes, in percent of what the nodes offer.",
+            "Requests of the pods on nodes, in percent of the nodes' allocatable amounts.",
             charts.curves(runs, axis, "requested (%)", partial(RunData.utilisation, resource=resource)),
         )
     yield chart_section(

@@ -91,7 +91,7 @@ def patch_object(simulator: Simulator, patch: Patch) -> None:
                 facts = schema.find_kind(str(document["apiVersion"]), str(document["kind"]))
                 patched = strategic_merge(facts.type if facts is not None else "", document, patch.patch)
         except (JsonPatchError, StrategicPatchError) as problem:
-            raise InputError(f"patch of {patch.target}", got=str(problem)) from None
+            raise InputError(f"patch of {patch.target}: {problem}") from None
         if not isinstance(patched, dict):
             raise InputError(f"patch of {patch.target}", wanted="an object", got=repr(patched))
         _apply(simulator, [default_object(decode(patched))])

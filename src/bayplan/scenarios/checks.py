@@ -106,7 +106,7 @@ class _Evaluation:
         try:
             return evaluators[type(part)](part, text)
         except InputError as problem:
-            wanted = problem.wanted or "what the scenario names"
+            wanted = problem.wanted or "objects that the scenario names"
             return CheckResult(ok=False, check=text, wanted=wanted, got=f"{problem.what} {problem.got}".strip())
 
     def _pods(self, text: str) -> list[PodTimeline]:

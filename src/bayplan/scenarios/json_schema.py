@@ -13,7 +13,7 @@ from bayplan.scenarios.scenario import ACTIONS, Scenario
 
 
 def scenario_schema() -> dict[str, Any]:
-    """Return the schema generated from the structs, extended by which fields exclude each other."""
+    """Return the schema generated from the structs, with rules for fields that exclude each other."""
     (schema,), parts = msgspec.json.schema_components([Scenario], ref_template="#/$defs/{name}")
     parts["Check"] |= {"minProperties": 1, "maxProperties": 1}
     parts["Failure"] |= {"minProperties": 1, "maxProperties": 1}

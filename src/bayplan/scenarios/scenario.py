@@ -50,11 +50,11 @@ class Part(ApiStruct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Base of the parts of a scenario. Unknown fields are rejected."""
 
 
-# --- what is asserted -------------------------------------------------------------------------------------------------
+# --- assertions -------------------------------------------------------------------------------------------------------
 
 
 class PlacedCheck(Part, frozen=True, kw_only=True):
-    """Pods have a node, or had one until they finished. Without a number: all pods, and at least one."""
+    """Pods have a node, or had one until they finished. Without a number, all pods must, and there must be at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -63,7 +63,7 @@ class PlacedCheck(Part, frozen=True, kw_only=True):
 
 
 class WaitingCheck(Part, frozen=True, kw_only=True):
-    """Pods wait for a node. Without a number: all pods, and at least one."""
+    """Pods wait for a node. Without a number, all pods must wait, and there must be at least one."""
 
     pods: Pods = "*"
     count: Count = None
@@ -79,9 +79,9 @@ class SpreadCheck(Part, frozen=True, kw_only=True):
     over: Annotated[str, Meta(description="A label of nodes.")] = ZONE
     max_skew: Annotated[
         Annotated[int, Meta(ge=0)],
-        Meta(description="How many more pods the fullest domain may have than the emptiest."),
+        Meta(description="Maximum difference between the numbers of pods in the fullest and the emptiest domain."),
     ] = 1
-    domains: Annotated[Number | None, Meta(description="Domains that must have pods, at least.")] = None
+    domains: Annotated[Number | None, Meta(description="Minimum number of domains with pods.")] = None
 
 
 class OnNodesCheck(Part, frozen=True, kw_only=True):
@@ -105,7 +105,9 @@ class WaitingTimeCheck(Part, frozen=True, kw_only=True):
 
     pods: Pods = "*"
     at_most: Duration
-    percentile: Annotated[int, Meta(ge=1, le=100, description="Of the waiting times; 100 is the longest.")] = 100
+    percentile: Annotated[
+        int, Meta(ge=1, le=100, description="The percentile of the waiting times; 100 is the longest.")
+    ] = 100
 
 
 class UtilisationCheck(Part, frozen=True, kw_only=True):
@@ -130,7 +132,7 @@ class CostCheck(Part, frozen=True, kw_only=True):
     """The cost so far of the nodes in the autoscaler's groups."""
 
     group: Annotated[str, Meta(description="A node group; all of them by default.")] = "*"
-    at_most: Annotated[float, Meta(ge=0.0, description="In the unit of the groups' prices.")]
+    at_most: Annotated[float, Meta(ge=0.0, description="The maximum cost, in the unit of the groups' prices.")]
 
 
 class Check(Part, frozen=True, kw_only=True):
@@ -147,7 +149,7 @@ class Check(Part, frozen=True, kw_only=True):
     cost: CostCheck | None = None
 
 
-# --- what is done -----------------------------------------------------------------------------------------------------
+# --- actions ----------------------------------------------------------------------------------------------------------
 
 
 class Patch(Part, frozen=True, kw_only=True):
@@ -176,20 +178,20 @@ class Failure(Part, frozen=True, kw_only=True):
 
 
 class Step(Part, frozen=True, kw_only=True):
-    """One step: when it begins, and at most one action. It begins when the previous step has ended, or later if it says so."""
+    """One step: when it begins, and at most one action. By default, it begins when the previous step has ended."""
 
-    name: Annotated[str, Meta(description="What the step is for; shown in results.")] = ""
-    at: Annotated[Duration | None, Meta(description="Begin at this time since the start.")] = None
-    after: Annotated[Duration | None, Meta(description="Begin this long after the step before.")] = None
+    name: Annotated[str, Meta(description="The purpose of the step; shown in results.")] = ""
+    at: Annotated[Duration | None, Meta(description="Begin at this time after the start of the scenario.")] = None
+    after: Annotated[Duration | None, Meta(description="Begin this long after the end of the previous step.")] = None
     when: Annotated[tuple[Check, ...], Meta(description="Begin as soon as all of these are true.")] = ()
-    timeout: Annotated[Duration, Meta(description="How long when, wait and drain may take before the step fails.")] = (
-        "1h"
-    )
-    create: Annotated[Objects, Meta(description="Create objects; one that exists is a failure.")] = ()
+    timeout: Annotated[
+        Duration, Meta(description="Time limit of when, wait and drain, after which the step fails.")
+    ] = "1h"
+    create: Annotated[Objects, Meta(description="Create objects; it is an error if one exists.")] = ()
     apply: Annotated[Objects, Meta(description="Create objects, or change those that exist.")] = ()
     patch: Patch | None = None
     scale: Scale | None = None
-    delete: Annotated[tuple[Target, ...], Meta(description="Delete objects, and what they own.")] = ()
+    delete: Annotated[tuple[Target, ...], Meta(description="Delete objects and their dependents.")] = ()
     drain: Annotated[
         Nodes | None, Meta(description="Cordon nodes and evict their pods, as disruption budgets allow.")
     ] = None
@@ -202,9 +204,9 @@ class Step(Part, frozen=True, kw_only=True):
         Meta(description="A KubeSchedulerConfiguration, or its path, that replaces the current one."),
     ] = None
     wait: Annotated[str | None, Meta(description=f"A duration, or '{SETTLED}': until nothing changes any more.")] = None
-    assert_: Annotated[tuple[Check, ...], Meta(description="What must be true now; every check is reported.")] = (
-        msgspec.field(default=(), name="assert")
-    )
+    assert_: Annotated[
+        tuple[Check, ...], Meta(description="Checks that must be true now; each false one is reported.")
+    ] = msgspec.field(default=(), name="assert")
 
 
 class Scenario(Part, frozen=True, kw_only=True):
@@ -212,9 +214,9 @@ class Scenario(Part, frozen=True, kw_only=True):
 
     api_version: Literal["bayplan.io/v1alpha1"]
     kind: Literal["Scenario"]
-    name: Annotated[str, Meta(description="Shown in results; the file's name if there is none.")] = ""
+    name: Annotated[str, Meta(description="The name shown in results; the file's name by default.")] = ""
     cluster: Annotated[
-        Objects, Meta(description="What is there at the start: objects, or paths of manifests, dumps and traces.")
+        Objects, Meta(description="The cluster at the start: objects, or paths of manifests, dumps and traces.")
     ] = ()
     config: Annotated[str | None, Meta(description="Path of a KubeSchedulerConfiguration.")] = None
     feature_gates: Annotated[str, Meta(description="Feature gates, as for kube-scheduler: A=true,B=false.")] = ""
@@ -232,8 +234,8 @@ class Scenario(Part, frozen=True, kw_only=True):
         str | dict[str, Any] | None, Meta(description="A DeschedulerPolicy, or its path: evicts badly placed pods.")
     ] = None
     descheduling_interval: Annotated[Duration, Meta(description="Time between two runs of the descheduler.")] = "5m"
-    rack_label: Annotated[str, Meta(description="The label of nodes that names their rack.")] = RACK
-    steps: Annotated[tuple[Step, ...], Meta(description="In order.")] = ()
+    rack_label: Annotated[str, Meta(description="The label of nodes whose value is the rack.")] = RACK
+    steps: Annotated[tuple[Step, ...], Meta(description="The steps, in order.")] = ()
 
 
 ACTIONS = (

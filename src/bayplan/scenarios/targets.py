@@ -81,7 +81,7 @@ def failing_nodes(failure: Failure, store: ObjectStore, rack_label: str) -> list
     if not found:
         known = sorted({node.metadata.labels.get(label, "") for node in store.nodes.values()} - {""})
         what = "zone" if failure.zone is not None else "rack"
-        wanted = f"a value of the nodes' label {label}: {', '.join(known) or 'none has it'}"
+        wanted = f"a value of the nodes' label {label}: {', '.join(known) or 'no node has this label'}"
         raise InputError(what, got=repr(value), wanted=wanted)
     return found
 

@@ -19,7 +19,7 @@ from bayplan.objects.pod import Pod
 
 
 class Rank(IntEnum):
-    """The order of what happens at one instant.
+    """The order of operations and reactions at one instant.
 
     Resources are freed before they are requested, and nodes are added before the pods that arrive at the same time:
 

@@ -1,4 +1,4 @@
-"""Finds the workloads that never finish: a run without a given end then needs one."""
+"""Finds workloads that never finish. With such a workload, a run without a given end must be stopped."""
 
 from __future__ import annotations
 

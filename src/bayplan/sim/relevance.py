@@ -9,7 +9,7 @@ from bayplan.objects.pod import Pod
 def affects_decisions(old: KubernetesObject | None, new: KubernetesObject | None) -> bool:
     """Return whether a change may affect a decision about this or any other pod.
 
-    What the scheduler itself writes to the status of a waiting pod does not.
+    Conditions in the status of a waiting pod, which the scheduler writes itself, do not.
     """
     return not isinstance(old, Pod) or not isinstance(new, Pod) or _pod_affects_decisions(old, new)
 

@@ -225,12 +225,12 @@ class SimulationResult(msgspec.Struct, kw_only=True):
         nodes: the lifetimes of nodes, in the order of arrival.
         usage: the usage of each resource that any node has or any pod requests: of the whole cluster, then of the zones
             by name.
-        counters: how much happened.
+        counters: see `Counters`.
         list_events: returns the Kubernetes events about pods, in the order of their first occurrence.
         moves: the moves of each pod through the scheduling queue, if they were recorded.
         failures: the errors of controllers, by `Kind key`.
-        scaling: the actions of the autoscaler and the costs of nodes; None if none ran.
-        descheduled: the evictions of the descheduler, in order; None if none ran.
+        scaling: the actions of the autoscaler and the costs of nodes; None without an autoscaler.
+        descheduled: the evictions of the descheduler, in order; None without a descheduler.
         input: the input of the run.
         wall: real durations.
     """

@@ -46,7 +46,7 @@ class ScalingEvent(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         time_ns: the time in nanoseconds since 1970.
-        kind: what it does.
+        kind: the action.
         group: the node group.
         nodes: the names of the nodes.
         pods: the pods for which nodes are added, or that must move.

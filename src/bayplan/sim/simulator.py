@@ -146,7 +146,7 @@ class Simulator:
         self._progress, self._stopped = progress, ""
         while (time_ns := self._next_instant()) is not None:
             if until_ns is not None and time_ns > until_ns:
-                self._stop(until_ns, "the time that was asked for is over")
+                self._stop(until_ns, "the requested time is over")
                 break
             if (
                 until_ns is None
@@ -211,7 +211,7 @@ class Simulator:
         """Return the result so far. Its timelines grow if the simulator continues.
 
         Args:
-            given: the input, for the result.
+            given: the summary of the input, for `SimulationResult.input`.
         """
         scheduler, cluster = self.scheduler, self.cluster
         self._timelines.close(scheduler.queue, frozenset(scheduler.profiles))

@@ -21,7 +21,7 @@ from bayplan.objects.pod import Pod
 
 T = TypeVar("T", bound=KubernetesObject)
 
-# Their controllers keep an object while a pod uses it. They do not run here, so the object would never be deleted.
+# The controllers that remove these finalizers do not run here, so the objects would never be deleted.
 _IGNORED_FINALIZERS = frozenset(("kubernetes.io/pvc-protection", "kubernetes.io/pv-protection"))
 
 

@@ -65,7 +65,7 @@ class QueueMove(msgspec.Struct):
 
 
 class TracedQueue(SchedulingQueue):
-    """A `SchedulingQueue` that records all moves; for the arguments, see there.
+    """A `SchedulingQueue` that records all moves; arguments as for `SchedulingQueue`.
 
     Attributes:
         moves: the moves, in the order in which they happened.
@@ -166,7 +166,7 @@ class TracedQueue(SchedulingQueue):
         pending_plugins: frozenset[str] = NO_PLUGINS,
         nominated_node_name: str | None = None,
     ) -> Requeue:
-        """Take back a pod after a failed attempt; see `SchedulingQueue.fail`."""
+        """Return a pod whose attempt failed to the queue; see `SchedulingQueue.fail`."""
         outcome = super().fail(
             queued,
             now_ns,

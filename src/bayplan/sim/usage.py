@@ -18,12 +18,12 @@ ZONE_LABEL = "topology.kubernetes.io/zone"
 MAX_FOOTPRINTS = 4096
 """Maximum number of footprints per zone whose times are summed up separately.
 
-Then the sums are added to the moments.
+Above it, the sums are added to the moments.
 """
 
 
 class _Totals:
-    """Sums over a set of nodes, by row of the usage matrix, and what their integrals over time are computed from.
+    """Sums over a set of nodes, by row of the usage matrix, with the data for their integrals over time.
 
     A sum needs no work while time passes: a change by `d` at time `t` adds `d * t` to its moment, and the integral up
     to `T` is `sum * T - moment`. All are Python integers, which do not overflow.

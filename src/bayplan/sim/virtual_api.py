@@ -113,9 +113,9 @@ class Arrival:
             self._store.update(self._taken(item, node_before, now_ns))
 
     def _taken(self, item: KubernetesObject, node_before: str, now_ns: int) -> KubernetesObject:
-        """Return a pod that has just arrived on an existing node as its kubelet changes it.
+        """Pass a pod that has just arrived on an existing node to the node's kubelet, and return the kubelet's version.
 
-        Return other objects as they are.
+        Return other objects unchanged.
         """
         if not isinstance(item, Pod) or not item.spec.node_name or item.spec.node_name == node_before:
             return item
@@ -170,7 +170,7 @@ class Arrival:
         self._store.update(new)
 
     def _take_pods_of(self, node: Node, now_ns: int) -> None:
-        """Pass the pods that were bound to a new node before it existed to its kubelet."""
+        """Pass pods that were bound to a new node before it existed to the node's kubelet."""
         for pod in self._store.pods_on(node.metadata.name):
             taken = self._kubelet.add_pod(pod, now_ns)
             if taken is not pod:

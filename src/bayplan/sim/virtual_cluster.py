@@ -86,14 +86,14 @@ class VirtualCluster:
             sync_delay_ns=options.sync_delay_ns,
         )
 
-    # --- what users do ------------------------------------------------------------------------------------------------
+    # --- requests of users --------------------------------------------------------------------------------------------
 
     def apply(self, item: KubernetesObject, now_ns: int) -> list[ChangeEvent]:
         """Create an object, or replace the existing object with its kind and key; no events if nothing changes.
 
         A new object gets defaults, a uid and a creation time. A new pod without a uid also passes admission (priority,
-        default tolerations); one with a uid was admitted elsewhere and is stored as it is. A change keeps what belongs
-        to the server (uid, times, the status of workloads, a pod's node) and what the new version leaves out (owners,
+        default tolerations); one with a uid was admitted elsewhere and is stored as it is. A change keeps the server's
+        fields (uid, times, the status of workloads, a pod's node) and fields that the new version leaves out (owners,
         finalizers, status).
 
         Args:
@@ -150,7 +150,7 @@ class VirtualCluster:
             return []
         return self.apply(replace(node, spec=replace(node.spec, unschedulable=unschedulable)), now_ns)
 
-    # --- what the scheduler does --------------------------------------------------------------------------------------
+    # --- requests of the scheduler ------------------------------------------------------------------------------------
 
     def bind(self, pod_key: str, node_name: str, now_ns: int) -> list[ChangeEvent]:
         """Bind a pod to a node. Without a start delay, it starts to run with the same event.
@@ -298,7 +298,7 @@ class VirtualCluster:
         return dict(self._manager.failures)
 
     def _close(self, now_ns: int) -> list[ChangeEvent]:
-        """Queue what the writes of this call cause, and return their events."""
+        """Queue the controllers' reactions to the writes of this call, and return the events of these writes."""
         self._manager.close(now_ns)
         self._wakeup_ns = self._find_wakeup()
         return self.store.take_journal()

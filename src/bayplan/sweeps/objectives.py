@@ -26,7 +26,7 @@ class Objective(NamedTuple):
 
 OBJECTIVES: Mapping[str, Objective] = {
     "waiting_time": Objective(
-        "mean_wait_s", False, "mean time that pods waited, to the end for those that are still pending"
+        "mean_wait_s", False, "mean waiting time of pods; pending pods wait until the end of the run"
     ),
     "utilisation": Objective("utilisation", True, "mean share of the resources that pods requested over time"),
     "fragmentation": Objective(

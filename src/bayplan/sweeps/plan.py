@@ -113,7 +113,7 @@ def _file(path: Path, document: Mapping[str, object], name: str) -> str:
     if given is None:
         return ""
     if not isinstance(given, str):
-        raise InputError(name, where=str(path), got=repr(given), wanted="a file")
+        raise InputError(name, where=str(path), got=repr(given), wanted="the path of a file")
     return _relative_to(path, given)
 
 

@@ -29,7 +29,7 @@ def save_results(
         progress: called after each trial.
 
     Raises:
-        InputError: a trial decides differently than in the sweep: the input or the version of BayPlan has changed.
+        InputError: a trial decides differently than in the sweep: the input or the version of Bayplan has changed.
     """
     done = SweepFolder(folder, plan).done
     scored = [each for each in candidates if each.score is not None]
@@ -55,7 +55,7 @@ def save_results(
 
 
 def label(parameters: Parameters) -> str:
-    """Return parameters as a short text for a file name. Of each name, it has only the end that distinguishes it."""
+    """Return parameters as text for a file name. Each name is shortened to the end that distinguishes it from the others."""
     names = _short_names(parameters)
     text = ", ".join(f"{names[name]}={value}" for name, value in parameters.items())
     return text.replace("/", "-")

@@ -34,7 +34,7 @@ SHAPE, NODES = "shape", "nodes"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """A trial to run: its number, the number of its candidate, the parameters of that, and the seed."""
+    """A trial to run: its number, the number of its candidate, the candidate's parameters, and the seed."""
 
     number: int
     candidate: int
@@ -198,7 +198,9 @@ def trial_inputs(plan: SweepPlan, inputs: Inputs, parameters: Mapping[str, Value
     name = str(parameters.get(SHAPE, names[0] if len(names) == 1 else ""))
     if name not in plan.shapes:
         raise InputError(
-            "shape", got=repr(name), wanted=f"one of {', '.join(names)}" if names else "shapes in the sweep"
+            "shape",
+            got=repr(name),
+            wanted=f"one of {', '.join(names)}" if names else "the field shapes in the sweep file",
         )
     present = len(inputs.manifest.nodes) + (len(inputs.trace.nodes) if inputs.trace is not None else 0)
     count = int(parameters.get(NODES, present))

@@ -193,7 +193,7 @@ class ManifestCluster:
             raise AssertionError("\n".join([*lines, *_lines(found.refused)]))
         return found
 
-    # --- how ----------------------------------------------------------------------------------------------------------
+    # --- implementation -----------------------------------------------------------------------------------------------
 
     def _objects(self, what: Sequence[What]) -> list[KubernetesObject]:
         found: list[KubernetesObject] = []

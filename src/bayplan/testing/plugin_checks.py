@@ -63,7 +63,7 @@ def verdicts_have_reasons(make: Make, sample: SampleCluster) -> None:
 
 
 def answers_have_the_right_types(make: Make, sample: SampleCluster) -> None:
-    """PreFilter returns a result or a status other than success; PreScore params or such a status; params are hashable tuples."""
+    """PreFilter returns a result and PreScore params, or both a status other than success; params are hashable tuples."""
     subject = make(sample)
     if "pre_filter" in subject.points:
         answer = subject.plugin.pre_filter(subject.spec, subject.state, CycleState())
@@ -162,7 +162,7 @@ def the_same_question_has_the_same_answer(make: Make, sample: SampleCluster) -> 
 
 
 def what_is_not_declared_has_no_influence(make: Make, sample: SampleCluster) -> None:
-    """Results change only if the params change, or data that `reads` declares; and likewise for PreFilter and `pre_reads`."""
+    """Results change only if the params change, or if data changes that `reads` (for PreFilter, `pre_reads`) declares."""
     subject = make(sample)
     before_filter, before_score = _cached_results(subject)
     row = subject.rows[0]
@@ -221,7 +221,7 @@ def hints_answer(make: Make, sample: SampleCluster) -> None:
                     raise PluginFault(f"the hint of {event.label} returned {answer!r}, not a HintAnswer")
 
 
-# --- how it is done ---------------------------------------------------------------------------------------------------
+# --- helpers ----------------------------------------------------------------------------------------------------------
 
 UNSIGNED = ("name", "annotation")
 """Differences that pods of one workload have, and that the engine ignores unless the plugin's signature contains them."""

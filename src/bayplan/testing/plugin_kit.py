@@ -78,7 +78,7 @@ def check_declarations(plugin: type[Plugin[Any]]) -> None:
     """Check that a plugin is a class, has a name, and implements the extension points that it inherits from.
 
     Raises:
-        PluginFault: this is not so.
+        PluginFault: it is not a class, has no name, or lacks the method of an extension point.
     """
     if not isinstance(plugin, type) or not issubclass(plugin, Plugin):
         raise PluginFault(
@@ -149,5 +149,5 @@ def _fault_text(plugin: type[Plugin[Any]], check: Check, make: Make, sample: Sam
     text, clause = _fault_of(check, make, small) or ("it failed once, and not when called again", REPEATS)
     return (
         f"{plugin.__name__} breaks its contract: {text}\n\nThe contract: {clause}\n\n"
-        f"The smallest cluster that shows it (made from {where}):\n\n{small.text()}"
+        f"The smallest cluster that shows the fault (reduced from {where}):\n\n{small.text()}"
     )

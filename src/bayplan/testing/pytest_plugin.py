@@ -21,8 +21,8 @@ OPTIONS = ("config", "feature_gates", "plugins", "seed")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the settings for the initial cluster of tests, and for the scheduler's configuration."""
-    parser.addini("bayplan_cluster", "Manifests or dumps of the cluster that tests begin with.", type="linelist")
-    parser.addini("bayplan_config", "KubeSchedulerConfiguration of that cluster's scheduler.", default="")
+    parser.addini("bayplan_cluster", "Manifests or dumps of the initial cluster of tests.", type="linelist")
+    parser.addini("bayplan_config", "Path of the KubeSchedulerConfiguration of the scheduler.", default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:

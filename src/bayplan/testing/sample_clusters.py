@@ -89,7 +89,7 @@ class SampleCluster:
     def text(self) -> str:
         """Return the objects as manifests."""
         cluster = [_manifest(document) for document in (*self.others, *self.nodes, *self.running)]
-        gone = "# A node was there before the others, and has gone.\n" if self.freed else ""
+        gone = "# A node was added before the others and removed again.\n" if self.freed else ""
         pod = f"# The pod to be scheduled.\n{_manifest(self.pod)}"
         return gone + "---\n".join((*cluster, pod))
 
@@ -205,7 +205,7 @@ def _one(draw: random.Random, words: Mapping[str, Sequence[str]]) -> dict[str, s
     return {key: draw.choice(words[key])} if words else {}
 
 
-# --- smaller sample_clusters ---------------------------------------------------------------------------------------------------
+# --- reduction --------------------------------------------------------------------------------------------------------
 
 
 def smallest(sample: SampleCluster, fails: Callable[[SampleCluster], bool]) -> SampleCluster:

@@ -45,7 +45,7 @@ class Page:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request for which `answers` returned True."""
         if scope["method"] not in ("GET", "HEAD"):
-            await _respond(send, 405, "The page is only read: GET or HEAD.", [(b"allow", b"GET, HEAD")])
+            await _respond(send, 405, "The page is read-only: use GET or HEAD.", [(b"allow", b"GET, HEAD")])
             return
         path: str = scope["path"]
         if path in ("/", _ROOT):

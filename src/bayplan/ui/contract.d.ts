@@ -1,6 +1,6 @@
 // The types of our HTTP API, generated from the structs of bayplan.http_api by scripts/make_page_types.py: don't edit.
 declare namespace Api {
-  /** The weighted score by a plugin of the chosen node, minus that of the node it is compared with, usually the runner-up. */
+  /** One plugin's weighted score of the chosen node, minus its weighted score of another node, usually the runner-up. */
   interface Advantage {
     plugin: string;
     points: number;
@@ -1887,9 +1887,9 @@ declare namespace Api {
     [topic: `pod:${string}/${string}`]: PodChanged;
   }
 
-  /** What can be read: parameters and answers by path. */
+  /** The operations that read: parameters and responses by path. */
   type Gets = { [K in keyof Operations as K extends `GET ${infer P}` ? P : never]: Operations[K] };
 
-  /** What can be written. */
+  /** The operations that write. */
   type Writes = Exclude<keyof Operations, `GET ${string}`>;
 }

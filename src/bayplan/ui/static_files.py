@@ -1,7 +1,7 @@
 """The static files of the page: read once, with types, digests and compressed copies.
 
 They are in the package next to this module (``static/``). There is no build step: browsers get the files unchanged,
-except two words in the shell. `DIGEST` is replaced by a digest of all files; it is part of the address
+except two placeholders in the shell. `DIGEST` is replaced by a digest of all files; it is part of the address
 of every file, so browsers may cache them forever and never mix two versions. `MODULES` is replaced by links to a page's modules.
 """
 

@@ -19,7 +19,7 @@ Times = npt.NDArray[np.int64]
 Draw = np.random.Generator
 
 
-# --- which pods -------------------------------------------------------------------------------------------------------
+# --- pods -------------------------------------------------------------------------------------------------------------
 
 
 def sampled(pods: Sequence[TimedPod], share: float, draw: Draw) -> list[TimedPod]:
@@ -81,7 +81,7 @@ def inflated(pods: Sequence[TimedPod], nodes: Iterable[Node], resource: str, loa
     return result
 
 
-# --- when -------------------------------------------------------------------------------------------------------------
+# --- times ------------------------------------------------------------------------------------------------------------
 
 
 def poisson_arrivals(count: int, interval_ns: float, draw: Draw) -> Times:
@@ -153,7 +153,7 @@ def pareto_times(count: int, minimum_ns: float, alpha: float, draw: Draw) -> Tim
 
 
 def observed_times(pods: Sequence[TimedPod], count: int, draw: Draw) -> Times:
-    """Return run times that are drawn, with replacement, from those of pods.
+    """Return run times that are drawn, with replacement, from the run times of pods.
 
     Raises:
         InputError: no pod has a run time.

@@ -155,7 +155,7 @@ def open_cluster(options: SourceOptions) -> ClusterSource:
 
 async def _open_cluster(options: SourceOptions, setup: SchedulerSetup) -> ClusterSource:
     access = await open_access(options.kubeconfig, options.context or None)
-    name = f"context {access.context}" if access.context else "the cluster around this pod"
+    name = f"context {access.context}" if access.context else "the cluster of this pod"
     async with ApiConnection(access, user_agent=f"bayplan/{__version__}") as connection:
         reader = ApiReader(connection, name)
         objects = await reader.read()

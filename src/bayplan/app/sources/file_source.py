@@ -177,7 +177,7 @@ def _with_new_pods(
     cluster = VirtualCluster(RandomStreams(options.seed))
     known = {id(item) for item in new}
     problems: list[str] = []
-    # Existing pods are included for quotas. Kubelet and controllers do not act on them, because no change of theirs is applied.
+    # Existing pods are included only for quotas: the result contains them unchanged.
     for item in in_order(objects):
         if not isinstance(item, (*_FOR_ADMISSION, Pod)) and id(item) not in known:
             continue

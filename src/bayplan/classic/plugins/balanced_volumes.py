@@ -22,7 +22,7 @@ class AllocationAndVolumes(AllocationSpec, frozen=True):
 class BalancedVolumes(BalancedResourceAllocation):
     """Scores nodes by the variance of the used fractions of CPU, memory and attachable disks; less is better.
 
-    Disks count if a configured predicate counts the pod's type of disks; of several, the last in order counts.
+    Disks count if a configured predicate counts the pod's type of disks; if several do, the last of these types counts.
     """
 
     name = "BalancedResourceAllocation"
@@ -45,7 +45,7 @@ class BalancedVolumes(BalancedResourceAllocation):
         return BalanceWithVolumes(spec, self, cluster)
 
     def volumes_on(self, volumes: PodVolumes, row: int, cluster: ClusterState) -> tuple[int, int] | None:
-        """Return the number of disks to attach, and how many more the node can attach; None if disks don't count."""
+        """Return the number of disks to attach, and the number that the node can still attach; None if disks don't count."""
         found = None
         for predicate, kind in VOLUME_KINDS.items():
             if predicate not in self._arguments.predicates:

@@ -1,7 +1,7 @@
 """CheckVolumeBinding: the pod's volumes must be accessible on the node, or can be bound or provisioned there.
 
-Volumes are chosen as by VolumeBinding. The preceding checks, and that some problems are errors instead of rejections,
-follow 1.16.
+Volumes are chosen as in VolumeBinding. The checks before that, and the problems that are errors instead of rejections,
+are those of 1.16.
 """
 
 from __future__ import annotations

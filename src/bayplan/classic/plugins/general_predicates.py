@@ -1,4 +1,4 @@
-"""GeneralPredicates: resources, host name, ports and node selector in one predicate that reports all four's reasons."""
+"""GeneralPredicates: resources, host name, ports and node selector in one predicate that reports the reasons of all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """ImageLocalityPriority: prefers nodes that already have the images of a pod's containers.
 
-An image counts with its size times the share of nodes that have it. As upstream, the number of these nodes is that of
-the time when the node was added: of two nodes with the same image, the later one scores higher.
+The weight of an image is its size times the share of nodes that have it. As upstream, these nodes are counted when a node
+is added, so of two nodes with the same image, the one added later scores higher.
 """
 
 from __future__ import annotations

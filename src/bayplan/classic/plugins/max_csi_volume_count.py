@@ -26,7 +26,7 @@ UNNAMED = 2 | ERROR_BIT
 LIMIT_PREFIX = "attachable-volumes-csi-"
 MAX_KEY_LENGTH = 63
 MIGRATABLE = frozenset((AWS_EBS, GCE_PD, AZURE_DISK, AZURE_FILE, CINDER))
-"""In-tree provisioners that CSI drivers could replace; the feature gate for that is disabled."""
+"""In-tree provisioners. Their unbound claims count for no CSI driver, because CSI migration is disabled."""
 
 
 class MaxCSIVolumeCountPred(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):

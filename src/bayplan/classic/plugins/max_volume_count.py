@@ -34,7 +34,7 @@ class AttachedDisks:
         self._attach_volume_limit = attach_volume_limit
 
     def on_row(self, kind: VolumeKind, wanted: frozenset[str], row: int) -> tuple[int, int, int]:
-        """Return the number of disks attached to a node, the number of `wanted` ones that are not, and the limit.
+        """Return the number of disks attached to a node, the number of disks in `wanted` that are not attached, and the limit.
 
         Raises:
             UnnamedClaim: a claim of a pod on the node has no name.

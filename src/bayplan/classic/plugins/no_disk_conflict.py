@@ -17,7 +17,7 @@ CONFLICT = verdict_of(1, DISK_CONFLICT)
 
 
 class NoDiskConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes on which a pod's use of a disk conflicts with that by the pod."""
+    """Rejects nodes on which another pod's use of a disk conflicts with the pod's use."""
 
     name = "NoDiskConflict"
     reads = Reads.EVERYTHING

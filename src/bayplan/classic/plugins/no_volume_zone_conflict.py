@@ -79,7 +79,7 @@ class NoVolumeZoneConflict(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]
 def _bound_volume(namespace: str, name: str, catalog: ObjectCatalog) -> PersistentVolume | str | None:
     """Return the volume of a claim; None if the claim waits for its first consumer.
 
-    Upstream's error text if it fails.
+    Return upstream's error text if the claim or its volume is missing.
     """
     if not name:
         return NO_NAME

@@ -29,7 +29,7 @@ CORDONED = verdict_of(1, NODE_UNSCHEDULABLE)
 PRESSED = verdict_of(1, NODE_UNDER_MEMORY_PRESSURE)
 
 NOT_READY_SHIFT, NETWORK_SHIFT, MAX_REPEATS = 1, 5, 15
-"""Upstream repeats the reason for each repetition of a condition: a verdict has counts of four bits each."""
+"""Upstream repeats the reason for each repetition of a condition, so a verdict contains counts of four bits each."""
 
 
 class FlagSpec(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class ConditionPredicate(FilterPlugin[FlagSpec]):
     pre_reads = Reads.NOTHING
 
     def compile(self, pod: Pod, cluster: ClusterState) -> FlagSpec:
-        """Return that nodes are checked for every pod."""
+        """Return a spec with which nodes are checked for every pod."""
         return FlagSpec(True)
 
     def filter_rule(self, spec: FlagSpec, cluster: ClusterState) -> FilterRule:

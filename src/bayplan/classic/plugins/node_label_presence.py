@@ -26,7 +26,7 @@ NO_SPEC = NoSpec()
 
 
 class CheckNodeLabelPresence(FilterPlugin[NoSpec]):
-    """Rejects nodes that lack one of its labels, or with `presence` False, nodes that have one.
+    """Rejects nodes that lack one of the argument's labels or, with `presence` False, nodes that have one.
 
     Argument: `LabelsPresence`.
     """

@@ -22,7 +22,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 PODS_REASON = "Insufficient pods"
 MAX_FLAGS = 8
-"""Up to this many resources have their own bit in a verdict; with more, sets of resources are numbered."""
+"""Maximum number of resources with their own bits in a verdict. With more, sets of resources are numbered."""
 
 MAX_SETS = 0x1FF
 

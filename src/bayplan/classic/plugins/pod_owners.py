@@ -58,7 +58,7 @@ def selectors_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> tupl
 def _matching(written: Sequence[LabelSelector | None], labels: Labels) -> list[Selector]:
     """Return the selectors that match and are not empty.
 
-    As upstream, an invalid one invalidates all of the same kind.
+    As upstream, an invalid selector invalidates all selectors of the same kind.
     """
     try:
         compiled = [compile_label_selector(selector) for selector in written]

@@ -101,7 +101,7 @@ class _Matcher(msgspec.Struct, frozen=True):
 
 
 class SelectorSpreadPriority(SpreadPriority):
-    """Prefers nodes with few pods of the same services and controllers, and even more so zones."""
+    """Prefers nodes, and even more so zones, with few pods of the same services and controllers."""
 
     name = "SelectorSpreadPriority"
 
@@ -115,7 +115,7 @@ class SelectorSpreadPriority(SpreadPriority):
 
 
 class ServiceSpreadingPriority(SelectorSpreadPriority):
-    """The former name of SelectorSpreadPriority. As upstream, the same: it also gets all services and controllers."""
+    """The former name of SelectorSpreadPriority. As upstream, it is the same rule: all services and controllers count."""
 
     name = "ServiceSpreadingPriority"
 
@@ -221,7 +221,7 @@ class SpreadByZone(OwnedPods):
 
 
 class SpreadByLabel(OwnedPods):
-    """Scores by the share of pods on other values of the label: 10 if all are; 0 if none are, or without the label."""
+    """Scores 10 times the share of pods on nodes with other values of the label; 0 for nodes without the label."""
 
     def __init__(self, pods: OwnerPods, label: str, cluster: ClusterState) -> None:
         super().__init__(pods, cluster)

@@ -136,7 +136,7 @@ class SameLabels(CountingRule):
     def filter_changed(self, row: int, changes: PodChanges) -> int:
         """Return the verdict on a row whose pods a trial has moved.
 
-        An error if only a nominated pod could be followed.
+        Return an error if the only other pods of the service are nominated pods, which have no node.
         """
         plugin, spec, cluster = self._plugin, self._spec, self._cluster
         node = None

@@ -18,7 +18,7 @@ from bayplan.state.views import Rows
 
 
 class BestFit(GpuPolicy, NormalizePlugin[GpuSpec]):
-    """Scores a node by what the pod leaves free of it: CPU and GPUs weigh half each. Normalized to 0 to 100."""
+    """Scores a node by the amounts that stay free once the pod is on it, CPU and GPUs half each. Normalized to 0 to 100."""
 
     name = "BestFit"
 

@@ -15,7 +15,7 @@ Assignments = dict[str, tuple[str, tuple[int, ...]]]
 """By pod key: the UID of the pod, and the numbers of its GPUs on its node."""
 
 PRUNE_ABOVE = 4096
-"""With more assignments than this (plus twice the number of pods), those of pods that no longer exist are dropped."""
+"""If there are more assignments than this plus twice the number of pods, assignments of deleted pods are dropped."""
 
 FIRST_KINDS = 9
 """The initial number of columns of `DeviceTable.kinds`: enough for up to 8 GPUs per pod."""
@@ -27,9 +27,9 @@ SHARE_KIND = 0
 class DeviceTable:
     """The free milli-GPUs of every GPU, by row of the cluster state.
 
-    The GPUs of a pod are those that a policy chose in Reserve, else those in its annotation, else the GPUs with the
-    least room that fit. The pod keeps them while it is on the node. They stay assigned if a dry run removes the pod and
-    adds it again.
+    The GPUs of a pod are those that a policy chose in Reserve, else those in its annotation, else the fitting GPUs with
+    the least room. The pod keeps them while it is on the node. They stay assigned if a dry run removes the pod and adds
+    it again.
 
     Args:
         state: the cluster.
@@ -151,7 +151,7 @@ class DeviceTable:
 
 
 def tightest(free: list[int], request: GpuRequest) -> list[int] | None:
-    """Return the GPUs with the least room that fit, lower numbers first among equals; None if too few fit."""
+    """Return the numbers of the fitting GPUs with the least room, preferring lower numbers; None if too few GPUs fit."""
     fitting = sorted((room, number) for number, room in enumerate(free) if room >= request.milli)
     if len(fitting) < request.count:
         return None

@@ -76,7 +76,7 @@ class FGD(GpuPolicy):
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return the GPU with the highest score if the pod shares a GPU; else the GPUs with the least room that fit."""
+        """Return the GPU with the highest score if the pod shares a GPU; else the fitting GPUs with the least room."""
         fitting = tightest(free, request)
         if fitting is None or not request.shares:
             return fitting
@@ -89,8 +89,8 @@ class FGD(GpuPolicy):
     def _best(self, measure: FragmentationMeasure, spec: GpuSpec, cpu: Ints, free: Ints, allowed: Bools) -> Ints:
         """Return the score of each way to place a pod: int64[nodes, ways], -1 for ways without room.
 
-        For a pod that shares a GPU, each GPU of the node is a way. Other pods have one way: the GPUs with the least
-        room that fit.
+        For a pod that shares a GPU, each GPU of the node is a way. Other pods have one way: the fitting GPUs with the
+        least room.
         """
         request = spec.request
         before = measure.amounts(cpu, free, allowed)

@@ -82,7 +82,7 @@ def read_typical_pods(argument: object) -> TypicalPods:
     """Return the typical pods that an argument ``typicalPods`` describes.
 
     Raises:
-        ConfigurationError: it is not a list of kinds of pods.
+        ConfigurationError: the argument is not a list of kinds of pods.
     """
     where = "pluginConfig of FGD: typicalPods"
     if not isinstance(argument, Sequence) or isinstance(argument, str) or not argument:

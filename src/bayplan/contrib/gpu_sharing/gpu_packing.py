@@ -19,7 +19,7 @@ class GpuPacking(GpuPolicy):
     name = "GpuPacking"
 
     def score_nodes(self, spec: GpuSpec, params: Params, nodes: GpuNodes) -> Ints:
-        """Return the scores, by the GPUs with the least room that fit."""
+        """Return the scores, by the fitting GPUs with the least room."""
         request = spec.request
         if not request.count:
             return np.zeros(len(nodes.cpu), dtype=np.int64)

@@ -40,7 +40,7 @@ class Random(GpuPolicy):
     def choose(
         self, pod: Pod, cpu_milli: int, model: str, free: list[int], request: GpuRequest
     ) -> Sequence[int] | None:
-        """Return a random GPU that fits for a pod that shares a GPU; for other pods, the GPUs with the least room that fit."""
+        """Return a random fitting GPU for a pod that shares a GPU; for other pods, the fitting GPUs with the least room."""
         fitting = [number for number, room in enumerate(free) if room >= request.milli]
         if not request.shares or not fitting:
             return tightest(free, request)

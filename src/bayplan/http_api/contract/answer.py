@@ -10,7 +10,9 @@ import msgspec
 Instant = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date-time"})]
 """A time as RFC 3339 with milliseconds; see `bayplan.base.go_text.times`."""
 
-KubernetesDocument = Annotated[dict[str, object], msgspec.Meta(description="A Kubernetes object, as its API has it.")]
+KubernetesDocument = Annotated[
+    dict[str, object], msgspec.Meta(description="A Kubernetes object, as in the Kubernetes API.")
+]
 """A Kubernetes object, with the fields that Kubernetes defines for its kind."""
 
 

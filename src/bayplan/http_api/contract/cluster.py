@@ -48,7 +48,7 @@ class ReasonRow(Answer, frozen=True, kw_only=True):
     """A reason why pods wait.
 
     Attributes:
-        pods: the number of pods that nodes reject for this reason, among others.
+        pods: the number of pods that at least one node rejects for this reason.
         main_pods: the number of these pods for which no other reason rejects more nodes.
     """
 

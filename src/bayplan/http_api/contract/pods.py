@@ -15,7 +15,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
     Attributes:
         status: waiting, gated, placed, terminating or finished.
         node: the name of its node, or "".
-        why: why the pod waits, or by how many points its node was better than the others.
+        why: why the pod waits, or how its node compared with the others.
         cpu, memory: the requests in milli-CPU and bytes.
         workload: kind, namespace and name of its workload, or "".
     """
@@ -65,7 +65,7 @@ class PodFacts(Answer, frozen=True, kw_only=True):
         requests: the requests by resource.
         imported: whether the pod was created with its node set.
         created_at: the creation time in its metadata; null if it has none.
-        bound_at, ended_at: when it was bound, and when it ended; null if it was not.
+        bound_at, ended_at: when it was bound and when it ended; null if it has not been bound, or has not ended.
     """
 
     namespace: str

@@ -23,7 +23,7 @@ const COLUMNS = [
 /**
  * Load the capacity of a workload once, and show it in an element.
  * @param {HTMLElement} root @param {{ target: string, preempt: boolean }} asked @param {AbortSignal} signal
- * @param {(answer: Api.Capacity) => void} [answered] called with the answer called with the answer
+ * @param {(answer: Api.Capacity) => void} [answered] called with the answer
  */
 export function capacityPart(root, { target, preempt }, signal, answered) {
   const key = `capacity ${target} ${preempt}`;

@@ -1,4 +1,4 @@
-// A text area with line numbers, marks at the lines with problems, and a Tab key that indents. What is typed is kept in
+// A text area with line numbers, marks at the lines with problems, and a Tab key that indents. The text is kept in
 // this browser tab until it is applied or reverted, so that no error loses it.
 
 import { draw, h, debounce } from "./dom.js";

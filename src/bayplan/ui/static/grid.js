@@ -79,7 +79,7 @@ export class Grid {
     this.asking = new Map();
     /** @type {HTMLElement[]} */
     this.pool = [];
-    /** What each row element shows. @type {WeakMap<HTMLElement, { data: Row | undefined, chosen: boolean }>} */
+    /** The data that each row element shows. @type {WeakMap<HTMLElement, { data: Row | undefined, chosen: boolean }>} */
     this.shown = new WeakMap();
     this.generation = 0;
     this.changes = 0;

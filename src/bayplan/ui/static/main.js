@@ -15,11 +15,11 @@ import * as stream from "./stream.js";
 
 /** @typedef {import("./address.js").Place} Place */
 /**
- * What a page gets. It draws into `root`; `signal` aborts when it is left.
+ * The arguments of a page, which draws into `root`. `signal` aborts when the user leaves the page.
  * @typedef {{ place: Place, root: HTMLElement, signal: AbortSignal }} Page
  */
 /**
- * What a page's module exports. `open` draws the page, and may return a function to call when only the query changes.
+ * The exports of a page's module. `open` draws the page, and may return a function to call when only the query changes.
  * @typedef {{ open: (page: Page) => void | ((place: Place) => void) | Promise<void | ((place: Place) => void)> }} PageModule
  */
 

@@ -48,7 +48,7 @@ export function shortened(name, letters) {
   return hidden ? [head, h("span", { class: "left-out" }, hidden), tail] : [name];
 }
 
-/** What each element for a name shows. @type {WeakMap<Element, string>} */
+/** The name that each element shows. @type {WeakMap<Element, string>} */
 const shownNames = new WeakMap();
 
 /**

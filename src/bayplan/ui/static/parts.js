@@ -105,7 +105,7 @@ export function resourceLine(resource, requested, allocatable) {
 }
 
 /**
- * A number with its label and a link to what it counts.
+ * A number with its label and a link to the counted objects.
  * @param {string} label @param {Node | string} figure @param {string} [link] @param {string} [sub] @param {string} [test]
  */
 export function tile(label, figure, link, sub, test) {

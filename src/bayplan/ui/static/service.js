@@ -1,11 +1,11 @@
-// Requests to the server: the BayPlan API under /bayplan/v1, and the Kubernetes API. All failures become the same kind
+// Requests to the server: the Bayplan API under /bayplan/v1, and the Kubernetes API. All failures become the same kind
 // of error, with what, where, what was expected and what to try, so that every page shows errors in the same form.
 
 export const API = "/bayplan/v1";
 const TOKEN = "bayplan.token";
 
 /**
- * A problem in what was sent, with its line if that is a text.
+ * A problem in a request body, with its line if the body is a text.
  * @typedef {{ line?: number, path?: string, message: string, hint?: string }} Problem
  */
 /**
@@ -110,7 +110,7 @@ async function errorFrom(answer, address) {
   try {
     body = /** @type {Partial<Api.Error> | Partial<Status> | null} */ (JSON.parse(text));
   } catch {
-    // The response is not from BayPlan: its text is all there is.
+    // The response is not from Bayplan: its text is all there is.
   }
   if (body && "error" in body && body.error) return new ApiError({ ...body.error, status });
   if (body && "kind" in body && body.kind === "Status") {
@@ -124,7 +124,7 @@ async function errorFrom(answer, address) {
 /** @typedef {string | number | boolean | null | undefined} Value */
 
 /**
- * The address of a GET operation of the BayPlan API. Names go into the path, other parameters into the query.
+ * The address of a GET operation of the Bayplan API. Names go into the path, other parameters into the query.
  * @template {keyof Api.Gets} P
  * @param {P} path @param {Api.Gets[P]["parameters"]} parameters
  */
@@ -144,7 +144,7 @@ function filled(path, parameters) {
 }
 
 /**
- * Get data from the BayPlan API.
+ * Get data from the Bayplan API.
  * @template {keyof Api.Gets} P
  * @param {P} path @param {Api.Gets[P]["parameters"]} parameters @param {AbortSignal} [signal]
  * @returns {Promise<Api.Gets[P]["answer"]>}
@@ -166,7 +166,7 @@ export function queryText(query) {
 }
 
 /**
- * Call an operation of the BayPlan API that writes.
+ * Call an operation of the Bayplan API that writes.
  * @template {Api.Writes} O
  * @param {O} operation method and path @param {Api.Operations[O]["parameters"]} parameters
  * @param {Api.Operations[O]["body"]} [body] a text is sent as YAML @param {AbortSignal} [signal]

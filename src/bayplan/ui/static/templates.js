@@ -1,4 +1,4 @@
-// Templates to create objects from. They are texts: exactly what is shown is sent.
+// Templates to create objects from. They are texts, which are sent exactly as shown.
 
 /** @typedef {{ kind: string, name: string, what: string, text: string }} Template */
 

@@ -1,4 +1,4 @@
-// How much of what the nodes offer is requested: one row per resource, and its course over the last minutes.
+// The requested share of the nodes' allocatable amounts: one row per resource, and its course over the last minutes.
 
 import { h } from "./dom.js";
 import { amount, percent, resource, span } from "./format.js";

@@ -8,11 +8,11 @@ import { targetOf } from "./unblocking.js";
 export const WHAT_IF_DRAFT = "bayplan.what-if.config";
 
 /**
- * What a change applies to; the form suggests names for it.
+ * The target of a change; the form suggests names for it.
  * @typedef {"nodes" | "zones" | "workloads" | "plugins" | "scorers" | "count"} Subject
  */
 /**
- * A kind of change. `subject` is what it has before the colon, `value` an example of what follows the colon; "" for nothing.
+ * A kind of change. `subject`: the part before the colon; `value`: an example of the part after the colon, or "" without one.
  * @typedef {{ kind: string, text: string, subject: Subject, value: string, group: string }} Kind
  */
 /** @type {Kind[]} */

@@ -49,7 +49,7 @@ async function likeText(key, signal) {
 }
 
 /**
- * Leave out what the server sets (status, uid, node and more), and add a placeholder for a number to the name.
+ * Leave out fields that the server sets (status, uid, node and more), and add a placeholder for a number to the name.
  * @param {string} text @param {string} name
  */
 function asTemplate(text, name) {
@@ -137,7 +137,7 @@ class CreateView {
     return { text, dry_run: dry, count: /\{n\}/.test(text) ? (dry ? 1 : this.amount) : undefined };
   }
 
-  /** How many objects would be created. */
+  /** The number of objects that would be created. */
   wanted() {
     const copies = /\{n\}/.test(this.editor?.text ?? "") ? this.amount : 1;
     return (this.checked?.items.length ?? 0) * copies;

@@ -14,7 +14,7 @@ import { title } from "../shell.js";
 import { targetOf } from "../unblocking.js";
 import { nodeMenu } from "../what_if_menu.js";
 
-/** How many workloads the menu "capacity" has at most. */
+/** The maximum number of workloads in the menu "capacity". */
 const MAX_TARGETS = 12;
 /** The columns of the table of events: title and class. @type {[string, string][]} */
 const EVENT_COLUMNS = [
@@ -235,13 +235,13 @@ function rejectedPanel(node) {
   );
 }
 
-/** A link to what would let a pending pod run on this node. @param {string} pod @param {string} node */
+/** A link to the changes that would let a pending pod run on this node. @param {string} pod @param {string} node */
 function unblockLink(pod, node) {
   const address = podAddress(podOf(pod), { tab: "unblock", node });
   return h("a", { href: address, title: pod, "data-test": "unblock" }, "Unblock");
 }
 
-/** A menu of the workloads with the most pods here; each opens how many more copies of it would fit. @param {Api.PodRow[]} pods */
+/** A menu of the workloads with the most pods here; each entry opens the capacity page. @param {Api.PodRow[]} pods */
 function capacityMenu(pods) {
   /** @type {Map<string, number>} */
   const counts = new Map();

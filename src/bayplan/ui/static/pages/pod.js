@@ -216,7 +216,7 @@ class PodView {
       );
       return data.form === "rows" ? null : data;
     } catch (problem) {
-      // If a plugin fails in the hypothetical attempt, that is shown; if the pod can't be tried, it is not.
+      // Show the failure of a plugin in the hypothetical attempt, but not that the pod can't be tried.
       if (problem instanceof ApiError && problem.status < 500) return null;
       throw problem;
     }

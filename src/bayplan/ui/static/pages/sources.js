@@ -122,7 +122,7 @@ const COUNTS = [
   ["waiting", "Pending"],
 ];
 
-/** The counts of what the session has done here so far. @param {Api.SourceCounts} counts */
+/** The counts of the session so far. @param {Api.SourceCounts} counts */
 function tally(counts) {
   return h(
     "div",
