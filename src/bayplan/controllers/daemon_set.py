@@ -21,7 +21,7 @@ from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import DaemonRollout
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
 from bayplan.controllers.pod_factory import PreparedTemplate
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, observed_hash
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, observed_daemon_set_hash
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -118,7 +118,7 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, state: DaemonSetState) -> Revision:
         history = state.history
         if not history.revisions:
-            known = observed_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
+            known = observed_daemon_set_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
             if known:
                 history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)

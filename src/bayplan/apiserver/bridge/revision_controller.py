@@ -22,7 +22,7 @@ from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import controller_reference
-from bayplan.controllers.revisions import REVISION_LABEL, observed_hash
+from bayplan.controllers.revisions import REVISION_LABEL, observed_daemon_set_hash, observed_stateful_set_hash
 from bayplan.objects.workloads import DaemonSet, StatefulSet
 
 _DEFAULT_LIMIT = 10
@@ -71,7 +71,7 @@ class RevisionController(Controller):
         if item is None or item.metadata.deletion_timestamp is not None or is_copy(item):
             return None
         known = self._revisions_of(item)
-        # A set from a dump without revisions has pods with a hash of their own, which the controllers go on using.
+        # A set from a dump without revisions has pods with a hash of their own, which the controllers continue to use.
         digest = ("" if known else self._observed_hash(item)) or template_hash(item.spec.template, 0)
         # Another program may have created the template's revision under a different name.
         name = self._same_template(item, known) or revision_name(item.metadata.name, digest)
@@ -86,7 +86,9 @@ class RevisionController(Controller):
         return None
 
     def _observed_hash(self, item: StatefulSet | DaemonSet) -> str:
-        return observed_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
+        if isinstance(item, StatefulSet):
+            return observed_stateful_set_hash(item)
+        return observed_daemon_set_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
 
     def _same_template(self, item: StatefulSet | DaemonSet, known: dict[str, int]) -> str | None:
         """Return the name of the newest stored revision with the set's current template, or None."""
