@@ -25,7 +25,7 @@ from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHist
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import DaemonSet
+from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, DaemonSet
 
 _FIRST_BACKOFF_NS = SECOND_NS
 _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
@@ -125,7 +125,7 @@ class DaemonSetController(Controller):
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit
             live = {hash_ for hash_, count in state.by_hash.items() if count > 0}
-            history.truncate(10 if limit is None else limit, live)
+            history.truncate(DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit, live)
         return revision
 
     # --- one node -----------------------------------------------------------------------------------------------------
