@@ -850,7 +850,6 @@ declare namespace Api {
   interface NodesRejected {
     text: string;
     plugin: string;
-    code: string;
     nodes: number;
   }
 
