@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from bayplan.analysis.units import format_count, format_list, is_or_are
+from bayplan.analysis.units import format_list
 from bayplan.answers.answer_text import assumed
 from bayplan.answers.waiting_reasons import SEVERAL, WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
