@@ -13,7 +13,7 @@ from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
-SEVERAL = "several filters"
+SEVERAL = "several filters together"
 GATES = "SchedulingGates"
 
 
@@ -21,7 +21,7 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason why pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several filters`` if no single filter does; ``no scheduler`` if no
+        plugin: the filter that rejects every node; ``several filters together`` if no single filter does; ``no scheduler`` if no
             profile has the pods' scheduler name.
         sole_pods: the number of pods that only this reason blocks.
         pods: the number of pods that this reason blocks, alone or together with others.

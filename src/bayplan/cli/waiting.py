@@ -9,7 +9,7 @@ import typer
 
 from bayplan.analysis.units import format_list
 from bayplan.answers.answer_text import assumed
-from bayplan.answers.waiting_reasons import SEVERAL, WaitingReason
+from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
 from bayplan.base.counted_nouns import format_count, is_or_are
@@ -85,8 +85,7 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         names = of_filters[0].examples
         pods_line = _named(names, everything)
         plugins = [row.plugin for row in of_filters]
-        pods_line = f"{pods_line} (several filters)" if plugins == [SEVERAL] else f"{', '.join(plugins)}: {pods_line}"
-        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {pods_line}"]
+        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
     blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
     fitting = [key for key in pending if key not in blocked]
     if fitting:
