@@ -27,7 +27,7 @@ def waiting(
     sources: Sources = None,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
-    everything: Annotated[bool, typer.Option("--all", help="List all pods of each reason.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List all pods for each reason.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
     config: SourceConfig = None,
