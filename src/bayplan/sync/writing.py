@@ -66,7 +66,7 @@ def read_memory() -> Exchange[list[Document]]:
     """
     response = yield from send_with_retries(ApiRequest("GET", _CONFIG_MAPS))
     if not response.ok:
-        raise InputError(f"the state of the sync can't be read: {response.message}", where=_CONFIG_MAPS)
+        raise InputError(f"the sync state in {_CONFIG_MAPS} can't be read: {response.message}")
     return items(_decode(response.body), "items")
 
 

@@ -73,7 +73,7 @@ def test_unknown_fields_are_reported() -> None:
     [
         pytest.param(
             {"kind": "Nope"},
-            r"^file\.yaml:1 kind: expected a kind that this API serves, got no apiVersion Nope; try 'kind: Node'$",
+            r"^file\.yaml:1 kind: expected a kind that this API serves, got Nope without an apiVersion; try 'kind: Node'$",
             id="an unknown kind",
         ),
         pytest.param(

@@ -100,7 +100,12 @@ def _resource(backend: Backend, source: PlainObject, *, required: bool = True) -
     found = backend.registry.by_kind(version, kind)
     if found is None and required:
         hint = suggest_kind(version, kind) if kind else ""
-        got = f"{version or 'no apiVersion'} {kind or 'without kind'}"
+        if version and kind:
+            got = f"{version} {kind}"
+        elif version or kind:
+            got = f"{version} without a kind" if version else f"{kind} without an apiVersion"
+        else:
+            got = "no apiVersion and no kind"
         raise InputError("kind", where=source.where, got=got, wanted="a kind that this API serves", hint=hint)
     return found
 

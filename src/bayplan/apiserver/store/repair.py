@@ -150,7 +150,9 @@ def _copy(path: Path) -> Iterator[tuple[Path, list[Damage]]]:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
                 if FORMAT < version < _MAX_CREDIBLE_FORMAT:
                     got = f"format {version} (written by a newer Bayplan)"
-                    raise InputError("file", where=str(path), got=got, wanted=f"format {FORMAT} or older")
+                    raise InputError(
+                        "file", where=str(path), got=got, wanted=f"format {FORMAT} or older", hint="a newer Bayplan"
+                    )
                 lines = [str(row[0]) for row in connection.execute("PRAGMA integrity_check(100)")]
                 if lines != ["ok"]:
                     damage += [Damage("file", 0, 0, line, is_lost=False) for line in lines]

@@ -310,7 +310,9 @@ class ApiReader:
         if response.status == NO_ANSWER:
             raise InputError(f"{self.name} does not respond: {response.message}", hint="bayplan up")
         if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise InputError(self.name, got=response.message, wanted="its token", hint=f"{TOKEN_VARIABLE}=TOKEN")
+            raise InputError(
+                self.name, got=response.message, wanted="the server's token", hint=f"{TOKEN_VARIABLE}=TOKEN"
+            )
         try:
             if response.ok:
                 return msgspec.json.decode(response.body, type=kind)
