@@ -214,7 +214,10 @@ class _Filling:
         return msgspec.structs.replace(answer, by_seed=by_seed)
 
     def _order(self) -> Iterator[int]:
-        """Yield the indexes of the workloads of a mix forever: all in turn, each as often in a round as it occurs in the mix."""
+        """Yield the indexes of the workloads of a mix forever, in rounds.
+
+        In a round, the workloads take turns; one that occurs N times in the mix is yielded N times.
+        """
         turns = [
             number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
         ]

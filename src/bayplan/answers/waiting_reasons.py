@@ -83,7 +83,10 @@ def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: i
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
-    """Return (filter, whether it blocks the pod alone, root cause) for each filter that blocks a pod; [] if the pod fits."""
+    """Return (filter, whether it is the only obstacle, root cause) for each filter that rejects a pod on every node.
+
+    If there is no such filter, the only item has `UNATTENDED` or `SEVERAL` instead. Return [] if the pod fits.
+    """
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
     diagnosis = diagnose_pod(trial, pod)

@@ -27,7 +27,7 @@ from bayplan.objects.workloads import Deployment, ReplicaSet
 
 
 class SeenObjects:
-    """Objects that a controller has seen, by key, with their uids."""
+    """The uids of the objects that a controller has seen, by key."""
 
     def __init__(self) -> None:
         self._uids: dict[str, str] = {}

@@ -79,7 +79,7 @@ class ClusterView:
         return found
 
     def remaining(self, node_name: str) -> list[Pod]:
-        """Return the pods of a node, without those that are evicted in this run."""
+        """Return the pods of a node, excluding pods evicted in this run."""
         return [pod for pod in self.pods[node_name] if pod.key not in self._evicted_keys]
 
     def age_ns(self, pod: Pod) -> int:

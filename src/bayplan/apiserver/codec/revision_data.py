@@ -62,7 +62,7 @@ def sent(document: Document, body: bytes | None) -> Document:
 
 
 def stored(data: object) -> object:
-    """Return the data as it is stored."""
+    """Return the data in the form to store: JSON text if it is an object."""
     if not isinstance(data, dict):
         return data
     return msgspec.Raw((data if isinstance(data, RawObject) else _written(data)).text.encode())

@@ -13,7 +13,7 @@ from bayplan.apiserver.rest.negotiation import Form
 
 
 class Route(msgspec.Struct):
-    """What the method, path, query and headers of a request determine.
+    """The target and the format of a response, determined from the method, path, query and headers of a request.
 
     Attributes:
         changes: the `ResourceRegistry.changes` at the time; later changes make the route invalid.
