@@ -1,4 +1,4 @@
-"""Finds a C compiler that works: the one that ``CC`` names, else the system's, else zig from the Python package ``ziglang``."""
+"""Finds a working C compiler: the compiler in ``CC``, else the system's, else zig from the Python package ``ziglang``."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def find_compiler(*, install_zig: bool) -> Compiler:
         install_zig: whether to install ziglang into this environment if the system has no compiler.
 
     Raises:
-        NoCompilerError: there is none, or the one that ``CC`` names does not work.
+        NoCompilerError: there is none, or the compiler in ``CC`` does not work.
     """
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise NoCompilerError("compiled modules are not declared safe for free-threaded Python")

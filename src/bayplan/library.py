@@ -17,7 +17,6 @@ from bayplan.analysis.explain import BEST_NODES
 from bayplan.analysis.explanation import Explanation
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.capacity import DEFAULT_LIMIT, CapacityAnswer, capacity, parse_mix
 from bayplan.answers.changes import parse_change
@@ -39,6 +38,7 @@ from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import SchedulerSetup, SetupOrigin
 from bayplan.app.sources.cluster_source import ClusterSource, SourceOptions
 from bayplan.app.sources.opening import open_source
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
 from bayplan.engine.records import Decision, RecordLevel, Records

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.analysis.units import format_amount, format_count, format_duration, format_list, format_share, plural
+from bayplan.analysis.units import format_amount, format_duration, format_list, format_share
 from bayplan.analysis.waits import percentile
 
 GI = 1 << 30
@@ -73,12 +73,6 @@ def test_durations_are_formatted_with_a_suitable_unit(duration_ns: int, want: st
 )
 def test_shares_are_formatted_as_percentages(share: float, want: str) -> None:
     assert format_share(share) == want
-
-
-def test_counts_agree_with_their_noun() -> None:
-    assert [format_count(number, "node") for number in (0, 1, 1200)] == ["0 nodes", "1 node", "1,200 nodes"]
-    assert [format_count(number, "mix") for number in (1, 2)] == ["1 mix", "2 mixes"]
-    assert [plural("StorageClass", number) for number in (0, 1)] == ["StorageClasses", "StorageClass"]
 
 
 @given(st.lists(st.integers(), min_size=1), st.integers(1, 100))

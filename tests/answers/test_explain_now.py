@@ -101,18 +101,18 @@ def test_explain_lists_remedies_that_were_tried() -> None:
     assert found.detail is not None
     assert [(each.kind, each.text) for each in found.detail.remedies][:2] == [
         ("add node", "add a node like a, but with 8 cpu (8 cpu, 8Gi memory)"),
-        ("shrink request", "shrink the request for cpu from 8 to 4"),
+        ("shrink request", "reduce the request: cpu from 8 to 4"),
     ]
 
 
 @pytest.mark.parametrize(
     ("node", "want"),
     [
-        pytest.param("a", {"NodeResourcesFit": "shrink the request for cpu from 8 to 4"}, id="too small"),
+        pytest.param("a", {"NodeResourcesFit": "reduce the request: cpu from 8 to 4"}, id="too small"),
         pytest.param(
             "gpu",
             {
-                "NodeResourcesFit": "shrink the request for cpu from 8 to 4",
+                "NodeResourcesFit": "reduce the request: cpu from 8 to 4",
                 "TaintToleration": "tolerate gpu:NoSchedule",
             },
             id="a taint, too",
@@ -120,7 +120,7 @@ def test_explain_lists_remedies_that_were_tried() -> None:
         pytest.param(
             "ill",
             {
-                "NodeResourcesFit": "shrink the request for cpu from 8 to 4",
+                "NodeResourcesFit": "reduce the request: cpu from 8 to 4",
                 "NodeUnschedulable": "",
                 "TaintToleration": "repair the node (node.kubernetes.io/not-ready); this taint should never be tolerated",
             },
@@ -139,7 +139,7 @@ def test_a_missing_claim_does_not_hide_the_other_rejections_of_a_node() -> None:
     found = cluster_of(make_pod("x").req(cpu="8").claim("data")).explain("x", node="a")
     assert found.node_detail is not None
     rejecting = {each.plugin: each.change for each in found.node_detail.verdicts if each.code != "Success"}
-    assert rejecting["NodeResourcesFit"] == "shrink the request for cpu from 8 to 4"
+    assert rejecting["NodeResourcesFit"] == "reduce the request: cpu from 8 to 4"
     assert rejecting["VolumeBinding"] == "create PersistentVolumeClaim default/data with a volume"
 
 

@@ -69,7 +69,7 @@ def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
             make_pod("x").req(cpu="3"),
             FULL,
             "shrink request",
-            ["shrink the request for cpu from 3 to 2"],
+            ["reduce the request: cpu from 3 to 2"],
             id="too large",
         ),
         pytest.param(
@@ -192,7 +192,7 @@ def test_daemon_set_pods_are_not_moved_and_count_on_new_nodes() -> None:
     daemon = make_pod("agent-a").req(cpu="1").node("a").owner("DaemonSet", "agent").toleration(operator="Exists").obj()
     found = unblocked(node("a"), daemon, make_pod("x").req(cpu="3500m"))
     assert suggested_texts(found, "move pods") == []
-    assert suggested_texts(found, "add node") == ["add a node like a, but with 5 cpu in eu-1a (5 cpu, 8Gi memory)"]
+    assert suggested_texts(found, "add node") == ["add a node in eu-1a like a, but with 5 cpu (5 cpu, 8Gi memory)"]
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_evicting_a_pod_frees_its_devices() -> None:
     )
     assert "DynamicResources" in (found.cause.everywhere if found.cause is not None else ())
     assert suggested_texts(found, "evict pods") == ["evict default/holder from a"]
-    assert suggested_texts(found, "add node") == ["add a node like a in eu-1a (4 cpu, 8Gi memory)"]
+    assert suggested_texts(found, "add node") == ["add a node in eu-1a like a (4 cpu, 8Gi memory)"]
 
 
 def test_added_nodes_are_enough_for_the_whole_workload() -> None:
@@ -245,7 +245,7 @@ def test_added_nodes_are_enough_for_the_whole_workload() -> None:
     assert (added.placed, added.waiting, added.text) == (
         2,
         2,
-        "add a node like a in eu-1a (4 cpu, 8Gi memory) and 2 of them",
+        "add a node in eu-1a like a (4 cpu, 8Gi memory) and 2 of them",
     )
 
 
@@ -417,7 +417,7 @@ def test_a_new_node_has_its_zone_in_all_zone_labels() -> None:
     claim, volume = make_claim("db-data").bound("pv1").obj(), make_volume("pv1").zone("d").bound("db-data").obj()
     nodes = [pool("general", "a", cost="spot"), pool("general", "b", cost="on-demand")]
     found = unblocked(*nodes, claim, volume, make_pod("x").claim("db-data"))
-    assert suggested_texts(found, "add node") == ["add a node like the nodes of general, but in d (4 cpu, 8Gi memory)"]
+    assert suggested_texts(found, "add node") == ["add a node like the general nodes, but in d (4 cpu, 8Gi memory)"]
     (made,) = [each for each in found.suggestions[0].objects if each["kind"] == "Node"]
     metadata = made["metadata"]
     assert isinstance(metadata, dict)
@@ -429,7 +429,7 @@ def test_a_label_of_a_shape_is_named_if_the_pod_selects_it() -> None:
     full = [running("one", "general-a", "4"), running("two", "general-b", "4")]
     found = unblocked(*nodes, *full, make_pod("x").req(cpu="1").node_selector(cost="spot"))
     assert suggested_texts(found, "add node") == [
-        "add a node like the nodes of general with cost=spot in a (4 cpu, 8Gi memory)"
+        "add a node in a like the general nodes with cost=spot (4 cpu, 8Gi memory)"
     ]
 
 
@@ -445,7 +445,7 @@ def test_new_nodes_with_devices_come_only_from_a_pool_with_devices() -> None:
     user = make_pod("user").req({"nvidia.com/gpu": "1"}).node("gpu-a").owner("ReplicaSet", "ml")
     found = unblocked(pool("general", "a"), gpus, user, make_pod("x").req({"nvidia.com/gpu": "1"}))
     assert suggested_texts(found, "add node") == [
-        "add a node like the nodes of gpu in a (4 cpu, 8Gi memory, 1 nvidia.com/gpu)"
+        "add a node in a like the gpu nodes (4 cpu, 8Gi memory, 1 nvidia.com/gpu)"
     ]
 
 

@@ -34,7 +34,7 @@ def test_each_reason_counts_only_the_nodes_it_rejects() -> None:
     cluster.add(make_pod("x").node("a").req(cpu="2", memory="3Gi").obj(), make_pod("y").node("b").req(cpu="2").obj())
     cluster.add(make_pod("p").req(cpu="3", memory="2Gi").obj())
     (row,) = cluster.waiting_reasons()
-    assert row.plugin == "several filters"
+    assert row.plugin == "several filters together"
     assert row.summary == (
         "none of the 2 nodes that it may use has room: Insufficient cpu (2), Insufficient memory (1); "
         "the other one is excluded: taint gpu:NoSchedule"

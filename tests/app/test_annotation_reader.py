@@ -217,7 +217,7 @@ def test_a_pod_deleted_during_reading_is_forgotten() -> None:
             {PREFIX + "filter-result": '{"n1":'}, "filter-result: expected the result", id="JSON that ends early"
         ),
         pytest.param(
-            {HISTORY: '"x"'}, "result-history: expected a list of attempts", id="a history that is not a list"
+            {HISTORY: '"x"'}, "result-history: expected a JSON list of attempts", id="a history that is not a list"
         ),
         pytest.param(
             {
@@ -225,7 +225,7 @@ def test_a_pod_deleted_during_reading_is_forgotten() -> None:
                 PREFIX + "score-result": '{"n1":{"F":"1180591620717411303424"}}',
                 PREFIX + "finalscore-result": '{"n1":{"F":"1"}}',
             },
-            "expected scores as kube-scheduler has them, got a score beyond 64 bits",
+            "expected 64-bit scores, got a larger one",
             id="a score beyond 64 bits",
         ),
     ],

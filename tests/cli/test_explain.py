@@ -254,7 +254,7 @@ def test_summary_records_add_a_note_about_missing_full_records(
         (["two", "{result}"], "pod: expected one of the 6 pods of this run, or their workloads"),
         (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1, 2"),
         (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
-        (["one", "{result}", "{cluster}"], "source: expected one result directory, or only files"),
+        (["one", "{result}", "{cluster}"], "source: expected a single result directory, or files only"),
         (
             ["one", "{result}", "--until", "5m", "--creation-times", "--max-pods", "9"],
             "--until, --creation-times, --max-pods: a result directory is a finished simulation, to which these options "

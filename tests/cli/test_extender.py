@@ -68,7 +68,9 @@ def test_a_scheduler_uses_the_served_plugin_as_an_extender(lines: list[str]) -> 
     [
         pytest.param([], "--plugin: expected at least one plugin to serve, got none", id="nothing to serve"),
         pytest.param(
-            ["--plugin", "NodeName", "--port", "70000"], "--port: expected 0 to 65535, got 70000", id="no port"
+            ["--plugin", "NodeName", "--port", "70000"],
+            "--port: expected a port from 0 to 65535, got 70000",
+            id="no port",
         ),
         pytest.param(["--plugin", "NoSuch"], "got an unknown name", id="no such plugin"),
     ],

@@ -22,7 +22,7 @@ def test_unblock_prints_the_verdict_first_and_suggestions_of_several_kinds(capsy
     assert main(["unblock", "shop/year-in-memory", str(example_path("three-zones"))]) == 0
     out = " ".join(capsys.readouterr().out.split())
     assert out.startswith("shop/year-in-memory is pending: it requests 96Gi memory, ")
-    assert "1 add a node like the nodes of m8.xlarge, but with 97Gi memory in north-a" in out
+    assert "1 add a node in north-a like the m8.xlarge nodes, but with 97Gi memory" in out
     assert "shrink request: shop/year-in-memory goes to memory-" in out
     assert " tried in a copy of the cluster." in out
     assert "Assumptions - kube-scheduler's defaults apply" in out

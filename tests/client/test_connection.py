@@ -166,13 +166,14 @@ def test_requests_obey_the_rate_limit(tmp_path: Path) -> None:
         assert connected(kubeconfig(tmp_path, server.url), use, qps=10, burst=2) >= 0.39
 
 
-def test_a_429_response_is_retried(tmp_path: Path) -> None:
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_response_with_retry_after_is_retried(tmp_path: Path, status: int) -> None:
     asked: list[str] = []
 
     async def busy(request: Request) -> Response:
         asked.append(request.headers["user-agent"])
         late = {"message": "later"}
-        return JSONResponse(late, 429, {"Retry-After": "0"}) if len(asked) < 4 else JSONResponse({})
+        return JSONResponse(late, status, {"Retry-After": "0"}) if len(asked) < 4 else JSONResponse({})
 
     async def use(connection: ApiConnection) -> ApiResponse:
         return await connection.send(ApiRequest("POST", "/busy", b"{}"))

@@ -168,7 +168,7 @@ def test_deleting_a_pod_frees_quota() -> None:
     cluster = VirtualCluster(RandomStreams(1))
     cluster.apply(decode(_quota({"pods": "1"})), 0)
     cluster.apply(decode(_pod("a")), 0)
-    with pytest.raises(InputError, match="^Pod default/b is forbidden: exceeded quota: q, "):
+    with pytest.raises(InputError, match=r"^Pod default/b is forbidden: exceeded quota: q, "):
         cluster.apply(decode(_pod("b")), 1)
 
     cluster.delete(Pod, "default/a", 2)

@@ -378,7 +378,7 @@ def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> N
     daemon_set = agent()
     daemon_set["metadata"]["uid"] = "ds"
     daemon_set["metadata"]["generation"] = 4
-    daemon_set["status"] = {"observedGeneration": 4}
+    daemon_set["status"] = {"observedGeneration": 4, "updatedNumberScheduled": 2}
     other.apply(*recorded, daemon_set)
     other.settle()
     assert other.deleted(Pod) == []
@@ -397,7 +397,7 @@ def test_a_recorded_rollout_continues_towards_the_hash_of_the_newest_pod() -> No
         recorded.append(document)
     daemon_set = agent()
     daemon_set["metadata"] |= {"uid": "ds", "generation": 4, "creationTimestamp": "2026-10-02T08:00:00Z"}
-    daemon_set["status"] = {"observedGeneration": 4}
+    daemon_set["status"] = {"observedGeneration": 4, "updatedNumberScheduled": 1}
     world = World(nodes=3)
     world.apply(*recorded, daemon_set)
     world.settle()

@@ -121,7 +121,7 @@ def test_invalid_result_annotations_are_refused(key: str, text: str, want: str) 
 
 
 def test_an_invalid_history_is_refused() -> None:
-    with pytest.raises(InputError, match="result-history: expected a list of attempts, got Expected `array`"):
+    with pytest.raises(InputError, match="result-history: expected a JSON list of attempts, got Expected `array`"):
         history_of({HISTORY: "{}"})
 
 

@@ -73,8 +73,8 @@ def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -
         )
         assert told["message"] == "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
         assert told["rejections"] == [
-            {"text": "Insufficient cpu", "plugin": "NodeResourcesFit", "code": "Unschedulable", "nodes": 3},
-            {"text": "rack b is reserved", "plugin": "RackQuota", "code": "Unschedulable", "nodes": 1},
+            {"text": "Insufficient cpu", "plugin": "NodeResourcesFit", "nodes": 3},
+            {"text": "rack b is reserved", "plugin": "RackQuota", "nodes": 1},
         ]
         (attempt,) = told["attempts"]
         assert (attempt["annotated"], attempt["attempt"], attempt["outcome"]) == (True, 1, "unschedulable")

@@ -204,6 +204,21 @@ def test_pod_page_and_explanation_share_one_verdict() -> None:
     run(test, *NODES)
 
 
+def test_nodes_rejected_for_good_and_for_now_with_one_message_are_counted_together() -> None:
+    async def test(lab: Lab) -> None:
+        await lab.create(pod("full", cpu="5"))
+        await lab.settle()
+        await lab.create(pod("p", cpu="6"))
+        await lab.settle()
+        page = await lab.get("/pods/default/p")
+        assert page["rejections"] == [{"text": "Insufficient cpu", "plugin": "NodeResourcesFit", "nodes": 3}]
+        explanation = await lab.get("/pods/default/p/explanation")
+        groups = [(each["code"], len(each["nodes"])) for each in explanation["detail"]["rejections"]]
+        assert groups == [("UnschedulableAndUnresolvable", 2), ("Unschedulable", 1)]
+
+    run(test, node("small"), node("tiny", cpu="2"), node("big", cpu="8"))
+
+
 def test_all_endpoints_report_the_same_root_cause() -> None:
     async def test(lab: Lab) -> None:
         volume = make_volume("pv").csi("disks.example").zone("d").bound("data").document()

@@ -179,7 +179,7 @@ def test_a_missing_claim_rejects_every_node() -> None:
     assert ask(cluster(1), using("a")) == {"n1": rejected, "n2": rejected}
 
 
-def test_an_untranslatable_volume_is_an_error_if_its_driver_has_a_limit() -> None:
+def test_an_untranslatable_volume_is_an_error_only_if_limits_are_compared() -> None:
     shared: Document = {"azureDisk": {"diskName": "d", "diskURI": "u"}}
     text = "converting volume(v0) from inline to csi: kind(Shared) is not supported in csi migration"
     assert ask(cluster(1), with_volumes(shared)) == {"n1": ("Error", (text,))}

@@ -118,7 +118,7 @@ def test_local_deletions_survive_restarts_including_deletions_while_stopped() ->
     assert node_of(world, "meanwhile") is None
 
 
-def test_pods_deleted_in_the_source_while_stopped_are_deleted_after_a_restart() -> None:
+def test_a_restart_deletes_pods_that_the_source_deleted_during_the_stop() -> None:
     world = started(gone="n1", stays="n1")
     world.remove("pods", "gone")
     world.start()

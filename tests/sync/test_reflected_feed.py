@@ -9,6 +9,7 @@ from typing import cast
 import msgspec
 import pytest
 
+from bayplan.base.errors import InputError
 from bayplan.base.plain_data import Document, part
 from bayplan.client import reflector
 from bayplan.client.connection import ApiConnection, StreamRejected
@@ -34,13 +35,21 @@ def end_of_list(version: int) -> Document:
 
 
 class Script:
-    """A cluster that answers watches from a list, and is silent then."""
+    """A cluster that answers watches from a list, and is silent then.
 
-    def __init__(self, streams: Sequence[Sequence[Document | Exception]]) -> None:
+    Args:
+        streams: the watches.
+        statuses: the statuses of the first responses to other requests; later ones succeed.
+    """
+
+    def __init__(self, streams: Sequence[Sequence[Document | Exception]], statuses: Sequence[int] = ()) -> None:
         self._streams = list(streams)
+        self._statuses = list(statuses)
         self.done = asyncio.Event()
 
     async def send(self, request: ApiRequest) -> ApiResponse:
+        if self._statuses:
+            return ApiResponse(self._statuses.pop(0), b'{"message": "no list"}')
         return ApiResponse(200, b'{"items": []}')
 
     async def stream(self, path: str, query: str, *, seconds: float) -> AsyncGenerator[list[bytes], None]:
@@ -114,6 +123,57 @@ def test_a_feed_reports_the_first_list_and_then_differences(
 ) -> None:
     monkeypatch.setattr(reflector, "FIRST_PAUSE_SECONDS", 0.0)
     assert reported(streams) == want
+
+
+@pytest.mark.parametrize(
+    ("statuses", "plural", "want"),
+    [
+        pytest.param([], "pods", "pods", id="the server answers"),
+        pytest.param([503, 429, 503, 429], "pods", "pods", id="a busy server is asked again"),
+        pytest.param(
+            [503] * 5,
+            "pods",
+            "pods of source can't be listed: no list; try kubectl get --raw /readyz",
+            id="a server that stays busy is an error",
+        ),
+        pytest.param(
+            [500],
+            "services",
+            "services of source can't be listed: no list; try kubectl get --raw /readyz",
+            id="an error",
+        ),
+        pytest.param(
+            [401],
+            "services",
+            "source: expected valid credentials, got no list; try kubectl auth whoami",
+            id="the credentials are rejected",
+        ),
+        pytest.param([403], "services", "without services: no list", id="a kind that may not be listed is left out"),
+        pytest.param([404], "services", "without services: no list", id="a kind that is not served is left out"),
+        pytest.param(
+            [403],
+            "pods",
+            "source list pods: expected permission to list pods in all namespaces, got no list; "
+            "try kubectl auth can-i list pods --all-namespaces",
+            id="pods may not be listed",
+        ),
+    ],
+)
+def test_opening_retries_busy_servers_and_reports_permissions_only_for_denials(
+    statuses: list[int], plural: str, want: str
+) -> None:
+    async def opened() -> str:
+        script = cast("ApiConnection", Script([], statuses))
+        feed = ReflectedFeed(script, SyncPolicy(), kinds=(plural,), first_pause=0.0)
+        await feed.open()
+        left_out = [f"without {name}: {why}" for name, why in feed.left_out.items()]
+        return ", ".join((*feed.kinds, *left_out))
+
+    try:
+        found = asyncio.run(opened())
+    except InputError as problem:
+        found = str(problem)
+    assert found == want
 
 
 def test_only_selected_namespaces_are_reported() -> None:

@@ -221,7 +221,7 @@ def pod_page(cluster: FakeCluster, namespace: str, name: str) -> PodPage | None:
         pod=_pod_facts(row),
         attempts=[] if newest is None else [_attempt(pod, newest, at) for at in range(1, pod.attempts + 1)],
         rejections=[
-            NodesRejected(text=text, plugin=plugin, code="Unschedulable", nodes=max(1, total * part // 10))
+            NodesRejected(text=text, plugin=plugin, nodes=max(1, total * part // 10))
             for (plugin, text), part in zip(REASONS, (6, 2, 1, 1), strict=True)
         ],
         events=[

@@ -189,14 +189,26 @@ def test_the_timeline_table_fits_on_a_phone(cloud: Cloud, visit: Visit) -> None:
     assert table.evaluate("(table) => table.scrollWidth <= table.parentElement.clientWidth")
 
 
-@pytest.mark.parametrize("path", ["placed", "waiting"])
-def test_six_matrix_rows_are_visible_on_a_phone(path: str, cloud: Cloud, visit: Visit) -> None:
-    visitor = open_at(visit, cloud, WAITING if path == "waiting" else f"/ui/pods/{cloud.names.placed}", "phone")
+def test_six_matrix_rows_are_visible_on_a_phone(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, f"/ui/pods/{cloud.names.placed}", "phone")
     expect(visitor.page.locator(".mrow:not([hidden])").nth(7)).to_be_visible()
     bottoms = visitor.page.locator(".mrow:not([hidden])").evaluate_all(
         "(rows) => rows.map((row) => row.getBoundingClientRect().bottom)"
     )
     assert sum(bottom <= WIDTHS["phone"][1] for bottom in bottoms) >= 6
+
+
+def test_reasons_and_plugins_are_shown_in_full_on_a_phone(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, WAITING, "phone")
+    expect(visitor.page.locator(".mrow:not([hidden])").nth(7)).to_be_visible()
+    cut = """(parts) => parts
+        .filter((part) => part.scrollWidth > part.clientWidth || part.scrollHeight > part.clientHeight
+            || part.getBoundingClientRect().right > document.querySelector(".matrix").getBoundingClientRect().right)
+        .map((part) => part.textContent)"""
+    assert visitor.page.locator(".mrow:not([hidden]) .gap").evaluate_all(cut) == []
+    assert visitor.page.locator(".mrow:not([hidden]) .mcell.edge").evaluate_all(cut) == []
+    visitor.page.locator(".matrix").evaluate("(matrix) => { matrix.scrollTop = matrix.scrollHeight; }")
+    expect(visitor.page.locator(".mrow[aria-rowindex='22']")).to_be_visible()
 
 
 def test_the_pod_heading_is_correct_after_the_first_frame(cloud: Cloud, visit: Visit) -> None:

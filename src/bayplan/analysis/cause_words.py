@@ -15,8 +15,9 @@ from bayplan.analysis.reason_counts import largest_first, reason_counts
 from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
-from bayplan.analysis.units import format_amount, format_list, is_or_are, plural
+from bayplan.analysis.units import format_amount, format_list
 from bayplan.analysis.volume_places import bound_volumes, claims_of, nodes_reaching, volume_place
+from bayplan.base.counted_nouns import is_or_are, plural
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts

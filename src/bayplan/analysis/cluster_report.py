@@ -16,7 +16,8 @@ from bayplan.analysis.cluster_sentences import CommonCause, cluster_sentence
 from bayplan.analysis.filter_matrix import filter_matrix
 from bayplan.analysis.root_cause import root_cause
 from bayplan.analysis.scheduler_surroundings import SchedulerSurroundings
-from bayplan.analysis.units import format_amount, format_count, format_list, format_share
+from bayplan.analysis.units import format_amount, format_list, format_share
+from bayplan.base.counted_nouns import format_count
 from bayplan.engine.scheduler import Scheduler
 from bayplan.objects.node import is_ready
 from bayplan.objects.pod import Pod

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.reasons import ReasonCount
-from bayplan.analysis.units import format_amount, format_count, format_duration, is_or_are
+from bayplan.analysis.units import format_amount, format_duration
+from bayplan.base.counted_nouns import format_count, is_or_are
 
 
 class CommonCause(NamedTuple):

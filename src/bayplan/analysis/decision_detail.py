@@ -63,7 +63,7 @@ def attempt_detail(
         feasible=int(decision.feasible.sum()),
         ended_early=not alone and int(decision.examined.sum()) < int(decision.allowed.sum()),
         tried_alone=alone,
-        rejections=[] if alone else _rejections(decision),
+        rejections=[] if alone else rejections_of(decision),
         rejected_by_pre_filter=decision.pre_filter is not None,
         scored=scored,
         best=[_node_score(decision, rows, row) for row in rows[:best]],
@@ -96,7 +96,8 @@ def _chose_nominated_node_alone(decision: Decision) -> bool:
     return bool(decision.record.node) and decision.record.evaluated_nodes == 1 and len(decision.names) > 1
 
 
-def _rejections(decision: Decision) -> list[Rejection]:
+def rejections_of(decision: Decision) -> list[Rejection]:
+    """Return the rejected nodes by plugin, code and reasons, the largest group first."""
     groups: dict[Status, list[str]] = {}
     for row, name in enumerate(decision.names):
         for status in decision.failures(row):

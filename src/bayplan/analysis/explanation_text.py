@@ -24,7 +24,8 @@ from bayplan.analysis.explanation import (
 )
 from bayplan.analysis.preemption_text import render_preemption
 from bayplan.analysis.text_layout import add, bullets, grid, indented, named, section, shown_nodes
-from bayplan.analysis.units import format_amount, format_count, format_duration
+from bayplan.analysis.units import format_amount, format_duration
+from bayplan.base.counted_nouns import format_count
 
 SHOWN_ATTEMPTS = 8
 SHOWN_REMEDIES = 7

@@ -61,7 +61,7 @@ def check_destination(directory: Path) -> None:
             raise InputError("--out", got=f"'{directory}', a file", wanted=wanted)
         if any(directory.iterdir()) and not is_result(directory):
             got = f"'{directory}', a folder with other files"
-            raise InputError("--out", got=got, wanted=wanted, hint="another name, because only results are overwritten")
+            raise InputError("--out", got=got, wanted=wanted, hint="another name")
     # The result is written under a temporary name in the parent folder, and then renamed.
     check_output_folder(directory.resolve().parent if directory.exists() else directory.parent, "--out")
 

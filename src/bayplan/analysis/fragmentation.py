@@ -67,15 +67,15 @@ class PodShape(msgspec.Struct, kw_only=True):
 
 
 class ShapeFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where one more pod of a shape would fit, and what is idle there.
+    """The nodes that one more pod of a shape would fit, and the idle amounts on them.
 
     Attributes:
         example: the key of a pod of this shape.
         pods, waiting: the number of pods, and of waiting pods.
-        requests: the requested amounts, in units of the state.
-        allowed: the number of nodes that pass all filters, NodeResourcesFit not counted.
+        requests: the requested amounts, in state units (milli-CPU, bytes, counts).
+        allowed: the number of nodes that pass all filters except NodeResourcesFit.
         fits: the number of nodes that pass all filters.
-        idle: the idle amount on the `allowed` nodes, by requested resource.
+        idle: the total idle amount on the `allowed` nodes, by requested resource.
         idle_on_one: the largest idle amount on one of them, by requested resource.
     """
 

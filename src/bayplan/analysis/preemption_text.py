@@ -10,7 +10,8 @@ from rich.text import Text
 
 from bayplan.analysis.explanation import CandidateReport, PreemptionRefusal, PreemptionReport
 from bayplan.analysis.text_layout import add, grid, named, section, shown_nodes
-from bayplan.analysis.units import format_count, format_duration, format_list
+from bayplan.analysis.units import format_duration, format_list
+from bayplan.base.counted_nouns import format_count
 from bayplan.framework.preemption.evaluator import NO_VICTIMS, NOT_HELPFUL
 from bayplan.framework.preemption.shortlist import CRITERIA
 

@@ -18,10 +18,11 @@ from bayplan.analysis.grouped_problems import group_warnings
 from bayplan.analysis.pending import PendingFacts
 from bayplan.analysis.run_facts import RunFacts, run_facts
 from bayplan.analysis.text_layout import WIDTH, add
-from bayplan.analysis.units import format_amount, format_count, format_duration, format_share
+from bayplan.analysis.units import format_amount, format_duration, format_share
 from bayplan.analysis.utilisation import UtilisationFacts
 from bayplan.analysis.waits import WaitFacts
 from bayplan.base.build import build_name
+from bayplan.base.counted_nouns import format_count, plural
 from bayplan.formats.manifest import WarningKind
 from bayplan.sim.result import SimulationResult, WallClock
 
@@ -155,7 +156,7 @@ def _wait_text(waits: WaitFacts, span: str, pods: int) -> str:
 def _decision_text(facts: RunFacts, wall: WallClock | None) -> str:
     decisions = facts.decisions
     named = [("scheduled", decisions.scheduled), ("unschedulable", decisions.unschedulable)]
-    named += [("error" if decisions.errors == 1 else "errors", decisions.errors), ("skipped", decisions.skipped)]
+    named += [(plural("error", decisions.errors), decisions.errors), ("skipped", decisions.skipped)]
     text = f"{decisions.total:,}"
     parts = [f"{count:,} {name}" for name, count in named if count]
     if parts:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bayplan.analysis.units import format_count, format_duration
+from bayplan.analysis.units import format_duration
+from bayplan.base.counted_nouns import format_count
 from bayplan.sim.descheduled import Descheduled
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.scaling import ScalingEvent, ScalingKind, ScalingSummary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.times import format_time
 from bayplan.sim.result import SimulationResult
@@ -16,8 +17,9 @@ def print_timeline(result: SimulationResult) -> None:
     """Print the queue moves of a run that recorded its timeline."""
     moves = result.moves or ()
     pods = len(dict.fromkeys(move.uid for move in moves))
-    many = "1 pod" if pods == 1 else f"{pods} pods"
-    print(f"\nTimeline: {len(moves)} moves of {many}, in seconds since {format_time(result.start_ns)}")
+    print(
+        f"\nTimeline: {len(moves)} moves of {format_count(pods, 'pod')}, in seconds since {format_time(result.start_ns)}"
+    )
     for line in timeline_lines(moves, result.start_ns):
         print(line)
 

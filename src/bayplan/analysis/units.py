@@ -66,18 +66,3 @@ def format_list(items: Sequence[str], *, more: int = 0) -> str:
     """Format items as in a sentence: ``a``, ``a and b``, ``a, b and 3 more``. `more` is the number of items that are not listed."""
     shown = [*items, f"{more:,} more"] if more else items
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
-
-
-def format_count(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 node``, ``12,000 nodes``."""
-    return f"{count:,} {plural(noun, count)}"
-
-
-def is_or_are(count: int) -> str:
-    """Return "is" for 1 and "are" for any other number."""
-    return "is" if count == 1 else "are"
-
-
-def plural(noun: str, count: int) -> str:
-    """Return a noun in the plural unless the count is 1: ``node``, ``nodes``, ``StorageClasses``."""
-    return noun if count == 1 else f"{noun}es" if noun.endswith(("s", "x")) else f"{noun}s"

@@ -11,7 +11,8 @@ from bayplan.analysis.reasons import reasons_of, short_reasons
 from bayplan.analysis.root_cause import RootCause, root_cause
 from bayplan.analysis.run_source import RunSource
 from bayplan.analysis.surroundings import surroundings_of
-from bayplan.analysis.units import format_count, format_list
+from bayplan.analysis.units import format_list
+from bayplan.base.counted_nouns import format_count
 from bayplan.engine.decision import Decision, Outcome, Record
 from bayplan.sim.result import PodFate, PodTimeline
 

@@ -9,13 +9,14 @@ from typing import NamedTuple
 
 from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.text_layout import bullet_lines
-from bayplan.analysis.units import format_count, format_duration, format_share
+from bayplan.analysis.units import format_duration, format_share
 from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
 from bayplan.answers.start_times import StartAnswer
 from bayplan.answers.what_if import WORST_FIRST, Answer
+from bayplan.base.counted_nouns import format_count, plural
 from bayplan.base.go_text.times import format_time
 
 _QUOTA = re.compile(r"exceeded quota: ([^,\s]+)")
@@ -136,7 +137,7 @@ def headroom_text(answer: HeadroomAnswer, start_ns: int, *, everything: bool = F
 
 
 def _copies(count: int, more: str = "") -> str:
-    return f"{count:,} {more}{'copy' if count == 1 else 'copies'}"
+    return f"{count:,} {more}{plural('copy', count)}"
 
 
 def _capacity_verdict(answer: CapacityAnswer) -> str:

@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.instant_host import Eviction
@@ -21,6 +20,7 @@ from bayplan.answers.node_groups import Group, group_of
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.framework.cycle_state import CycleState
@@ -216,7 +216,10 @@ class _Filling:
         return msgspec.structs.replace(answer, by_seed=by_seed)
 
     def _order(self) -> Iterator[int]:
-        """Yield the indexes of the workloads of a mix forever: all in turn, each as often in a round as it occurs in the mix."""
+        """Yield the indexes of the workloads of a mix forever, in rounds.
+
+        In a round, the workloads take turns; one that occurs N times in the mix is yielded N times.
+        """
         turns = [
             number for place in range(max(self._counts)) for number, count in enumerate(self._counts) if place < count
         ]

@@ -6,7 +6,7 @@ pattern (``pool-a-*``) or label (``label:disk=ssd``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from fnmatch import fnmatchcase
 
 import msgspec
@@ -98,6 +98,22 @@ def parse_change(text: str) -> Change:
     if not colon or not target or not value:
         raise InputError("change", got=repr(text), wanted=f"{kind}={takes_value}")
     return Change(kind, target, value)
+
+
+def missing_change(kinds: Collection[str], texts: Sequence[str] = ()) -> InputError:
+    """Return the error about a what-if question without a change.
+
+    Args:
+        kinds: the kinds of changes to name.
+        texts: what was given instead; a text such as ``losezone=a`` was meant as a change.
+    """
+    wanted = f"KIND=TARGET with one of {', '.join(kinds)}"
+    for text in texts:
+        kind, equals, target = text.partition("=")
+        close = near_name(kind, kinds) if equals else ""
+        if close:
+            return InputError("what-if", got=f"'{text}'", wanted=wanted, hint=f"{close}={target}")
+    return InputError("what-if", got="none", wanted=wanted, hint="lose-zone=ZONE")
 
 
 def is_change(text: str) -> bool:

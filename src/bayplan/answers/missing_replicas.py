@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bayplan.analysis.units import format_count
 from bayplan.answers.copies import Template, admission_of
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import Workload, find_workload
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet, Job

@@ -16,7 +16,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.bounds import packed_addition_bound
 from bayplan.answers.copies import Template, replacement
 from bayplan.answers.node_groups import ZONE
@@ -24,6 +23,7 @@ from bayplan.answers.node_shapes import NodeShape, daemon_models
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node

@@ -15,7 +15,6 @@ import numpy as np
 from msgspec.structs import replace
 
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, is_or_are
 from bayplan.answers.bounds import RemovalBound, packed_removal_bound, removal_bound
 from bayplan.answers.copies import replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
@@ -23,6 +22,7 @@ from bayplan.answers.drain_rules import Budgets, DrainOptions, Obstacle, obstacl
 from bayplan.answers.node_groups import group_of
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.trial import Trial
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod

@@ -83,12 +83,12 @@ class NodeShape(msgspec.Struct, frozen=True, kw_only=True):
 
     def text_for(self, keys: Collection[str]) -> str:
         """Return the shape in words, including its labels with one of these keys."""
-        where = f" in {self.zone}" if self.zone and not any("in " in each for each in self.differs) else ""
+        where = f"in {self.zone} " if self.zone and not any("in " in each for each in self.differs) else ""
         like = f"like {self.like or self.name}"
         own = [f"{key}={text}" for key, text in self.labels if key in keys]
         like = f"{like} with {', '.join(own)}" if own else like
         like = f"{like}, but {' and '.join(self.differs)}" if self.differs else like
-        return f"{like}{where} ({self.size})" if self.size else f"{like}{where}"
+        return f"{where}{like} ({self.size})" if self.size else f"{where}{like}"
 
     @property
     def distance(self) -> int:
@@ -271,7 +271,9 @@ def _labels_of_one_node(nodes: Iterable[Node]) -> frozenset[str]:
 
 
 def _table_name(node: Node) -> str:
-    """Return ``instance type/pool/zone`` of a node, without unknown parts; the node's name if all are unknown."""
+    """Return ``instance type/pool/zone`` of a node, without unknown parts and without a type equal to the pool;
+    the node's name if all are unknown.
+    """
     zone, pool = group_of(node.metadata.labels)
     kind = node.metadata.labels.get(INSTANCE_TYPE, "")
     return "/".join(part for part in (kind if kind != pool else "", pool, zone) if part) or node.metadata.name
@@ -279,7 +281,7 @@ def _table_name(node: Node) -> str:
 
 def _nodes_of_pool(node: Node) -> str:
     pool = group_of(node.metadata.labels).pool
-    return f"the nodes of {pool}" if pool else node.metadata.name
+    return f"the {pool} nodes" if pool else node.metadata.name
 
 
 def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> tuple[tuple[str, str], ...]:

@@ -20,6 +20,7 @@ from bayplan.answers.spread_steps import counted_domains
 from bayplan.answers.steps import Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import workload_of
+from bayplan.base.counted_nouns import plural
 from bayplan.engine.decision import Outcome
 from bayplan.objects.affinity import Affinity, NodeSelectorRequirement, Toleration
 from bayplan.objects.meta import ResourceList
@@ -381,13 +382,13 @@ def _shrinks(diagnosis: PodDiagnosis, trial: Trial, only: str) -> Iterator[Step]
             found.setdefault(key, (share + 0.001 * int(others[row]), []))[1].append(matrix.nodes[row])
     least = sorted(found.items(), key=lambda each: (each[1][0], each[0]))
     for key, (share, names) in least[:_MAX_SHRINKS]:
-        shown = " and ".join(
+        shown = ", ".join(
             f"{resource} from {format_amount(resource, requests[resource])} to {format_amount(resource, left)}"
             for resource, left in key
         )
         yield Step(
             StepKind.SHRINK,
-            f"shrink the request for {shown}",
+            f"reduce the {plural('request', len(key))}: {shown}",
             FIT,
             cost=min(share, 0.999),
             nodes=frozenset(names),

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bayplan.analysis.cause_words import ADDED_AFFINITY
 from bayplan.analysis.root_cause import RootCause
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, format_list, is_or_are
+from bayplan.analysis.units import format_list
 from bayplan.answers.displaced_pods import is_sibling
 from bayplan.answers.move_steps import move_steps
 from bayplan.answers.node_steps import added_nodes, node_steps
@@ -21,6 +21,7 @@ from bayplan.answers.pod_steps import pod_steps
 from bayplan.answers.shape_catalogue import ShapeCatalogue
 from bayplan.answers.steps import RANKS, RISKS, Step, StepKind, changes_of, edited
 from bayplan.answers.trial import Placement, Trial, TrialResult
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.objects.kinds import encode
 from bayplan.objects.node import Node

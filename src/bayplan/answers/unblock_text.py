@@ -10,8 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.analysis.text_layout import bullets
-from bayplan.analysis.units import format_count, format_list
+from bayplan.analysis.units import format_list
 from bayplan.answers.unblock import Suggestion, Unblocking
+from bayplan.base.counted_nouns import format_count
 
 SHOWN = 10
 """Maximum number of suggestions shown without --all."""

@@ -13,7 +13,7 @@ from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
-SEVERAL = "several filters"
+SEVERAL = "several filters together"
 GATES = "SchedulingGates"
 
 
@@ -21,7 +21,7 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason why pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several filters`` if no single filter does; ``no scheduler`` if no
+        plugin: the filter that rejects every node; ``several filters together`` if no single filter does; ``no scheduler`` if no
             profile has the pods' scheduler name.
         sole_pods: the number of pods that only this reason blocks.
         pods: the number of pods that this reason blocks, alone or together with others.
@@ -83,7 +83,10 @@ def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: i
 
 
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
-    """Return (filter, whether it blocks the pod alone, root cause) for each filter that blocks a pod; [] if the pod fits."""
+    """Return (filter, whether it is the only obstacle, root cause) for each filter that rejects a pod on every node.
+
+    If there is no such filter, the only item has `UNATTENDED` or `SEVERAL` instead. Return [] if the pod fits.
+    """
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
     diagnosis = diagnose_pod(trial, pod)

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from bayplan.analysis.fragmentation import PodShape, shapes_fragmentation, shapes_of_pods
 from bayplan.analysis.rows import Rows
-from bayplan.analysis.units import format_count, is_or_are
-from bayplan.answers.changes import Change, Effect, apply_change
+from bayplan.answers.changes import CHANGES, Change, Effect, apply_change, missing_change
 from bayplan.answers.copies import replacement
 from bayplan.answers.decisive_plugin import DecisionOutput, DecisivePlugin, already_better, decisive_plugin
 from bayplan.answers.displaced_pods import as_waiting, is_recreated_elsewhere
@@ -25,6 +24,7 @@ from bayplan.answers.instant_host import Eviction
 from bayplan.answers.question_cluster import QuestionCluster, SchedulerFactory
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import find_workload, workload_of
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError
 from bayplan.base.html_table import table
 from bayplan.engine.records import RecordLevel, Records
@@ -172,7 +172,7 @@ def what_if(
         InputError: a change names an object that does not exist, or there is nothing to try.
     """
     if not changes and scheduler is None:
-        raise InputError("what-if", got="none", wanted="a change, or another configuration", hint="lose-zone=ZONE")
+        raise missing_change(CHANGES)
     again = _pods_to_reschedule(cluster, reschedule, these)
     shapes = shapes_of_pods(cluster.all(Pod))
     effect = Effect()

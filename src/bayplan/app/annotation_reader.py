@@ -181,8 +181,8 @@ class AnnotationReader:
             except OverflowError:
                 raise InputError(
                     f"annotation {PREFIX}score-result",
-                    got="a score beyond 64 bits",
-                    wanted="scores as kube-scheduler has them",
+                    got="a larger one",
+                    wanted="64-bit scores",
                 ) from None
             found.append(attempt)
         return found

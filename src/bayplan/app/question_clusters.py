@@ -48,7 +48,7 @@ def changed_setup(setup: SchedulerSetup, changes: Sequence[str]) -> SchedulerSet
         all_gates = ",".join(each for each in (setup.origin.feature_gates, *gates) if each)
         setup = setup.read_again(replace(origin, feature_gates=all_gates))
     if plugins:
-        setup = setup.with_plugins(plugins)
+        setup = setup.with_plugin_options(plugins)
     for change in filter(is_profile_change, changes):
         setup = replace(setup, configuration=changed_configuration(setup.configuration, change))
     return setup

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +21,7 @@ from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import read_configuration_bytes
 from bayplan.framework.configuration.loading import SchedulerConfiguration, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Plugin
 from bayplan.framework.registry import Registry
 from bayplan.plugins.registry import in_tree_registry
 from bayplan.state.cluster_state import ClusterState
@@ -122,7 +124,16 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
         )
         return found.enabling(self.custom_plugins, self.registry)
 
-    def with_plugins(self, options: Sequence[str]) -> SchedulerSetup:
+    def with_plugins(self, *classes: type[Plugin[Any]]) -> SchedulerSetup:
+        """Return the setup with more custom plugins, enabled with weight 1.
+
+        Raises:
+            PluginError: see `Registry.with_plugins`.
+        """
+        registry = self.registry.with_plugins(*classes)
+        return self.enabling([CustomPlugin(each, 1, "") for each in classes], registry)
+
+    def with_plugin_options(self, options: Sequence[str]) -> SchedulerSetup:
         """Return the setup with more custom plugins, given as values of ``--plugin``.
 
         Raises:

@@ -16,4 +16,4 @@ def check_port(port: int, option: str = "--port") -> None:
         InputError: it is not a port number.
     """
     if not 0 <= port <= MAX_PORT:
-        raise InputError(option, got=str(port), wanted=f"0 to {MAX_PORT}")
+        raise InputError(option, got=str(port), wanted=f"a port from 0 to {MAX_PORT}")

@@ -10,6 +10,7 @@ import typer
 import yaml
 
 from bayplan.app.custom_plugins import load_custom_plugins
+from bayplan.base.counted_nouns import format_count
 from bayplan.cli.simulation_options import FeatureGates, Plugins
 from bayplan.extender.tls_check import check_extender_tls
 from bayplan.formats.bounded_reading import MAX_CONFIGURATION_BYTES, read_bounded, read_configuration_bytes
@@ -89,9 +90,8 @@ def _check(text: str, where: str, chosen: gates.FeatureGates, registry: Registry
     if effective is not None:
         print(_yaml(effective), end="")
         return True
-    many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
     hint = "; try bayplan config convert" if is_older(text, found) else ""
-    print(f"refused at {found.stage}: {many}{hint}", file=sys.stderr)
+    print(f"refused at {found.stage}: {format_count(len(problems), 'problem')}{hint}", file=sys.stderr)
     return False
 
 

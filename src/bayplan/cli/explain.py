@@ -17,7 +17,6 @@ from bayplan.analysis.explanation_text import render_explanation
 from bayplan.analysis.pod_lookup import find_pods
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.analysis.run_source import RunSource, SimulationSource
-from bayplan.analysis.units import format_count
 from bayplan.analysis.waits import WAITING
 from bayplan.answers.answer_text import assumed, columns
 from bayplan.answers.current_source import CurrentSource
@@ -30,6 +29,7 @@ from bayplan.app.simulation import SimulationOptions
 from bayplan.app.sources.cluster_source import DEFAULT_APPLIED_NS, ClusterSource, SourceKind, SourceOptions
 from bayplan.app.sources.file_source import is_dump, open_files, read_setup_of, source_of
 from bayplan.app.sources.opening import open_source, source_kind
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.base.errors import InputError, MissingPlugins
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import (
@@ -147,7 +147,7 @@ def _workload_lines(found: Workload) -> list[str]:
     placed = sum(bool(life.node) for life in found.lives)
     verdict = f"{placed:,} of {format_count(len(found.lives), 'pod')} have a node"
     if waiting:
-        verdict = f"{verdict}, {len(waiting):,} {'is' if len(waiting) == 1 else 'are'} pending"
+        verdict = f"{verdict}, {len(waiting):,} {is_or_are(len(waiting))} pending"
     lines = [*([f"{found.missing}."] if found.missing else []), f"{verdict}.", *found.verdicts]
     ordered = sorted(found.lives, key=lambda life: life.fate not in WAITING)
     rows = [(life.key, life.fate.value, life.node or "-") for life in ordered]

@@ -10,6 +10,7 @@ import typer
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
 from bayplan.base.output_paths import check_output_file
+from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, PluginDeadline
 from bayplan.cli.simulation_options import (
     AlgorithmProvider,
     Config,
@@ -26,9 +27,6 @@ if TYPE_CHECKING:
 Kubeconfig: TypeAlias = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="Kubeconfig of the cluster. [default: as for kubectl, or in-cluster]"),
-]
-PluginDeadline: TypeAlias = Annotated[
-    float, typer.Option(metavar="SECONDS", help="Time limit for one call of a custom plugin.")
 ]
 LeaderElect: TypeAlias = Annotated[
     bool | None,
@@ -77,7 +75,7 @@ def schedule(
     algorithm_provider: AlgorithmProvider = "",
     feature_gates: FeatureGates = "",
     plugin: Plugins = None,
-    plugin_deadline: PluginDeadline = 10.0,
+    plugin_deadline: PluginDeadline = DEFAULT_PLUGIN_DEADLINE,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed for tie-breaking.")] = 0,
     leader_elect: LeaderElect = None,
     kube_api_qps: Qps = None,

@@ -1,4 +1,4 @@
-"""The options of the command ``up``."""
+"""The options of the command ``up``, of which ``schedule`` shares one."""
 
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -107,7 +107,7 @@ Webhooks: TypeAlias = Annotated[
     typer.Option(
         "--webhooks",
         metavar="TARGET",
-        help="Webhooks that may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, any; repeatable. [default: none]",
+        help="Webhooks that may be called: loopback, HOST:PORT, NAMESPACE/SERVICE=HOST:PORT, or any; repeatable. [default: none]",
     ),
 ]
 ServiceAccounts: TypeAlias = Annotated[

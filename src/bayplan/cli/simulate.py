@@ -42,7 +42,7 @@ from bayplan.sim.pod_count import DEFAULT_MAX_PODS
 Out: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        metavar="DIR", help="Result directory for decisions and summary; replaces an older one. [default: none]"
+        metavar="DIR", help="Result directory for decisions and summary; replaces an older result. [default: none]"
     ),
 ]
 

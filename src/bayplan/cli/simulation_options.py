@@ -61,9 +61,7 @@ AlgorithmProvider: TypeAlias = Annotated[
 ]
 FeatureGates: TypeAlias = Annotated[
     str,
-    typer.Option(
-        metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: those of the release]"
-    ),
+    typer.Option(metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: the release's]"),
 ]
 SourceFeatureGates: TypeAlias = Annotated[
     str,

@@ -37,7 +37,7 @@ Reschedule = Annotated[
     bool, typer.Option("--reschedule", help="Also schedule the pods that already run in the source.")
 ]
 UpdateScheduled = Annotated[
-    bool, typer.Option("--update-scheduled", help="Also copy changes of pods after the source has scheduled them.")
+    bool, typer.Option("--update-scheduled", help="Also copy changes to pods after the source has scheduled them.")
 ]
 SourceVolumes = Annotated[
     bool,

@@ -21,7 +21,7 @@ def test(
         str, typer.Option(metavar="TEXT", help="Run only scenarios whose name contains this. [default: all]")
     ] = "",
     label: Annotated[
-        str, typer.Option(metavar="LABEL", help="Run only workloads of scheduler_perf with this label. [default: all]")
+        str, typer.Option(metavar="LABEL", help="Run only scheduler_perf workloads with this label. [default: all]")
     ] = "",
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="File for the results as JUnit XML. [default: none]")

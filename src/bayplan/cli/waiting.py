@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from bayplan.analysis.units import format_count, format_list, is_or_are
+from bayplan.analysis.units import format_list
 from bayplan.answers.answer_text import assumed
-from bayplan.answers.waiting_reasons import SEVERAL, WaitingReason
+from bayplan.answers.waiting_reasons import WaitingReason
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.mode import Mode
+from bayplan.base.counted_nouns import format_count, is_or_are
 from bayplan.cli.question_options import print_lines
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, Sources, print_json, read_source, source_options
@@ -26,7 +27,7 @@ def waiting(
     sources: Sources = None,
     context: Context = "",
     kubeconfig: Kubeconfig = None,
-    everything: Annotated[bool, typer.Option("--all", help="List all pods of each reason.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="List all pods for each reason.")] = False,
     as_json: AsJson = False,
     mode: ModeOption = Mode.CURRENT,
     config: SourceConfig = None,
@@ -84,8 +85,7 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         names = of_filters[0].examples
         pods_line = _named(names, everything)
         plugins = [row.plugin for row in of_filters]
-        pods_line = f"{pods_line} (several filters)" if plugins == [SEVERAL] else f"{', '.join(plugins)}: {pods_line}"
-        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {pods_line}"]
+        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
     blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
     fitting = [key for key in pending if key not in blocked]
     if fitting:

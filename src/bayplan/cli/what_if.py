@@ -5,13 +5,11 @@ from typing import Annotated, TypeAlias
 import typer
 
 from bayplan.answers.answer_text import difference_text
-from bayplan.answers.changes import CHANGES, Change, is_change, parse_change
+from bayplan.answers.changes import CHANGES, Change, is_change, missing_change, parse_change
 from bayplan.answers.what_if import Reschedule
 from bayplan.answers.what_if import what_if as find_differences
 from bayplan.app.mode import Mode
 from bayplan.app.question_clusters import CONFIGURATION_CHANGES, changed_setup, is_configuration_change
-from bayplan.base.errors import InputError
-from bayplan.base.near_names import near_name
 from bayplan.cli.question_options import All, opened, print_answer
 from bayplan.cli.simulation_options import ModeOption, Plugins, Seed, SourceConfig, SourceFeatureGates, Strict
 from bayplan.cli.source_options import AsJson, Context, Kubeconfig, source_options
@@ -69,7 +67,7 @@ def what_if(
     configured = [text for text in arguments if is_configuration_change(text)]
     sources = [text for text in arguments if text not in changes and text not in configured]
     if not changes and not configured:
-        raise _no_change(sources)
+        raise missing_change((*CHANGES, *CONFIGURATION_CHANGES), sources)
     options = source_options(
         sources,
         context=context,
@@ -96,18 +94,6 @@ def _rescheduled(texts: list[str]) -> tuple[Reschedule, list[str]]:
     if "all" in texts:
         return Reschedule.ALL, []
     return (Reschedule.THESE, these) if these else (Reschedule.NEW, [])
-
-
-def _no_change(sources: list[str]) -> InputError:
-    """Return the error for a call without a change; an argument such as ``losezone=a`` was meant as a change."""
-    kinds = (*CHANGES, *CONFIGURATION_CHANGES)
-    wanted = f"KIND=TARGET with one of {', '.join(kinds)}"
-    for text in sources:
-        kind, equals, target = text.partition("=")
-        close = near_name(kind, kinds) if equals else ""
-        if close:
-            return InputError("what-if", got=f"'{text}'", wanted=wanted, hint=f"{close}={target}")
-    return InputError("what-if", got="none", wanted=wanted, hint="lose-zone=ZONE")
 
 
 def _with_objects(change: Change, *, strict: bool) -> Change:

@@ -43,7 +43,8 @@ SILENCE_SECONDS = 60.0
 """Time without data, in addition to the requested timeout of a stream, after which the stream is abandoned."""
 
 _UNAUTHORIZED = 401
-_TOO_BUSY = (429, 503)
+_TOO_MANY_REQUESTS = 429
+_SERVER_ERRORS = 500
 
 
 class ConnectionLost(Exception):
@@ -298,9 +299,13 @@ def _code(status: int) -> str:
 
 
 def _retry_after(answer: aiohttp.ClientResponse) -> float | None:
-    """Return the seconds after which to retry if the server is too busy and states the time, else None."""
+    """Return the seconds after which to retry, or None.
+
+    Like client-go (`checkWait` in rest/request.go), retry 429 and all server errors if the response states the seconds.
+    """
     text = answer.headers.get("Retry-After", "")
-    return float(text) if answer.status in _TOO_BUSY and text.isdecimal() else None
+    is_retried = answer.status == _TOO_MANY_REQUESTS or answer.status >= _SERVER_ERRORS
+    return float(text) if is_retried and text.isdecimal() else None
 
 
 def _describe(problem: Exception) -> str:

@@ -308,20 +308,17 @@ def _first_of_all_starts(
 
     If some of the candidates are enough, there is one choice per start node.
     """
+    plugin = next(each for each in profile.post_filter if isinstance(each, DefaultPreemption))
     results = [found]
-    for plugin in profile.post_filter:
-        if not isinstance(plugin, DefaultPreemption):
-            continue
-        count = len(plugin.evaluator.potential_nodes(diagnosis))
-        if plugin.evaluator.number_of_candidates(count) < count:
-            starts = (
-                plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count)
-            )
-            results = [result for result in starts if result is not None and result.nominated_node_name]
-            found = plugin.start(pod, min(results, key=lambda result: result.nominated_node_name or ""))
+    count = len(plugin.evaluator.potential_nodes(diagnosis))
+    if plugin.evaluator.number_of_candidates(count) < count:
+        starts = (plugin.evaluator.preempt(pod, diagnosis, cycle_state, offset=offset)[0] for offset in range(count))
+        results = [each for each in starts if each is not None and each.nominated_node_name]
+        found = plugin.start(pod, min(results, key=lambda each: each.nominated_node_name or ""))
     names = plugin.handle.cluster.nodes.names
     shortlists = [each.shortlist for each in results if each.shortlist]
-    return found, sorted({names[row] or "" for each in shortlists for row in each.rows[each.best()].tolist()})
+    best_rows = {row for shortlist in shortlists for row in shortlist.rows[shortlist.best()].tolist()}
+    return found, sorted(names[row] or "" for row in best_rows)
 
 
 def _examine_all_candidates(scheduler: Scheduler, written: Json) -> None:

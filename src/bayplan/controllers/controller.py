@@ -86,7 +86,7 @@ class Controller(ABC):
 
     def keys_for(self, event: ChangeEvent) -> Iterable[str]:
         """Return the keys to reconcile after an event of a kind in `watches`, or of a pod."""
-        raise AssertionError(f"{type(self).__name__} watches {event.kind.__name__} but gives no reason")
+        raise AssertionError(f"{type(self).__name__} watches {event.kind.__name__} objects, but has no keys_for()")
 
     def failed(self, key: str, problem: InputError) -> None:  # noqa: B027
         """Report a failed reconcile of an object; called by the manager, which retries."""
@@ -133,4 +133,4 @@ class Controller(ABC):
 
         The manager reconciles that object afterwards.
         """
-        raise AssertionError(f"{type(self).__name__} reads pods but does not handle their changes")
+        raise AssertionError(f"{type(self).__name__} follows pods, but has no pod_changed()")

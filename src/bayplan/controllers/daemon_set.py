@@ -21,11 +21,11 @@ from bayplan.controllers.daemon_nodes import daemon_template, pinned_spec
 from bayplan.controllers.daemon_rollout import DaemonRollout
 from bayplan.controllers.daemon_set_state import DaemonSetState, NodeTally
 from bayplan.controllers.pod_factory import PreparedTemplate
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, observed_hash
+from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, observed_daemon_set_hash
 from bayplan.controllers.rollout_arithmetic import scaled_value
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import DaemonSet
+from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, DaemonSet
 
 _FIRST_BACKOFF_NS = SECOND_NS
 _MAX_BACKOFF_NS = 15 * 60 * SECOND_NS
@@ -121,14 +121,14 @@ class DaemonSetController(Controller):
     def _revision(self, item: DaemonSet, state: DaemonSetState) -> Revision:
         history = state.history
         if not history.revisions:
-            known = observed_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
+            known = observed_daemon_set_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
             if known:
                 history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit
             live = {hash_ for hash_, count in state.by_hash.items() if count > 0}
-            history.truncate(10 if limit is None else limit, live)
+            history.truncate(DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit, live)
         return revision
 
     # --- one node -----------------------------------------------------------------------------------------------------

@@ -33,7 +33,13 @@ from bayplan.controllers.rollout_arithmetic import (
     share_scaling,
 )
 from bayplan.objects.meta import Condition, LabelSelector, ObjectMeta
-from bayplan.objects.workloads import Deployment, PodTemplateSpec, ReplicaSet, ReplicaSetSpec
+from bayplan.objects.workloads import (
+    DEFAULT_REVISION_HISTORY_LIMIT,
+    Deployment,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicaSetSpec,
+)
 
 TEMPLATE_HASH_LABEL = "pod-template-hash"
 REVISION_ANNOTATION = "deployment.kubernetes.io/revision"
@@ -309,7 +315,7 @@ class DeploymentController(Controller):
     def _clean_up(self, deployment: Deployment, old: list[ReplicaSet], now_ns: int) -> None:
         """Delete the oldest empty ReplicaSets beyond the revision history limit."""
         limit = deployment.spec.revision_history_limit
-        limit = 10 if limit is None else limit
+        limit = DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit
         if limit == _UNLIMITED:
             return
         alive = [item for item in old if item.metadata.deletion_timestamp is None]

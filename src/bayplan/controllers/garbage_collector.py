@@ -211,7 +211,8 @@ class StoreOwners(OwnerGraph[Place]):
     def __init__(self, store: ObjectStore, writer: Writer) -> None:
         self._store = store
         self._writer = writer
-        self._gone: dict[str, None] = {}
+        # The uids of deleted owners with dependents to process.
+        self._deleted_owners: dict[str, None] = {}
 
     def dependents(self, uid: str) -> list[Place]:
         """Return the objects with an owner reference to a uid."""
@@ -224,15 +225,15 @@ class StoreOwners(OwnerGraph[Place]):
 
     def is_deleted(self, uid: str) -> bool:
         """Return whether an owner is deleted and still has dependents to process."""
-        return uid in self._gone
+        return uid in self._deleted_owners
 
     def record_deleted(self, uid: str) -> None:
         """Record that an owner is deleted."""
-        self._gone[uid] = None
+        self._deleted_owners[uid] = None
 
     def forget_deleted(self, uid: str) -> None:
         """Forget a deleted owner, after all its dependents were processed."""
-        self._gone.pop(uid, None)
+        self._deleted_owners.pop(uid, None)
 
     def delete(self, place: Place, now_ns: int, *, foreground: bool) -> None:
         """Delete an object; `foreground` selects the propagation."""

@@ -1,17 +1,19 @@
 """Revision history of the templates of StatefulSets and DaemonSets.
 
-Upstream stores revisions as ControllerRevision objects. Scheduling does not read them, so the history is in memory
-only. If a dump of a cluster has no ControllerRevisions, the revision that the cluster's controllers observed last
-counts as the revision of the current template (`observed_hash`), so that loading the dump restarts no pods.
+Upstream stores revisions as ControllerRevision objects. Scheduling does not read those, so the history is in memory
+only. For a recorded cluster without them, the hash of the current template's revision is taken from the status and the
+pods (`observed_stateful_set_hash`, `observed_daemon_set_hash`), so that loading a dump restarts no updated pods.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
 from bayplan.cluster.naming import template_hash
+from bayplan.controllers.daemon_nodes import target_node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
 
@@ -76,26 +78,36 @@ class RevisionHistory:
         return digest
 
 
-def observed_hash(item: StatefulSet | DaemonSet, pods: Iterable[Pod]) -> str:
-    """Return the revision hash of the current template as the status and the pods of a set show it; "" if unknown.
+def observed_stateful_set_hash(item: StatefulSet) -> str:
+    """Return the hash of the current template's revision as the status names it; "" if the status is of an older generation."""
+    return hash_in(item.status.update_revision) if _is_observed(item) else ""
 
-    A StatefulSet names the revision in its status. A DaemonSet does not, so the hash is taken from its newest pod; pods
-    older than the set had another owner before.
+
+def observed_daemon_set_hash(item: DaemonSet, pods: Iterable[Pod]) -> str:
+    """Return the hash of the current template's revision, derived from the status and the pods of a DaemonSet; "" if unknown.
+
+    The status only counts the nodes whose oldest pod is updated (`updatedNumberScheduled`), so this is the hash that as
+    many nodes have. If several hashes or none have this count, return the hash of the newest pod.
 
     Args:
-        item: the set. If its status describes an older generation, the hash is unknown.
-        pods: the active pods of the set.
+        item: the DaemonSet. The hash is unknown if its status is of an older generation, or counts no updated pod.
+        pods: its active pods.
     """
-    if item.status.observed_generation != item.metadata.generation:
+    if not _is_observed(item) or not item.status.updated_number_scheduled:
         return ""
-    if isinstance(item, StatefulSet):
-        return hash_in(item.status.update_revision)
-    newest, found = item.metadata.creation_timestamp or "", ""
-    for pod in pods:
-        created = pod.metadata.creation_timestamp or newest
-        if created >= newest:
-            newest, found = created, pod.metadata.labels.get(REVISION_LABEL, "")
-    return found
+    labelled = [pod for pod in pods if REVISION_LABEL in pod.metadata.labels]
+    labelled.sort(key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    oldest: dict[str, str] = {}
+    for pod in labelled:
+        oldest.setdefault(target_node(pod) or pod.key, pod.metadata.labels[REVISION_LABEL])
+    counts = Counter(oldest.values())
+    newest_first = [pod.metadata.labels[REVISION_LABEL] for pod in reversed(labelled)]
+    matching = (hash_ for hash_ in newest_first if counts[hash_] == item.status.updated_number_scheduled)
+    return next(matching, newest_first[0] if newest_first else "")
+
+
+def _is_observed(item: StatefulSet | DaemonSet) -> bool:
+    return item.status.observed_generation == item.metadata.generation
 
 
 def hash_in(name: str) -> str:

@@ -24,12 +24,18 @@ from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.availability import count_available, is_available
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import PreparedTemplate, controller_reference
-from bayplan.controllers.revisions import REVISION_LABEL, Revision, RevisionHistory, hash_in, observed_hash
+from bayplan.controllers.revisions import (
+    REVISION_LABEL,
+    Revision,
+    RevisionHistory,
+    hash_in,
+    observed_stateful_set_hash,
+)
 from bayplan.controllers.stateful_pods import StatefulPods, first_ordinal, ordinal_of
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_label_selector
-from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
+from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, PodTemplateSpec, StatefulSet
 
 
 class _State:
@@ -105,14 +111,15 @@ class StatefulSetController(Controller):
     def _revision(self, item: StatefulSet, state: _State) -> Revision:
         history = state.history
         if not history.revisions:
-            known = observed_hash(item, ())
+            known = observed_stateful_set_hash(item)
             if known:
                 history.adopt(known, item.spec.template)
         revision = history.current(item.spec.template)
         if len(history.revisions) > 1:
             limit = item.spec.revision_history_limit
             live = {hash_in(name) for name, count in state.by_revision.items() if count > 0}
-            history.truncate(10 if limit is None else limit, live | {hash_in(item.status.current_revision)})
+            live.add(hash_in(item.status.current_revision))
+            history.truncate(DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit, live)
         return revision
 
     def prepared(self, item: StatefulSet, state: _State, template: PodTemplateSpec, name: str) -> PreparedTemplate:

@@ -246,7 +246,7 @@ def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:
     try:
         return msgspec.json.decode(text, type=list[dict[str, str]])
     except msgspec.DecodeError as problem:
-        raise InputError(f"annotation {HISTORY}", got=str(problem), wanted="a list of attempts") from None
+        raise InputError(f"annotation {HISTORY}", got=str(problem), wanted="a JSON list of attempts") from None
 
 
 def size_of(annotations: Mapping[str, str]) -> int:

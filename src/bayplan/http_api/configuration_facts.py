@@ -7,6 +7,7 @@ from http import HTTPStatus
 
 import yaml
 
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
@@ -87,7 +88,7 @@ def validation_document(settings: Settings, text: str, waiting: int) -> Validati
     if configuration is None:
         return Validation(stage=found.stage, problems=problems, effective=None, difference=[], effect="")
     difference = [*differences(settings.configuration, configuration)]
-    tried = f"{waiting:,} pending {'pod' if waiting == 1 else 'pods'} will be retried"
+    tried = f"{format_count(waiting, 'pending pod')} will be retried"
     return Validation(
         stage=None,
         problems=problems,

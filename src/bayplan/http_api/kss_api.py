@@ -271,7 +271,7 @@ class KssApi:
 
 
 def _preflight(request: Request) -> dict[str, str]:
-    """Return the headers of a response to a CORS preflight request."""
+    """Return the headers for the response to a CORS preflight request."""
     headers = {"access-control-allow-methods": ALLOWED_METHODS}
     asked = request.headers.get("access-control-request-headers")
     return headers if asked is None else {**headers, "access-control-allow-headers": asked}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import yaml
 from msgspec.structs import asdict
 
+from bayplan.analysis.decision_detail import rejections_of
 from bayplan.analysis.explain import BEST_NODES, attempts_of, explain
 from bayplan.analysis.explanation import Attempt, Explanation, PreemptionReport
 from bayplan.analysis.preemption_detail import preemption_report
@@ -18,7 +20,6 @@ from bayplan.answers.current_source import CurrentSource
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.engine.decision import Decision
-from bayplan.framework.status import Status
 from bayplan.http_api.contract.decisions import AttemptSummary
 from bayplan.http_api.contract.pods import EventRow, NodesRejected, PodChanged, PodFacts
 from bayplan.http_api.contract.pods import PodPage as PodPageAnswer
@@ -145,24 +146,15 @@ class PodPage:
         return found
 
     def _rejections(self) -> list[NodesRejected]:
-        """Count the nodes that each plugin rejected with each message in the newest attempt, the largest number first."""
+        """Count the nodes that each plugin rejected with each message in the newest attempt, the largest number first.
+
+        A plugin may reject nodes with the same message for good and until pods are gone: these are counted together.
+        """
         decision = self.decision(self.attempts[-1]) if self.attempts else None
-        if decision is None:
-            return []
-        groups: dict[Status, int] = {}
-        for row in range(len(decision.names)):
-            for status in decision.failures(row):
-                groups[status] = groups.get(status, 0) + 1
-        ordered = sorted(groups.items(), key=lambda each: -each[1])
-        return [
-            NodesRejected(
-                text=status.message or status.code.text,
-                plugin=status.plugin,
-                code=status.code.text,
-                nodes=count,
-            )
-            for status, count in ordered
-        ]
+        groups: Counter[tuple[str, str]] = Counter()
+        for each in rejections_of(decision) if decision is not None else ():
+            groups[each.plugin, ", ".join(each.reasons) or each.code] += len(each.nodes)
+        return [NodesRejected(text=text, plugin=plugin, nodes=count) for (plugin, text), count in groups.most_common()]
 
     def decision(self, attempt: Attempt) -> Decision | None:
         """Return the full record of an attempt; None if there is none."""

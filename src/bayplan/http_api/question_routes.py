@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from bayplan.analysis.units import format_count
 from bayplan.answers.answer_text import capacity_text, difference_text
 from bayplan.answers.capacity import DEFAULT_LIMIT, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
@@ -22,6 +21,7 @@ from bayplan.answers.waiting_reasons import equal_pods, waiting_reasons, waiting
 from bayplan.answers.what_if import WORST_FIRST, Reschedule
 from bayplan.answers.what_if import Answer as Differences
 from bayplan.answers.what_if import what_if as find_differences
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import format_instant
 from bayplan.framework.configuration.loading import SchedulerConfiguration

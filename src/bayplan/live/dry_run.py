@@ -195,9 +195,9 @@ class DryRun:
             if isinstance(old, Pod) or isinstance(new, Pod):
                 self._take_pod(old if isinstance(old, Pod) else None, new if isinstance(new, Pod) else None, now_ns)
             else:
-                self._know(old, new, now_ns)
+                self._apply_to_ours(old, new, now_ns)
 
-    def _know(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
+    def _apply_to_ours(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
         """Apply a change to our scheduler, after comparing all earlier verdicts."""
         if self._open:
             self._close_agreed(now_ns, now_ns)
@@ -223,7 +223,7 @@ class DryRun:
             if new is not None and new.spec.node_name:
                 self._open.append(_Open(now_ns, waiting.place, waiting.pod, new))
         elif not any(verdict.pod.key == key for verdict in self._open):
-            self._know(old, new, now_ns)
+            self._apply_to_ours(old, new, now_ns)
         else:
             self._take_decided(key, old, new, now_ns)
 
@@ -239,7 +239,7 @@ class DryRun:
         self._open = [verdict for verdict in self._open if verdict.pod.key != key]
         for verdict in mine:
             self._close(verdict, now_ns)
-        self._know(old, None, now_ns)
+        self._apply_to_ours(old, None, now_ns)
 
     def _is_waiting(self, pod: Pod) -> bool:
         return not pod.spec.node_name and is_active(pod) and pod.spec.scheduler_name in self._scheduler.profiles

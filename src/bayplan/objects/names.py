@@ -1,7 +1,8 @@
 """Validation of names and labels, with the messages of Kubernetes.
 
 Every function returns upstream's error messages; an empty tuple if the value is valid. Source:
-https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and .../labels/.
+https://kubernetes.io/docs/concepts/overview/working-with-objects/names/ and
+https://kubernetes.io/docs/concepts/overview/working-with-objects/labels/.
 """
 
 import re

@@ -7,6 +7,7 @@ k8s.io/kubernetes/pkg/apis/apps/v1 and batch/v1 v1.36.3.
 from bayplan.objects.meta import LabelSelector, ObjectMeta, changed, mapped
 from bayplan.objects.pod_defaults import default_persistent_volume_claim, default_pod_spec
 from bayplan.objects.workloads import (
+    DEFAULT_REVISION_HISTORY_LIMIT,
     CronJob,
     DaemonSet,
     Deployment,
@@ -35,7 +36,7 @@ def default_deployment(item: Deployment) -> Deployment:
         selector=_default_selector(spec.selector, spec.template),
         template=_default_template(spec.template),
         strategy=strategy,
-        revision_history_limit=10 if spec.revision_history_limit is None else spec.revision_history_limit,
+        revision_history_limit=_default_history_limit(spec.revision_history_limit),
         progress_deadline_seconds=600 if spec.progress_deadline_seconds is None else spec.progress_deadline_seconds,
     )
     return changed(item, spec=spec)
@@ -49,9 +50,13 @@ def default_daemon_set(item: DaemonSet) -> DaemonSet:
         selector=_default_selector(spec.selector, spec.template),
         template=_default_template(spec.template),
         update_strategy=_default_strategy(spec.update_strategy, RollingUpdate(max_unavailable=1, max_surge=0)),
-        revision_history_limit=10 if spec.revision_history_limit is None else spec.revision_history_limit,
+        revision_history_limit=_default_history_limit(spec.revision_history_limit),
     )
     return changed(item, spec=spec)
+
+
+def _default_history_limit(limit: int | None) -> int:
+    return DEFAULT_REVISION_HISTORY_LIMIT if limit is None else limit
 
 
 def default_replica_set(item: ReplicaSet) -> ReplicaSet:
@@ -102,7 +107,7 @@ def default_stateful_set(item: StatefulSet) -> StatefulSet:
         volume_claim_templates=mapped(default_persistent_volume_claim, spec.volume_claim_templates),
         pod_management_policy=spec.pod_management_policy or "OrderedReady",
         update_strategy=strategy,
-        revision_history_limit=10 if spec.revision_history_limit is None else spec.revision_history_limit,
+        revision_history_limit=_default_history_limit(spec.revision_history_limit),
         persistent_volume_claim_retention_policy=changed(
             retention,
             when_deleted=retention.when_deleted or "Retain",

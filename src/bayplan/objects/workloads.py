@@ -14,6 +14,9 @@ from bayplan.objects.meta import (
 from bayplan.objects.pod import PodSpec
 from bayplan.objects.storage import PersistentVolumeClaim
 
+DEFAULT_REVISION_HISTORY_LIMIT = 10
+"""Default number of old revisions to retain: of Deployments, StatefulSets and DaemonSets."""
+
 
 class PodTemplateSpec(ApiStruct, frozen=True, kw_only=True):
     """The pod that a controller creates."""

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from bayplan.analysis.units import format_count, format_duration, format_list, format_share
+from bayplan.analysis.units import format_duration, format_list, format_share
 from bayplan.analysis.waits import percentile
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 from bayplan.base.long_durations import read_long_duration
 from bayplan.objects.requests import node_amounts

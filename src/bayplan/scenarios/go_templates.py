@@ -24,7 +24,7 @@ def _number(value: Value) -> float:
     try:
         return float(value)
     except ValueError:
-        raise InputError("template", got=repr(value), wanted="a number") from None
+        raise InputError("template argument", got=repr(value), wanted="a number") from None
 
 
 def _shown(values: Sequence[float]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from bayplan.analysis.units import format_count, format_duration
+from bayplan.analysis.units import format_duration
+from bayplan.base.counted_nouns import format_count
 from bayplan.scenarios.runner import FailedCheck, Outcome, ScenarioResult, StepResult
 
 

@@ -63,7 +63,7 @@ def _time_or_none(text: str | None) -> int | None:
 
 
 def run_times(trace: Trace | None) -> dict[str, PodRun]:
-    """Return the run times of the pods in a trace, by key."""
+    """Return the run times of the pods in a trace that have one, by key."""
     if trace is None:
         return {}
     return {timed.pod.key: PodRun(timed.run_time_ns) for timed in trace.pods if timed.run_time_ns is not None}

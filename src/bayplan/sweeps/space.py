@@ -88,7 +88,7 @@ def grid(space: Space) -> Iterator[Parameters]:
     """
     for name, domain in space.items():
         if isinstance(domain, Range):
-            hint = "a list of values, or --search random"
+            hint = "--search random"
             raise InputError(f"parameter {name}", got="a range", wanted="a list of values for a grid", hint=hint)
     values = [domain.values for domain in space.values() if isinstance(domain, Choice)]
     for chosen in itertools.product(*values):

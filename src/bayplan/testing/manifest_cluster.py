@@ -14,7 +14,6 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.app.custom_plugins import CustomPlugin
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.waiting_explanation import why_waiting
 from bayplan.base.durations import DAY_NS, SECOND_NS
@@ -255,6 +254,4 @@ def _lines(refused: Mapping[str, str]) -> list[str]:
 def _setup_of(config: Path | None, feature_gates: str, plugins: Sequence[str | type[Plugin[Any]]]) -> SchedulerSetup:
     names = [each for each in plugins if isinstance(each, str)]
     classes = [each for each in plugins if not isinstance(each, str)]
-    setup = read_setup(config=config, feature_gates=feature_gates, plugins=names)
-    custom = [CustomPlugin(each, 1, "") for each in classes]
-    return setup.enabling(custom, setup.registry.with_plugins(*classes))
+    return read_setup(config=config, feature_gates=feature_gates, plugins=names).with_plugins(*classes)

@@ -850,7 +850,6 @@ declare namespace Api {
   interface NodesRejected {
     text: string;
     plugin: string;
-    code: string;
     nodes: number;
   }
 
@@ -1337,7 +1336,7 @@ declare namespace Api {
     plugins_failed: FailedPlugin[];
   }
 
-  /** Where one more pod of a shape would fit, and what is idle there. */
+  /** The nodes that one more pod of a shape would fit, and the idle amounts on them. */
   interface ShapeFacts {
     example: string;
     pods: number;

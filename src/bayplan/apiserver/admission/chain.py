@@ -96,7 +96,7 @@ class Admission:
         *,
         kind: GroupVersionKind | None = None,
     ) -> Attributes:
-        """Return the attributes of a create (if `old` is None) or of an update.
+        """Return the attributes of an update, or of a create if `old` is None.
 
         Args:
             info: the request.

@@ -25,6 +25,7 @@ from bayplan.apiserver.admission.pod_security_checks import (
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import forbidden
 from bayplan.apiserver.validation.core import SECURITY_LEVELS, is_security_version
+from bayplan.base.counted_nouns import plural
 from bayplan.base.plain_data import Document, part, parts
 
 _PREFIX = "pod-security.kubernetes.io/"
@@ -195,7 +196,7 @@ def _enforced(namespace: Document) -> LevelVersion:
 
 def _counted(names: list[str], reasons: str) -> str:
     others = len(names) - 1
-    more = f" (and {others} other {'pod' if others == 1 else 'pods'})" if others else ""
+    more = f" (and {others} other {plural('pod', others)})" if others else ""
     return f"{min(names)}{more}: {reasons}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from bayplan.base.counted_nouns import plural
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.selectors import quote
 
@@ -80,7 +81,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _count(noun: str, names: Sequence[str] | set[str]) -> str:
-    return noun if len(names) == 1 else f"{noun}s"
+    return plural(noun, len(names))
 
 
 def _use(names: Sequence[str]) -> str:

@@ -22,10 +22,8 @@ from bayplan.cluster.source_copies import is_copy
 from bayplan.cluster.store import ChangeEvent
 from bayplan.controllers.controller import Controller, ControllerTools
 from bayplan.controllers.pod_factory import controller_reference
-from bayplan.controllers.revisions import REVISION_LABEL, observed_hash
-from bayplan.objects.workloads import DaemonSet, StatefulSet
-
-_DEFAULT_LIMIT = 10
+from bayplan.controllers.revisions import REVISION_LABEL, observed_daemon_set_hash, observed_stateful_set_hash
+from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT, DaemonSet, StatefulSet
 
 
 class RevisionController(Controller):
@@ -86,7 +84,9 @@ class RevisionController(Controller):
         return None
 
     def _observed_hash(self, item: StatefulSet | DaemonSet) -> str:
-        return observed_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
+        if isinstance(item, StatefulSet):
+            return observed_stateful_set_hash(item)
+        return observed_daemon_set_hash(item, self.store.owned_pods(item.metadata.uid).active.values())
 
     def _same_template(self, item: StatefulSet | DaemonSet, known: dict[str, int]) -> str | None:
         """Return the name of the newest stored revision with the set's current template, or None."""
@@ -123,15 +123,17 @@ class RevisionController(Controller):
 
     def _forget_oldest(self, item: StatefulSet | DaemonSet, newest: str) -> None:
         limit = item.spec.revision_history_limit
+        if limit is None:
+            limit = DEFAULT_REVISION_HISTORY_LIMIT
         prefix = f"{item.metadata.name}-"
         labels = [pod.metadata.labels.get(REVISION_LABEL, "") for pod in self.store.owned_pods(item.metadata.uid)]
         live = {label if label.startswith(prefix) else prefix + label for label in labels} | {newest}
         known = self._revisions_of(item)
         unused = [name for name in known if name not in live]
-        surplus = unused[: max(len(unused) - (_DEFAULT_LIMIT if limit is None else limit), 0)]
+        surplus = unused[: max(len(unused) - limit, 0)]
         for name in surplus:
             self._writer.delete(REVISIONS, (item.metadata.namespace, name))
-        if len(known) - len(surplus) > (_DEFAULT_LIMIT if limit is None else limit) + 1:
+        if len(known) - len(surplus) > limit + 1:
             self._crowded[item.metadata.uid] = None
         else:
             self._crowded.pop(item.metadata.uid, None)

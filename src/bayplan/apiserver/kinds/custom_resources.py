@@ -200,7 +200,7 @@ class PruningConverter:
         return _converted(self._stored, document, _Defaults())
 
     def from_storage(self, document: Document) -> Document:
-        """Return a stored object in the served version."""
+        """Convert a stored object to the served version."""
         return _converted(self._served, document, _NoDefaults())
 
 

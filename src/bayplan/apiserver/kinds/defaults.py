@@ -16,6 +16,7 @@ from bayplan.apiserver.codec.shape import Shape, shape_of, zero_value
 from bayplan.apiserver.kinds import default_functions as functions
 from bayplan.apiserver.schema.facts import api_facts
 from bayplan.base.plain_data import Document
+from bayplan.objects.workloads import DEFAULT_REVISION_HISTORY_LIMIT
 
 _CORE = "io.k8s.api.core.v1."
 _APPS = "io.k8s.api.apps.v1."
@@ -30,7 +31,7 @@ _EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1."
 _AGGREGATION = "io.k8s.kube-aggregator.pkg.apis.apiregistration.v1."
 
 _CONTAINER: Document = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-_HISTORY: Document = {"revisionHistoryLimit": 10}
+_HISTORY: Document = {"revisionHistoryLimit": DEFAULT_REVISION_HISTORY_LIMIT}
 
 CONSTANTS: dict[str, Document] = {
     _CORE + "PodSpec": {

@@ -17,6 +17,7 @@ import msgspec
 
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.write_ahead_log import lost_transactions
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 
 FORMAT = 2
@@ -365,8 +366,7 @@ def _damaged(path: Path, what: str) -> InputError:
 def damaged_rows(path: Path, names: list[str]) -> InputError:
     """Return the InputError for rows with wrong checksums."""
     shown = ", ".join(names[:3]) + (f" and {len(names) - 3:,} more" if len(names) > 3 else "")
-    mismatches = "1 checksum mismatch" if len(names) == 1 else f"{len(names):,} checksum mismatches"
-    return _damaged(path, f"{mismatches}: {shown}")
+    return _damaged(path, f"{format_count(len(names), 'checksum mismatch')}: {shown}")
 
 
 def _check_hint(path: Path) -> str:

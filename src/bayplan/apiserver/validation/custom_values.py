@@ -19,6 +19,7 @@ from bayplan.apiserver.model.errors import (
 )
 from bayplan.apiserver.model.object_meta import check_metadata
 from bayplan.apiserver.validation.value_formats import fits_format
+from bayplan.base.counted_nouns import plural
 from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded
 from bayplan.base.plain_data import Document, part, parts, texts
 from bayplan.objects.names import check_dns1035_label
@@ -183,8 +184,7 @@ def _check_object(schema: Document, value: Document, old: object, path: str, wor
 
 
 def _too_many(path: str, size: int, most: int) -> Cause:
-    items = "item" if most == 1 else "items"
-    return Cause("FieldValueTooMany", f"Too many: {size}: must have at most {most} {items}", path)
+    return Cause("FieldValueTooMany", f"Too many: {size}: must have at most {most} {plural('item', most)}", path)
 
 
 def _check_list(schema: Document, value: list[object], old: object, path: str, work: _Work) -> list[Cause]:

@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 from bayplan.apiserver.codec.shape import Emptied
 from bayplan.apiserver.model.errors import Cause, duplicate, forbidden_value, invalid_value, not_supported, required
 from bayplan.apiserver.model.object_meta import shown
+from bayplan.base.counted_nouns import plural
 from bayplan.base.plain_data import Document, part
 from bayplan.objects.selectors import quote
 
@@ -394,8 +395,7 @@ def max_items(limit: int) -> Check:
 
 def too_many(path: str, count: int, limit: int) -> Cause:
     """Return the error for a list with too many items."""
-    unit = "item" if limit == 1 else "items"
-    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {unit}", path)
+    return Cause("FieldValueTooMany", f"Too many: {count}: must have at most {limit} {plural('item', limit)}", path)
 
 
 def if_filled(*checks: Check) -> Check:

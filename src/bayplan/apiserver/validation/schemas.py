@@ -198,7 +198,7 @@ def _value_validation(
 def _nested(
     schema: Document, level: str, path: str, out: Causes, budget: WorkBudget, *, skip_any: bool = False
 ) -> None:
-    """Check a schema within ``anyOf``, ``oneOf``, ``allOf`` or ``not``; it may only restrict values."""
+    """Check a schema within ``anyOf``, ``oneOf``, ``allOf`` or ``not``. Such a schema can only restrict values."""
     _value_validation(schema, level, path, out, budget, skip_any=skip_any)
     if isinstance(schema.get("items"), dict):
         _nested(part(schema, "items"), level, f"{path}.items", out, budget)

@@ -37,6 +37,7 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.base.version import __version__
 from bayplan.client.cluster_access import ClusterAccess, open_access
 from bayplan.client.connection import ApiConnection
+from bayplan.client.list_errors import list_error
 from bayplan.client.requests import NO_ANSWER, ApiRequest, ApiResponse
 from bayplan.formats.object_decoder import ObjectDecoder
 from bayplan.objects.kinds import ResourceKind, kind_of
@@ -295,17 +296,8 @@ class ApiReader:
 
     def _refused(self, kind: ResourceKind, response: ApiResponse) -> None:
         effect = LISTED_KINDS[kind.struct]
-        if response.status == NO_ANSWER:
-            raise InputError(f"{self.name} does not respond: {response.message}", hint="kubectl get nodes")
-        if response.status == HTTPStatus.UNAUTHORIZED:
-            raise InputError(self.name, got=response.message, wanted="valid credentials", hint="kubectl auth whoami")
-        if not effect:
-            raise InputError(
-                f"{self.name} list {kind.plural}",
-                got=response.message,
-                wanted=f"permission to list {kind.plural} in all namespaces",
-                hint=f"kubectl auth can-i list {kind.plural} --all-namespaces",
-            )
+        if response.status in (NO_ANSWER, HTTPStatus.UNAUTHORIZED) or not effect:
+            raise list_error(self.name, kind.plural, response)
         self.unread.append(UnreadKind(kind=kind.kind, reason=response.message, effect=effect))
 
     async def get(self, path: str, kind: type[_Answer]) -> _Answer:
@@ -318,7 +310,9 @@ class ApiReader:
         if response.status == NO_ANSWER:
             raise InputError(f"{self.name} does not respond: {response.message}", hint="bayplan up")
         if response.status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-            raise InputError(self.name, got=response.message, wanted="its token", hint=f"{TOKEN_VARIABLE}=TOKEN")
+            raise InputError(
+                self.name, got=response.message, wanted="the server's token", hint=f"{TOKEN_VARIABLE}=TOKEN"
+            )
         try:
             if response.ok:
                 return msgspec.json.decode(response.body, type=kind)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from bayplan.analysis.units import format_count, format_duration
+from bayplan.analysis.units import format_duration
 from bayplan.app.custom_plugins import reported_plugin_errors
 from bayplan.app.scheduler_setup import SchedulerSetup, read_setup
 from bayplan.app.sources.assumptions import (
@@ -25,6 +25,7 @@ from bayplan.app.sources.cluster_source import (
     in_order,
 )
 from bayplan.app.sources.missing_kinds import missing_assumptions, missing_kinds
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import ConfigurationError, InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams

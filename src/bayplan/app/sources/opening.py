@@ -37,7 +37,9 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
         (SourceKind.RESULT, [path for path in paths if path != "-" and is_result(Path(path))]),
     ):
         if found and len(paths) > 1:
-            raise InputError("source", got=f"{found[0]} and {len(paths) - 1} more", wanted=f"one {kind}, or only files")
+            raise InputError(
+                "source", got=f"{found[0]} and {len(paths) - 1} other sources", wanted=f"a single {kind}, or files only"
+            )
         if found:
             return kind
     return None

@@ -90,7 +90,7 @@ def parse_time_ns(text: str) -> int:
     try:
         date(year, month, day)
     except ValueError as problem:
-        raise InputError("timestamp", wanted="a day of the calendar", got=repr(text)) from problem
+        raise InputError("timestamp", wanted="an existing date", got=repr(text)) from problem
     if hour > 23 or minute > 59 or second > 59 or int(offset_hours or 0) > 24 or int(offset_minutes or 0) > 60:
         raise InputError("timestamp", wanted="hour, minute, second and UTC offset in range", got=repr(text))
     seconds = timegm((year, month, day, hour, minute, second))

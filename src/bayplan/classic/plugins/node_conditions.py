@@ -156,7 +156,7 @@ class Cordoned(FilterRule):
         self._checks = checks
 
     def filter(self, row: int) -> int:
-        """Check whether the node is cordoned."""
+        """Return `CORDONED` if the node is cordoned and the pod needs the check."""
         return CORDONED if self._checks and self.columns.unschedulable[row] else 0
 
 

@@ -106,7 +106,7 @@ def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> Tr
             return each
     if named:
         wanted = " or ".join(f"{len(each.reader.tables[each.table])} columns ({each.reader.title})" for each in named)
-        raise InputError("table", where=f"{file.name}:1", wanted=wanted, got=str(len(columns)))
+        raise InputError("table", where=f"{file.name}:1", wanted=wanted, got=f"{len(columns)} columns")
     for reader in READERS.values():
         for table, wanted_columns in reader.tables.items():
             if wanted_columns and set(wanted_columns) <= set(columns):

@@ -94,7 +94,6 @@ class NodesRejected(Answer, frozen=True, kw_only=True):
 
     text: str
     plugin: str
-    code: str
     nodes: int
 
 

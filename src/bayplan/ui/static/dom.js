@@ -186,7 +186,7 @@ export function debounce(delay, task) {
   };
 }
 
-/** The value of a colour token in the current theme, for canvases. @param {string} name */
+/** The value of a token in the current theme, for canvases and heights. @param {string} name */
 export function token(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }

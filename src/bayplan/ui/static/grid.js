@@ -2,7 +2,7 @@
 // the server in windows. While the pointer or the cursor is in the table, rows keep their places: their content is
 // updated, and a button says that the order has changed.
 
-import { beforePaint, draw, h, stamp } from "./dom.js";
+import { beforePaint, draw, h, stamp, token } from "./dom.js";
 import { bounded } from "./format.js";
 import { NARROW, lettersIn } from "./names.js";
 import { bind } from "./keyboard.js";
@@ -34,9 +34,6 @@ const TALLEST = 15_000_000;
 function onPhone(columns) {
   return columns.filter((column) => !column.minor).map((column) => ({ ...column, width: column.narrow ?? column.width }));
 }
-
-/** The height of the lines of text below a row on a phone, in pixels; the style sheet shows three lines. */
-const BELOW_HEIGHT = 54;
 
 /** The sum of the minimum widths of columns, in pixels. @param {{ width: string }[]} columns */
 function leastWidth(columns) {
@@ -83,7 +80,7 @@ export class Grid {
     this.shown = new WeakMap();
     this.generation = 0;
     this.changes = 0;
-    this.rowHeight = rowHeight() + (this.hasTextBelow ? BELOW_HEIGHT : 0);
+    this.rowHeight = rowHeight() + (this.hasTextBelow ? Number.parseFloat(token("below-row")) : 0);
     this.head = h("div", { class: "grid-row grid-head", role: "row", "aria-rowindex": 1 });
     this.body = h("div", { class: "grid-body", role: "rowgroup" });
     this.chip = h("button", {

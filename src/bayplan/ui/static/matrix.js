@@ -1,7 +1,7 @@
 // The matrix of nodes by plugins: all scores and verdicts of one attempt. It has the data of all rows, but elements
 // only for the visible ones.
 
-import { beforePaint, h, stamp } from "./dom.js";
+import { beforePaint, h, stamp, token } from "./dom.js";
 import { count, signed } from "./format.js";
 import { putName } from "./names.js";
 import { nodeAddress } from "./address.js";
@@ -56,6 +56,7 @@ export class Matrix {
     this.hidden = new Set();
     /** @type {import("./matrix_layout.js").Layout} */
     this.layout = EMPTY_LAYOUT;
+    this.rowHeight = ROW;
     this.head = h("div", { class: "matrix-head", role: "rowgroup" });
     this.body = h("div", { class: "matrix-body", role: "rowgroup" });
     this.scroller = h(
@@ -81,7 +82,7 @@ export class Matrix {
     resized.observe(this.scroller);
     how.signal.addEventListener("abort", () => resized.disconnect());
     const scroll = (/** @type {number} */ rows) => () => {
-      this.scroller.scrollTop += rows * ROW;
+      this.scroller.scrollTop += rows * this.rowHeight;
     };
     bind({ j: scroll(1), k: scroll(-1), ArrowDown: scroll(1), ArrowUp: scroll(-1) }, how.signal);
   }
@@ -130,25 +131,30 @@ export class Matrix {
     this.sortRows();
     this.drawHead();
     for (const row of this.pool) row.dataset.row = "";
-    this.body.style.height = `${this.order.length * ROW}px`;
+    this.body.style.height = `${this.order.length * this.rowHeight}px`;
     // The frame is not taller than its rows; below them is room for a horizontal scroll bar.
     const bar = this.layout.width > this.scroller.clientWidth ? barHeight() : 0;
-    const tall = this.head.offsetHeight + Math.max(this.order.length, 1) * ROW + bar + 2;
+    const tall = this.head.offsetHeight + Math.max(this.order.length, 1) * this.rowHeight + bar + 2;
     this.element.style.maxHeight = `${tall}px`;
     this.scroller.setAttribute("aria-rowcount", String(this.order.length + 2));
-    if (this.scroller.scrollTop > this.order.length * ROW) this.scroller.scrollTop = 0;
+    if (this.scroller.scrollTop > this.order.length * this.rowHeight) this.scroller.scrollTop = 0;
     beforePaint(this.paint);
   }
 
   arrangeColumns() {
     const data = /** @type {MatrixData} */ (this.data);
+    const isPhone = this.scroller.clientWidth < PHONE;
     this.layout = layOut(data, {
       folded: this.view.folded,
       shown: this.how.shown ?? new Set(),
       hidden: this.hidden,
       room: this.scroller.clientWidth,
-      sizes: this.scroller.clientWidth < PHONE ? PHONE_SIZES : this.how.pair ? SPLIT_SIZES : FULL_SIZES,
+      sizes: isPhone ? PHONE_SIZES : this.how.pair ? SPLIT_SIZES : FULL_SIZES,
+      // The rows of two matrices must have equal heights.
+      isGapBelow: isPhone && !this.how.pair,
     });
+    this.rowHeight = ROW + (this.layout.isGapBelow ? Number.parseFloat(token("below-row")) : 0);
+    this.body.classList.toggle("with-gap-below", this.layout.isGapBelow);
     this.pool = [];
     this.body.replaceChildren();
   }
@@ -185,8 +191,8 @@ export class Matrix {
     if (!this.data || this.how.signal.aborted) return;
     const headHeight = this.head.offsetHeight;
     const top = Math.max(0, this.scroller.scrollTop);
-    const first = Math.max(0, Math.floor(top / ROW) - OVERSCAN);
-    const shown = Math.ceil((this.scroller.clientHeight - headHeight) / ROW) + 2 * OVERSCAN;
+    const first = Math.max(0, Math.floor(top / this.rowHeight) - OVERSCAN);
+    const shown = Math.ceil((this.scroller.clientHeight - headHeight) / this.rowHeight) + 2 * OVERSCAN;
     const last = Math.min(this.order.length, first + Math.max(shown, 10));
     while (this.pool.length < last - first) this.addRow();
     const size = Math.max(1, this.pool.length);
@@ -199,7 +205,7 @@ export class Matrix {
   }
 
   addRow() {
-    const { columns, sizes, scoreEnd, width } = this.layout;
+    const { columns, sizes, scoreEnd, width, isGapBelow } = this.layout;
     const stuck = sizes.node + sizes.total;
     const row = h(
       "div",
@@ -230,8 +236,8 @@ export class Matrix {
       h("div", {
         class: "gap",
         style: {
-          left: `${stuck + 8}px`,
-          width: `${Math.max(200, scoreEnd - stuck - 16)}px`,
+          left: isGapBelow ? "12px" : `${stuck + 8}px`,
+          width: isGapBelow ? `${this.scroller.clientWidth - 24}px` : `${Math.max(200, scoreEnd - stuck - 16)}px`,
         },
       }),
     );
@@ -252,7 +258,7 @@ export class Matrix {
     row.dataset.row = String(index);
     row.dataset.node = node;
     row.setAttribute("aria-rowindex", String(index + 3));
-    row.style.transform = `translateY(${index * ROW}px)`;
+    row.style.transform = `translateY(${index * this.rowHeight}px)`;
     row.className = `mrow${node === data.winner ? " winner" : ""}${node === data.runner_up ? " runner" : ""}${scored ? "" : " failed"}`;
     row.title = scored ? this.difference(at) : "";
     const link = /** @type {HTMLAnchorElement} */ (row.children[0].firstElementChild);

@@ -35,7 +35,7 @@ export function drawHead(head, data, layout, how) {
         },
         `${count(how.rows)} of ${count(data.rows.node.length)} nodes`,
       ),
-      group(middle, stuck, layout.scoreEnd - stuck),
+      layout.isGapBelow ? null : group(middle, stuck, layout.scoreEnd - stuck),
       layout.pre ? group("PreFilter", layout.scoreEnd, layout.pre * sizes.verdict) : null,
       layout.filters
         ? group("Filters", layout.scoreEnd + layout.pre * sizes.verdict, layout.filters * sizes.verdict)

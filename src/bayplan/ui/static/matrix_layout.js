@@ -11,9 +11,10 @@ import { hostOf, letterWidth, lettersIn, lettersOf } from "./names.js";
 /** @typedef {{ kind: "score" | "pre" | "filter", at: number, name: string, left: number, width: number, constant: string }} Column */
 /**
  * @typedef {{ columns: Column[], sizes: Sizes, scores: number, pre: number, filters: number, scoreEnd: number, width: number, folded: number,
- *   letters: number, domain: string }} Layout
+ *   letters: number, domain: string, isGapBelow: boolean }} Layout
  *   the number of columns of each kind; where the scores (or the words instead) end; the total width; how many filters are hidden;
- *   how many characters of a node name fit; the domain that all nodes share and that is not shown, or ""
+ *   how many characters of a node name fit; the domain that all nodes share and that is not shown, or "";
+ *   isGapBelow: whether the gap of a node stands below its row instead
  */
 
 /** The sizes of a single matrix. @type {Sizes} */
@@ -37,6 +38,7 @@ export const EMPTY_LAYOUT = {
   folded: 0,
   letters: 0,
   domain: "",
+  isGapBelow: false,
 };
 
 /** The minimum width of plugin names that are shown instead of totals if there are no scores. */
@@ -52,8 +54,9 @@ const MIN_NAME_WIDTH_PX = 96;
 
 /**
  * @param {MatrixData} data
- * @param {{ folded: boolean, shown: Set<string>, hidden: Set<string>, room: number, sizes: Sizes }} how folded: leave out filters
- *   that rejected no node, except those in `shown` (by name, or by kind and name); hidden: scores to leave out; room: the width, in pixels
+ * @param {{ folded: boolean, shown: Set<string>, hidden: Set<string>, room: number, sizes: Sizes, isGapBelow: boolean }} how folded: leave
+ *   out filters that rejected no node, except those in `shown` (by name, or by kind and name); hidden: scores to leave out; room: the width,
+ *   in pixels; isGapBelow: whether gaps of nodes stand below rows if there are no scores
  * @returns {Layout}
  */
 export function layOut(data, how) {
@@ -62,7 +65,9 @@ export function layOut(data, how) {
   const pre = verdictColumns("pre", data.pre_filters, data.rows.pre_filters, how);
   const filters = verdictColumns("filter", data.filters, data.rows.filters, how);
   const verdicts = [...pre, ...filters];
-  // If no node fits, the gap of each node is shown where the scores would be.
+  // If no node fits, the gap of each node is shown where the scores would be, or below its row.
+  const isGapBelow = how.isGapBelow && !scores.length;
+  if (isGapBelow) sizes.gap = 0;
   const middle = scores.length ? scores.length * sizes.score : sizes.gap;
   if (!scores.length) sizes.total = rejectedByWidth(data.rows.plugin, sizes);
   else if (!sizes.isTotalStuck) sizes.total = Math.max(NARROW_TOTAL, totalWidth(data.rows.total));
@@ -95,13 +100,14 @@ export function layOut(data, how) {
     folded: data.pre_filters.length + data.filters.length - verdicts.length,
     letters: lettersIn(sizes.node - PADDING),
     domain,
+    isGapBelow,
   };
 }
 
 /** The width of the names of plugins that rejected nodes. @param {string[]} plugins @param {Sizes} sizes */
 function rejectedByWidth(plugins, sizes) {
   // On a phone, the reason next to the name matters more.
-  if (!sizes.isTotalStuck) return NARROW_TOTAL;
+  if (!sizes.isTotalStuck && sizes.gap) return NARROW_TOTAL;
   const least = Math.max(sizes.total, REJECTED_BY);
   const letters = plugins.reduce((longest, plugin) => Math.max(longest, plugin.length), 0);
   return Math.max(least, Math.ceil((letters + 2) * letterWidth()) + PADDING);

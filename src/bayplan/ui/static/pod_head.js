@@ -124,25 +124,17 @@ function queueWords(queue) {
 function rejectionLine(rejections) {
   if (!rejections.length) return null;
   const rejected = rejections.reduce((sum, each) => sum + each.nodes, 0);
-  // A plugin may reject some nodes for good and others until pods are gone, with the same words.
-  /** @type {Map<string, Api.NodesRejected>} */
-  const reasons = new Map();
-  for (const each of rejections) {
-    const nodes = each.nodes + (reasons.get(each.text)?.nodes ?? 0);
-    reasons.set(each.text, { ...each, nodes });
-  }
-  const ordered = [...reasons.values()].sort((a, b) => b.nodes - a.nodes);
   return h(
     "p",
     { class: "rejections", "data-test": "rejections" },
     h("span", null, `${count(rejected)} rejected: `),
-    ordered.slice(0, 6).map((each) =>
+    rejections.slice(0, 6).map((each) =>
       h(
         "button",
         {
           type: "button",
           class: "reason",
-          key: each.text,
+          key: `${each.plugin} ${each.text}`,
           title: each.plugin,
           onclick: () => change({ tab: "", only: "failed", sort: "", reason: each.text }),
         },

@@ -331,12 +331,11 @@ function pods(a, b, kind, signal) {
       title: `Node in ${letter.toUpperCase()}`,
       width: "minmax(150px, 1.3fr)",
       narrow: "minmax(104px, 1fr)",
-      render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) =>
-        row[key]
-          ? nodeLink(row[key], letters)
-          : row.missing_in === letter
-            ? h("span", { class: "faint" }, "no such pod")
-            : h("a", { href: link(row, which), class: "badge wait" }, "… pending"),
+      render: (/** @type {Api.ComparedPod} */ row, /** @type {number} */ _, /** @type {number} */ letters) => {
+        if (row[key]) return nodeLink(row[key], letters);
+        if (row.missing_in === letter) return h("span", { class: "faint" }, "no such pod");
+        return h("a", { href: link(row, which), class: "badge wait" }, "… pending");
+      },
     };
   };
   // Of another server, only the nodes of the pods are known, not the results of its plugins.

@@ -108,9 +108,6 @@ function viewOf(query) {
  */
 function heading(data, namespace, name, sides) {
   const { a_node: a, b_node: b, decisive_plugin: first } = data;
-  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "is pending");
-  const words =
-    a === b ? `${where(a)} in both` : a && b ? `runs on ${a} in A, on ${b} in B` : `${where(a)} in A, ${where(b)} in B`;
   const open = (/** @type {"a" | "b"} */ side) =>
     h(
       "a",
@@ -128,13 +125,20 @@ function heading(data, namespace, name, sides) {
     h(
       "div",
       { class: "head" },
-      h("h1", { class: "verdict", "data-test": "verdict" }, `${namespace}/${name} ${words}`),
+      h("h1", { class: "verdict", "data-test": "verdict" }, `${namespace}/${name} ${whereInBoth(a, b)}`),
       open("a"),
       open("b"),
       copyMenu({ json: `/bayplan/v1/compare/pods/${namespace}/${name}${location.search}` }),
     ),
     h("p", { "data-test": "first-plugin" }, reason(first, a, b)),
   ];
+}
+
+/** The nodes of the pod in both runs, "" if it is pending. @param {string} a @param {string} b */
+function whereInBoth(a, b) {
+  const where = (/** @type {string} */ node) => (node ? `runs on ${node}` : "is pending");
+  if (a === b) return `${where(a)} in both`;
+  return a && b ? `runs on ${a} in A, on ${b} in B` : `${where(a)} in A, ${where(b)} in B`;
 }
 
 /** @param {Api.DecisivePlugin | null} first @param {string} a @param {string} b */
@@ -156,6 +160,12 @@ function nothingKept(side, matrix) {
       );
 }
 
+/** @param {string} side the key of a run in the address */
+function nameOfSide(side) {
+  if (side === "now") return "this server";
+  return isServer(side) ? side : `fork ${side}`;
+}
+
 /** @param {Api.PodComparison} data @param {{ a: string, b: string }} sides */
 function sideTitles(data, sides) {
   return h(
@@ -169,7 +179,7 @@ function sideTitles(data, sides) {
         h(
           "span",
           { class: "clip", title: sentenceOf(data[side].matrix) },
-          sides[side] === "now" ? "this server" : isServer(sides[side]) ? sides[side] : `fork ${sides[side]}`,
+          nameOfSide(sides[side]),
         ),
       ),
     ),

@@ -18,6 +18,11 @@ const AROUND = 12;
 /** The number of rows of nodes: at first, and below, after "Show more". */
 const SOME_NODES = 16;
 const MORE_NODES = 60;
+/** The status of a pod after a decision; "waiting" for all other outcomes. */
+const STATUS_OF_OUTCOME = new Map([
+  ["scheduled", "placed"],
+  ["error", "error"],
+]);
 /** The columns of the table of decisions: title and class. @type {[string, string][]} */
 const COLUMNS = [
   ["#", "right minor"],
@@ -213,7 +218,7 @@ class Timeline {
         ? h(
             "p",
             { class: "crumbs figure", key: "number", "data-test": "decision-number" },
-            `Decision ${count(picked.number)} at ${time(picked.at, true)}${data && data.newest > picked.number ? `; the newest is ${count(data.newest)}` : ", the newest"}`,
+            `Decision ${count(picked.number)} at ${time(picked.at, true)}${newestWords(picked.number, data?.newest ?? 0)}`,
           )
         : null,
       h(
@@ -411,10 +416,7 @@ class Timeline {
               h(
                 "td",
                 null,
-                badge(
-                  each.outcome === "scheduled" ? "placed" : each.outcome === "error" ? "error" : "waiting",
-                  each.outcome,
-                ),
+                badge(STATUS_OF_OUTCOME.get(each.outcome) ?? "waiting", each.outcome),
               ),
               h("td", null, nodeLink(each.node, Math.min(44, roomy()))),
               h("td", { class: "right figure minor" }, count(each.feasible_nodes)),
@@ -424,13 +426,7 @@ class Timeline {
                 h(
                   "span",
                   { class: "clip-line", title: each.message || null },
-                  each.node
-                    ? each.margin
-                      ? [`${count(each.margin)} ahead of `, name(each.runner_up || "the next", 28)]
-                      : each.ties > 1
-                        ? `one of ${count(each.ties)} equal nodes`
-                        : ""
-                    : each.message,
+                  why(each),
                 ),
               ),
             ),
@@ -443,7 +439,20 @@ class Timeline {
 
 /** @param {Api.DecisionSummary} decision */
 function words(decision) {
-  return `${decision.namespace}/${decision.name} ${decision.node ? `→ ${decision.node}` : `${decision.outcome}: ${decision.message}`}`;
+  const result = decision.node ? `→ ${decision.node}` : `${decision.outcome}: ${decision.message}`;
+  return `${decision.namespace}/${decision.name} ${result}`;
+}
+
+/** How a decision relates to the newest one. @param {number} number @param {number} newest */
+function newestWords(number, newest) {
+  return newest > number ? `; the newest is ${count(newest)}` : ", the newest";
+}
+
+/** Why the node was chosen, or no node was. @param {Api.DecisionSummary} decision */
+function why(decision) {
+  if (!decision.node) return decision.message;
+  if (decision.margin) return [`${count(decision.margin)} ahead of `, name(decision.runner_up || "the next", 28)];
+  return decision.ties > 1 ? `one of ${count(decision.ties)} equal nodes` : "";
 }
 
 /** @param {import("../timeline_rows.js").TimelineRow[]} lanes */

@@ -1,0 +1,63 @@
+"""Revision hashes that are derived from recorded sets."""
+
+from __future__ import annotations
+
+import pytest
+
+from bayplan.controllers.revisions import observed_daemon_set_hash, observed_stateful_set_hash
+from bayplan.objects.meta import ObjectMeta
+from bayplan.objects.pod import Pod, PodSpec
+from bayplan.objects.workloads import DaemonSet, DaemonSetStatus, StatefulSet, StatefulSetStatus
+
+
+def daemon_pods(text: str) -> list[Pod]:
+    """Return pods, oldest first, from ``node:hash`` words."""
+    found = []
+    for day, word in enumerate(text.split(), 1):
+        node, _, hash_ = word.partition(":")
+        metadata = ObjectMeta(
+            name=f"agent-{day}",
+            namespace="default",
+            creation_timestamp=f"2026-10-{day:02}T08:00:00Z",
+            labels={"controller-revision-hash": hash_} if hash_ else {},
+        )
+        found.append(Pod(metadata=metadata, spec=PodSpec(node_name=node)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("observed", "updated", "pods", "want"),
+    [
+        pytest.param(4, 2, "a:old b:old", "old", id="all nodes are updated"),
+        pytest.param(4, 1, "a:old b:old c:new", "new", id="one of three nodes is updated"),
+        pytest.param(4, 0, "a:old b:old", "", id="no node is updated, as with OnDelete"),
+        pytest.param(4, 2, "a:first b:first c:second", "first", id="a rollback makes the older pods current again"),
+        pytest.param(4, 1, "a:first b:second", "second", id="the newest pod decides between equal counts"),
+        pytest.param(4, 2, "a:first b:second b:second", "second", id="the newest pod decides if no count is equal"),
+        pytest.param(4, 1, "a:old b:old a:new c:new", "new", id="a surge counts the oldest pod of a node"),
+        pytest.param(4, 2, "a:old b:old :new :new :new", "old", id="unbound pods are on nodes of their own"),
+        pytest.param(4, 1, "a: b:new", "new", id="pods without the label are ignored"),
+        pytest.param(4, 1, "", "", id="there are no pods"),
+        pytest.param(3, 2, "a:old b:old", "", id="the status is of an older generation"),
+    ],
+)
+def test_the_hash_of_a_daemon_set_is_that_of_as_many_nodes_as_are_updated(
+    observed: int, updated: int, pods: str, want: str
+) -> None:
+    status = DaemonSetStatus(observed_generation=observed, updated_number_scheduled=updated)
+    item = DaemonSet(metadata=ObjectMeta(name="agent", namespace="default", generation=4), status=status)
+    assert observed_daemon_set_hash(item, daemon_pods(pods)) == want
+
+
+@pytest.mark.parametrize(
+    ("observed", "revision", "want"),
+    [
+        pytest.param(4, "db-7c9", "7c9", id="the status names the revision"),
+        pytest.param(4, "", "", id="the status names no revision"),
+        pytest.param(3, "db-7c9", "", id="the status is of an older generation"),
+    ],
+)
+def test_the_hash_of_a_stateful_set_is_in_its_status(observed: int, revision: str, want: str) -> None:
+    status = StatefulSetStatus(observed_generation=observed, update_revision=revision)
+    item = StatefulSet(metadata=ObjectMeta(name="db", namespace="default", generation=4), status=status)
+    assert observed_stateful_set_hash(item) == want
