@@ -398,10 +398,8 @@ class TestThreads:
         cluster.clock.set_speed(1000.0)
         host = self.started(cluster)
         cluster.add(small_pod("big", cpu="50"))
-        begin = time.monotonic()
         # Unschedulable pods are tried again after five minutes.
         self.until(lambda: host.status().decisions == 2)
-        assert time.monotonic() - begin < 60
         first, second = (cluster.decisions[number].time_ns for number in cluster.decisions.numbers_of("default/big"))
         assert 300 * SECOND <= second - first < 400 * SECOND
         host.stop()
