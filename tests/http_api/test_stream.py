@@ -18,7 +18,7 @@ from tests.http_api.lab import Lab, node, pod, run
 
 
 def _bodies(client: Client) -> list[dict[str, Any]]:
-    """Take what waits for a client."""
+    """Remove and return the frames that wait for a client."""
     found = sorted(client._slots.values(), key=lambda told: told[1])
     client._slots = {}
     return [json.loads(body) for _, _, body in found]
@@ -144,7 +144,8 @@ class _Websocket:
     """A client of a WebSocket, without a socket.
 
     Attributes:
-        accepted: the subprotocol that was chosen, once it is accepted. closed: the code, once it is closed.
+        accepted: the subprotocol that the server chose; None until it accepts the connection.
+        closed: the code with which the server closed the connection; None until then.
     """
 
     def __init__(self, service: Service, headers: dict[str, str], protocols: list[str]) -> None:
@@ -174,17 +175,17 @@ class _Websocket:
         return False
 
     def send(self, text: str) -> None:
-        """Send something."""
+        """Send a text message."""
         self._in.put_nowait({"type": "websocket.receive", "text": text})
 
     async def receive(self) -> Any:
-        """Wait for a frame."""
+        """Wait for a frame and return it."""
         message = await asyncio.wait_for(self._out.get(), 10)
         assert message["type"] == "websocket.send"
         return json.loads(message["text"])
 
     async def leave(self) -> None:
-        """Go away, and wait until the server has noticed."""
+        """Disconnect, and wait until the server has noticed."""
         self._in.put_nowait({"type": "websocket.disconnect", "code": 1001})
         await asyncio.wait_for(self._task, 10)
 
@@ -215,8 +216,8 @@ def test_a_websocket_client_selects_topics_by_message() -> None:
     ("token", "headers", "protocols", "want"),
     [
         pytest.param("", {}, [], True, id="from this machine"),
-        pytest.param("", {"origin": "https://evil.example"}, [], False, id="from a page elsewhere"),
-        pytest.param("", {"host": "evil.example"}, [], False, id="for another name"),
+        pytest.param("", {"origin": "https://evil.example"}, [], False, id="from a page of another origin"),
+        pytest.param("", {"host": "evil.example"}, [], False, id="for another host name"),
         pytest.param("secret", {}, [], False, id="without the token"),
         pytest.param("secret", {"authorization": "Bearer secret"}, [], True, id="with the token"),
         pytest.param("secret", {"authorization": "Bearer wrong"}, [], False, id="with a wrong token"),
