@@ -10,7 +10,7 @@ import pytest
 from bayplan.app.sleep_watch import catch_up_after_sleep, watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 
 class Machine:
@@ -79,13 +79,13 @@ def test_a_pod_whose_run_time_passes_during_sleep_succeeds() -> None:
     running = pod("job", restartPolicy="Never")
     running["metadata"]["annotations"] = {"bayplan.io/run-time": "30m"}
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         path = "/api/v1/namespaces/default/pods/job"
-        while (await lab.api("GET", path)).get("status", {}).get("phase") != "Running":
+        while (await fixture.api("GET", path)).get("status", {}).get("phase") != "Running":
             await asyncio.sleep(0.02)
         machine.sleep(3600)
         deadline = time.monotonic() + 30
-        while (await lab.api("GET", path))["status"]["phase"] != "Succeeded":
+        while (await fixture.api("GET", path))["status"]["phase"] != "Succeeded":
             assert time.monotonic() < deadline, "the pod did not end"
             await asyncio.sleep(0.05)
 
@@ -104,13 +104,13 @@ CRON_JOB = {
 def test_a_cron_job_due_during_sleep_creates_its_job() -> None:
     machine = Machine()
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         # Without nodes, the kubelet writes nothing in this time, so that no event wakes the controllers.
-        await lab.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
-        await lab.settle()
+        await fixture.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
+        await fixture.settle()
         machine.sleep(3600)
         deadline = time.monotonic() + 30
-        while not (await lab.api("GET", "/apis/batch/v1/namespaces/default/jobs"))["items"]:
+        while not (await fixture.api("GET", "/apis/batch/v1/namespaces/default/jobs"))["items"]:
             assert time.monotonic() < deadline, "there is no job"
             await asyncio.sleep(0.05)
 

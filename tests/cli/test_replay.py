@@ -12,7 +12,7 @@ import pytest
 from bayplan.apiserver.http.kubeconfig import write_kubeconfig
 from bayplan.cli.main import main
 from tests.apiserver.serving import call, serving, wait_until
-from tests.sync.world import node, pod
+from tests.sync.follower_fixture import node, pod
 
 REFUSED = [
     (["import", "--to", "none.kubeconfig", "x.yaml"], "--to: expected the kubeconfig of a Bayplan server, got"),

@@ -31,7 +31,7 @@ from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
 from tests.shared import recording
-from tests.sim.worlds import START
+from tests.sim.simulations import START
 
 HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 MILLISECOND = 1_000_000

@@ -87,7 +87,7 @@ def test_comparisons_grow_linearly_with_the_length_of_a_list(fields: tuple[str, 
     class CountedItem(dict[str, object]):
         """An item that counts how often it is compared and printed."""
 
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None
 
         def __eq__(self, other: object) -> bool:
             nonlocal uses
