@@ -1,8 +1,9 @@
-"""Skip a test because a program is missing; in continuous integration, fail the test instead."""
+"""Skip a test because a program or a permission is missing; in continuous integration, fail the test instead."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from typing import NoReturn
 
 import pytest
@@ -11,10 +12,22 @@ from bayplan.base.build import UNCOMPILED_VARIABLE
 
 
 def missing(reason: str) -> NoReturn:
-    """Skip the calling test; fail it in continuous integration, where a browser and a compiler must be installed."""
+    """Skip the calling test; fail it in continuous integration, where everything must be installed.
+
+    Args:
+        reason: what is missing and how to get it.
+    """
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def installed(program: str) -> str:
+    """Return the path of a program that is in the Debian package of the same name; if there is none, see `missing`."""
+    path = shutil.which(program)
+    if path is None:
+        missing(f"needs {program} (on Debian: apt-get install {program})")
+    return path
 
 
 def nothing_compiled() -> NoReturn:

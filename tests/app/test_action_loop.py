@@ -17,8 +17,8 @@ from bayplan.objects.pod import Pod
 from tests.app.servers import Server, running
 
 
-def play(scene: Coroutine[object, object, None]) -> None:
-    asyncio.run(asyncio.wait_for(scene, 60))
+def play(scenario: Coroutine[object, object, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 60))
 
 
 async def pod_of(server: Server, name: str) -> Pod:
@@ -30,7 +30,7 @@ async def pod_of(server: Server, name: str) -> Pod:
 
 
 def test_actions_of_one_pod_are_executed_in_order() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as server:
             await server.add_nodes("n1")
             pod = await pod_of(server, "p")
@@ -40,13 +40,13 @@ def test_actions_of_one_pod_are_executed_in_order() -> None:
             assert found["spec"]["nodeName"] == "n1"
             assert [(it["type"], it["status"]) for it in found["status"]["conditions"]] == [("PodScheduled", "True")]
 
-    play(scene())
+    play(scenario())
 
 
 def test_api_requests_are_handled_between_slices_of_actions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(action_loop, "SLICE_SECONDS", 0.0)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as server:
             await server.add_nodes("n1")
             pods = [await pod_of(server, f"p{number}") for number in range(5)]
@@ -58,7 +58,7 @@ def test_api_requests_are_handled_between_slices_of_actions(monkeypatch: pytest.
                 bound.append(sum(bool(pod["spec"].get("nodeName")) for pod in found["items"]))
             assert {*bound} >= {1, 2, 3, 4, 5}
 
-    play(scene())
+    play(scenario())
 
 
 def test_events_are_written_after_bindings_and_dropped_above_the_limit(
@@ -66,7 +66,7 @@ def test_events_are_written_after_bindings_and_dropped_above_the_limit(
 ) -> None:
     monkeypatch.setattr(action_executor, "MAX_EVENTS", 2)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as server:
             await server.add_nodes("n1")
             pod = await pod_of(server, "p")
@@ -78,7 +78,7 @@ def test_events_are_written_after_bindings_and_dropped_above_the_limit(
             assert server.simulator.action_loop.executor.dropped_events == 2
             assert await server.node_of("p") == "n1"
 
-    play(scene())
+    play(scenario())
 
 
 def test_a_bug_in_action_execution_fails_the_binding_and_retries_the_pod(
@@ -87,7 +87,7 @@ def test_a_bug_in_action_execution_fails_the_binding_and_retries_the_pod(
     def broken(*arguments: object) -> None:
         raise ZeroDivisionError
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(clock=Clock(paused=True)) as server:
             await server.add_nodes("n1")
             await server.add_pod("p")
@@ -104,11 +104,11 @@ def test_a_bug_in_action_execution_fails_the_binding_and_retries_the_pod(
             assert await server.node_of("p") == "n1"
 
     with caplog.at_level(logging.CRITICAL):
-        play(scene())
+        play(scenario())
 
 
 def test_status_updates_are_owned_by_kube_scheduler() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running() as server:
             await server.add_pod("big", cpu="1000")
             await server.add_nodes("n1")
@@ -118,4 +118,4 @@ def test_status_updates_are_owned_by_kube_scheduler() -> None:
             assert entry["subresource"] == "status"
             assert 'k:{"type":"PodScheduled"}' in json.dumps(entry["fieldsV1"]).replace("\\", "")
 
-    play(scene())
+    play(scenario())

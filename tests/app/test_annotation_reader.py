@@ -80,7 +80,7 @@ async def with_pod(server: Server) -> None:
 
 
 def test_each_new_attempt_in_the_annotations_is_recorded_once() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             await annotate(server, annotations_of(failed("no seat", "no seat")))
@@ -98,11 +98,11 @@ def test_each_new_attempt_in_the_annotations_is_recorded_once() -> None:
             assert decision.examined.tolist() == [True, True, False]
             assert server.simulator.decisions.annotation_problems == {}
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_the_newest_attempt_has_the_message_of_the_pod_condition() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             message = "0/3 nodes are available: 1 no seat. preemption: not helpful."
@@ -111,7 +111,7 @@ def test_the_newest_attempt_has_the_message_of_the_pod_condition() -> None:
             await annotate(server, annotations_of(failed("no desk"), failed("no seat")))
             assert [it.message for it in records(server)] == ["0/1 nodes are available: 1 no desk.", message]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_newest_attempt_has_the_message_of_the_pod_condition() -> None:
     ],
 )
 def test_each_history_entry_is_recorded_once(versions: Sequence[Sequence[str]], want: list[str]) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             for version in versions:
@@ -135,22 +135,22 @@ def test_each_history_entry_is_recorded_once(versions: Sequence[Sequence[str]], 
             assert [it.message.split(": 1 ")[1].rstrip(".") for it in found] == want
             assert [it.attempt for it in found] == list(range(1, len(want) + 1))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_annotations_without_a_history_are_one_attempt_per_change() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             for attempt in (failed("a"), failed("a"), PLACED):
                 await annotate(server, encode(attempt))
             assert [(it.attempt, it.node) for it in records(server)] == [(1, ""), (2, "n2")]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_annotations_with_the_prefix_before_v0_4_0_are_read() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             annotations = annotations_of(failed("a"), PLACED)
@@ -161,13 +161,13 @@ def test_annotations_with_the_prefix_before_v0_4_0_are_read() -> None:
             await annotate(server, earlier)
             assert [(it.attempt, it.node) for it in records(server)] == [(1, ""), (2, "n2")]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_annotations_of_created_pods_are_recorded() -> None:
     """Imported pods do. The nodes of this cluster are not in the matrix: that attempt may have had others."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await server.add_nodes("n1", "n2", "n3")
             container = {"name": "c", "image": "i:1"}
@@ -179,11 +179,11 @@ def test_annotations_of_created_pods_are_recorded() -> None:
             assert [(it.attempt, it.node) for it in records(server)] == [(1, ""), (2, "n2")]
             assert server.simulator.decisions.decision(1).names == ("n1", "n2")
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_attempt_numbers_restart_for_a_new_pod_with_the_same_name() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             for _ in range(2):
@@ -192,11 +192,11 @@ def test_attempt_numbers_restart_for_a_new_pod_with_the_same_name() -> None:
                 await server.add_pod("p")
             assert [it.attempt for it in records(server)] == [1, 1]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_a_pod_deleted_during_reading_is_forgotten() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             reader = server.simulator.reader
             await with_pod(server)
@@ -206,7 +206,7 @@ def test_a_pod_deleted_during_reading_is_forgotten() -> None:
             await server.until(lambda: reader.is_idle)
             assert reader.cached_pods == 0
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_a_pod_deleted_during_reading_is_forgotten() -> None:
 def test_invalid_annotations_are_logged(
     annotations: dict[str, str], problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             with caplog.at_level(logging.WARNING):
@@ -246,13 +246,13 @@ def test_invalid_annotations_are_logged(
             assert server.simulator.decisions.annotation_problems == {}
             assert [it.node for it in records(server)] == ["n2"]
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_history_entries_without_results_are_not_recorded() -> None:
     """256 KiB hold 87,000 of them; comparing two such histories took minutes."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(OUTSIDE) as server:
             await with_pod(server)
             (real,) = history_of(annotations_of(PLACED))
@@ -262,7 +262,7 @@ def test_history_entries_without_results_are_not_recorded() -> None:
             await annotate(server, {HISTORY: "[]"})
             assert len(records(server)) == 1
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -289,7 +289,7 @@ def test_known_entries_takes_linear_time() -> None:
 
 
 def test_own_result_annotations_are_not_read_as_external_attempts() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(replace(FULL, annotations=True)) as server:
             await with_pod(server)
             await server.add_pod("big", cpu="50")
@@ -299,13 +299,13 @@ def test_own_result_annotations_are_not_read_as_external_attempts() -> None:
             assert len(decisions)
             assert not any(decisions.is_annotated(number) for number in range(len(decisions)))
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_own_and_external_attempts_are_distinguished() -> None:
     """Annotations that a pod came with, then an attempt of our own, whose annotations are added to them."""
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(replace(FULL, annotations=True)) as server:
             container = {"name": "c", "image": "i:1"}
             metadata = {"name": "p", "annotations": annotations_of(failed("a"))}
@@ -321,4 +321,4 @@ def test_own_and_external_attempts_are_distinguished() -> None:
             assert history[0] == encode(failed("a"))
             assert len(history) == len(kinds)
 
-    asyncio.run(scene())
+    asyncio.run(scenario())

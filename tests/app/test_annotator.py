@@ -227,7 +227,7 @@ def test_extender_results_match_the_recorded_annotations(tmp_path: Path) -> None
 
 
 def test_results_of_a_deleted_pod_are_not_written_to_its_successor() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(ANNOTATED, Clock(paused=True)) as server:
             await server.add_nodes("n1", "n2")
             await server.add_pod("p")
@@ -246,11 +246,11 @@ def test_results_of_a_deleted_pod_are_not_written_to_its_successor() -> None:
             assert found[SELECTED_NODE] == await server.node_of("p")
             assert len(history_of(found)) == 1
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_annotations_for_large_clusters_are_truncated_to_the_size_limit() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(ANNOTATED) as server:
             for number in range(900):
                 await server.add_nodes(f"node-with-a-name-of-some-length-{number:05}")
@@ -264,7 +264,7 @@ def test_annotations_for_large_clusters_are_truncated_to_the_size_limit() -> Non
                 assert 50 < len(decode(found).filter) < 900
             assert (await server.node_of("p")) in decode(found).filter
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
 
 
 def test_annotations_require_full_records() -> None:
@@ -282,7 +282,7 @@ def test_a_bug_for_one_pod_is_logged_and_other_pods_are_annotated(
             raise ZeroDivisionError("a bug")
         return made(self, number, present)
 
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(ANNOTATED) as server:
             monkeypatch.setattr(Annotator, "_made", broken)
             await server.add_nodes("n1")
@@ -295,5 +295,5 @@ def test_a_bug_for_one_pod_is_logged_and_other_pods_are_annotated(
             assert annotator.failures == {"default/a": "ZeroDivisionError: a bug"}
             assert (await server.pod("b"))["metadata"]["annotations"][SELECTED_NODE] == "n1"
 
-    asyncio.run(scene())
+    asyncio.run(scenario())
     assert "annotations of default/a" in caplog.text

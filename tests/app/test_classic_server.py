@@ -23,7 +23,7 @@ from tests.app.test_simulator_server import play
 PLUGIN = """
 from bayplan import PerNodePlugin
 
-class Whim(PerNodePlugin):
+class Unreliable(PerNodePlugin):
     def filter_node(self, pod, node):
         if pod.metadata.name == "bad":
             raise RuntimeError("no")
@@ -59,7 +59,7 @@ def messages(server: Server, name: str) -> list[str]:
 
 
 def test_predicates_and_priorities_schedule_a_pod() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(options()) as server:
             await server.add_nodes("n1", "n2")
             await server.add_pod("p")
@@ -70,11 +70,11 @@ def test_predicates_and_priorities_schedule_a_pod() -> None:
             assert "LeastRequestedPriority" in decision.scorers
             assert (await server.pod("p"))["spec"]["nodeName"] == decision.record.node
 
-    play(scene())
+    play(scenario())
 
 
 def test_a_pending_pod_has_the_1_16_message_and_is_retried_after_a_node_add() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(options()) as server:
             await server.add_nodes("n1")
             await server.add_pod("big", cpu="6")
@@ -89,11 +89,11 @@ def test_a_pending_pod_has_the_1_16_message_and_is_retried_after_a_node_add() ->
             assert origin is not None
             assert origin.woken_by != Origin("UnschedulablePodAdd", "active").woken_by
 
-    play(scene())
+    play(scenario())
 
 
 def test_a_new_policy_applies_immediately_and_an_invalid_one_is_refused() -> None:
-    async def scene() -> None:
+    async def scenario() -> None:
         async with running(options()) as server:
             await server.add_nodes("n1", "n2")
             await server.add_pod("first")
@@ -108,15 +108,15 @@ def test_a_new_policy_applies_immediately_and_an_invalid_one_is_refused() -> Non
             with pytest.raises(ConfigurationError, match='no kind "Other" is registered'):
                 await server.simulator.configure("kind: Other\napiVersion: v1\n")
 
-    play(scene())
+    play(scenario())
 
 
 def test_custom_plugins_run_in_addition_to_predicates_and_priorities(tmp_path: Path) -> None:
-    path = tmp_path / "whim.py"
+    path = tmp_path / "unreliable.py"
     path.write_text(PLUGIN)
 
-    async def scene() -> None:
-        async with running(options([f"{path}:Whim=3"])) as server:
+    async def scenario() -> None:
+        async with running(options([f"{path}:Unreliable=3"])) as server:
             await server.add_nodes("n1", "n2", "n3")
             for name in ("p", "bad", "wide"):
                 await server.add_pod(name)
@@ -124,15 +124,15 @@ def test_custom_plugins_run_in_addition_to_predicates_and_priorities(tmp_path: P
             await server.add_pod("big", cpu="6")
             await server.simulator.settle()
             assert (await server.pod("p"))["spec"]["nodeName"] == "n3"
-            assert messages(server, "bad") == ['running Filter plugin "Whim": RuntimeError: no (whim.py:7)']
-            invalid = 'score plugin "Whim" returns an invalid score 11, it should in the range of [0, 10]'
+            assert messages(server, "bad") == ['running Filter plugin "Unreliable": RuntimeError: no (unreliable.py:7)']
+            invalid = 'score plugin "Unreliable" returns an invalid score 11, it should in the range of [0, 10]'
             assert messages(server, "wide") == [
                 f'error while applying score weights for pod "wide": {invalid} after normalizing'
             ]
             # A filter is asked whatever predicates say.
             assert messages(server, "big") == ["0/3 nodes are available: 1 node(s) don't please, 3 Insufficient cpu."]
 
-    play(scene())
+    play(scenario())
 
 
 def test_an_extension_point_missing_in_1_16_is_refused(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def ask(page: MetricsPage, **headers: str) -> Any:
 
 
 def test_metrics_count_attempts_queue_moves_and_events() -> None:
-    async def scene() -> str:
+    async def scenario() -> str:
         async with running() as server:
             await server.add_nodes("n1")
             for number in range(3):
@@ -34,7 +34,7 @@ def test_metrics_count_attempts_queue_moves_and_events() -> None:
             assert answer.headers["content-type"].startswith("text/plain")
             return str(answer.text)
 
-    text = asyncio.run(asyncio.wait_for(scene(), 60))
+    text = asyncio.run(asyncio.wait_for(scenario(), 60))
     lines = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     assert float(lines['scheduler_schedule_attempts_total{profile="default-scheduler",result="scheduled"}']) == 3
     assert float(lines['scheduler_schedule_attempts_total{profile="default-scheduler",result="unschedulable"}']) == 1
@@ -54,8 +54,8 @@ def test_metrics_count_attempts_queue_moves_and_events() -> None:
     ],
 )
 def test_metrics_require_the_token_and_a_get_request(method: str, headers: dict[str, str], want: int) -> None:
-    async def scene() -> int:
+    async def scenario() -> int:
         async with running() as server, ask(MetricsPage(server.simulator.metrics, token="secret"), **headers) as client:
             return int((await client.request(method, "/metrics")).status_code)
 
-    assert asyncio.run(asyncio.wait_for(scene(), 60)) == want
+    assert asyncio.run(asyncio.wait_for(scenario(), 60)) == want

@@ -29,12 +29,12 @@ def test_retention_limits_are_parsed(text: str, want: Retention) -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("many", "--retain: expected summaries=N, .*, got 'many'; try 'full=10000"),
-        ("full=few", "--retain full: expected a number, got 'few'"),
-        ("bytes=x", "--retain bytes: expected .+, got 'x'"),
-        ("bytes=-1", "--retain bytes: expected at least 0, got '-1'"),
-        ("age=soon", "--retain age: expected .+, got 'soon'"),
-        ("summaries=0", "--retain summaries: expected at least 1, got '0'"),
+        pytest.param("many", "--retain: expected summaries=N, .*, got 'many'; try 'full=10000", id="no limit"),
+        pytest.param("full=few", "--retain full: expected a number, got 'few'", id="a number in words"),
+        pytest.param("bytes=x", "--retain bytes: expected .+, got 'x'", id="an invalid size"),
+        pytest.param("bytes=-1", "--retain bytes: expected at least 0, got '-1'", id="a negative size"),
+        pytest.param("age=soon", "--retain age: expected .+, got 'soon'", id="an invalid age"),
+        pytest.param("summaries=0", "--retain summaries: expected at least 1, got '0'", id="no summaries"),
     ],
 )
 def test_invalid_retention_limits_are_refused(text: str, want: str) -> None:

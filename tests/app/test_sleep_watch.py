@@ -10,7 +10,7 @@ import pytest
 from bayplan.app.sleep_watch import catch_up_after_sleep, watch_for_sleep
 from bayplan.base.clock import Clock
 from bayplan.base.durations import SECOND_NS
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 
 class Machine:
@@ -62,12 +62,13 @@ def test_the_watch_detects_each_sleep_until_it_is_cancelled() -> None:
 
     async def watch() -> None:
         task = asyncio.create_task(watch_for_sleep(clock, 0.01))
-        for _ in range(2):
+        for sleeps in (1, 2):
             machine.sleep(60)
-            await asyncio.sleep(0.2)
+            while len(called) < sleeps:
+                await asyncio.sleep(0.005)
         task.cancel()
 
-    asyncio.run(watch())
+    asyncio.run(asyncio.wait_for(watch(), 30))
     assert len(called) == 2
 
 
@@ -76,13 +77,13 @@ def test_a_pod_whose_run_time_passes_during_sleep_succeeds() -> None:
     running = pod("job", restartPolicy="Never")
     running["metadata"]["annotations"] = {"bayplan.io/run-time": "30m"}
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         path = "/api/v1/namespaces/default/pods/job"
-        while (await lab.api("GET", path)).get("status", {}).get("phase") != "Running":
+        while (await fixture.api("GET", path)).get("status", {}).get("phase") != "Running":
             await asyncio.sleep(0.02)
         machine.sleep(3600)
         deadline = time.monotonic() + 30
-        while (await lab.api("GET", path))["status"]["phase"] != "Succeeded":
+        while (await fixture.api("GET", path))["status"]["phase"] != "Succeeded":
             assert time.monotonic() < deadline, "the pod did not end"
             await asyncio.sleep(0.05)
 
@@ -101,13 +102,13 @@ CRON_JOB = {
 def test_a_cron_job_due_during_sleep_creates_its_job() -> None:
     machine = Machine()
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         # Without nodes, the kubelet writes nothing in this time, so that no event wakes the controllers.
-        await lab.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
-        await lab.settle()
+        await fixture.api("POST", "/apis/batch/v1/namespaces/default/cronjobs", CRON_JOB)
+        await fixture.settle()
         machine.sleep(3600)
         deadline = time.monotonic() + 30
-        while not (await lab.api("GET", "/apis/batch/v1/namespaces/default/jobs"))["items"]:
+        while not (await fixture.api("GET", "/apis/batch/v1/namespaces/default/jobs"))["items"]:
             assert time.monotonic() < deadline, "there is no job"
             await asyncio.sleep(0.05)
 

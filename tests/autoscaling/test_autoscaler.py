@@ -45,7 +45,7 @@ def run(folder: Path, *items: str, groups: str = SMALL, options: str = "{}", unt
     )
 
 
-def story(result: SimulationResult) -> list[tuple[int, str, list[str]]]:
+def scaling_events(result: SimulationResult) -> list[tuple[int, str, list[str]]]:
     """Return the events: seconds since the start, kind, nodes."""
     assert result.scaling is not None
     return [
@@ -59,7 +59,7 @@ UP, DOWN, GIVEN_UP = (each.value for each in ScalingKind)
 
 def test_a_node_group_scales_up_for_pending_pods_and_down_ten_minutes_after_they_end(tmp_path: Path) -> None:
     result = run(tmp_path, pod("p", "2", runs="5m"), pod("q", "2", runs="5m"))
-    (grown, *shrunk) = story(result)
+    (grown, *shrunk) = scaling_events(result)
     assert grown == (0, UP, ["small-1", "small-2"])
     (ended,) = {each.ended_ns for each in result.pods}
     assert ended is not None
@@ -75,37 +75,37 @@ def test_a_new_node_is_ready_after_its_start_up_delay(tmp_path: Path) -> None:
 
 def test_no_node_is_added_for_pods_that_fit_on_starting_nodes(tmp_path: Path) -> None:
     result = run(tmp_path, pod("p", "1"), pod("q", "1"), options="{scanInterval: 1s}")
-    assert story(result) == [(0, UP, ["small-1"])]
+    assert scaling_events(result) == [(0, UP, ["small-1"])]
 
 
 def test_a_group_never_exceeds_its_maximum_size(tmp_path: Path) -> None:
     result = run(tmp_path, *(pod(f"p{number}", "2") for number in range(5)))
-    assert [nodes for _, _, nodes in story(result)] == [["small-1", "small-2", "small-3"]]
+    assert [nodes for _, _, nodes in scaling_events(result)] == [["small-1", "small-2", "small-3"]]
     assert sum(each.fate is PodFate.PENDING for each in result.pods) == 2
 
 
 def test_a_group_scales_up_to_its_minimum_size_without_pods(tmp_path: Path) -> None:
     result = run(tmp_path, node("n0", 1, group=""), groups=SMALL.replace("maxSize", "minSize: 2, maxSize"))
-    assert story(result) == [(0, UP, ["small-1", "small-2"])]
+    assert scaling_events(result) == [(0, UP, ["small-1", "small-2"])]
 
 
 def test_nodes_without_a_group_count_against_max_nodes_total(tmp_path: Path) -> None:
     pods = [pod(f"p{number}", "2") for number in range(3)]
     result = run(tmp_path, node("n0", 1, group=""), *pods, options="{maxNodesTotal: 2}")
-    assert [nodes for _, _, nodes in story(result)] == [["small-1"]]
+    assert [nodes for _, _, nodes in scaling_events(result)] == [["small-1"]]
 
 
 def test_pods_that_fit_no_group_trigger_no_scale_up(tmp_path: Path) -> None:
-    assert story(run(tmp_path, pod("p", "3"), pod("q", "1", spec="nodeSelector: {disk: ssd}, "))) == []
+    assert scaling_events(run(tmp_path, pod("p", "3"), pod("q", "1", spec="nodeSelector: {disk: ssd}, "))) == []
 
 
 def test_new_pods_trigger_a_scale_up_only_after_the_delay(tmp_path: Path) -> None:
     result = run(tmp_path, pod("p", "2"), options="{newPodScaleUpDelay: 45s}")
-    assert story(result)[0][0] == 50
+    assert scaling_events(result)[0][0] == 50
 
 
 def test_expendable_pods_trigger_no_scale_up(tmp_path: Path) -> None:
-    assert story(run(tmp_path, pod("p", "1", spec="priority: -20, "))) == []
+    assert scaling_events(run(tmp_path, pod("p", "1", spec="priority: -20, "))) == []
 
 
 EXPANDERS = [
@@ -125,12 +125,12 @@ def test_each_expander_selects_its_preferred_group(
         f"{SMALL.replace('maxSize', 'price: 1, maxSize')}, {LARGE.replace('maxSize', 'price: 2, priority: 9, maxSize')}"
     )
     result = run(tmp_path, *pods, groups=groups, options=f"{{expander: {expander}}}")
-    assert story(result)[0][2][0] == f"{want}-1"
+    assert scaling_events(result)[0][2][0] == f"{want}-1"
 
 
 def test_the_choice_among_equal_groups_is_deterministic(tmp_path: Path) -> None:
     groups = ", ".join(SMALL.replace("small", f"group-{letter}") for letter in "abcd")
-    first, again = (story(run(tmp_path, pod("p", "2"), groups=groups)) for _ in range(2))
+    first, again = (scaling_events(run(tmp_path, pod("p", "2"), groups=groups)) for _ in range(2))
     assert first == again
 
 
@@ -154,12 +154,12 @@ PODS_THAT_KEEP_THEIR_NODE = [
 
 @pytest.mark.parametrize("item", [pytest.param(each[1], id=each[0]) for each in PODS_THAT_KEEP_THEIR_NODE])
 def test_unmovable_pods_and_high_utilization_prevent_a_scale_down(item: str, tmp_path: Path) -> None:
-    assert story(run(tmp_path, node("n1", 2), node("n2", 8, group=""), item, until=60)) == []
+    assert scaling_events(run(tmp_path, node("n1", 2), node("n2", 8, group=""), item, until=60)) == []
 
 
 def test_an_underutilized_node_is_removed_and_its_pods_evicted(tmp_path: Path) -> None:
     result = run(tmp_path, node("n1", 2), node("n2", 8, group=""), pod("p", "900m", node_name="n1"), until=60)
-    assert story(result) == [(600, DOWN, ["n1"])]
+    assert scaling_events(result) == [(600, DOWN, ["n1"])]
     assert result.pods[0].disruption == "EvictionByEvictionAPI"
     assert list(result.cluster.store.nodes) == ["n2"]
 
@@ -167,13 +167,13 @@ def test_an_underutilized_node_is_removed_and_its_pods_evicted(tmp_path: Path) -
 def test_nodes_with_pods_are_removed_one_by_one(tmp_path: Path) -> None:
     pods = [pod(f"p{number}", "500m", node_name=f"n{number}") for number in (1, 2)]
     result = run(tmp_path, node("n1", 2), node("n2", 2), node("n3", 8, group=""), *pods, until=60)
-    assert [(time, nodes) for time, _, nodes in story(result)] == [(600, ["n1"]), (620, ["n2"])]
+    assert [(time, nodes) for time, _, nodes in scaling_events(result)] == [(600, ["n1"]), (620, ["n2"])]
 
 
 def test_a_scale_up_delays_later_scale_downs(tmp_path: Path) -> None:
     late = pod("q", "2").replace("labels: {app: a}", "labels: {app: a}, creationTimestamp: null")
     result = run(tmp_path, node("n1", 1), late, options="{scaleDownUnneededTime: 1m}", until=60)
-    assert [each for each in story(result) if each[1] == DOWN] == [(600, DOWN, ["n1"])]
+    assert [each for each in scaling_events(result) if each[1] == DOWN] == [(600, DOWN, ["n1"])]
 
 
 def test_the_minimum_size_and_the_scale_down_disabled_annotation_preserve_nodes(tmp_path: Path) -> None:
@@ -182,11 +182,11 @@ def test_the_minimum_size_and_the_scale_down_disabled_annotation_preserve_nodes(
     result = run(
         tmp_path, node("n1", 2), node("n2", 2), node("n3", 2, group="large", more=kept), groups=groups, until=60
     )
-    assert [nodes for _, _, nodes in story(result)] == [["n1"]]
+    assert [nodes for _, _, nodes in scaling_events(result)] == [["n1"]]
 
 
 def test_scale_down_can_be_disabled(tmp_path: Path) -> None:
-    assert story(run(tmp_path, node("n1", 2), options="{scaleDownEnabled: false}", until=60)) == []
+    assert scaling_events(run(tmp_path, node("n1", 2), options="{scaleDownEnabled: false}", until=60)) == []
 
 
 def test_costs_are_node_hours_times_the_group_price(tmp_path: Path) -> None:

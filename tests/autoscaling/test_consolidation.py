@@ -34,7 +34,7 @@ def node(name: str, cpu: int, pool: str = "large", more: str = "") -> str:
 
 
 def replicas(name: str, cpu: str, *nodes: str, more: str = "", annotations: str = "{}") -> str:
-    """Return a ReplicaSet, and a pod of it on each of some nodes; evicted pods come back."""
+    """Return a ReplicaSet, and a pod of it on each of some nodes; the ReplicaSet replaces evicted pods."""
     spec = f"containers: [{{name: c, image: i, resources: {{requests: {{cpu: '{cpu}'}}}}}}]{more}"
     labels = f"labels: {{app: {name}}}"
     owner = (
@@ -65,7 +65,7 @@ def run(
     return simulate(SimulationOptions(paths=[str(cluster)], autoscaler=scaling, check=True, until_ns=until * MINUTE_NS))
 
 
-def story(result: SimulationResult) -> list[tuple[int, str, str, str]]:
+def scaling_events(result: SimulationResult) -> list[tuple[int, str, str, str]]:
     """Return the events: seconds since the start, kind, nodes, reason."""
     assert result.scaling is not None
     return [
@@ -74,56 +74,56 @@ def story(result: SimulationResult) -> list[tuple[int, str, str, str]]:
     ]
 
 
-def left(result: SimulationResult) -> list[str]:
+def remaining_nodes(result: SimulationResult) -> list[str]:
     return sorted(result.cluster.store.nodes)
 
 
 def test_empty_nodes_are_removed_together_immediately(tmp_path: Path) -> None:
     result = run(tmp_path, node("a", 8), node("b", 8), node("c", 8), replicas("web", "4", "c"))
-    assert story(result) == [(0, DOWN, "a", "empty"), (0, DOWN, "b", "empty")]
-    assert left(result) == ["c"]
+    assert scaling_events(result) == [(0, DOWN, "a", "empty"), (0, DOWN, "b", "empty")]
+    assert remaining_nodes(result) == ["c"]
 
 
 def test_a_node_is_removed_if_its_pods_fit_elsewhere(tmp_path: Path) -> None:
     result = run(tmp_path, node("a", 8), node("b", 8), replicas("web", "3", "a", "b"))
-    assert story(result) == [(0, DOWN, "a", "its pods fit elsewhere")]
-    assert left(result) == ["b"]
+    assert scaling_events(result) == [(0, DOWN, "a", "its pods fit elsewhere")]
+    assert remaining_nodes(result) == ["b"]
     assert [pod.spec.node_name for pod in result.cluster.store.pods.values()] == ["b", "b"]
 
 
 def test_a_cheaper_replacement_starts_before_the_node_is_removed(tmp_path: Path) -> None:
     result = run(tmp_path, node("a", 8), replicas("web", "1", "a"))
-    assert story(result) == [(0, UP, "small-1", "replaces a"), (0, DOWN, "a", "replaced by small-1")]
+    assert scaling_events(result) == [(0, UP, "small-1", "replaces a"), (0, DOWN, "a", "replaced by small-1")]
     (old,) = [pod for pod in result.pods if pod.node == "a"]
     assert old.ended_ns is not None
     assert old.ended_ns - result.start_ns >= 60 * SECOND_NS
-    assert left(result) == ["small-1"]
+    assert remaining_nodes(result) == ["small-1"]
 
 
 def test_a_node_without_a_cheaper_replacement_is_not_removed(tmp_path: Path) -> None:
-    assert story(run(tmp_path, node("a", 8), replicas("web", "3", "a"))) == []
+    assert scaling_events(run(tmp_path, node("a", 8), replicas("web", "3", "a"))) == []
 
 
 def test_several_nodes_are_replaced_by_a_single_cheaper_one(tmp_path: Path) -> None:
     nodes = [node(name, 2, "small") for name in "abcd"]
     groups = [group("small", 2, 1), group("large", 8, 1.9)]
     result = run(tmp_path, *nodes, replicas("web", "1500m", *"abcd"), groups=groups)
-    assert story(result) == [
+    assert scaling_events(result) == [
         (0, UP, "large-1", "replaces a, b, c, d"),
         *((0, DOWN, name, "replaced by large-1") for name in "abcd"),
     ]
-    assert left(result) == ["large-1"]
+    assert remaining_nodes(result) == ["large-1"]
 
 
 def test_several_nodes_are_not_replaced_by_one_of_the_same_group(tmp_path: Path) -> None:
     groups = [group("small", 2, 1)]
     result = run(tmp_path, *(node(name, 2, "small") for name in "ab"), replicas("web", "1", "a", "b"), groups=groups)
-    assert story(result) == [(0, DOWN, "a", "its pods fit elsewhere")]
+    assert scaling_events(result) == [(0, DOWN, "a", "its pods fit elsewhere")]
 
 
 def test_a_group_at_its_maximum_size_provides_no_replacement(tmp_path: Path) -> None:
     groups = [group("small", 2, 1).replace("maxSize: 9", "maxSize: 0"), group("large", 8, 3)]
-    assert story(run(tmp_path, node("a", 8), replicas("web", "1", "a"), groups=groups)) == []
+    assert scaling_events(run(tmp_path, node("a", 8), replicas("web", "1", "a"), groups=groups)) == []
 
 
 def test_the_when_empty_policy_removes_only_empty_nodes(tmp_path: Path) -> None:
@@ -131,14 +131,14 @@ def test_the_when_empty_policy_removes_only_empty_nodes(tmp_path: Path) -> None:
     result = run(
         tmp_path, node("a", 8), node("b", 8), node("c", 8), replicas("web", "1", "a", "b"), disruption=disruption
     )
-    assert story(result) == [(0, DOWN, "c", "empty")]
+    assert scaling_events(result) == [(0, DOWN, "c", "empty")]
 
 
 def test_consolidate_after_delays_removal_after_the_last_pod_event(tmp_path: Path) -> None:
     short = "{apiVersion: v1, kind: Pod, metadata: {name: short, annotations: {bayplan.io/run-time: 5m}}, "
     short += "spec: {containers: [{name: c, image: i, resources: {requests: {cpu: '5'}}}]}}"
     result = run(tmp_path, node("a", 8), short, disruption="{consolidateAfter: 90s}")
-    assert story(result) == [(390, DOWN, "a", "empty")]
+    assert scaling_events(result) == [(390, DOWN, "a", "empty")]
 
 
 BUDGETS = [
@@ -153,7 +153,7 @@ BUDGETS = [
 @pytest.mark.parametrize(("disruption", "want"), [pytest.param(*each[1:], id=each[0]) for each in BUDGETS])
 def test_a_budget_limits_simultaneous_disruptions(disruption: str, want: int, tmp_path: Path) -> None:
     result = run(tmp_path, *(node(name, 8) for name in "abcd"), disruption=disruption, until=10)
-    assert sum(time == 0 for time, *_ in story(result)) == want
+    assert sum(time == 0 for time, *_ in scaling_events(result)) == want
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ BUDGET_OF_PODS = (
     "{apiVersion: policy/v1, kind: PodDisruptionBudget, metadata: {name: b}, "
     "spec: {minAvailable: 1, selector: {matchLabels: {app: web}}}}"
 )
-KEPT = [
+UNDISRUPTABLE = [
     (
         "a pod that must not be disrupted",
         replicas("web", "1", "a", annotations="{karpenter.sh/do-not-disrupt: 'true'}"),
@@ -183,22 +183,22 @@ KEPT = [
 ]
 
 
-@pytest.mark.parametrize("items", [pytest.param(each[1], id=each[0]) for each in KEPT])
+@pytest.mark.parametrize("items", [pytest.param(each[1], id=each[0]) for each in UNDISRUPTABLE])
 def test_undisruptable_pods_and_budgets_prevent_consolidation(items: str, tmp_path: Path) -> None:
-    assert story(run(tmp_path, node("a", 8), node("b", 8, "none"), items)) == []
+    assert scaling_events(run(tmp_path, node("a", 8), node("b", 8, "none"), items)) == []
 
 
 def test_the_do_not_disrupt_annotation_and_the_minimum_size_preserve_nodes(tmp_path: Path) -> None:
     kept = ", annotations: {karpenter.sh/do-not-disrupt: 'true'}"
     groups = [group("small", 2, 1, ", minSize: 1"), GROUPS[1]]
     nodes = [node("a", 8, more=kept), node("b", 2, "small"), node("c", 2, "small")]
-    assert left(run(tmp_path, *nodes, groups=groups)) == ["a", "c"]
+    assert remaining_nodes(run(tmp_path, *nodes, groups=groups)) == ["a", "c"]
 
 
 def test_nodes_with_the_lowest_disruption_cost_are_removed_first(tmp_path: Path) -> None:
     precious = replicas("web", "3", "a", annotations="{controller.kubernetes.io/pod-deletion-cost: '2147483647'}")
     result = run(tmp_path, node("a", 8), node("b", 8), precious, replicas("db", "3", "b"))
-    assert story(result)[0] == (0, DOWN, "b", "its pods fit elsewhere")
+    assert scaling_events(result)[0] == (0, DOWN, "b", "its pods fit elsewhere")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.service import Service
 from bayplan.testing.builders import PodBuilder, make_pod
-from tests.classic.worlds import ZONE, Item, configured, cycle_of, node, typed
+from tests.classic.cycles import ZONE, Item, configured, cycle_of, node, typed
 from tests.oracle import classic
 from tests.oracle.world import World
 

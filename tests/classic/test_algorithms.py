@@ -12,7 +12,7 @@ from bayplan.base.errors import ConfigurationError
 from bayplan.classic.algorithms import PREDICATE_ORDER, AlgorithmTable
 from bayplan.classic.gates import ClassicGates
 from bayplan.testing.builders import make_pod
-from tests.classic.worlds import Item, configured, cycle_of, node
+from tests.classic.cycles import Item, configured, cycle_of, node
 
 ROOT = Path(__file__).resolve().parents[2]
 

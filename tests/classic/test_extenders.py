@@ -12,7 +12,7 @@ from bayplan.engine.select_host import first_by_name
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender import ExtenderFailure, Send
 from bayplan.testing.builders import make_pod
-from tests.classic.worlds import Cycle, configured, cycle, node, only_priority
+from tests.classic.cycles import Cycle, configured, cycle, node, only_priority
 
 Answers = Mapping[str, Callable[[Mapping[str, object]], object]]
 

@@ -12,7 +12,7 @@ from bayplan.classic.policy import LabelPreference, LabelsPresence, Policy, Rati
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.configuration.document import ExtenderManagedResource
 from bayplan.testing.builders import make_pod
-from tests.classic.worlds import Item, configured, cycle_of, node, only_predicate
+from tests.classic.cycles import Item, configured, cycle_of, node, only_predicate
 
 POLICY = """\
 kind: Policy

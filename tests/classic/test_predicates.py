@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_pod
-from tests.classic.worlds import ZONE, Item, configured, cycle_of, node, only_predicate
+from tests.classic.cycles import ZONE, Item, configured, cycle_of, node, only_predicate
 
 HOST = "kubernetes.io/hostname"
 

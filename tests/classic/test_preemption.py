@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.classic.preemption import Victims, pick_one_node_for_preemption
 from bayplan.testing.builders import PodBuilder, make_pod
-from tests.classic.worlds import Cycle, Item, configured, cycle, cycle_of, node, scheduler_of
+from tests.classic.cycles import Cycle, Item, configured, cycle, cycle_of, node, scheduler_of
 
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T01:00:00Z"
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bayplan.testing.builders import PodBuilder, make_pod
-from tests.classic.worlds import ZONE, Item, configured, cycle_of, node, only_priority
+from tests.classic.cycles import ZONE, Item, configured, cycle_of, node, only_priority
 
 HOST = "kubernetes.io/hostname"
 MIB = 2**20

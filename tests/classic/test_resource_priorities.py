@@ -14,7 +14,7 @@ from bayplan.classic.plugins.resource_allocation import (
 from bayplan.framework.rule import ready
 from bayplan.state import resource_table
 from bayplan.testing.builders import PodBuilder, make_pod
-from tests.classic.worlds import Item, configured, cycle, cycle_of, node, only_priority, scheduler_of
+from tests.classic.cycles import Item, configured, cycle, cycle_of, node, only_priority, scheduler_of
 
 MIB = 2**20
 LEAST, MOST, BALANCED = "LeastRequestedPriority", "MostRequestedPriority", "BalancedResourceAllocation"

@@ -13,7 +13,7 @@ from bayplan.engine.actions import Action, Bind, Emit, Evict, Nominate, SetCondi
 from bayplan.engine.records import Outcome
 from bayplan.engine.select_host import first_by_name
 from bayplan.testing.builders import NodeBuilder, PodBuilder, make_pod
-from tests.classic.worlds import Item, configured, cycle_of, node, only_priority, scheduler_of, typed
+from tests.classic.cycles import Item, configured, cycle_of, node, only_priority, scheduler_of, typed
 
 SECOND = 1_000_000_000
 

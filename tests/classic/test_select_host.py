@@ -16,7 +16,7 @@ from bayplan.engine.select_host import first_by_name
 from bayplan.framework.status import Code, Status
 from bayplan.state.cluster_state import ClusterState
 from bayplan.testing.builders import make_pod
-from tests.classic.worlds import configured, node
+from tests.classic.cycles import configured, node
 
 SEEDS = 10_000
 CRITICAL = {2: 10.83, 3: 13.82, 7: 22.46, 100: 148.23}

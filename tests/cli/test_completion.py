@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from bayplan.cli.main import COMMANDS, main
-
-BASH = shutil.which("bash")
+from tests.missing import installed
 
 
 @pytest.fixture
@@ -33,12 +31,13 @@ def completed_by_bash(*words: str) -> list[str]:
         f"source <(bayplan completion bash); COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}\n"
         f'_bayplan_completion bayplan; printf "%s\\n" "${{COMPREPLY[@]}}"'
     )
-    ran = subprocess.run([str(BASH), "--norc", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [installed("bash"), "--norc", "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert ran.stderr == ""
     return ran.stdout.split()
 
 
-@pytest.mark.skipif(BASH is None, reason="bash is not installed")
 @pytest.mark.parametrize(
     ("words", "want"),
     [
@@ -78,12 +77,11 @@ def test_zsh_and_fish_completions_include_help(
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 @pytest.mark.usefixtures("program")
 def test_completion_scripts_load_without_output(shell: str) -> None:
-    found = shutil.which(shell)
-    if found is None:
-        pytest.skip(f"{shell} is not installed")
     begin = "autoload -U compinit; compinit -D; " if shell == "zsh" else ""
     source = "bayplan completion fish | source" if shell == "fish" else f"source <(bayplan completion {shell})"
-    ran = subprocess.run([found, "-c", begin + source], capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(
+        [installed(shell), "-c", begin + source], capture_output=True, text=True, check=True, timeout=60
+    )
     assert (ran.stdout, ran.stderr) == ("", "")
 
 

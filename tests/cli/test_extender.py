@@ -31,7 +31,7 @@ class Picky(PerNodePlugin):
 
 @pytest.fixture
 def lines(tmp_path: Path) -> Iterator[list[str]]:
-    """Run the verb on a free port; give the lines of configuration that it prints."""
+    """Run the command on a free port; yield the lines of configuration that it prints."""
     (tmp_path / "picky.py").write_text(PLUGIN)
     command = [sys.executable, "-m", "bayplan", "extender", "--plugin", f"{tmp_path}/picky.py:Picky", "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:

@@ -13,17 +13,17 @@ import pytest
 
 from bayplan.cluster.store import ChangeEvent
 from bayplan.objects.node import Node
-from tests.cluster.world import World, job, node, pod, template, workload
+from tests.cluster.cluster_fixture import ClusterFixture, job, node, pod, template, workload
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def busy_world(seed: int) -> World:
+def busy_fixture(seed: int) -> ClusterFixture:
     """Run a bit of everything for ten minutes."""
-    world = World(nodes=5, seed=seed, start_delay_s=1, termination_scale=0.1)
+    fixture = ClusterFixture(nodes=5, seed=seed, start_delay_s=1, termination_scale=0.1)
     claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
     cron = workload("CronJob", "tick", schedule="* * * * *", jobTemplate={"spec": {"template": template()}})
-    world.apply(
+    fixture.apply(
         workload("Deployment", "web", replicas=7),
         workload("StatefulSet", "db", replicas=3, volumeClaimTemplates=claims),
         workload("DaemonSet", "agent"),
@@ -31,13 +31,15 @@ def busy_world(seed: int) -> World:
         cron,
         *(pod(f"plain-{number}", annotations={"bayplan.io/run-time": f"{number}s"}) for number in range(20)),
     )
-    world.run_until(120)
-    world.apply(workload("Deployment", "web", replicas=9, image="app:2"), workload("DaemonSet", "agent", image="app:2"))
-    world.run_until(240)
-    world.delete(Node, "node-1")
-    world.apply(node("late", labels={"zone": "a"}), node("node-2", taints=[{"key": "mine", "effect": "NoExecute"}]))
-    world.run_until(600)
-    return world
+    fixture.run_until(120)
+    fixture.apply(
+        workload("Deployment", "web", replicas=9, image="app:2"), workload("DaemonSet", "agent", image="app:2")
+    )
+    fixture.run_until(240)
+    fixture.delete(Node, "node-1")
+    fixture.apply(node("late", labels={"zone": "a"}), node("node-2", taints=[{"key": "mine", "effect": "NoExecute"}]))
+    fixture.run_until(600)
+    return fixture
 
 
 def digest(events: list[ChangeEvent]) -> str:
@@ -49,18 +51,18 @@ def digest(events: list[ChangeEvent]) -> str:
 
 
 def test_equal_seeds_produce_equal_events() -> None:
-    first = busy_world(3)
+    first = busy_fixture(3)
     assert len(first.events) > 300
-    assert digest(first.events) == digest(busy_world(3).events)
-    assert digest(first.events) != digest(busy_world(4).events)
+    assert digest(first.events) == digest(busy_fixture(3).events)
+    assert digest(first.events) != digest(busy_fixture(4).events)
     assert first.cluster.failures() == {}
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "12345"])
 def test_events_are_independent_of_the_hash_seed(hash_seed: str) -> None:
-    program = "from tests.cluster.test_determinism import busy_world, digest; print(digest(busy_world(3).events))"
+    program = "from tests.cluster.test_determinism import busy_fixture, digest; print(digest(busy_fixture(3).events))"
     environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
     out = subprocess.run(
         [sys.executable, "-c", program], env=environment, cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert out.stdout.strip() == digest(busy_world(3).events)
+    assert out.stdout.strip() == digest(busy_fixture(3).events)

@@ -7,7 +7,7 @@ import pytest
 from bayplan.base.errors import InputError
 from bayplan.cluster.kubelet import PodRun
 from bayplan.objects.pod import Pod
-from tests.cluster.world import SECOND, World, as_pod, node, pod
+from tests.cluster.cluster_fixture import SECOND, ClusterFixture, as_pod, node, pod
 
 
 def conditions(item: Pod) -> dict[str, tuple[str, str | None]]:
@@ -27,11 +27,11 @@ def conditions(item: Pod) -> dict[str, tuple[str, str | None]]:
     ],
 )
 def test_the_run_time_and_exit_code_annotations_end_a_pod(annotations: dict[str, str], at: int, want: str) -> None:
-    world = World(nodes=1)
-    world.apply(pod("p", annotations=annotations))
-    world.settle()
-    world.run_until(at)
-    assert world.phases() == {want: 1}
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", annotations=annotations))
+    fixture.settle()
+    fixture.run_until(at)
+    assert fixture.phases() == {want: 1}
 
 
 @pytest.mark.parametrize(
@@ -48,26 +48,26 @@ def test_the_run_time_and_exit_code_annotations_end_a_pod(annotations: dict[str,
     ],
 )
 def test_an_invalid_annotation_raises_input_error(annotations: dict[str, str], want: str) -> None:
-    world = World(nodes=1, binds=False)
-    world.apply(pod("p", annotations=annotations))
+    fixture = ClusterFixture(nodes=1, binds=False)
+    fixture.apply(pod("p", annotations=annotations))
     with pytest.raises(InputError, match=want):
-        world.cluster.bind("default/p", "node-0", 0)
+        fixture.cluster.bind("default/p", "node-0", 0)
 
 
 def test_the_run_time_from_the_host_overrides_the_annotation() -> None:
     runs = {"p": PodRun(5 * SECOND, exit_code=1), "q": PodRun(None), "r": None}
-    world = World(nodes=1, run_of=lambda item: runs[item.metadata.name])
+    fixture = ClusterFixture(nodes=1, run_of=lambda item: runs[item.metadata.name])
     for name in runs:
-        world.apply(pod(name, annotations={"bayplan.io/run-time": "90s"}))
-    world.settle()
-    world.run_until(100)
-    assert [item.status.phase for item in world.pods()] == ["Failed", "Running", "Succeeded"]
+        fixture.apply(pod(name, annotations={"bayplan.io/run-time": "90s"}))
+    fixture.settle()
+    fixture.run_until(100)
+    assert [item.status.phase for item in fixture.pods()] == ["Failed", "Running", "Succeeded"]
 
 
 def test_binding_and_running_are_one_event() -> None:
-    world = World(nodes=1, binds=False)
-    world.apply(pod("p"))
-    events = world.cluster.bind("default/p", "node-0", 7 * SECOND)
+    fixture = ClusterFixture(nodes=1, binds=False)
+    fixture.apply(pod("p"))
+    events = fixture.cluster.bind("default/p", "node-0", 7 * SECOND)
     assert [event.type for event in events] == ["MODIFIED"]
     new = as_pod(events[0].new)
     assert (new.spec.node_name, new.status.phase, new.status.start_time) == (
@@ -80,44 +80,44 @@ def test_binding_and_running_are_one_event() -> None:
 
 
 def test_a_start_delay_separates_binding_from_running() -> None:
-    world = World(nodes=1, start_delay_s=5)
-    world.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
-    world.settle()
-    [bound] = world.pods()
+    fixture = ClusterFixture(nodes=1, start_delay_s=5)
+    fixture.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
+    fixture.settle()
+    [bound] = fixture.pods()
     assert (bound.status.phase, bound.spec.node_name) == ("Pending", "node-0")
     assert conditions(bound) == {"PodScheduled": ("True", "1970-01-01T00:00:00Z")}
-    world.run_until(5)
-    [running] = world.pods()
+    fixture.run_until(5)
+    [running] = fixture.pods()
     assert conditions(running)["Ready"] == ("True", "1970-01-01T00:00:05Z")
     assert conditions(running)["PodScheduled"] == ("True", "1970-01-01T00:00:00Z")
-    world.run_until(14)
-    assert world.phases() == {"Running": 1}
-    world.run_until(15)
-    assert world.phases() == {"Succeeded": 1}
+    fixture.run_until(14)
+    assert fixture.phases() == {"Running": 1}
+    fixture.run_until(15)
+    assert fixture.phases() == {"Succeeded": 1}
 
 
 def test_a_finished_pod_is_not_ready_since_its_end() -> None:
-    world = World(nodes=1)
-    world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
-    world.settle()
-    world.run_until(90)
-    got = conditions(world.pods()[0])
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
+    fixture.settle()
+    fixture.run_until(90)
+    got = conditions(fixture.pods()[0])
     assert got["Ready"] == got["ContainersReady"] == ("False", "1970-01-01T00:01:30Z")
     assert got["Initialized"] == got["PodScheduled"] == ("True", "1970-01-01T00:00:00Z")
 
 
 def test_a_recreated_pod_runs_for_its_full_run_time() -> None:
-    world = World(nodes=1)
-    world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
-    world.settle()
-    world.run_until(60)
-    world.delete(Pod, "default/p")
-    world.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
-    world.settle()
-    world.run_until(90)
-    assert world.phases() == {"Running": 1}
-    world.run_until(150)
-    assert world.phases() == {"Succeeded": 1}
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
+    fixture.settle()
+    fixture.run_until(60)
+    fixture.delete(Pod, "default/p")
+    fixture.apply(pod("p", annotations={"bayplan.io/run-time": "90s"}))
+    fixture.settle()
+    fixture.run_until(90)
+    assert fixture.phases() == {"Running": 1}
+    fixture.run_until(150)
+    assert fixture.phases() == {"Succeeded": 1}
 
 
 @pytest.mark.parametrize(
@@ -135,20 +135,20 @@ def test_a_recreated_pod_runs_for_its_full_run_time() -> None:
 def test_a_deleted_pod_is_removed_after_its_scaled_grace_period(
     scale: float, grace: int | None, given: int | None, gone_after: int
 ) -> None:
-    world = World(nodes=1, termination_scale=scale)
+    fixture = ClusterFixture(nodes=1, termination_scale=scale)
     spec = {} if grace is None else {"terminationGracePeriodSeconds": grace}
-    world.apply(pod("p", **spec))
-    world.settle()
-    world.delete(Pod, "default/p", grace_seconds=given)
+    fixture.apply(pod("p", **spec))
+    fixture.settle()
+    fixture.delete(Pod, "default/p", grace_seconds=given)
     if gone_after:
-        [leaving] = world.pods()
+        [leaving] = fixture.pods()
         seconds = given or grace or 30
         assert leaving.metadata.deletion_timestamp == f"1970-01-01T00:00:{seconds:02}Z"
         assert leaving.metadata.deletion_grace_period_seconds == seconds
-        world.run_until(gone_after - 0.001)
-        assert world.phases() == {"Terminating": 1}
-    world.run_until(gone_after)
-    assert world.names() == []
+        fixture.run_until(gone_after - 0.001)
+        assert fixture.phases() == {"Terminating": 1}
+    fixture.run_until(gone_after)
+    assert fixture.names() == []
 
 
 @pytest.mark.parametrize(
@@ -159,66 +159,66 @@ def test_a_deleted_pod_is_removed_after_its_scaled_grace_period(
     ],
 )
 def test_unbound_and_finished_pods_are_removed_immediately(bind: bool, status: dict[str, str]) -> None:
-    world = World(nodes=1, termination_scale=1.0, binds=False)
-    world.apply(pod("p", status=status, **({"nodeName": "node-0"} if bind else {})))
-    world.delete(Pod, "default/p")
-    assert world.names() == []
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0, binds=False)
+    fixture.apply(pod("p", status=status, **({"nodeName": "node-0"} if bind else {})))
+    fixture.delete(Pod, "default/p")
+    assert fixture.names() == []
 
 
 def test_a_second_deletion_can_only_shorten_the_grace_period() -> None:
-    world = World(nodes=1, termination_scale=1.0)
-    world.apply(pod("p", terminationGracePeriodSeconds=30))
-    world.settle()
-    world.delete(Pod, "default/p")
-    before = len(world.events)
-    world.delete(Pod, "default/p", grace_seconds=40)
-    assert len(world.events) == before
-    world.delete(Pod, "default/p", grace_seconds=5)
-    world.run_until(5)
-    assert world.names() == []
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture.apply(pod("p", terminationGracePeriodSeconds=30))
+    fixture.settle()
+    fixture.delete(Pod, "default/p")
+    before = len(fixture.events)
+    fixture.delete(Pod, "default/p", grace_seconds=40)
+    assert len(fixture.events) == before
+    fixture.delete(Pod, "default/p", grace_seconds=5)
+    fixture.run_until(5)
+    assert fixture.names() == []
 
 
 def test_a_terminating_pod_is_removed_when_it_finishes() -> None:
-    world = World(nodes=1, termination_scale=1.0)
-    world.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
-    world.settle()
-    world.run_until(5)
-    world.delete(Pod, "default/p")
-    world.run_until(10)
-    assert world.names() == []
-    assert [as_pod(event.object).status.phase for event in world.events[-2:]] == ["Succeeded", "Succeeded"]
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture.apply(pod("p", annotations={"bayplan.io/run-time": "10s"}))
+    fixture.settle()
+    fixture.run_until(5)
+    fixture.delete(Pod, "default/p")
+    fixture.run_until(10)
+    assert fixture.names() == []
+    assert [as_pod(event.object).status.phase for event in fixture.events[-2:]] == ["Succeeded", "Succeeded"]
 
 
 def test_a_deleted_pod_with_a_finalizer_fails_and_is_not_removed() -> None:
-    world = World(nodes=1)
-    world.apply(pod("p", finalizers=["example.com/hold"]))
-    world.settle()
-    world.delete(Pod, "default/p")
-    [held] = world.pods()
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", finalizers=["example.com/hold"]))
+    fixture.settle()
+    fixture.delete(Pod, "default/p")
+    [held] = fixture.pods()
     assert (held.status.phase, held.metadata.deletion_timestamp) == ("Failed", "1970-01-01T00:00:00Z")
 
 
 def test_an_imported_running_pod_preserves_its_status_and_ends_on_time() -> None:
-    world = World(nodes=1)
-    world.run_until(50)
+    fixture = ClusterFixture(nodes=1)
+    fixture.run_until(50)
     started = {"phase": "Running", "startTime": "1970-01-01T00:00:20Z"}
-    world.apply(pod("p", nodeName="node-0", status=started, annotations={"bayplan.io/run-time": "60s"}))
-    assert world.pods()[0].status.start_time == "1970-01-01T00:00:20Z"
-    world.run_until(79)
-    assert world.phases() == {"Running": 1}
-    world.run_until(80)
-    assert world.phases() == {"Succeeded": 1}
+    fixture.apply(pod("p", nodeName="node-0", status=started, annotations={"bayplan.io/run-time": "60s"}))
+    assert fixture.pods()[0].status.start_time == "1970-01-01T00:00:20Z"
+    fixture.run_until(79)
+    assert fixture.phases() == {"Running": 1}
+    fixture.run_until(80)
+    assert fixture.phases() == {"Succeeded": 1}
 
 
 def test_a_pod_created_before_its_node_starts_with_the_node() -> None:
-    world = World()
-    world.apply(pod("p", nodeName="late"), node("late"))
-    assert world.phases() == {"Running": 1}
+    fixture = ClusterFixture()
+    fixture.apply(pod("p", nodeName="late"), node("late"))
+    assert fixture.phases() == {"Running": 1}
 
 
 def test_a_pod_with_a_readiness_gate_is_not_ready() -> None:
-    world = World(nodes=1)
-    world.apply(pod("p", readinessGates=[{"conditionType": "example.com/gate"}]))
-    world.settle()
-    got = conditions(world.pods()[0])
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", readinessGates=[{"conditionType": "example.com/gate"}]))
+    fixture.settle()
+    got = conditions(fixture.pods()[0])
     assert (got["Ready"][0], got["ContainersReady"][0]) == ("False", "True")

@@ -8,7 +8,7 @@ from bayplan.base.errors import InputError
 from bayplan.objects.pod import Pod
 from bayplan.sim.operations import Apply, Delete
 from bayplan.testing import make_pod
-from tests.sim.worlds import MINUTE, SECOND, START, node, simulate
+from tests.sim.simulations import MINUTE, SECOND, START, node, simulate
 
 
 def worker(name: str, job: str = "a", *, runs_with: str = "job=2") -> Pod:

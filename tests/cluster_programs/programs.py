@@ -1,6 +1,7 @@
 """Find and run the upstream programs that are tested against Bayplan's API.
 
-`make test-cluster` builds them, which needs Go, and sets their folder. Otherwise, the tests that need them are skipped.
+`make test-cluster` and `make other-controllers` build them, which needs Go; `make test-cluster` sets their folder.
+Otherwise, the tests that need them are skipped.
 """
 
 from __future__ import annotations
@@ -15,16 +16,25 @@ import pytest
 
 from bayplan.apiserver.http.kubeconfig import write_kubeconfig
 from bayplan.apiserver.http.server import ApiServer
+from tests.missing import missing
 
 FOLDER = "BAYPLAN_CLUSTER_PROGRAMS"
+OTHER_CONTROLLERS = ("descheduler", "jobset", "kwok")
 
 
 def program(name: str) -> str:
-    """Return the path of a program; skip the calling test if it has not been built."""
+    """Return the path of a program; skip the calling test unless `make test-cluster` runs it.
+
+    A program that has not been built is missing (`tests.missing`).
+    """
     folder = os.environ.get(FOLDER)
     if not folder:
-        pytest.skip("needs kube-scheduler and kubectl, which make test-cluster builds")
-    return str(Path(folder).absolute() / name)
+        pytest.skip(f"needs {name}, which make test-cluster builds (needs Go)")
+    path = Path(folder).absolute() / name
+    if not path.exists():
+        target = "other-controllers" if name.startswith(OTHER_CONTROLLERS) else "test-cluster"
+        missing(f"needs {path}, which make {target} builds (needs Go)")
+    return str(path)
 
 
 def kubeconfig(server: ApiServer, folder: Path) -> str:

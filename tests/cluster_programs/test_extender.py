@@ -119,7 +119,7 @@ def quiet_nodes(folder: Path) -> tuple[list[Document], list[str], Document]:
 
 
 @pytest.mark.parametrize(
-    ("scene", "want"),
+    ("situation", "want"),
     [
         pytest.param(
             hot_nodes,
@@ -142,9 +142,9 @@ def quiet_nodes(folder: Path) -> tuple[list[Document], list[str], Document]:
     ],
 )
 def test_stock_and_built_in_schedulers_get_the_same_outcome_with_an_extender(
-    scene: Callable[[Path], tuple[list[Document], list[str], Document]], want: dict[str, str], tmp_path: Path
+    situation: Callable[[Path], tuple[list[Document], list[str], Document]], want: dict[str, str], tmp_path: Path
 ) -> None:
-    documents, command, asked = scene(tmp_path)
+    documents, command, asked = situation(tmp_path)
     with extender(*command) as address:
         extenders = [{**asked, "urlPrefix": address}]
         ours = outcome_of_ours(documents, extenders, tmp_path)

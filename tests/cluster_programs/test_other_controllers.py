@@ -13,22 +13,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.apiserver.serving import wait_until
 from tests.cluster_programs.bayplan_processes import PATIENCE_SECONDS, bayplan_up
 from tests.cluster_programs.programs import program
 from tests.cluster_programs.test_workloads import Session
 
 HOOK_PORT = 19450
-
-
-def other_program(name: str) -> str:
-    """Return the path of a program; skip the calling test if it has not been built."""
-    path = program(name)
-    if not Path(path).exists():
-        pytest.skip(f"needs {name}, which make other-controllers builds")
-    return path
 
 
 @contextlib.contextmanager
@@ -61,7 +51,7 @@ def nodes_of_pods(kubectl: Session) -> list[str]:
 
 
 def test_the_descheduler_spreads_replicas_over_a_new_node(tmp_path: Path) -> None:
-    descheduler = other_program("descheduler")
+    descheduler = program("descheduler")
     policy = tmp_path / "policy.yaml"
     plugins = {"balance": {"enabled": ["RemoveDuplicates"]}}
     configurations = [{"name": "DefaultEvictor"}, {"name": "RemoveDuplicates"}]
@@ -81,7 +71,7 @@ def test_the_descheduler_spreads_replicas_over_a_new_node(tmp_path: Path) -> Non
 
 
 def test_kwok_runs_nodes_and_pods(tmp_path: Path) -> None:
-    kwok, stages = other_program("kwok"), other_program("kwok-stages.yaml")
+    kwok, stages = program("kwok"), program("kwok-stages.yaml")
     with bayplan_up(tmp_path / "up", "--no-kubelet") as up:
         kubectl = Session(up, tmp_path)
         command = [kwok, "--kubeconfig", str(up.kubeconfig), "--config", stages, "--manage-all-nodes=true"]
@@ -95,7 +85,7 @@ def test_kwok_runs_nodes_and_pods(tmp_path: Path) -> None:
 
 
 def test_a_job_set_completes_and_its_mutating_webhook_is_called(tmp_path: Path) -> None:
-    jobset, manifests = other_program("jobset"), Path(other_program("jobset-manifests"))
+    jobset, manifests = program("jobset"), Path(program("jobset-manifests"))
     certificate, key = tmp_path / "tls.crt", tmp_path / "tls.key"
     names = "subjectAltName=DNS:webhook-service.system.svc"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=hook"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from bayplan.conformance.api import at_pointer, replay
@@ -29,9 +27,7 @@ def test_a_replay_keeps_order_and_reuses_captured_values() -> None:
         exchange(3, "GET", f"{PODS}/p?resourceVersion=1", note="(etcd was compacted and the apiserver restarted)"),
         exchange(4, "GET", f"{watch}1"),
     ]
-    begun = time.monotonic()
     answers = replay(scenario)
-    assert time.monotonic() - begun < 60
     responses = {name: answer["response"] for name, answer in answers.items()}
     assert at_pointer(responses["x/1"], "/stream/0/object/metadata/name") == "p"
     assert at_pointer(responses["x/3"], "/body/metadata/name") == "p"

@@ -12,7 +12,7 @@ from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject, kind_of, read_case_files
 from bayplan.conformance.victims import victim_ranks
 from tests.conformance.recorded import placed_cycle, recorded, write_cases
-from tests.shared import shared_path
+from tests.shared import RECORDINGS
 
 KINDS: list[tuple[str, JsonObject, str]] = [
     ("a cycle case", {"case": {"pods": []}, "want": {"cycles": []}}, "cycles"),
@@ -99,8 +99,9 @@ def test_arbitrary_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFa
 
 def test_all_recordings_have_a_known_kind() -> None:
     counts: dict[str, int] = {}
-    # Mutants of API objects are excluded, because they have another format.
-    for path in sorted(path for path in shared_path("conformance").rglob("*.js*") if path.parent.name != "api_mutants"):
+    # Mutants of API objects have another format, and agreement.json is a result.
+    others = {"api_mutants", RECORDINGS.name}
+    for path in sorted(path for path in RECORDINGS.rglob("*.jsonl.gz") if path.parent.name not in others):
         for case in read_case_files([path])[0]:
             counts[case.kind] = counts.get(case.kind, 0) + 1
     assert {name for name, number in counts.items() if number > 100} == {
@@ -110,6 +111,7 @@ def test_all_recordings_have_a_known_kind() -> None:
         "hints",
         "config",
         "api",
+        "extenders",
     }
 
 

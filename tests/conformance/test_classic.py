@@ -7,7 +7,7 @@ import pytest
 from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.classic import answer_classic_case
 from tests.conformance.recorded import at
-from tests.conformance.semantics import scenes
+from tests.conformance.semantics import rows
 
 
 def _answer(objects: list[Json], pods: list[Json], **more: Json) -> JsonObject:
@@ -16,18 +16,18 @@ def _answer(objects: list[Json], pods: list[Json], **more: Json) -> JsonObject:
 
 def test_an_assigned_preemptor_is_nominated_and_reserves_room() -> None:
     """Case k1-12553 of the fuzzer: for the others it waits, and takes room where it is nominated."""
-    victim = scenes.pod("r", scenes.cpu("2"), on="n1", priority=0)
+    victim = rows.pod("r", rows.cpu("2"), on="n1", priority=0)
     pods: list[Json] = [
-        scenes.pod("p", scenes.cpu("3"), on="n1", priority=5),
-        scenes.pod("q", scenes.cpu("2"), priority=0),
+        rows.pod("p", rows.cpu("3"), on="n1", priority=5),
+        rows.pod("q", rows.cpu("2"), priority=0),
     ]
-    answer = _answer([scenes.node("n1", {"cpu": "4", "pods": "10"}), victim], pods)
+    answer = _answer([rows.node("n1", {"cpu": "4", "pods": "10"}), victim], pods)
     assert at(answer, "cycles", 0, "preemption", "victims") == ["default/r"]
     assert at(answer, "cycles", 1, "message") == "0/1 nodes are available: 1 Insufficient cpu."
 
 
 def test_a_single_node_is_chosen_and_its_scores_are_recorded() -> None:
-    answer = _answer([scenes.node("n1")], [scenes.pod("p")])
+    answer = _answer([rows.node("n1")], [rows.pod("p")])
     assert at(answer, "cycles", 0, "chosen") == "n1"
     assert at(answer, "cycles", 0, "best") == ["n1"]
     assert at(answer, "cycles", 0, "priorities", "NodePreferAvoidPodsPriority", "weight") == 10_000
@@ -49,12 +49,12 @@ def test_a_refused_configuration_is_answered_with_an_error(more: JsonObject, wan
 
 
 def test_terminating_pods_and_pods_of_other_schedulers_are_skipped() -> None:
-    other, gone = scenes.pod("other"), scenes.pod("gone")
+    other, gone = rows.pod("other"), rows.pod("gone")
     spec, metadata = other["spec"], gone["metadata"]
     assert isinstance(spec, dict)
     assert isinstance(metadata, dict)
     spec["schedulerName"] = "mine"
     metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    answer = _answer([scenes.node("n1")], [other, gone])
+    answer = _answer([rows.node("n1")], [other, gone])
     assert at(answer, "cycles", 0, "message") == 'not responsible for scheduler name "mine"'
     assert at(answer, "cycles", 1, "message") == "skip schedule deleting pod: default/gone"

@@ -13,7 +13,7 @@ from bayplan.conformance.answers import Answer
 from bayplan.conformance.cases import Json, JsonObject, RecordedCase, read_case_files
 from bayplan.conformance.comparer import FOLLOWED, Comparison, compare, differ, same_decoding_error
 from tests.conformance.recorded import answered, at, placed_cycle, preempting_cycle, put, recorded
-from tests.shared import shared_path
+from tests.shared import recording
 
 Path = tuple[str | int, ...]
 
@@ -350,7 +350,7 @@ def test_differences_contain_the_path_and_both_values() -> None:
 
 
 def reference_comparer() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference_compare", shared_path("conformance", "compare.py"))
+    spec = importlib.util.spec_from_file_location("reference_compare", recording("compare.py"))
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -379,7 +379,7 @@ def other(value: Json) -> Json:
     ["cycles/preemption", "cycles/mixes", "cycles/volumes", "classic/preemption", "classic/policies", "config/cases"],
 )
 def test_changed_recorded_answers_are_judged_like_the_reference_comparer_does(family: str) -> None:
-    cases = list(read_case_files([shared_path("conformance", *f"{family}.jsonl.gz".split("/"))])[0])
+    cases = list(read_case_files([recording(*f"{family}.jsonl.gz".split("/"))])[0])
     judge = cast("Callable[[JsonObject, JsonObject], list[object]]", reference_comparer().compare)
     draw = random.Random(7)
     wrong = []

@@ -8,7 +8,7 @@ from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.cluster_objects import read_objects
 from bayplan.conformance.cycles import answer_cycle_case
 from tests.conformance.recorded import at
-from tests.conformance.semantics import scenes
+from tests.conformance.semantics import rows
 
 
 def cycle_of(nominated_node: str, *, cpu: str = "1") -> JsonObject:
@@ -46,10 +46,10 @@ def test_an_answer_reports_whether_the_nominated_node_is_feasible(
 
 def test_an_assigned_pod_is_filtered_by_node_name_and_can_be_nominated() -> None:
     """The program that made the recordings holds such a pod for a waiting one: it takes room where it is nominated."""
-    victim = scenes.pod("r", scenes.cpu("3"), on="n1", priority=0)
-    pods = [scenes.pod("p", scenes.cpu("2"), on="n1", priority=5), scenes.pod("q", scenes.cpu("1"), priority=0)]
+    victim = rows.pod("r", rows.cpu("3"), on="n1", priority=0)
+    pods = [rows.pod("p", rows.cpu("2"), on="n1", priority=5), rows.pod("q", rows.cpu("1"), priority=0)]
     answer = answer_cycle_case(
-        {"id": "x", "objects": [scenes.node("n1"), scenes.node("n2", {"cpu": "2"}), victim], "pods": [*pods]}
+        {"id": "x", "objects": [rows.node("n1"), rows.node("n2", {"cpu": "2"}), victim], "pods": [*pods]}
     )
     assert at(answer, "cycles", 0, "filterAll", "NodeName", "n2", "code") == "UnschedulableAndUnresolvable"
     assert at(answer, "cycles", 0, "preemption", "nominatedNode") == "n1"
@@ -58,7 +58,7 @@ def test_an_assigned_pod_is_filtered_by_node_name_and_can_be_nominated() -> None
 
 
 def test_objects_are_sorted_like_api_server_lists_and_nodes_are_not() -> None:
-    documents = [scenes.node("n2"), scenes.device_class("b"), scenes.node("n1"), scenes.device_class("a")]
+    documents = [rows.node("n2"), rows.device_class("b"), rows.node("n1"), rows.device_class("a")]
     objects = read_objects({"id": "x", "objects": [*documents], "pods": []})
     assert [item.metadata.name for item in objects.others] == ["n2", "n1", "a", "b"]
 
@@ -72,8 +72,8 @@ def test_objects_are_sorted_like_api_server_lists_and_nodes_are_not() -> None:
     ],
 )
 def test_each_filter_runs_separately_after_its_own_pre_filter(request_: str, want: list[str]) -> None:
-    pod = scenes.pod("p", resources={"requests": {"memory": request_}}, overhead={"memory": "3Gi"})
-    answer = answer_cycle_case({"id": "x", "objects": [scenes.node()], "pods": [pod]})
+    pod = rows.pod("p", resources={"requests": {"memory": request_}}, overhead={"memory": "3Gi"})
+    answer = answer_cycle_case({"id": "x", "objects": [rows.node()], "pods": [pod]})
     assert at(answer, "cycles", 0, "filter") == {}
     reported = at(answer, "cycles", 0, "filterAll")
     assert isinstance(reported, dict)
@@ -92,10 +92,10 @@ def test_each_filter_runs_separately_after_its_own_pre_filter(request_: str, wan
 def test_overhead_of_a_pod_level_request_accumulates_like_upstream(memory: str, want: list[int]) -> None:
     level: JsonObject = {"requests": {"cpu": "1", "memory": memory}}
     pods = [
-        scenes.pod("p", resources=level, overhead={"cpu": "4", "memory": "2Gi"}),
-        scenes.pod("q", {"cpu": "1", "memory": "1Gi"}),
+        rows.pod("p", resources=level, overhead={"cpu": "4", "memory": "2Gi"}),
+        rows.pod("q", {"cpu": "1", "memory": "1Gi"}),
     ]
-    objects = [scenes.node("n1", {"cpu": "40", "memory": "40Gi"})]
+    objects = [rows.node("n1", {"cpu": "40", "memory": "40Gi"})]
     cycles = answer_cycle_case({"id": "x", "objects": [*objects], "pods": [*pods]})["cycles"]
     balance = at(cycles, 0, "scores", "NodeResourcesBalancedAllocation", "raw", "n1")
     assert [balance, at(cycles, 1, "scores", "NodeResourcesFit", "raw", "n1")] == want

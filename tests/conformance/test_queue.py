@@ -9,11 +9,11 @@ import pytest
 from bayplan.base.errors import InputError
 from bayplan.conformance.cases import JsonObject, RecordedCase, read_case_files
 from bayplan.conformance.queue import answer_queue_case
-from tests.shared import shared_path
+from tests.shared import recording
 
 
 def recorded_traces(*, default_plugins: bool) -> Iterator[RecordedCase]:
-    [traces] = read_case_files([shared_path("conformance", "queue", "traces.jsonl.gz")])
+    [traces] = read_case_files([recording("queue", "traces.jsonl.gz")])
     for trace in traces:
         options = trace.case["options"]
         assert isinstance(options, dict)

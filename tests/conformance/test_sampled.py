@@ -9,7 +9,7 @@ from bayplan.conformance.cases import Json, JsonObject, RecordedCase, kind_of
 from bayplan.conformance.comparer import compare
 from bayplan.conformance.sampled import answer_sampled_case
 from tests.conformance.recorded import at, put
-from tests.conformance.semantics import scenes
+from tests.conformance.semantics import rows
 
 NAMES = [f"n{number:03d}" for number in range(120)]
 
@@ -18,10 +18,10 @@ def case_of(*pods: JsonObject, percentage: int = 0, follow: list[Json] | None = 
     case: JsonObject = {
         "id": "sampled/x",
         "sampled": True,
-        "objects": [scenes.node(name) for name in NAMES],
+        "objects": [rows.node(name) for name in NAMES],
         "pods": [*pods],
     }
-    config: JsonObject = {"apiVersion": scenes.API_VERSION, "kind": "KubeSchedulerConfiguration"}
+    config: JsonObject = {"apiVersion": rows.API_VERSION, "kind": "KubeSchedulerConfiguration"}
     if percentage:
         config["percentageOfNodesToScore"] = percentage
     case["config"] = config
@@ -45,13 +45,13 @@ def reported(case: JsonObject, part: str) -> list[Json]:
     ],
 )
 def test_percentage_of_nodes_to_score_limits_the_evaluated_nodes(percentage: int, want: list[int]) -> None:
-    case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")), percentage=percentage)
+    case = case_of(rows.pod("p", rows.cpu("1")), rows.pod("q", rows.cpu("1")), percentage=percentage)
     assert reported(case, "evaluated") == want
     assert reported(case, "feasible") == want
 
 
 def test_the_search_continues_after_the_last_evaluated_node() -> None:
-    case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")))
+    case = case_of(rows.pod("p", rows.cpu("1")), rows.pod("q", rows.cpu("1")))
     first, second = reported(case, "hosts")
     assert first == NAMES[:100]
     # The node with p now scores lower than the other nodes, so it is not among the best.
@@ -59,19 +59,19 @@ def test_the_search_continues_after_the_last_evaluated_node() -> None:
 
 
 def test_the_prescribed_node_is_chosen_if_it_is_among_the_best() -> None:
-    pods = [scenes.pod("p", scenes.cpu("4")), scenes.pod("q", nodeName="n042"), scenes.pod("s", scenes.cpu("1"))]
+    pods = [rows.pod("p", rows.cpu("4")), rows.pod("q", nodeName="n042"), rows.pod("s", rows.cpu("1"))]
     assert reported(case_of(*pods), "host") == ["n000", "n042", "n001"]
     assert reported(case_of(*pods, follow=["n042", None, "n042"]), "host") == ["n042", "n042", "n000"]
 
 
 def test_an_infeasible_pod_has_a_message_and_no_host() -> None:
-    case = case_of(scenes.pod("p", scenes.cpu("9")))
+    case = case_of(rows.pod("p", rows.cpu("9")))
     assert reported(case, "message") == ["0/120 nodes are available: 120 Insufficient cpu."]
     assert (reported(case, "host"), reported(case, "evaluated"), reported(case, "feasible")) == ([None], [0], [0])
 
 
 def recorded() -> RecordedCase:
-    case = case_of(scenes.pod("p", scenes.cpu("1")), scenes.pod("q", scenes.cpu("1")), follow=["n007", "n008"])
+    case = case_of(rows.pod("p", rows.cpu("1")), rows.pod("q", rows.cpu("1")), follow=["n007", "n008"])
     pods: list[Json] = [
         {"pod": f"default/{name}", "host": host, "evaluated": 100, "feasible": 100, "message": None}
         for name, host in (("p", "n007"), ("q", "n008"))

@@ -30,7 +30,7 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
 from tests.conformance.recorded import answered, placed_cycle, put, recorded
 from tests.conformance.semantics import filtering, preemption, scoring
-from tests.conformance.semantics.scenes import Row
+from tests.conformance.semantics.rows import Row
 from tests.plugins.builders import make_node, make_plugin, make_state
 
 RULES = (Path(__file__).resolve().parents[2] / "conformance" / "SEMANTICS.md").read_text(encoding="utf-8")

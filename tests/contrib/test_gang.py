@@ -132,7 +132,7 @@ def test_a_partially_placed_group_is_rejected_and_retried_when_another_group_end
     late = "0/1 nodes are available: 1 rejected due to timeout after waiting 1m0s at plugin Gang."
     assert conditions(run(scheduler, 60)) == {"blue-0": late}
     assert sorted(on_nodes(scheduler)) == ["red-0", "red-1", "red-2"]
-    # That blue gives up does not cause another attempt; that red's pods are deleted does.
+    # The rejection of blue does not cause a retry, but the deletion of red's pods does.
     assert set(waits(scheduler).values()) == {"unschedulable"}
     for number in range(3):
         scheduler.handle(scheduler.pods[f"default/red-{number}"], None, 90 * SECOND)

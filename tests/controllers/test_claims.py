@@ -8,7 +8,7 @@ from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.controllers.resource_claims import DELETE_PROTECTION
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
-from tests.cluster.world import CONTAINERS, Json, World
+from tests.cluster.cluster_fixture import CONTAINERS, ClusterFixture, Json
 
 API = "resource.k8s.io/v1"
 SPEC: Json = {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com"}}]}}
@@ -40,15 +40,15 @@ def claim(name: str, *users: Pod, allocated: bool = True, finalizers: tuple[str,
     return {"apiVersion": API, "kind": "ResourceClaim", "metadata": metadata, "spec": SPEC, "status": status}
 
 
-def claims(world: World) -> list[ResourceClaim]:
-    return list(world.store.all(ResourceClaim))
+def claims(fixture: ClusterFixture) -> list[ResourceClaim]:
+    return list(fixture.store.all(ResourceClaim))
 
 
 def test_a_claim_is_created_from_its_template_and_recorded_in_the_pod_status() -> None:
-    world = World(binds=False)
-    world.apply(template(labels={"app": "a"}, annotations={"note": "b"}), pod())
-    world.settle()
-    (made,), owner = claims(world), world.store.pods["default/p"]
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(template(labels={"app": "a"}, annotations={"note": "b"}), pod())
+    fixture.settle()
+    (made,), owner = claims(fixture), fixture.store.pods["default/p"]
     assert made.metadata.name.startswith("p-gpu-")
     assert made.metadata.generate_name == "p-gpu-"
     assert made.metadata.labels == {"app": "a"}
@@ -70,99 +70,99 @@ def test_a_claim_is_created_from_its_template_and_recorded_in_the_pod_status() -
     ],
 )
 def test_claim_names_contain_the_truncated_pod_and_entry_names(name: str, entry: str, want: str) -> None:
-    world = World(binds=False)
-    world.apply(template(), pod(name, entry=entry))
-    world.settle()
-    (made,) = claims(world)
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(template(), pod(name, entry=entry))
+    fixture.settle()
+    (made,) = claims(fixture)
     assert made.metadata.generate_name == want
     assert made.metadata.name[:-5] == want
 
 
 def test_a_deleted_claim_is_recreated() -> None:
-    world = World(binds=False)
-    world.apply(template(), pod())
-    world.settle()
-    (first,) = claims(world)
-    world.delete(ResourceClaim, first.key)
-    world.settle()
-    (second,) = claims(world)
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(template(), pod())
+    fixture.settle()
+    (first,) = claims(fixture)
+    fixture.delete(ResourceClaim, first.key)
+    fixture.settle()
+    (second,) = claims(fixture)
     assert second.metadata.uid != first.metadata.uid
-    (noted,) = world.store.pods["default/p"].status.resource_claim_statuses
+    (noted,) = fixture.store.pods["default/p"].status.resource_claim_statuses
     assert noted.resource_claim_name == second.metadata.name
 
 
 def test_a_missing_template_is_reported_until_it_is_created() -> None:
-    world = World(binds=False)
-    world.apply(template("other"), pod())
-    world.settle()
-    assert claims(world) == []
-    assert list(world.cluster.failures()) == ["Pod default/p"]
-    world.apply(template())
-    world.settle()
-    assert len(claims(world)) == 1
-    assert world.cluster.failures() == {}
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(template("other"), pod())
+    fixture.settle()
+    assert claims(fixture) == []
+    assert list(fixture.cluster.failures()) == ["Pod default/p"]
+    fixture.apply(template())
+    fixture.settle()
+    assert len(claims(fixture)) == 1
+    assert fixture.cluster.failures() == {}
 
 
 def test_an_allocated_claim_is_reserved_for_a_pod_with_a_node_name() -> None:
-    world = World(nodes=1, binds=False)
-    world.apply(claim("shared"), pod(node="node-0", resourceClaimName="shared"))
-    world.settle()
-    (shared,) = claims(world)
+    fixture = ClusterFixture(nodes=1, binds=False)
+    fixture.apply(claim("shared"), pod(node="node-0", resourceClaimName="shared"))
+    fixture.settle()
+    (shared,) = claims(fixture)
     assert [user.name for user in shared.status.reserved_for] == ["p"]
 
 
 def test_a_claim_is_deallocated_when_its_last_pod_ends() -> None:
-    world = World(nodes=1, binds=False)
+    fixture = ClusterFixture(nodes=1, binds=False)
     for name, run_time in (("short", "10s"), ("long", "20s")):
-        world.apply(pod(name, node="node-0", run_time=run_time, resourceClaimName="shared"))
-    world.settle()
-    world.apply(claim("shared", *world.store.pods.values()))
-    world.run_until(15)
-    (shared,) = claims(world)
+        fixture.apply(pod(name, node="node-0", run_time=run_time, resourceClaimName="shared"))
+    fixture.settle()
+    fixture.apply(claim("shared", *fixture.store.pods.values()))
+    fixture.run_until(15)
+    (shared,) = claims(fixture)
     assert ([user.name for user in shared.status.reserved_for], shared.status.allocation is None) == (["long"], False)
-    world.run_until(25)
-    (shared,) = claims(world)
+    fixture.run_until(25)
+    (shared,) = claims(fixture)
     assert (shared.status.reserved_for, shared.status.allocation, shared.metadata.finalizers) == ((), None, ())
 
 
 def test_a_claim_without_users_stays_allocated() -> None:
-    world = World()
-    world.apply(claim("unused"))
-    world.settle()
-    (unused,) = claims(world)
+    fixture = ClusterFixture()
+    fixture.apply(claim("unused"))
+    fixture.settle()
+    (unused,) = claims(fixture)
     assert unused.status.allocation is not None
 
 
 def test_a_reservation_is_removed_if_the_pod_was_recreated() -> None:
-    world = World(nodes=1, binds=False)
-    world.apply(pod(resourceClaimName="shared"))
-    world.settle()
-    world.apply(claim("shared", world.store.pods["default/p"]))
-    world.delete(Pod, "default/p")
-    world.apply(pod(resourceClaimName="shared"))
-    world.settle()
-    (shared,) = claims(world)
+    fixture = ClusterFixture(nodes=1, binds=False)
+    fixture.apply(pod(resourceClaimName="shared"))
+    fixture.settle()
+    fixture.apply(claim("shared", fixture.store.pods["default/p"]))
+    fixture.delete(Pod, "default/p")
+    fixture.apply(pod(resourceClaimName="shared"))
+    fixture.settle()
+    (shared,) = claims(fixture)
     assert (shared.status.reserved_for, shared.status.allocation) == ((), None)
 
 
 def test_a_deleted_resource_claim_is_removed_when_no_pod_uses_it() -> None:
-    world = World(nodes=1, binds=False)
-    world.apply(pod(node="node-0", resourceClaimName="shared"))
-    world.settle()
-    world.apply(claim("shared", world.store.pods["default/p"]))
-    world.delete(ResourceClaim, "default/shared")
-    world.settle()
-    assert [each.metadata.deletion_timestamp is not None for each in claims(world)] == [True]
-    world.delete(Pod, "default/p")
-    world.settle()
-    assert claims(world) == []
+    fixture = ClusterFixture(nodes=1, binds=False)
+    fixture.apply(pod(node="node-0", resourceClaimName="shared"))
+    fixture.settle()
+    fixture.apply(claim("shared", fixture.store.pods["default/p"]))
+    fixture.delete(ResourceClaim, "default/shared")
+    fixture.settle()
+    assert [each.metadata.deletion_timestamp is not None for each in claims(fixture)] == [True]
+    fixture.delete(Pod, "default/p")
+    fixture.settle()
+    assert claims(fixture) == []
 
 
 def test_a_generated_claim_is_deleted_with_its_finished_pod_and_not_recreated() -> None:
-    world = World(nodes=1)
-    world.apply(template(), pod(run_time="10s"))
-    world.run_until(5)
-    assert len(claims(world)) == 1
-    world.run_until(20)
-    assert world.phases() == {"Succeeded": 1}
-    assert claims(world) == []
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(template(), pod(run_time="10s"))
+    fixture.run_until(5)
+    assert len(claims(fixture)) == 1
+    fixture.run_until(20)
+    assert fixture.phases() == {"Succeeded": 1}
+    assert claims(fixture) == []

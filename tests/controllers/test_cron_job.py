@@ -12,7 +12,7 @@ from bayplan.base.errors import InputError
 from bayplan.controllers.cron_job import following_time, latest_time
 from bayplan.controllers.cron_schedule import CronSchedule, parse_cron_schedule
 from bayplan.objects.workloads import CronJob, Job
-from tests.cluster.world import SECOND, World, template, workload
+from tests.cluster.cluster_fixture import SECOND, ClusterFixture, template, workload
 
 MINUTE = 60 * SECOND
 
@@ -25,14 +25,14 @@ def tick(schedule: str = "* * * * *", *, run_time: str = "10s", exit_code: int =
     return document
 
 
-def stored(world: World) -> CronJob:
-    found = world.store.get(CronJob, "default/tick")
+def stored(fixture: ClusterFixture) -> CronJob:
+    found = fixture.store.get(CronJob, "default/tick")
     assert found is not None
     return found
 
 
-def jobs(world: World) -> list[str]:
-    return [item.metadata.name for item in world.store.all(Job)]
+def jobs(fixture: ClusterFixture) -> list[str]:
+    return [item.metadata.name for item in fixture.store.all(Job)]
 
 
 @pytest.mark.parametrize(
@@ -46,19 +46,19 @@ def jobs(world: World) -> list[str]:
     ],
 )
 def test_jobs_are_created_on_schedule(schedule: str, until: int, want: list[str]) -> None:
-    world = World(nodes=1)
-    world.apply(tick(schedule, successfulJobsHistoryLimit=9))
-    world.run_until(until)
-    assert world.added(Job) == want
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick(schedule, successfulJobsHistoryLimit=9))
+    fixture.run_until(until)
+    assert fixture.added(Job) == want
 
 
 def test_a_job_has_its_scheduled_time_owner_and_template_fields() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     document = tick()
     document["spec"]["jobTemplate"]["metadata"] = {"labels": {"team": "x"}, "annotations": {"a": "b"}}
-    world.apply(document)
-    world.run_until(60)
-    [item] = world.store.all(Job)
+    fixture.apply(document)
+    fixture.run_until(60)
+    [item] = fixture.store.all(Job)
     assert item.metadata.labels == {"team": "x"}
     assert item.metadata.annotations == {
         "a": "b",
@@ -67,22 +67,22 @@ def test_a_job_has_its_scheduled_time_owner_and_template_fields() -> None:
     [owner] = item.metadata.owner_references
     assert (owner.kind, owner.name, owner.controller) == ("CronJob", "tick", True)
     assert (item.spec.backoff_limit, item.spec.completions, item.metadata.generation) == (0, 1, 1)
-    status = stored(world).status
+    status = stored(fixture).status
     assert status.last_schedule_time == "1970-01-01T00:01:00Z"
     assert [(reference.kind, reference.name, reference.uid) for reference in status.active] == [
         ("Job", "tick-1", item.metadata.uid)
     ]
-    world.run_until(70)
-    assert stored(world).status.active == ()
-    assert stored(world).status.last_successful_time == "1970-01-01T00:01:10Z"
+    fixture.run_until(70)
+    assert stored(fixture).status.active == ()
+    assert stored(fixture).status.last_successful_time == "1970-01-01T00:01:10Z"
 
 
 def test_the_schedule_uses_the_time_zone_of_the_cron_job() -> None:
-    world = World(nodes=1)
-    world.apply(tick("45 5 * * *", timeZone="Asia/Kathmandu"))
-    world.run_until(86_400)
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick("45 5 * * *", timeZone="Asia/Kathmandu"))
+    fixture.run_until(86_400)
     # In 1970, the offset of this time zone was five and a half hours.
-    [item] = world.store.all(Job)
+    [item] = fixture.store.all(Job)
     assert item.metadata.name == "tick-15"
     scheduled = item.metadata.annotations["batch.kubernetes.io/cronjob-scheduled-timestamp"]
     assert scheduled == "1970-01-01T05:45:00+05:30"
@@ -101,21 +101,21 @@ def test_the_schedule_uses_the_time_zone_of_the_cron_job() -> None:
 def test_the_concurrency_policy_allows_forbids_or_replaces_overlapping_jobs(
     policy: str, want: tuple[list[str], list[str]]
 ) -> None:
-    world = World(nodes=1)
-    world.apply(tick(run_time="10m", concurrencyPolicy=policy))
-    world.run_until(180)
-    assert (jobs(world), world.added(Job)) == want
-    assert [reference.name for reference in stored(world).status.active] == want[0]
-    assert len(world.pods()) == len(want[0])
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick(run_time="10m", concurrencyPolicy=policy))
+    fixture.run_until(180)
+    assert (jobs(fixture), fixture.added(Job)) == want
+    assert [reference.name for reference in stored(fixture).status.active] == want[0]
+    assert len(fixture.pods()) == len(want[0])
 
 
 def test_a_forbidden_job_starts_when_the_previous_one_ends() -> None:
-    world = World(nodes=1)
-    world.apply(tick(run_time="90s", concurrencyPolicy="Forbid"))
-    world.run_until(149)
-    assert world.added(Job) == ["tick-1"]
-    world.run_until(150)
-    assert world.added(Job) == ["tick-1", "tick-2"]
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick(run_time="90s", concurrencyPolicy="Forbid"))
+    fixture.run_until(149)
+    assert fixture.added(Job) == ["tick-1"]
+    fixture.run_until(150)
+    assert fixture.added(Job) == ["tick-1", "tick-2"]
 
 
 @pytest.mark.parametrize(
@@ -127,20 +127,20 @@ def test_a_forbidden_job_starts_when_the_previous_one_ends() -> None:
     ],
 )
 def test_only_the_latest_missed_run_starts_within_the_deadline(deadline: int | None, want: list[str]) -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     spec: dict[str, Any] = {} if deadline is None else {"startingDeadlineSeconds": deadline}
-    world.apply(tick(suspend=True, **spec))
-    world.run_until(630)
-    world.apply(tick(suspend=False, **spec))
-    world.settle()
-    assert world.added(Job) == want
+    fixture.apply(tick(suspend=True, **spec))
+    fixture.run_until(630)
+    fixture.apply(tick(suspend=False, **spec))
+    fixture.settle()
+    assert fixture.added(Job) == want
 
 
 def test_a_suspended_cron_job_creates_no_jobs() -> None:
-    world = World(nodes=1)
-    world.apply(tick(suspend=True))
-    world.run_until(600)
-    assert world.added(Job) == []
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick(suspend=True))
+    fixture.run_until(600)
+    assert fixture.added(Job) == []
 
 
 @pytest.mark.parametrize(
@@ -155,20 +155,20 @@ def test_a_suspended_cron_job_creates_no_jobs() -> None:
 def test_finished_jobs_are_deleted_above_the_history_limits(
     exit_code: int, limits: dict[str, Any], want: list[str]
 ) -> None:
-    world = World(nodes=1)
-    world.apply(tick(exit_code=exit_code, **limits))
-    world.run_until(330)
-    assert jobs(world) == want
-    assert len(world.pods()) == len(want)
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick(exit_code=exit_code, **limits))
+    fixture.run_until(330)
+    assert jobs(fixture) == want
+    assert len(fixture.pods()) == len(want)
 
 
 def test_a_changed_schedule_takes_effect() -> None:
-    world = World(nodes=1)
-    world.apply(tick("0 * * * *"))
-    world.run_until(100)
-    world.apply(tick("* * * * *"))
-    world.run_until(240)
-    assert world.added(Job) == ["tick-1", "tick-2", "tick-3", "tick-4"]
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick("0 * * * *"))
+    fixture.run_until(100)
+    fixture.apply(tick("* * * * *"))
+    fixture.run_until(240)
+    assert fixture.added(Job) == ["tick-1", "tick-2", "tick-3", "tick-4"]
 
 
 @pytest.mark.parametrize(
@@ -180,19 +180,19 @@ def test_a_changed_schedule_takes_effect() -> None:
     ],
 )
 def test_invalid_schedules_and_time_zones_are_reported(spec: dict[str, Any], want: str) -> None:
-    world = World(nodes=1)
-    world.apply(tick(**spec))
-    world.settle()
-    assert want in str(world.cluster.failures()["CronJob default/tick"])
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(tick(**spec))
+    fixture.settle()
+    assert want in str(fixture.cluster.failures()["CronJob default/tick"])
 
 
 def test_a_job_with_a_conflicting_name_is_not_adopted() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     stranger = workload("Job", "tick-1", suspend=True)
-    world.apply(stranger, tick())
-    world.run_until(120)
-    assert world.added(Job) == ["tick-1", "tick-2"]
-    assert [reference.name for reference in stored(world).status.active] == ["tick-2"]
+    fixture.apply(stranger, tick())
+    fixture.run_until(120)
+    assert fixture.added(Job) == ["tick-1", "tick-2"]
+    assert [reference.name for reference in stored(fixture).status.active] == ["tick-2"]
 
 
 def last_scheduled(schedule: CronSchedule, after_ns: int, now_ns: int) -> int | None:

@@ -17,7 +17,7 @@ from bayplan.objects.kinds import decode
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod, PodSpec, Toleration
 from bayplan.objects.workloads import DaemonSet
-from tests.cluster.world import World, as_pod, node, pod, template, workload
+from tests.cluster.cluster_fixture import ClusterFixture, as_pod, node, pod, template, workload
 
 NO_SCHEDULE = {"key": "only", "value": "x", "effect": "NoSchedule"}
 NO_EXECUTE = {"key": "only", "value": "x", "effect": "NoExecute"}
@@ -27,24 +27,24 @@ def agent(image: str = "app:1", **spec: Any) -> dict[str, Any]:
     return workload("DaemonSet", "agent", image=image, **spec)
 
 
-def stored(world: World) -> DaemonSet:
-    found = world.store.get(DaemonSet, "default/agent")
+def stored(fixture: ClusterFixture) -> DaemonSet:
+    found = fixture.store.get(DaemonSet, "default/agent")
     assert found is not None
     return found
 
 
-def applied(world: World, **spec: Any) -> None:
-    world.apply(agent(**spec))
-    world.settle()
+def applied(fixture: ClusterFixture, **spec: Any) -> None:
+    fixture.apply(agent(**spec))
+    fixture.settle()
 
 
-def places(world: World) -> list[str]:
-    return sorted(item.spec.node_name for item in world.pods())
+def places(fixture: ClusterFixture) -> list[str]:
+    return sorted(item.spec.node_name for item in fixture.pods())
 
 
-def numbers(world: World) -> tuple[int, int, int, int, int]:
+def numbers(fixture: ClusterFixture) -> tuple[int, int, int, int, int]:
     """Return desired, current, misscheduled, ready and updated."""
-    status = stored(world).status
+    status = stored(fixture).status
     return (
         status.desired_number_scheduled,
         status.current_number_scheduled,
@@ -55,21 +55,21 @@ def numbers(world: World) -> tuple[int, int, int, int, int]:
 
 
 def test_a_daemon_set_creates_a_pod_per_node_that_the_scheduler_binds() -> None:
-    world = World(nodes=3, binds=False)
-    applied(world)
-    assert numbers(world) == (3, 3, 0, 0, 3)
-    assert [item.spec.node_name for item in world.pods()] == ["", "", ""]
-    assert sorted(map(target_node, world.pods())) == ["node-0", "node-1", "node-2"]
-    world.binds = True
-    world.settle()
-    assert places(world) == ["node-0", "node-1", "node-2"]
-    assert numbers(world) == (3, 3, 0, 3, 3)
+    fixture = ClusterFixture(nodes=3, binds=False)
+    applied(fixture)
+    assert numbers(fixture) == (3, 3, 0, 0, 3)
+    assert [item.spec.node_name for item in fixture.pods()] == ["", "", ""]
+    assert sorted(map(target_node, fixture.pods())) == ["node-0", "node-1", "node-2"]
+    fixture.binds = True
+    fixture.settle()
+    assert places(fixture) == ["node-0", "node-1", "node-2"]
+    assert numbers(fixture) == (3, 3, 0, 3, 3)
 
 
 def test_pods_have_the_revision_hash_and_the_daemon_tolerations() -> None:
-    world = World(nodes=2)
-    applied(world)
-    first, second = world.pods()
+    fixture = ClusterFixture(nodes=2)
+    applied(fixture)
+    first, second = fixture.pods()
     digest = first.metadata.labels["controller-revision-hash"]
     assert first.metadata.labels == {"app": "x", "controller-revision-hash": digest}
     assert first.metadata.labels is second.metadata.labels
@@ -184,35 +184,35 @@ def test_node_affinity_pins_a_pod_to_its_node(spec: dict[str, Any]) -> None:
 def test_pods_are_created_on_nodes_matching_selector_affinity_and_tolerations(
     spec: dict[str, Any], want: list[str]
 ) -> None:
-    world = World()
-    world.apply(
+    fixture = ClusterFixture()
+    fixture.apply(
         node("plain"),
         node("zoned", labels={"zone": "a"}, taints=[{"key": "soft", "effect": "PreferNoSchedule"}]),
         node("tainted", taints=[NO_SCHEDULE]),
         node("executing", taints=[NO_EXECUTE]),
     )
-    applied(world, template=template(**spec))
-    assert places(world) == want
+    applied(fixture, template=template(**spec))
+    assert places(fixture) == want
 
 
 def test_new_nodes_get_pods_and_deleted_nodes_lose_them() -> None:
-    world = World(nodes=1)
-    applied(world)
-    world.apply(node("late"))
-    world.settle()
-    assert places(world) == ["late", "node-0"]
-    world.delete(Node, "node-0")
-    world.settle()
-    assert places(world) == ["late"]
-    assert numbers(world) == (1, 1, 0, 1, 1)
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture)
+    fixture.apply(node("late"))
+    fixture.settle()
+    assert places(fixture) == ["late", "node-0"]
+    fixture.delete(Node, "node-0")
+    fixture.settle()
+    assert places(fixture) == ["late"]
+    assert numbers(fixture) == (1, 1, 0, 1, 1)
 
 
 def test_an_unbound_daemon_pod_is_deleted_with_its_node() -> None:
-    world = World(nodes=2, binds=False)
-    applied(world)
-    world.delete(Node, "node-0")
-    world.settle()
-    assert list(map(target_node, world.pods())) == ["node-1"]
+    fixture = ClusterFixture(nodes=2, binds=False)
+    applied(fixture)
+    fixture.delete(Node, "node-0")
+    fixture.settle()
+    assert list(map(target_node, fixture.pods())) == ["node-1"]
 
 
 @pytest.mark.parametrize(
@@ -227,53 +227,53 @@ def test_an_unbound_daemon_pod_is_deleted_with_its_node() -> None:
 def test_a_new_taint_leaves_pods_misscheduled_or_deletes_them(
     taint: dict[str, str], want: tuple[list[str], tuple[int, ...]]
 ) -> None:
-    world = World(nodes=2)
-    applied(world)
-    world.apply(node("node-0", taints=[taint]))
-    world.settle()
-    assert (places(world), numbers(world)) == want
+    fixture = ClusterFixture(nodes=2)
+    applied(fixture)
+    fixture.apply(node("node-0", taints=[taint]))
+    fixture.settle()
+    assert (places(fixture), numbers(fixture)) == want
 
 
 def test_a_node_label_change_moves_the_pod() -> None:
-    world = World()
-    world.apply(node("a", labels={"role": "yes"}), node("b"))
-    applied(world, template=template(nodeSelector={"role": "yes"}))
-    assert places(world) == ["a"]
-    world.apply(node("a", labels={"role": "no"}), node("b", labels={"role": "yes"}))
-    world.settle()
-    assert places(world) == ["b"]
+    fixture = ClusterFixture()
+    fixture.apply(node("a", labels={"role": "yes"}), node("b"))
+    applied(fixture, template=template(nodeSelector={"role": "yes"}))
+    assert places(fixture) == ["a"]
+    fixture.apply(node("a", labels={"role": "no"}), node("b", labels={"role": "yes"}))
+    fixture.settle()
+    assert places(fixture) == ["b"]
 
 
 def test_a_cordoned_node_gets_a_daemon_pod() -> None:
-    world = World(nodes=1)
-    world.cluster.cordon("node-0", 0)
-    applied(world)
-    assert places(world) == ["node-0"]
+    fixture = ClusterFixture(nodes=1)
+    fixture.cluster.cordon("node-0", 0)
+    applied(fixture)
+    assert places(fixture) == ["node-0"]
 
 
 def test_a_deleted_pod_is_recreated_after_its_grace_period() -> None:
-    world = World(nodes=1, termination_scale=1.0)
-    applied(world)
-    world.delete(Pod, f"default/{world.names()[0]}")
-    world.settle()
-    assert world.phases() == {"Terminating": 1}
-    world.run_until(30)
-    assert world.phases() == {"Running": 1}
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    applied(fixture)
+    fixture.delete(Pod, f"default/{fixture.names()[0]}")
+    fixture.settle()
+    assert fixture.phases() == {"Terminating": 1}
+    fixture.run_until(30)
+    assert fixture.phases() == {"Running": 1}
 
 
 def test_a_succeeded_pod_is_replaced_immediately() -> None:
-    world = World(nodes=1)
-    applied(world, template=template(annotations={"bayplan.io/run-time": "5s"}))
-    world.run_until(17)
-    assert len(world.added(Pod)) == 4
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, template=template(annotations={"bayplan.io/run-time": "5s"}))
+    fixture.run_until(17)
+    assert len(fixture.added(Pod)) == 4
 
 
 def test_a_repeatedly_failing_pod_is_replaced_with_exponential_backoff() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     annotations = {"bayplan.io/run-time": "1s", "bayplan.io/exit-code": "1"}
-    applied(world, template=template(annotations=annotations))
-    world.run_until(60)
-    removed = [event for event in world.events if event.kind is Pod and event.type == "DELETED"]
+    applied(fixture, template=template(annotations=annotations))
+    fixture.run_until(60)
+    removed = [event for event in fixture.events if event.kind is Pod and event.type == "DELETED"]
     # The first deletion comes after 1 s, the next ones at least 1, 2, 4, 8 and 16 seconds after the previous one.
     assert len(removed) == 6
 
@@ -281,8 +281,8 @@ def test_a_repeatedly_failing_pod_is_replaced_with_exponential_backoff() -> None
 # --- updates ----------------------------------------------------------------------------------------------------------
 
 
-def images(world: World) -> list[str]:
-    return sorted(item.spec.containers[0].image for item in world.pods())
+def images(fixture: ClusterFixture) -> list[str]:
+    return sorted(item.spec.containers[0].image for item in fixture.pods())
 
 
 @pytest.mark.parametrize(
@@ -295,86 +295,86 @@ def images(world: World) -> list[str]:
     ],
 )
 def test_a_rolling_update_obeys_max_unavailable_and_on_delete_waits(strategy: dict[str, Any], seen: list[int]) -> None:
-    world = World(nodes=4, start_delay_s=10)
+    fixture = ClusterFixture(nodes=4, start_delay_s=10)
     spec = {"updateStrategy": {"type": "RollingUpdate", **strategy}}
-    applied(world, **spec)
-    world.run_until(10)
-    applied(world, image="app:2", **spec)
+    applied(fixture, **spec)
+    fixture.run_until(10)
+    applied(fixture, image="app:2", **spec)
     got = []
     for seconds in (10, 20, 30, 40):
-        world.run_until(seconds)
-        got.append(images(world).count("app:2"))
+        fixture.run_until(seconds)
+        got.append(images(fixture).count("app:2"))
     assert got == seen
 
 
 def test_a_surge_starts_the_new_pod_before_deleting_the_old_one() -> None:
-    world = World(nodes=3, start_delay_s=10)
+    fixture = ClusterFixture(nodes=3, start_delay_s=10)
     spec = {"updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
-    applied(world, **spec)
-    world.run_until(10)
-    applied(world, image="app:2", **spec)
-    assert (images(world), len(world.names())) == (["app:1", "app:1", "app:1", "app:2"], 4)
-    world.run_until(20)
-    assert images(world) == ["app:1", "app:1", "app:2", "app:2"]
-    world.run_until(60)
-    assert images(world) == ["app:2"] * 3
-    assert numbers(world) == (3, 3, 0, 3, 3)
+    applied(fixture, **spec)
+    fixture.run_until(10)
+    applied(fixture, image="app:2", **spec)
+    assert (images(fixture), len(fixture.names())) == (["app:1", "app:1", "app:1", "app:2"], 4)
+    fixture.run_until(20)
+    assert images(fixture) == ["app:1", "app:1", "app:2", "app:2"]
+    fixture.run_until(60)
+    assert images(fixture) == ["app:2"] * 3
+    assert numbers(fixture) == (3, 3, 0, 3, 3)
 
 
 def test_an_update_replaces_pending_pods_immediately() -> None:
-    world = World(nodes=3, binds=False)
-    applied(world)
-    applied(world, image="app:2")
-    assert images(world) == ["app:2"] * 3
+    fixture = ClusterFixture(nodes=3, binds=False)
+    applied(fixture)
+    applied(fixture, image="app:2")
+    assert images(fixture) == ["app:2"] * 3
 
 
 def test_min_ready_seconds_delays_a_rolling_update() -> None:
-    world = World(nodes=2)
-    applied(world, minReadySeconds=10)
-    assert stored(world).status.number_available == 0
-    world.run_until(10)
-    assert stored(world).status.number_available == 2
-    applied(world, minReadySeconds=10, image="app:2")
-    assert images(world) == ["app:1", "app:2"]
-    world.run_until(20)
-    assert images(world) == ["app:2", "app:2"]
+    fixture = ClusterFixture(nodes=2)
+    applied(fixture, minReadySeconds=10)
+    assert stored(fixture).status.number_available == 0
+    fixture.run_until(10)
+    assert stored(fixture).status.number_available == 2
+    applied(fixture, minReadySeconds=10, image="app:2")
+    assert images(fixture) == ["app:1", "app:2"]
+    fixture.run_until(20)
+    assert images(fixture) == ["app:2", "app:2"]
 
 
 def test_a_surge_waits_exactly_min_ready_seconds() -> None:
-    world = World(nodes=2)
+    fixture = ClusterFixture(nodes=2)
     spec = {"minReadySeconds": 10, "updateStrategy": {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}}
-    applied(world, **spec)
-    world.run_until(10)
-    applied(world, image="app:2", **spec)
-    world.run_until(19)
-    assert images(world) == ["app:1", "app:1", "app:2"]
-    world.run_until(29)
-    assert images(world) == ["app:1", "app:2", "app:2"]
-    world.run_until(30)
-    assert images(world) == ["app:2", "app:2"]
+    applied(fixture, **spec)
+    fixture.run_until(10)
+    applied(fixture, image="app:2", **spec)
+    fixture.run_until(19)
+    assert images(fixture) == ["app:1", "app:1", "app:2"]
+    fixture.run_until(29)
+    assert images(fixture) == ["app:1", "app:2", "app:2"]
+    fixture.run_until(30)
+    assert images(fixture) == ["app:2", "app:2"]
 
 
 def test_a_rollback_restores_the_old_revision_hash() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     hashes = []
     for image in ("app:1", "app:2", "app:1"):
-        applied(world, image=image)
-        hashes.append(world.pods()[0].metadata.labels["controller-revision-hash"])
+        applied(fixture, image=image)
+        hashes.append(fixture.pods()[0].metadata.labels["controller-revision-hash"])
     assert hashes[0] == hashes[2] != hashes[1]
 
 
 def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> None:
-    world = World(nodes=2, binds=False)
-    applied(world)
+    fixture = ClusterFixture(nodes=2, binds=False)
+    applied(fixture)
     recorded = []
-    for item in world.pods():
+    for item in fixture.pods():
         document = pod(item.metadata.name, uid=item.metadata.uid, nodeName=target_node(item))
         document["metadata"]["labels"] = {"app": "x", "controller-revision-hash": "recorded"}
         document["metadata"]["ownerReferences"] = [
             {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "ds", "controller": True}
         ]
         recorded.append(document)
-    other = World(nodes=2)
+    other = ClusterFixture(nodes=2)
     daemon_set = agent()
     daemon_set["metadata"]["uid"] = "ds"
     daemon_set["metadata"]["generation"] = 4
@@ -398,11 +398,11 @@ def test_a_recorded_rollout_continues_towards_the_hash_of_the_newest_pod() -> No
     daemon_set = agent()
     daemon_set["metadata"] |= {"uid": "ds", "generation": 4, "creationTimestamp": "2026-10-02T08:00:00Z"}
     daemon_set["status"] = {"observedGeneration": 4, "updatedNumberScheduled": 1}
-    world = World(nodes=3)
-    world.apply(*recorded, daemon_set)
-    world.settle()
-    assert {item.metadata.labels["controller-revision-hash"] for item in world.pods()} == {"new"}
-    assert "agent-0" in {item.metadata.name for item in world.pods()}
+    fixture = ClusterFixture(nodes=3)
+    fixture.apply(*recorded, daemon_set)
+    fixture.settle()
+    assert {item.metadata.labels["controller-revision-hash"] for item in fixture.pods()} == {"new"}
+    assert "agent-0" in {item.metadata.name for item in fixture.pods()}
 
 
 @pytest.mark.parametrize(
@@ -416,14 +416,14 @@ def test_a_recorded_rollout_continues_towards_the_hash_of_the_newest_pod() -> No
 def test_taints_determine_whether_a_node_should_run_a_pod_and_whether_one_may_stay(
     taints: list[dict[str, str]], want: Eligibility
 ) -> None:
-    world = World(nodes=0)
-    world.apply(node("n", taints=taints), agent())
-    assert NodeEligibility(stored(world).spec.template).eligibility_of(world.store.nodes["n"]) == want
+    fixture = ClusterFixture(nodes=0)
+    fixture.apply(node("n", taints=taints), agent())
+    assert NodeEligibility(stored(fixture).spec.template).eligibility_of(fixture.store.nodes["n"]) == want
 
 
 def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(nodes=100)
-    applied(world)
+    fixture = ClusterFixture(nodes=100)
+    applied(fixture)
     looks: list[str] = []
     original = NodeEligibility.eligibility_of
 
@@ -433,7 +433,7 @@ def test_adding_a_node_evaluates_only_that_node(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(NodeEligibility, "eligibility_of", counting)
     for number in range(10):
-        world.apply(node(f"late-{number}"))
-        world.settle()
+        fixture.apply(node(f"late-{number}"))
+        fixture.settle()
     assert len(looks) == 10
-    assert numbers(world) == (110, 110, 0, 110, 110)
+    assert numbers(fixture) == (110, 110, 0, 110, 110)

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from tests.cluster.world import World, node, pod
+from tests.cluster.cluster_fixture import ClusterFixture, node, pod
 
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False"}
 UNREACHABLE = {"type": "Ready", "status": "Unknown"}
 
 
-def taints(world: World, name: str = "n") -> list[str]:
+def taints(fixture: ClusterFixture, name: str = "n") -> list[str]:
     return [
         f"{taint.key.removeprefix('node.kubernetes.io/')}:{taint.effect}"
-        for taint in world.store.nodes[name].spec.taints
+        for taint in fixture.store.nodes[name].spec.taints
     ]
 
 
@@ -49,19 +49,19 @@ def taints(world: World, name: str = "n") -> list[str]:
     ],
 )
 def test_node_conditions_and_cordons_set_and_remove_taints(state: dict[str, Any], want: list[str]) -> None:
-    world = World()
-    world.apply(node("n", **state))
-    world.settle()
-    assert taints(world) == want
+    fixture = ClusterFixture()
+    fixture.apply(node("n", **state))
+    fixture.settle()
+    assert taints(fixture) == want
 
 
 def test_taints_are_removed_when_the_node_is_ready_again() -> None:
-    world = World()
-    world.apply(node("n", conditions=[NOT_READY]))
-    world.settle()
-    world.apply(node("n", conditions=[READY]))
-    world.settle()
-    assert taints(world) == []
+    fixture = ClusterFixture()
+    fixture.apply(node("n", conditions=[NOT_READY]))
+    fixture.settle()
+    fixture.apply(node("n", conditions=[READY]))
+    fixture.settle()
+    assert taints(fixture) == []
 
 
 @pytest.mark.parametrize(
@@ -81,58 +81,58 @@ def test_taints_are_removed_when_the_node_is_ready_again() -> None:
 def test_pods_are_evicted_from_a_not_ready_node_after_their_toleration_seconds(
     tolerations: list[dict[str, Any]], leaves: int | None
 ) -> None:
-    world = World()
-    world.apply(node("n"), pod("p", nodeName="n", tolerations=tolerations))
-    world.run_until(10)
-    world.apply(node("n", conditions=[NOT_READY]))
-    world.settle()
+    fixture = ClusterFixture()
+    fixture.apply(node("n"), pod("p", nodeName="n", tolerations=tolerations))
+    fixture.run_until(10)
+    fixture.apply(node("n", conditions=[NOT_READY]))
+    fixture.settle()
     if leaves is None:
-        world.run_until(10_000)
-        assert world.phases() == {"Running": 1}
+        fixture.run_until(10_000)
+        assert fixture.phases() == {"Running": 1}
         return
     if leaves > 10:
-        world.run_until(leaves - 0.1)
-        assert world.phases() == {"Running": 1}
-    world.run_until(leaves)
-    assert world.names() == []
+        fixture.run_until(leaves - 0.1)
+        assert fixture.phases() == {"Running": 1}
+    fixture.run_until(leaves)
+    assert fixture.names() == []
 
 
 def test_a_recovered_node_restarts_the_toleration_time() -> None:
-    world = World()
-    world.apply(node("n"), pod("p", nodeName="n"))
+    fixture = ClusterFixture()
+    fixture.apply(node("n"), pod("p", nodeName="n"))
     for seconds, condition in ((0, NOT_READY), (200, READY), (250, NOT_READY)):
-        world.run_until(seconds)
-        world.apply(node("n", conditions=[condition]))
-        world.settle()
-    world.run_until(549)
-    assert world.phases() == {"Running": 1}
-    world.run_until(550)
-    assert world.names() == []
+        fixture.run_until(seconds)
+        fixture.apply(node("n", conditions=[condition]))
+        fixture.settle()
+    fixture.run_until(549)
+    assert fixture.phases() == {"Running": 1}
+    fixture.run_until(550)
+    assert fixture.names() == []
 
 
 def test_a_no_execute_taint_evicts_existing_and_new_pods_immediately() -> None:
-    world = World()
+    fixture = ClusterFixture()
     taint = {"key": "mine", "effect": "NoExecute"}
-    world.apply(node("n"), pod("before", nodeName="n"), node("n", taints=[taint]))
-    world.settle()
-    assert world.names() == []
+    fixture.apply(node("n"), pod("before", nodeName="n"), node("n", taints=[taint]))
+    fixture.settle()
+    assert fixture.names() == []
     reason = [
         condition.reason
-        for event in world.events
+        for event in fixture.events
         for condition in getattr(getattr(event.new, "status", None), "conditions", ())
         if condition.type == "DisruptionTarget"
     ]
     assert reason == ["DeletionByTaintManager"]
-    world.apply(
+    fixture.apply(
         pod("after", nodeName="n"), pod("guest", nodeName="n", tolerations=[{"key": "mine", "operator": "Exists"}])
     )
-    world.settle()
-    assert world.names() == ["guest"]
+    fixture.settle()
+    assert fixture.names() == ["guest"]
 
 
 def test_finished_pods_are_not_evicted() -> None:
-    world = World()
-    world.apply(node("n"), pod("p", nodeName="n", status={"phase": "Succeeded"}))
-    world.apply(node("n", taints=[{"key": "mine", "effect": "NoExecute"}]))
-    world.settle()
-    assert world.phases() == {"Succeeded": 1}
+    fixture = ClusterFixture()
+    fixture.apply(node("n"), pod("p", nodeName="n", status={"phase": "Succeeded"}))
+    fixture.apply(node("n", taints=[{"key": "mine", "effect": "NoExecute"}]))
+    fixture.settle()
+    assert fixture.phases() == {"Succeeded": 1}

@@ -6,7 +6,7 @@ import pytest
 
 from bayplan.controllers.persistent_volumes import BOUND_BY_SOURCE
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
-from tests.cluster.world import Json, World
+from tests.cluster.cluster_fixture import ClusterFixture, Json
 
 STORAGE = "storage.k8s.io/v1"
 
@@ -48,16 +48,16 @@ def claim(name: str = "c", size: str = "1Gi", **spec: object) -> Json:
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata, "spec": body}
 
 
-def bound(world: World, name: str = "c") -> str:
+def bound(fixture: ClusterFixture, name: str = "c") -> str:
     """Return the volume of a claim, "" where it waits."""
-    found = world.store.get(PersistentVolumeClaim, f"default/{name}")
+    found = fixture.store.get(PersistentVolumeClaim, f"default/{name}")
     assert found is not None
     assert (found.status.phase == "Bound") is bool(found.metadata.annotations.get("pv.kubernetes.io/bind-completed"))
     return found.spec.volume_name if found.status.phase == "Bound" else ""
 
 
-def phases(world: World) -> dict[str, str]:
-    return {item.metadata.name: item.status.phase for item in world.store.all(PersistentVolume)}
+def phases(fixture: ClusterFixture) -> dict[str, str]:
+    return {item.metadata.name: item.status.phase for item in fixture.store.all(PersistentVolume)}
 
 
 @pytest.mark.parametrize(
@@ -99,60 +99,60 @@ def phases(world: World) -> dict[str, str]:
     ],
 )
 def test_a_claim_is_bound_to_the_smallest_matching_volume(objects: list[Json], want: str) -> None:
-    world = World()
-    world.apply(*objects)
-    world.settle()
-    assert bound(world) == want
-    assert {name for name, phase in phases(world).items() if phase == "Bound"} == ({want} if want else set())
+    fixture = ClusterFixture()
+    fixture.apply(*objects)
+    fixture.settle()
+    assert bound(fixture) == want
+    assert {name for name, phase in phases(fixture).items() if phase == "Bound"} == ({want} if want else set())
 
 
 def test_an_immediate_binding_claim_is_provisioned() -> None:
-    world = World()
-    world.apply(storage_class("fast"), claim(storageClassName="fast"))
-    world.settle()
-    (made,) = world.store.all(PersistentVolume)
-    assert bound(world) == made.metadata.name
+    fixture = ClusterFixture()
+    fixture.apply(storage_class("fast"), claim(storageClassName="fast"))
+    fixture.settle()
+    (made,) = fixture.store.all(PersistentVolume)
+    assert bound(fixture) == made.metadata.name
     assert made.metadata.name.startswith("pvc-")
     assert (made.spec.capacity, made.spec.node_affinity) == ({"storage": "1Gi"}, None)
 
 
 def test_a_claim_bound_by_the_source_cluster_is_ignored() -> None:
-    world = World()
+    fixture = ClusterFixture()
     copy = claim(storageClassName="fast")
     copy["metadata"] = {**copy["metadata"], "annotations": {BOUND_BY_SOURCE: "yes"}}
-    world.apply(storage_class("fast"), volume("pv", storageClassName="fast"), copy)
-    world.settle()
-    assert bound(world) == ""
-    assert [each.metadata.name for each in world.store.all(PersistentVolume)] == ["pv"]
+    fixture.apply(storage_class("fast"), volume("pv", storageClassName="fast"), copy)
+    fixture.settle()
+    assert bound(fixture) == ""
+    assert [each.metadata.name for each in fixture.store.all(PersistentVolume)] == ["pv"]
 
 
 def test_a_claim_without_a_storage_class_gets_the_default_class() -> None:
-    world = World()
+    fixture = ClusterFixture()
     without = claim()
     del without["spec"]["storageClassName"]
-    world.apply(storage_class("slow"), storage_class("fast", default=True), without)
-    world.settle()
-    found = world.store.get(PersistentVolumeClaim, "default/c")
+    fixture.apply(storage_class("slow"), storage_class("fast", default=True), without)
+    fixture.settle()
+    found = fixture.store.get(PersistentVolumeClaim, "default/c")
     assert found is not None
-    assert (found.spec.storage_class_name, bound(world) != "") == ("fast", True)
+    assert (found.spec.storage_class_name, bound(fixture) != "") == ("fast", True)
 
 
 def test_a_volume_is_bound_to_only_one_claim() -> None:
-    world = World()
-    world.apply(volume("one"), claim("a"), claim("b"))
-    world.settle()
-    assert sorted((bound(world, "a"), bound(world, "b"))) == ["", "one"]
-    world.apply(volume("two"))
-    world.settle()
-    assert sorted((bound(world, "a"), bound(world, "b"))) == ["one", "two"]
+    fixture = ClusterFixture()
+    fixture.apply(volume("one"), claim("a"), claim("b"))
+    fixture.settle()
+    assert sorted((bound(fixture, "a"), bound(fixture, "b"))) == ["", "one"]
+    fixture.apply(volume("two"))
+    fixture.settle()
+    assert sorted((bound(fixture, "a"), bound(fixture, "b"))) == ["one", "two"]
 
 
 @pytest.mark.parametrize(("policy", "want"), [("Retain", {"pv": "Released"}), ("Delete", {})])
 def test_the_reclaim_policy_retains_or_deletes_the_volume_of_a_deleted_claim(policy: str, want: dict[str, str]) -> None:
-    world = World()
-    world.apply(volume("pv", policy=policy), claim())
-    world.settle()
-    assert phases(world) == {"pv": "Bound"}
-    world.delete(PersistentVolumeClaim, "default/c")
-    world.settle()
-    assert phases(world) == want
+    fixture = ClusterFixture()
+    fixture.apply(volume("pv", policy=policy), claim())
+    fixture.settle()
+    assert phases(fixture) == {"pv": "Bound"}
+    fixture.delete(PersistentVolumeClaim, "default/c")
+    fixture.settle()
+    assert phases(fixture) == want

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from bayplan.objects.node import Node
-from tests.cluster.world import World, as_pod, pod
+from tests.cluster.cluster_fixture import ClusterFixture, as_pod, pod
 
 
 def test_pods_on_a_deleted_node_fail_and_are_deleted() -> None:
-    world = World(nodes=1, termination_scale=1.0)
-    world.apply(pod("p", nodeName="node-0"))
-    world.delete(Node, "node-0")
-    world.settle()
-    failed, gone = world.events[-2:]
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    fixture.apply(pod("p", nodeName="node-0"))
+    fixture.delete(Node, "node-0")
+    fixture.settle()
+    failed, gone = fixture.events[-2:]
     assert (failed.type, gone.type) == ("MODIFIED", "DELETED")
     status = as_pod(failed.new).status
     assert status.phase == "Failed"
@@ -31,19 +31,19 @@ def test_pods_on_a_deleted_node_fail_and_are_deleted() -> None:
     ],
 )
 def test_the_oldest_finished_pods_are_deleted_above_the_threshold(threshold: int, want: list[str]) -> None:
-    world = World(nodes=1, terminated_pod_threshold=threshold)
+    fixture = ClusterFixture(nodes=1, terminated_pod_threshold=threshold)
     for number, name in enumerate("abcd"):
-        world.run_until(number)
-        world.apply(pod(name, annotations={"bayplan.io/run-time": "10s"}))
-        world.settle()
-    world.run_until(60)
-    assert world.names() == want
-    assert world.phases() == {"Succeeded": len(want)}
+        fixture.run_until(number)
+        fixture.apply(pod(name, annotations={"bayplan.io/run-time": "10s"}))
+        fixture.settle()
+    fixture.run_until(60)
+    assert fixture.names() == want
+    assert fixture.phases() == {"Succeeded": len(want)}
 
 
 def test_running_pods_do_not_count_against_the_threshold() -> None:
-    world = World(nodes=1, terminated_pod_threshold=1)
-    world.apply(pod("a"), pod("b"), pod("c", annotations={"bayplan.io/run-time": "1s"}))
-    world.settle()
-    world.run_until(100)
-    assert world.names() == ["a", "b", "c"]
+    fixture = ClusterFixture(nodes=1, terminated_pod_threshold=1)
+    fixture.apply(pod("a"), pod("b"), pod("c", annotations={"bayplan.io/run-time": "1s"}))
+    fixture.settle()
+    fixture.run_until(100)
+    assert fixture.names() == ["a", "b", "c"]

@@ -11,7 +11,7 @@ from bayplan.controllers.writer import Propagation
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.objects.workloads import StatefulSet
-from tests.cluster.world import World, pod, template, workload
+from tests.cluster.cluster_fixture import ClusterFixture, pod, template, workload
 
 CLAIMS = [{"metadata": {"name": "data", "labels": {"tier": "fast"}}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
 PARALLEL = {"podManagementPolicy": "Parallel"}
@@ -21,15 +21,15 @@ def db(image: str = "app:1", **spec: Any) -> dict[str, Any]:
     return workload("StatefulSet", "db", image=image, **{"replicas": 3, "serviceName": "db-service", **spec})
 
 
-def stored(world: World) -> StatefulSet:
-    found = world.store.get(StatefulSet, "default/db")
+def stored(fixture: ClusterFixture) -> StatefulSet:
+    found = fixture.store.get(StatefulSet, "default/db")
     assert found is not None
     return found
 
 
-def applied(world: World, **spec: Any) -> None:
-    world.apply(db(**spec))
-    world.settle()
+def applied(fixture: ClusterFixture, **spec: Any) -> None:
+    fixture.apply(db(**spec))
+    fixture.settle()
 
 
 @pytest.mark.parametrize(
@@ -41,11 +41,11 @@ def test_ordinal_of_parses_the_ordinal_of_a_pod_name(name: str, want: int) -> No
 
 
 def test_pods_have_ordinal_names_labels_and_hostnames() -> None:
-    world = World(nodes=1)
-    applied(world)
-    revision = stored(world).status.update_revision
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture)
+    revision = stored(fixture).status.update_revision
     assert revision.startswith("db-")
-    for ordinal, item in enumerate(world.pods()):
+    for ordinal, item in enumerate(fixture.pods()):
         assert item.metadata.name == f"db-{ordinal}"
         assert item.metadata.generate_name == "db-"
         assert item.metadata.labels == {
@@ -55,7 +55,7 @@ def test_pods_have_ordinal_names_labels_and_hostnames() -> None:
             "controller-revision-hash": revision,
         }
         assert (item.spec.hostname, item.spec.subdomain) == (f"db-{ordinal}", "db-service")
-    assert world.added(Pod) == ["db-0", "db-1", "db-2"]
+    assert fixture.added(Pod) == ["db-0", "db-1", "db-2"]
 
 
 @pytest.mark.parametrize(
@@ -66,35 +66,35 @@ def test_pods_have_ordinal_names_labels_and_hostnames() -> None:
     ],
 )
 def test_an_unready_pod_blocks_the_next_pod_unless_parallel(spec: dict[str, Any], want: list[str]) -> None:
-    world = World(binds=False)
-    applied(world, **spec)
-    assert world.names() == want
+    fixture = ClusterFixture(binds=False)
+    applied(fixture, **spec)
+    assert fixture.names() == want
 
 
 def test_pods_start_in_order_when_the_previous_one_is_ready() -> None:
-    world = World(nodes=1, start_delay_s=10)
-    applied(world)
+    fixture = ClusterFixture(nodes=1, start_delay_s=10)
+    applied(fixture)
     seen = []
     for seconds in (0, 10, 20, 30):
-        world.run_until(seconds)
-        seen.append(world.phases())
+        fixture.run_until(seconds)
+        seen.append(fixture.phases())
     assert seen == [{"Pending": 1}, {"Running": 1, "Pending": 1}, {"Running": 2, "Pending": 1}, {"Running": 3}]
 
 
 def test_min_ready_seconds_delays_the_next_pod() -> None:
-    world = World(nodes=1)
-    applied(world, minReadySeconds=5)
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, minReadySeconds=5)
     seen = []
     for seconds in (0, 5, 10, 15):
-        world.run_until(seconds)
-        seen.append((len(world.names()), stored(world).status.available_replicas))
+        fixture.run_until(seconds)
+        seen.append((len(fixture.names()), stored(fixture).status.available_replicas))
     assert seen == [(1, 0), (2, 1), (3, 2), (3, 3)]
 
 
 def test_ordinals_start_at_the_configured_number() -> None:
-    world = World(nodes=1)
-    applied(world, ordinals={"start": 5})
-    assert world.names() == ["db-5", "db-6", "db-7"]
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, ordinals={"start": 5})
+    assert fixture.names() == ["db-5", "db-6", "db-7"]
 
 
 @pytest.mark.parametrize(
@@ -105,38 +105,38 @@ def test_ordinals_start_at_the_configured_number() -> None:
     ],
 )
 def test_scaling_down_deletes_the_highest_ordinals_first(spec: dict[str, Any], first: list[str]) -> None:
-    world = World(nodes=1, termination_scale=1.0)
-    applied(world, replicas=5, **spec)
-    applied(world, replicas=2, **spec)
-    leaving = [item.metadata.name for item in world.pods() if item.metadata.deletion_timestamp is not None]
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    applied(fixture, replicas=5, **spec)
+    applied(fixture, replicas=2, **spec)
+    leaving = [item.metadata.name for item in fixture.pods() if item.metadata.deletion_timestamp is not None]
     assert sorted(leaving, reverse=True) == first
-    world.run_until(100)
-    assert world.names() == ["db-0", "db-1"]
-    assert world.deleted(Pod) == ["db-4", "db-3", "db-2"]
+    fixture.run_until(100)
+    assert fixture.names() == ["db-0", "db-1"]
+    assert fixture.deleted(Pod) == ["db-4", "db-3", "db-2"]
 
 
 def test_an_ordered_set_with_a_pending_pod_does_not_scale_down() -> None:
-    world = World(nodes=1)
-    applied(world, replicas=3)
-    world.binds = False
-    world.delete(Pod, "default/db-0")
-    world.settle()
-    applied(world, replicas=2)
-    assert world.names() == ["db-0", "db-1", "db-2"]
-    world.binds = True
-    world.settle()
-    assert world.names() == ["db-0", "db-1"]
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, replicas=3)
+    fixture.binds = False
+    fixture.delete(Pod, "default/db-0")
+    fixture.settle()
+    applied(fixture, replicas=2)
+    assert fixture.names() == ["db-0", "db-1", "db-2"]
+    fixture.binds = True
+    fixture.settle()
+    assert fixture.names() == ["db-0", "db-1"]
 
 
 def test_a_deleted_pod_is_recreated_with_its_name_after_its_grace_period() -> None:
-    world = World(nodes=1, termination_scale=1.0)
-    applied(world)
-    before = world.pods()[1]
-    world.delete(Pod, "default/db-1")
-    world.settle()
-    assert world.phases() == {"Running": 2, "Terminating": 1}
-    world.run_until(30)
-    after = world.pods()[1]
+    fixture = ClusterFixture(nodes=1, termination_scale=1.0)
+    applied(fixture)
+    before = fixture.pods()[1]
+    fixture.delete(Pod, "default/db-1")
+    fixture.settle()
+    assert fixture.phases() == {"Running": 2, "Terminating": 1}
+    fixture.run_until(30)
+    after = fixture.pods()[1]
     assert after.metadata.name == "db-1"
     assert after.metadata.uid != before.metadata.uid
     assert after.status.phase == "Running"
@@ -144,55 +144,55 @@ def test_a_deleted_pod_is_recreated_with_its_name_after_its_grace_period() -> No
 
 @pytest.mark.parametrize("exit_code", ["0", "1"])
 def test_a_finished_pod_is_recreated(exit_code: str) -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     annotations = {"bayplan.io/run-time": "90s", "bayplan.io/exit-code": exit_code}
-    applied(world, replicas=1, template=template(annotations=annotations))
-    world.run_until(90)
-    assert world.phases() == {"Running": 1}
-    assert world.added(Pod) == ["db-0", "db-0"]
+    applied(fixture, replicas=1, template=template(annotations=annotations))
+    fixture.run_until(90)
+    assert fixture.phases() == {"Running": 1}
+    assert fixture.added(Pod) == ["db-0", "db-0"]
 
 
 def test_a_pod_with_a_conflicting_name_is_reported() -> None:
-    world = World(nodes=1)
-    world.apply(pod("db-1"))
-    applied(world)
-    assert world.names() == ["db-0", "db-1"]
-    assert list(world.cluster.failures()) == ["StatefulSet default/db"]
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("db-1"))
+    applied(fixture)
+    assert fixture.names() == ["db-0", "db-1"]
+    assert list(fixture.cluster.failures()) == ["StatefulSet default/db"]
 
 
 def test_a_recreated_set_adopts_orphaned_pods() -> None:
-    world = World(nodes=1)
-    applied(world)
-    before = [item.metadata.uid for item in world.pods()]
-    world.delete(StatefulSet, "default/db", propagation=Propagation.ORPHAN)
-    world.settle()
-    assert {item.metadata.owner_references for item in world.pods()} == {()}
-    applied(world)
-    assert [item.metadata.uid for item in world.pods()] == before
-    assert {item.metadata.owner_references[0].uid for item in world.pods()} == {stored(world).metadata.uid}
-    assert stored(world).status.ready_replicas == 3
-    world.store.check_invariants()
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture)
+    before = [item.metadata.uid for item in fixture.pods()]
+    fixture.delete(StatefulSet, "default/db", propagation=Propagation.ORPHAN)
+    fixture.settle()
+    assert {item.metadata.owner_references for item in fixture.pods()} == {()}
+    applied(fixture)
+    assert [item.metadata.uid for item in fixture.pods()] == before
+    assert {item.metadata.owner_references[0].uid for item in fixture.pods()} == {stored(fixture).metadata.uid}
+    assert stored(fixture).status.ready_replicas == 3
+    fixture.store.check_invariants()
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
 
 
-def claims(world: World) -> dict[str, list[str]]:
+def claims(fixture: ClusterFixture) -> dict[str, list[str]]:
     """Return the owners' kinds of each claim."""
-    found = world.store.all(PersistentVolumeClaim)
+    found = fixture.store.all(PersistentVolumeClaim)
     return {item.metadata.name: [owner.kind for owner in item.metadata.owner_references] for item in found}
 
 
 def test_each_pod_gets_a_claim_from_the_template() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     body = template(volumes=[{"name": "data", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}])
-    applied(world, replicas=2, volumeClaimTemplates=CLAIMS, template=body)
-    assert claims(world) == {"data-db-0": [], "data-db-1": []}
-    claim = world.store.get(PersistentVolumeClaim, "default/data-db-0")
+    applied(fixture, replicas=2, volumeClaimTemplates=CLAIMS, template=body)
+    assert claims(fixture) == {"data-db-0": [], "data-db-1": []}
+    claim = fixture.store.get(PersistentVolumeClaim, "default/data-db-0")
     assert claim is not None
     assert claim.metadata.labels == {"tier": "fast", "app": "x"}
     assert claim.status.phase == "Pending"
-    for item in world.pods():
+    for item in fixture.pods():
         data, tmp = item.spec.volumes
         assert data.persistent_volume_claim is not None
         assert data.persistent_volume_claim.claim_name == f"data-{item.metadata.name}"
@@ -200,12 +200,12 @@ def test_each_pod_gets_a_claim_from_the_template() -> None:
 
 
 def test_a_claim_is_reused_after_scaling_down_and_up() -> None:
-    world = World(nodes=1)
-    applied(world, replicas=2, volumeClaimTemplates=CLAIMS)
-    before = world.store.get(PersistentVolumeClaim, "default/data-db-1")
-    applied(world, replicas=1, volumeClaimTemplates=CLAIMS)
-    applied(world, replicas=2, volumeClaimTemplates=CLAIMS)
-    assert world.store.get(PersistentVolumeClaim, "default/data-db-1") is before
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, replicas=2, volumeClaimTemplates=CLAIMS)
+    before = fixture.store.get(PersistentVolumeClaim, "default/data-db-1")
+    applied(fixture, replicas=1, volumeClaimTemplates=CLAIMS)
+    applied(fixture, replicas=2, volumeClaimTemplates=CLAIMS)
+    assert fixture.store.get(PersistentVolumeClaim, "default/data-db-1") is before
 
 
 @pytest.mark.parametrize(
@@ -244,98 +244,98 @@ def test_a_claim_is_reused_after_scaling_down_and_up() -> None:
 def test_the_retention_policy_determines_when_claims_are_deleted(
     policy: dict[str, str], running: dict[str, list[str]], shrunk: set[str], deleted: set[str]
 ) -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     spec = {"volumeClaimTemplates": CLAIMS, "persistentVolumeClaimRetentionPolicy": policy}
-    applied(world, replicas=2, **spec)
-    assert claims(world) == running
-    applied(world, replicas=1, **spec)
-    assert set(claims(world)) == shrunk
-    world.delete(StatefulSet, "default/db")
-    world.settle()
-    assert set(claims(world)) == deleted
-    world.store.check_invariants()
+    applied(fixture, replicas=2, **spec)
+    assert claims(fixture) == running
+    applied(fixture, replicas=1, **spec)
+    assert set(claims(fixture)) == shrunk
+    fixture.delete(StatefulSet, "default/db")
+    fixture.settle()
+    assert set(claims(fixture)) == deleted
+    fixture.store.check_invariants()
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
 
 
-def images(world: World) -> list[str]:
-    return [item.spec.containers[0].image for item in world.pods()]
+def images(fixture: ClusterFixture) -> list[str]:
+    return [item.spec.containers[0].image for item in fixture.pods()]
 
 
 def test_a_rolling_update_replaces_one_pod_at_a_time_from_the_highest_ordinal() -> None:
-    world = World(nodes=1, start_delay_s=10)
-    applied(world)
-    world.run_until(30)
-    applied(world, image="app:2")
-    seen = [images(world)]
+    fixture = ClusterFixture(nodes=1, start_delay_s=10)
+    applied(fixture)
+    fixture.run_until(30)
+    applied(fixture, image="app:2")
+    seen = [images(fixture)]
     for seconds in (40, 50, 60):
-        world.run_until(seconds)
-        seen.append(images(world))
+        fixture.run_until(seconds)
+        seen.append(images(fixture))
     assert seen == [
         ["app:1", "app:1", "app:2"],
         ["app:1", "app:2", "app:2"],
         ["app:2", "app:2", "app:2"],
         ["app:2", "app:2", "app:2"],
     ]
-    status = stored(world).status
+    status = stored(fixture).status
     assert status.current_revision == status.update_revision
     assert (status.current_replicas, status.updated_replicas) == (3, 3)
 
 
 def test_a_rolling_update_stops_at_the_partition() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}
-    applied(world, updateStrategy=strategy)
-    applied(world, updateStrategy=strategy, image="app:2")
-    assert images(world) == ["app:1", "app:2", "app:2"]
-    world.delete(Pod, "default/db-0")
-    world.settle()
-    assert images(world) == ["app:1", "app:2", "app:2"]
-    status = stored(world).status
+    applied(fixture, updateStrategy=strategy)
+    applied(fixture, updateStrategy=strategy, image="app:2")
+    assert images(fixture) == ["app:1", "app:2", "app:2"]
+    fixture.delete(Pod, "default/db-0")
+    fixture.settle()
+    assert images(fixture) == ["app:1", "app:2", "app:2"]
+    status = stored(fixture).status
     assert status.current_revision != status.update_revision
     assert (status.current_replicas, status.updated_replicas) == (1, 2)
 
 
 def test_on_delete_updates_only_deleted_pods() -> None:
-    world = World(nodes=1)
-    applied(world, updateStrategy={"type": "OnDelete"})
-    applied(world, updateStrategy={"type": "OnDelete"}, image="app:2")
-    assert images(world) == ["app:1", "app:1", "app:1"]
-    world.delete(Pod, "default/db-1")
-    world.settle()
-    assert images(world) == ["app:1", "app:2", "app:1"]
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, updateStrategy={"type": "OnDelete"})
+    applied(fixture, updateStrategy={"type": "OnDelete"}, image="app:2")
+    assert images(fixture) == ["app:1", "app:1", "app:1"]
+    fixture.delete(Pod, "default/db-1")
+    fixture.settle()
+    assert images(fixture) == ["app:1", "app:2", "app:1"]
 
 
 def test_a_rollback_restores_the_old_revision() -> None:
-    world = World(nodes=1)
+    fixture = ClusterFixture(nodes=1)
     revisions = []
     for image in ("app:1", "app:2", "app:1"):
-        applied(world, image=image)
-        revisions.append(stored(world).status.update_revision)
+        applied(fixture, image=image)
+        revisions.append(stored(fixture).status.update_revision)
     assert revisions[0] == revisions[2] != revisions[1]
-    assert images(world) == ["app:1"] * 3
+    assert images(fixture) == ["app:1"] * 3
 
 
 def test_pods_of_a_recorded_set_are_not_replaced_despite_a_different_hash() -> None:
-    first = World(nodes=1)
+    first = ClusterFixture(nodes=1)
     applied(first)
-    world = World()
+    fixture = ClusterFixture()
     [item] = first.store.all(StatefulSet)
     renamed = str(item.status.update_revision)
-    world.apply(*first.store.nodes.values(), *first.store.pods.values(), item)
+    fixture.apply(*first.store.nodes.values(), *first.store.pods.values(), item)
     # Pods and status keep the recorded name of the revision, although Bayplan would give it another name.
-    assert world.names() == ["db-0", "db-1", "db-2"]
-    world.settle()
-    assert world.deleted(Pod) == []
-    assert stored(world).status.update_revision == renamed
+    assert fixture.names() == ["db-0", "db-1", "db-2"]
+    fixture.settle()
+    assert fixture.deleted(Pod) == []
+    assert stored(fixture).status.update_revision == renamed
 
 
 def test_an_ordered_set_with_400_pods_becomes_ready_and_recovers() -> None:
-    world = World(nodes=1)
-    applied(world, replicas=400)
-    assert stored(world).status.ready_replicas == 400
-    world.delete(Pod, "default/db-7")
-    world.settle()
-    assert stored(world).status.ready_replicas == 400
-    world.store.check_invariants()
+    fixture = ClusterFixture(nodes=1)
+    applied(fixture, replicas=400)
+    assert stored(fixture).status.ready_replicas == 400
+    fixture.delete(Pod, "default/db-7")
+    fixture.settle()
+    assert stored(fixture).status.ready_replicas == 400
+    fixture.store.check_invariants()

@@ -1,17 +1,18 @@
 """Acknowledged writes have been flushed to disk, which a kill cannot show, but a count of the flushes can.
 
-`tests.crash.sync_counter` counts SQLite's calls of the system. If strace is installed, it counts the system calls, too.
+`tests.crash.sync_counter` counts the flushes that SQLite requests; strace counts the system calls.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.missing import installed
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = 40
@@ -56,11 +57,8 @@ def test_writes_are_flushed_before_they_are_acknowledged(together: int, want: in
     assert want <= int(done.stdout) <= want + 5
 
 
-@pytest.mark.skipif(
-    shutil.which("strace") is None, reason="needs strace, to count the flushes once more, among the system's calls"
-)
 def test_each_unbatched_write_calls_fsync(tmp_path: Path) -> None:
     log = tmp_path / "calls"
-    command = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log), *PROGRAM]
+    command = [installed("strace"), "-f", "-e", "trace=fsync,fdatasync", "-o", str(log), *PROGRAM]
     subprocess.run([*command, str(tmp_path / "store"), str(WRITES), "1"], cwd=ROOT, check=True, timeout=120)
     assert len(re.findall(r"f(?:data)?sync\(\d+\) += 0", log.read_text())) >= WRITES

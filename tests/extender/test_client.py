@@ -69,7 +69,7 @@ def test_loopback_requests_ignore_the_environments_proxy(monkeypatch: pytest.Mon
         assert send(extender(f"http://{server.address}")) == {}
 
 
-class Odd(BaseHTTPRequestHandler):
+class MisbehavingServer(BaseHTTPRequestHandler):
     """Answers in pieces, too slowly, and elsewhere."""
 
     protocol_version = "HTTP/1.1"
@@ -96,14 +96,14 @@ class Odd(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def odd() -> Iterator[str]:
-    yield from run(HTTPServer(("127.0.0.1", 0), Odd), "http")
+def misbehaving() -> Iterator[str]:
+    yield from run(HTTPServer(("127.0.0.1", 0), MisbehavingServer), "http")
 
 
 @pytest.fixture
 def https() -> Iterator[str]:
     """Run a server whose certificate is its own authority, for the name extender.example."""
-    server = HTTPServer(("127.0.0.1", 0), Odd)
+    server = HTTPServer(("127.0.0.1", 0), MisbehavingServer)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(CERTIFICATE, KEY)
     server.socket = context.wrap_socket(server.socket, server_side=True)
@@ -119,17 +119,17 @@ def run(server: HTTPServer, scheme: str) -> Iterator[str]:
     thread.join()
 
 
-def test_a_redirect_is_followed(odd: str) -> None:
-    assert send(extender(odd), "moved") == {}
+def test_a_redirect_is_followed(misbehaving: str) -> None:
+    assert send(extender(misbehaving), "moved") == {}
 
 
-def test_a_late_body_is_reported_as_a_timeout(odd: str) -> None:
+def test_a_late_body_is_reported_as_a_timeout(misbehaving: str) -> None:
     text = "context deadline exceeded (Client.Timeout or context cancellation while reading body)"
-    assert send(extender(odd, http_timeout_ns=SECOND_NS // 5), "slow") == ExtenderFailure(text)
+    assert send(extender(misbehaving, http_timeout_ns=SECOND_NS // 5), "slow") == ExtenderFailure(text)
 
 
-def test_https_to_an_http_server_is_reported(odd: str) -> None:
-    url = odd.replace("http", "https")
+def test_https_to_an_http_server_is_reported(misbehaving: str) -> None:
+    url = misbehaving.replace("http", "https")
     want = f'Post "{url}/filter": http: server gave HTTP response to HTTPS client'
     assert send(extender(url, enable_https=True)) == ExtenderFailure(want)
 

@@ -25,14 +25,14 @@ from bayplan.framework.events import (
 from bayplan.objects.kinds import convert, decode
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
-from tests.shared import shared_path
+from tests.shared import recording
 
 ADD, DELETE, UPDATE, ALL = ActionType.ADD, ActionType.DELETE, ActionType.UPDATE, ActionType.ALL
 LABEL, TAINT = ActionType.UPDATE_NODE_LABEL, ActionType.UPDATE_NODE_TAINT
 
 
 def test_action_values_match_upstream() -> None:
-    facts = json.loads(shared_path("conformance", "facts.json").read_bytes())
+    facts = json.loads(recording("facts.json").read_bytes())
     assert {text: int(action) for text, action in ACTION_BY_TEXT.items()} == facts["actionTypes"]
 
 
@@ -271,7 +271,7 @@ def actions_text(actions: ActionType) -> list[str]:
 
 def test_object_changes_match_the_recorded_events_of_the_scheduler() -> None:
     """Object changes of all recorded hint tables: the events, in order, and to which pods they are confined."""
-    [recorded] = read_case_files([shared_path("conformance", "hints", "tables.jsonl.gz")])
+    [recorded] = read_case_files([recording("hints", "tables.jsonl.gz")])
     compared = 0
     for each in recorded:
         case, want = json.loads(json.dumps(each.case)), json.loads(json.dumps(each.want))

@@ -11,9 +11,9 @@ from collections import Counter
 from itertools import islice
 from pathlib import Path
 
+from tests.hostile.attacked_server import AttackedServer, RequestCost
 from tests.hostile.families import scenarios
 from tests.hostile.scenario import HostileRequest
-from tests.hostile.victim import RequestCost, Victim
 
 MAX_SECONDS = 1.0
 MAX_MEGABYTES = 200.0
@@ -69,21 +69,21 @@ def main() -> None:
     results: list[tuple[str, RequestCost]] = []
     problems = 0
     with tempfile.TemporaryDirectory() as name:
-        victim = Victim(Path(name))
+        server = AttackedServer(Path(name))
         try:
             source = (
                 (family, each) for family, many in scenarios(options.seed, options.scale, options.only) for each in many
             )
             for family, request in islice(source, options.requests):
-                taken = victim.send(request)
+                taken = server.send(request)
                 results.append((family, taken))
                 problem = problem_with(request, taken)
                 if problem:
                     problems += 1
                     print(f"{family}: {problem}: {taken.status}: {summary(request)}", flush=True)
         finally:
-            victim.close()
-            log = victim.log.read_text()
+            server.close()
+            log = server.log.read_text()
     print(table(results))
     assert "Traceback" not in log, log[-5_000:]
     assert not problems, f"{problems} requests took too much"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.formats.result_annotations import PREFIX, SchedulingResults, write
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 from tests.http_api.test_fork_routes import begin_fork
 from tests.recorded_annotations import cloud_name
 
@@ -45,28 +45,28 @@ def placed(node_name: str) -> SchedulingResults:
     )
 
 
-async def schedule_outside(lab: Lab, name: str, *attempts: SchedulingResults) -> None:
+async def schedule_outside(fixture: ServerFixture, name: str, *attempts: SchedulingResults) -> None:
     """Do what a scheduler outside does: bind the pod, or set its condition, and write the results on it."""
-    present: dict[str, str] = (await lab.api("GET", f"{PATH}/{name}"))["metadata"].get("annotations", {})
+    present: dict[str, str] = (await fixture.api("GET", f"{PATH}/{name}"))["metadata"].get("annotations", {})
     for attempt in attempts:
         if attempt.selected_node:
             target = {"kind": "Node", "name": attempt.selected_node}
-            await lab.api("POST", f"{PATH}/{name}/binding", {"metadata": {"name": name}, "target": target})
+            await fixture.api("POST", f"{PATH}/{name}/binding", {"metadata": {"name": name}, "target": target})
         else:
             message = "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
             condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-            await lab.api("PATCH", f"{PATH}/{name}/status", {"status": {"conditions": [condition]}}, MERGE)
+            await fixture.api("PATCH", f"{PATH}/{name}/status", {"status": {"conditions": [condition]}}, MERGE)
         present = write(attempt, present, by_interest=tuple).annotations
-        await lab.api("PATCH", f"{PATH}/{name}", {"metadata": {"annotations": present}}, MERGE)
-        await lab.settle()
-        while not lab.server.reader.is_idle:
-            await lab.settle()
+        await fixture.api("PATCH", f"{PATH}/{name}", {"metadata": {"annotations": present}}, MERGE)
+        await fixture.settle()
+        while not fixture.server.reader.is_idle:
+            await fixture.settle()
 
 
 def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -> None:
-    async def test(lab: Lab) -> None:
-        await schedule_outside(lab, "web", unplaced())
-        told = await lab.get("/pods/default/web")
+    async def test(fixture: ServerFixture) -> None:
+        await schedule_outside(fixture, "web", unplaced())
+        told = await fixture.get("/pods/default/web")
         assert told["summary"] == (
             "default/web is pending: none of the 3 nodes that it may use has room: Insufficient cpu (3); "
             "the other one is excluded: rack b is reserved"
@@ -78,18 +78,18 @@ def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -
         ]
         (attempt,) = told["attempts"]
         assert (attempt["annotated"], attempt["attempt"], attempt["outcome"]) == (True, 1, "unschedulable")
-        refused = await lab.get("/unblock", workload="pod/default/web", want=422)
+        refused = await fixture.get("/unblock", workload="pod/default/web", want=422)
         assert refused["error"]["got"] == "'debuggable-scheduler'"
-        (row,) = (await lab.get("/pods", q="web"))["items"]
+        (row,) = (await fixture.get("/pods", q="web"))["items"]
         assert told["summary"] == f"default/web is pending: {row['why']}"
 
     run(test, *NODES, OUTSIDE)
 
 
 def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> None:
-    async def test(lab: Lab) -> None:
-        await schedule_outside(lab, "web", unplaced(), placed(NAMES[1]))
-        matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
+    async def test(fixture: ServerFixture) -> None:
+        await schedule_outside(fixture, "web", unplaced(), placed(NAMES[1]))
+        matrix = await fixture.get("/pods/default/web/attempts/latest/matrix")
         assert (matrix["annotated"], matrix["winner"], matrix["margin"]) == (True, NAMES[1], 250)
         assert matrix["filters"] == ["NodeUnschedulable", "RackQuota", "NodeResourcesFit"]
         assert [(each["name"], each["weight"]) for each in matrix["scorers"]] == [
@@ -104,7 +104,7 @@ def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> N
         assert matrix["skipped"] == ["TaintToleration", "VolumeZone"]
         points = matrix["points"]
         assert [each["plugin"] for each in points["reserve"] + points["bind"]] == ["VolumeBinding", "DefaultBinder"]
-        first = await lab.get("/pods/default/web/attempts/1/matrix")
+        first = await fixture.get("/pods/default/web/attempts/1/matrix")
         assert first["filters"] == ["NodeUnschedulable", "RackQuota", "NodeResourcesFit"]
         rejected = next(row for row in first["rows"] if row["node"] == NAMES[3])
         assert (rejected["plugin"], rejected["gap"], rejected["filters"][2]) == (
@@ -112,7 +112,7 @@ def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> N
             "rack b is reserved",
             None,
         )
-        told = await lab.get("/pods/default/web")
+        told = await fixture.get("/pods/default/web")
         assert told["summary"] == (
             f"default/web is on {NAMES[1]}: 2 of 4 nodes fit, and it is the best of them with a total of 510"
         )
@@ -121,38 +121,38 @@ def test_the_matrix_contains_plugins_and_scores_of_the_external_scheduler() -> N
 
 
 def test_external_attempts_appear_among_decisions_and_on_the_timeline() -> None:
-    async def test(lab: Lab) -> None:
-        await schedule_outside(lab, "web", unplaced(), placed(NAMES[1]))
-        await lab.create(pod("own"))
-        await lab.settle()
-        found = await lab.get("/decisions")
+    async def test(fixture: ServerFixture) -> None:
+        await schedule_outside(fixture, "web", unplaced(), placed(NAMES[1]))
+        await fixture.create(pod("own"))
+        await fixture.settle()
+        found = await fixture.get("/decisions")
         told = [(each["name"], each["outcome"], each["annotated"]) for each in found["items"]]
         assert told == [("web", "unschedulable", True), ("web", "scheduled", True), ("own", "scheduled", False)]
-        density = await lab.get("/decisions/density", bins=1)
+        density = await fixture.get("/decisions/density", bins=1)
         assert (density["lanes"]["scheduled"], density["lanes"]["waits"]) == ([2], [1])
 
     run(test, *NODES, OUTSIDE)
 
 
 def test_compare_explains_a_fork_against_the_external_scheduler() -> None:
-    async def test(lab: Lab) -> None:
-        await lab.send("POST", "/snapshots", {"name": "before"}, want=201)
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.send("POST", "/snapshots", {"name": "before"}, want=201)
         request = {"from": "before", "objects": [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[0]})]}
-        fork = await begin_fork(lab, **request)
-        await lab.create(OUTSIDE)
-        await schedule_outside(lab, "web", placed(NAMES[1]))
-        difference = await lab.get("/compare", a="now", b=fork["id"])
+        fork = await begin_fork(fixture, **request)
+        await fixture.create(OUTSIDE)
+        await schedule_outside(fixture, "web", placed(NAMES[1]))
+        difference = await fixture.get("/compare", a="now", b=fork["id"])
         (item,) = difference["items"]
         assert (item["pod"], item["a_node"], item["b_node"]) == ("default/web", NAMES[1], NAMES[0])
-        both = await lab.get("/compare/pods/default/web", a="now", b=fork["id"])
+        both = await fixture.get("/compare/pods/default/web", a="now", b=fork["id"])
         assert both["decisive_plugin"]["name"] == "NodeAffinity"
         assert both["a"]["matrix"]["annotated"]
         assert "RackQuota" in both["a"]["matrix"]["filters"]
         assert "annotated" not in both["b"]["matrix"]
         # The opposite case: a plugin that only the external scheduler has.
         request["objects"] = [pod("web", nodeSelector={"kubernetes.io/hostname": NAMES[3]})]
-        other = await begin_fork(lab, **request)
-        both = await lab.get("/compare/pods/default/web", a="now", b=other["id"])
+        other = await begin_fork(fixture, **request)
+        both = await fixture.get("/compare/pods/default/web", a="now", b=other["id"])
         assert both["decisive_plugin"] == {
             "name": "NodeAffinity",
             "a": None,
@@ -163,12 +163,12 @@ def test_compare_explains_a_fork_against_the_external_scheduler() -> None:
 
 
 def test_the_matrix_endpoint_reports_unreadable_annotations() -> None:
-    async def test(lab: Lab) -> None:
-        await lab.api("PATCH", f"{PATH}/web", {"metadata": {"annotations": {FILTER_RESULT: "[1]"}}}, MERGE)
-        await lab.settle()
-        while not lab.server.reader.is_idle:
-            await lab.settle()
-        matrix = await lab.get("/pods/default/web/attempts/latest/matrix")
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.api("PATCH", f"{PATH}/web", {"metadata": {"annotations": {FILTER_RESULT: "[1]"}}}, MERGE)
+        await fixture.settle()
+        while not fixture.server.reader.is_idle:
+            await fixture.settle()
+        matrix = await fixture.get("/pods/default/web/attempts/latest/matrix")
         assert not matrix["recorded"]
         assert matrix["why"].startswith(f"its result annotations can't be read: annotation {FILTER_RESULT}: expected")
 

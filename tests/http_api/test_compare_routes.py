@@ -12,7 +12,7 @@ import pytest
 from bayplan.http_api import compare_routes, remote_server
 from bayplan.http_api.comparison import Side, differences
 from bayplan.http_api.contract.runs import ComparedRun
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 from tests.http_api.test_control_routes import MOST_ALLOCATED
 from tests.http_api.test_fork_routes import begin_fork
 
@@ -44,23 +44,23 @@ def test_differences_list_pods_with_different_nodes_by_name(
 
 
 def test_pod_comparison_shows_both_matrices_and_the_decisive_plugin() -> None:
-    async def test(lab: Lab) -> None:
-        await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.send("POST", "/snapshots", {"name": "empty"}, want=201)
         pods = [pod(f"p{number}") for number in range(6)]
-        await lab.create(*pods)
-        await lab.settle()
-        fork = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
-        moved = (await lab.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
+        await fixture.create(*pods)
+        await fixture.settle()
+        fork = await begin_fork(fixture, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
+        moved = (await fixture.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
         for row in moved:
-            found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
+            found = await fixture.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
             assert (found["a_node"], found["b_node"]) == (row["a_node"], row["b_node"])
             assert (found["decisive_plugin"] or {}).get("name") == (row["decisive_plugin"] or {}).get("name")
             for side, query in (("a", {}), ("b", {"run": fork["id"]})):
                 matrix = f"/pods/{row['pod']}/attempts/latest/matrix"
-                whole = await lab.get(matrix, form="columns", limit=10_000, **query)
+                whole = await fixture.get(matrix, form="columns", limit=10_000, **query)
                 assert found[side]["matrix"]["rows"] == whole["rows"]
         assert any(row["decisive_plugin"] for row in moved)
-        missing = await lab.get("/compare/pods/default/nobody", want=404, a="now", b=fork["id"])
+        missing = await fixture.get("/compare/pods/default/nobody", want=404, a="now", b=fork["id"])
         assert missing["error"]["what"] == "pod"
 
     run(test, *NODES)
@@ -69,16 +69,16 @@ def test_pod_comparison_shows_both_matrices_and_the_decisive_plugin() -> None:
 def test_the_decisive_plugin_is_found_beyond_the_truncated_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare_routes, "MAX_ROWS", 1)
 
-    async def test(lab: Lab) -> None:
-        await lab.send("POST", "/snapshots", {"name": "empty"}, want=201)
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.send("POST", "/snapshots", {"name": "empty"}, want=201)
         pods = [pod(f"p{number}") for number in range(6)]
-        await lab.create(*pods)
-        await lab.settle()
-        fork = await begin_fork(lab, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
-        moved = (await lab.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
+        await fixture.create(*pods)
+        await fixture.settle()
+        fork = await begin_fork(fixture, **{"from": "empty", "config": MOST_ALLOCATED, "objects": pods})
+        moved = (await fixture.get("/compare", a="now", b=fork["id"], kind="moved"))["items"]
         assert any(row["decisive_plugin"] for row in moved)
         for row in moved:
-            found = await lab.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
+            found = await fixture.get(f"/compare/pods/{row['pod']}", a="now", b=fork["id"])
             assert found["decisive_plugin"] == row["decisive_plugin"]
             assert [len(found[side]["matrix"]["rows"]["node"]) for side in "ab"] == [1, 1]
 
@@ -106,11 +106,11 @@ MATRIX = "/bayplan/v1/pods/default/p/attempts/latest/matrix"
 def test_a_matrix_from_another_server_is_compared() -> None:
     told: dict[str, bytes] = {}
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         # All nodes are ready now, so more than one is scored.
-        await lab.create(pod("p"))
-        await lab.settle()
-        ours = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
+        await fixture.create(pod("p"))
+        await fixture.settle()
+        ours = await fixture.get("/pods/default/p/attempts/latest/matrix", form="columns")
         theirs = json.loads(json.dumps(ours))
         theirs["winner"] = next(name for name in theirs["rows"]["node"] if name != ours["winner"])
         at = theirs["rows"]["node"].index(theirs["winner"])
@@ -120,12 +120,12 @@ def test_a_matrix_from_another_server_is_compared() -> None:
         told["/bayplan/v1/sources"] = b'{"items": [{"name": "prod", "state": "following", "lag_seconds": 2}]}'
         async with await another_server(told) as server:
             url = address_of(server)
-            found = await lab.get("/compare/pods/default/p", a="now", b=url)
+            found = await fixture.get("/compare/pods/default/p", a="now", b=url)
             assert (found["a_node"], found["b_node"]) == (ours["winner"], theirs["winner"])
             assert found["b"]["matrix"] == theirs
             first = found["decisive_plugin"]
             assert (first["name"], first["a"] - first["b"]) == (ours["scorers"][0]["name"], 100)
-            whole = await lab.get("/compare", a="now", b=url)
+            whole = await fixture.get("/compare", a="now", b=url)
             (followed,) = whole["b"]["sources"]
             assert (followed["name"], followed["state"], followed["lag_seconds"]) == ("prod", "following", 2.0)
 
@@ -144,12 +144,12 @@ def test_a_matrix_from_another_server_is_compared() -> None:
 def test_an_invalid_matrix_from_another_server_is_refused(spoil: Callable[[Any], object], want: str) -> None:
     told: dict[str, bytes] = {}
 
-    async def test(lab: Lab) -> None:
-        theirs = await lab.get("/pods/default/p/attempts/latest/matrix", form="columns")
+    async def test(fixture: ServerFixture) -> None:
+        theirs = await fixture.get("/pods/default/p/attempts/latest/matrix", form="columns")
         spoil(theirs["rows"])
         told[MATRIX] = json.dumps(theirs).encode()
         async with await another_server(told) as server:
-            refused = await lab.get("/compare/pods/default/p", want=502, a="now", b=address_of(server))
+            refused = await fixture.get("/compare/pods/default/p", want=502, a="now", b=address_of(server))
         assert want in refused["error"]["got"]
 
     run(test, *NODES, pod("p"))
@@ -167,28 +167,28 @@ def test_an_invalid_matrix_from_another_server_is_refused(spoil: Callable[[Any],
     ],
 )
 def test_an_invalid_response_from_another_server_is_refused(told: bytes, want: str) -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         answers = {"/bayplan/v1/placements": told, "/bayplan/v1/sources": b"{}"}
         async with await another_server(answers) as server:
-            refused = await lab.get("/compare", want=502, a="now", b=address_of(server))
+            refused = await fixture.get("/compare", want=502, a="now", b=address_of(server))
         assert refused["error"]["got"].startswith(want)
 
     run(test, *NODES)
 
 
 def test_an_invalid_server_address_is_refused() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         for address in ("http://", "http://[::1", "http://xn--a"):
-            await lab.get("/compare", want=502, a="now", b=address)
+            await fixture.get("/compare", want=502, a="now", b=address)
 
     run(test, *NODES)
 
 
 def test_cross_site_requests_do_not_reach_another_server() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         query = {"a": "now", "b": "http://127.0.0.1:1"}
         for site, want in (("cross-site", 403), ("same-site", 403), ("same-origin", 502), ("none", 502)):
-            answer = await lab.client.get("/bayplan/v1/compare", params=query, headers={"sec-fetch-site": site})
+            answer = await fixture.client.get("/bayplan/v1/compare", params=query, headers={"sec-fetch-site": site})
             assert answer.status_code == want, answer.text
 
     run(test, *NODES)
@@ -224,11 +224,11 @@ def test_responses_of_other_servers_are_limited_in_size_and_time(
             writer.close()
             ended.set()
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         server = await asyncio.start_server(endless, "127.0.0.1", 0)
         async with server:
             port = server.sockets[0].getsockname()[1]
-            refused = await lab.get("/compare", want=502, a=f"http://127.0.0.1:{port}")
+            refused = await fixture.get("/compare", want=502, a=f"http://127.0.0.1:{port}")
             assert refused["error"]["got"].startswith(want)
             await asyncio.wait_for(ended.wait(), 60)
             await asyncio.sleep(0)

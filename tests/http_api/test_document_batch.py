@@ -15,7 +15,7 @@ from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.store.durable import DurableRecorder
 from bayplan.apiserver.store.store import Store
 from bayplan.http_api.document_batch import MAX_BATCH_BYTES, SLICE_NS, Batch, BatchWriter
-from tests.http_api.lab import Document, Lab, lab, node, pod, run
+from tests.http_api.server_fixture import Document, ServerFixture, node, pod, run, server_fixture
 
 RUNNING = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z", "conditions": [{"type": "Ready", "status": "True"}]}
 
@@ -79,8 +79,8 @@ def namespace(name: str) -> Document:
     ],
 )  # fmt: skip
 def test_a_batch_reports_one_outcome_per_object(body: str | bytes, want: list[str]) -> None:
-    async def test(lab: Lab) -> None:
-        sent = await lab.client.post("/bayplan/v1/objects", content=body)
+    async def test(fixture: ServerFixture) -> None:
+        sent = await fixture.client.post("/bayplan/v1/objects", content=body)
         assert sent.status_code == 200, sent.text
         answer = sent.json()
         assert [f"{each['outcome']} {each.get('name', '')}" for each in answer["items"]] == want
@@ -91,10 +91,10 @@ def test_a_batch_reports_one_outcome_per_object(body: str | bytes, want: list[st
 
 
 def test_a_batch_refusal_has_the_message_of_a_single_request() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         bad = pod("a", restartPolicy="Sometimes")
-        (item,) = (await lab.send("POST", "/objects", lines(bad)))["items"]
-        (single,) = (await lab.send("POST", "/apply", {"text": json.dumps(bad)}))["items"]
+        (item,) = (await fixture.send("POST", "/objects", lines(bad)))["items"]
+        (single,) = (await fixture.send("POST", "/apply", {"text": json.dumps(bad)}))["items"]
         assert (item["code"], item["message"]) == (422, single["message"])
         assert item["message"]
 
@@ -102,10 +102,10 @@ def test_a_batch_refusal_has_the_message_of_a_single_request() -> None:
 
 
 def test_a_repeated_batch_reports_existing_objects_with_their_uid() -> None:
-    async def test(lab: Lab) -> None:
-        first = (await lab.send("POST", "/objects", lines(running("a"))))["items"][0]
-        await lab.settle()
-        again = (await lab.send("POST", "/objects", lines(running("a"), running("b"))))["items"]
+    async def test(fixture: ServerFixture) -> None:
+        first = (await fixture.send("POST", "/objects", lines(running("a"))))["items"][0]
+        await fixture.settle()
+        again = (await fixture.send("POST", "/objects", lines(running("a"), running("b"))))["items"]
         assert (again[0]["outcome"], again[0]["code"], again[0]["uid"]) == ("exists", 409, first["uid"])
         assert again[1]["outcome"] == "created"
 
@@ -113,8 +113,10 @@ def test_a_repeated_batch_reports_existing_objects_with_their_uid() -> None:
 
 
 def test_a_batch_returns_objects_on_request() -> None:
-    async def test(lab: Lab) -> None:
-        answer = await lab.client.post("/bayplan/v1/objects?objects=1", content=lines(running("a"), delete(pod("x"))))
+    async def test(fixture: ServerFixture) -> None:
+        answer = await fixture.client.post(
+            "/bayplan/v1/objects?objects=1", content=lines(running("a"), delete(pod("x")))
+        )
         made, absent = answer.json()["items"]
         assert (made["object"]["kind"], made["object"]["status"]["phase"]) == ("Pod", "Running")
         assert made["object"]["metadata"]["resourceVersion"] == made["resource_version"]
@@ -125,33 +127,35 @@ def test_a_batch_returns_objects_on_request() -> None:
 
 
 def test_an_imported_running_pod_is_not_restarted_and_frees_its_node_when_it_ends() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         finishing = {**pod("f", nodeName="n"), "status": {"phase": "Succeeded"}}
-        await lab.send("POST", "/objects", lines(running("a", cpu="3"), running("b"), finishing, pod("waits", cpu="3")))
+        await fixture.send(
+            "POST", "/objects", lines(running("a", cpu="3"), running("b"), finishing, pod("waits", cpu="3"))
+        )
         await asyncio.sleep(0.1)
-        await lab.settle()
-        pods = {each["metadata"]["name"]: each for each in (await lab.api("GET", "/api/v1/pods"))["items"]}
+        await fixture.settle()
+        pods = {each["metadata"]["name"]: each for each in (await fixture.api("GET", "/api/v1/pods"))["items"]}
         assert pods["a"]["status"]["startTime"] == RUNNING["startTime"]
         assert pods["f"]["status"]["phase"] == "Succeeded"
         assert "nodeName" not in pods["waits"]["spec"]
-        events = (await lab.api("GET", "/api/v1/events"))["items"]
+        events = (await fixture.api("GET", "/api/v1/events"))["items"]
         assert {each["involvedObject"]["name"] for each in events if each["source"].get("component") == "kubelet"} <= {
             "n"
         }
         assert [each for each in events if each["reason"] in ("Pulled", "Created", "Started", "Scheduled")] == []
         # A pod that finishes, by its status or by its deletion, releases its resources.
         ended = {**pods["a"], "status": {**pods["a"]["status"], "phase": "Succeeded"}}
-        await lab.api("PUT", "/api/v1/namespaces/default/pods/a/status", ended)
+        await fixture.api("PUT", "/api/v1/namespaces/default/pods/a/status", ended)
         for _ in range(100):
-            await lab.settle()
-            if "nodeName" in (await lab.api("GET", "/api/v1/namespaces/default/pods/waits"))["spec"]:
+            await fixture.settle()
+            if "nodeName" in (await fixture.api("GET", "/api/v1/namespaces/default/pods/waits"))["spec"]:
                 break
             await asyncio.sleep(0.05)
         else:
             raise AssertionError("the node of a pod that has ended is not free")
-        assert (await lab.send("POST", "/objects", lines(delete(pod("b")))))["deleted"] == 1
+        assert (await fixture.send("POST", "/objects", lines(delete(pod("b")))))["deleted"] == 1
         for _ in range(100):
-            if (await lab.send("POST", "/objects", lines(delete(pod("b")))))["absent"] == 1:
+            if (await fixture.send("POST", "/objects", lines(delete(pod("b")))))["absent"] == 1:
                 return
             await asyncio.sleep(0.05)
         raise AssertionError("a pod that was deleted does not go")
@@ -160,8 +164,8 @@ def test_an_imported_running_pod_is_not_restarted_and_frees_its_node_when_it_end
 
 
 def test_a_batch_above_the_size_limit_is_refused() -> None:
-    async def test(lab: Lab) -> None:
-        answer = await lab.client.post(
+    async def test(fixture: ServerFixture) -> None:
+        answer = await fixture.client.post(
             "/bayplan/v1/objects", content=b"", headers={"content-length": str(MAX_BATCH_BYTES + 1)}
         )
         assert answer.status_code == 413
@@ -221,10 +225,10 @@ def test_acknowledged_batches_are_stored_with_one_transaction_per_slice(tmp_path
 def test_a_batch_waits_for_the_store_before_it_responds() -> None:
     async def within() -> None:
         awaited: list[int] = []
-        async with lab() as running_lab:
-            service = running_lab.service
+        async with server_fixture() as running_server:
+            service = running_server.service
             service._until_durable = lambda revision: awaited.append(revision)
-            answer = await running_lab.send("POST", "/objects", lines(pod("a")))
+            answer = await running_server.send("POST", "/objects", lines(pod("a")))
             assert awaited[-1:] >= [int(answer["items"][0]["resource_version"])]
 
     asyncio.run(within())

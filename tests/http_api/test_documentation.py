@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bayplan.examples import example_path
 from bayplan.formats.documents import read_documents
 from bayplan.http_api.operations import OPERATIONS, ROOT
-from tests.http_api.lab import Document, Lab, run
+from tests.http_api.server_fixture import Document, ServerFixture, run
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "bayplan-api.md").read_text(encoding="utf-8")
 ADDRESS = "localhost:6443"
@@ -71,16 +71,16 @@ def test_commands_on_the_page_succeed() -> None:
             each.value for each in read_documents(file.read_bytes(), file.name) if isinstance(each.value, dict)
         ]
 
-    async def test(lab: Lab) -> None:
-        written = await lab.send("POST", "/import", {"items": documents})
+    async def test(fixture: ServerFixture) -> None:
+        written = await fixture.send("POST", "/import", {"items": documents})
         assert written["total"] == len(documents)
-        await lab.settle()
+        await fixture.settle()
         for command in _commands():
             if "/stream" in command.path:
                 continue
             headers = {"content-type": command.content_type} if command.content_type else {}
-            answer = await lab.client.request(command.method, command.path, content=command.body, headers=headers)
+            answer = await fixture.client.request(command.method, command.path, content=command.body, headers=headers)
             assert answer.status_code < 300, (command, answer.text)
-            await lab.settle()
+            await fixture.settle()
 
     run(test)

@@ -15,7 +15,7 @@ import pytest
 
 from bayplan.http_api.application import Service
 from bayplan.http_api.kss_api import WATCHED, is_operation
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 RECORDED = Path(__file__).resolve().parents[2] / "conformance" / "annotations" / "backend-api.jsonl.gz"
 CONFIGURATION = {
@@ -54,20 +54,20 @@ def test_recorded_requests_get_responses_of_the_same_shape() -> None:
     cases = list(_recorded())
     assert len(cases) == 45
 
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         for case in cases:
             request = case["request"]
             if request["path"].startswith("/api/v1/nope"):
                 # This path belongs to the Kubernetes API, which answers with a Status.
-                assert not lab.service.answers({"type": "http", "path": request["path"]})
+                assert not fixture.service.answers({"type": "http", "path": request["path"]})
                 continue
             if case["endless"]:
-                lines = await _lines(lab.service, request["path"], len(WATCHED))
+                lines = await _lines(fixture.service, request["path"], len(WATCHED))
                 _same_lines(lines, case["body"])
                 continue
             headers = dict(request["headers"])
             origin = next((value for name, value in headers.items() if name.lower() == "origin"), "")
-            answer = await lab.client.request(
+            answer = await fixture.client.request(
                 request["method"], request["path"], headers=headers, content=request["body"] or ""
             )
             if origin and "localhost" not in origin:
@@ -153,39 +153,41 @@ def _same_lines(ours: list[dict[str, Any]], recorded: str) -> None:
 
 
 def test_a_watch_sends_existing_objects_and_then_changes() -> None:
-    async def test(lab: Lab) -> None:
-        first = await _lines(lab.service, "/api/v1/listwatchresources", 1000)
+    async def test(fixture: ServerFixture) -> None:
+        first = await _lines(fixture.service, "/api/v1/listwatchresources", 1000)
         named = {(line["Kind"], line["Obj"]["metadata"]["name"]) for line in first}
         assert {("nodes", "n1"), ("pods", "a"), ("namespaces", "kube-system")} <= named
         assert ("priorityclasses", "system-node-critical") in named
-        version = lab.server.backend.store.revision
+        version = fixture.server.backend.store.revision
         query = "&".join(f"{parameter}={version}" for _, parameter in WATCHED.values())
-        watching = asyncio.ensure_future(_lines(lab.service, f"/api/v1/listwatchresources?{query}", 2))
+        watching = asyncio.ensure_future(_lines(fixture.service, f"/api/v1/listwatchresources?{query}", 2))
         await asyncio.sleep(0.05)
-        await lab.create(node("n2"))
-        await lab.api("DELETE", "/api/v1/nodes/n2")
+        await fixture.create(node("n2"))
+        await fixture.api("DELETE", "/api/v1/nodes/n2")
         lines = [line for line in await watching if line["Kind"] == "nodes"]
         assert lines[0]["EventType"] == "ADDED"
         assert lines[0]["Obj"]["metadata"]["name"] == "n2"
-        later = await _lines(lab.service, f"/api/v1/listwatchresources?{query}", 1000)
+        later = await _lines(fixture.service, f"/api/v1/listwatchresources?{query}", 1000)
         assert [line["EventType"] for line in later if line["Kind"] == "nodes"][-1] == "DELETED"
 
     run(test, node("n1"), pod("a"))
 
 
 def test_a_new_configuration_applies_immediately_with_all_fields() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         given = {**CONFIGURATION, "percentageOfNodesToScore": 50}
-        answer = await lab.client.post("/api/v1/schedulerconfiguration", content=json.dumps(given))
+        answer = await fixture.client.post("/api/v1/schedulerconfiguration", content=json.dumps(given))
         assert (answer.status_code, answer.content) == (202, b"")
-        now = (await lab.client.get("/api/v1/schedulerconfiguration")).json()
+        now = (await fixture.client.get("/api/v1/schedulerconfiguration")).json()
         assert now["percentageOfNodesToScore"] == 50
-        weights = {each.name: each.weight for each in lab.server.settings.configuration.profiles[0].plugins["score"]}
+        weights = {
+            each.name: each.weight for each in fixture.server.settings.configuration.profiles[0].plugins["score"]
+        }
         assert weights["NodeAffinity"] == 9
         bad = {**CONFIGURATION, "profiles": [{"schedulerName": ""}]}
-        refused = await lab.client.post("/api/v1/schedulerconfiguration", content=json.dumps(bad))
+        refused = await fixture.client.post("/api/v1/schedulerconfiguration", content=json.dumps(bad))
         assert (refused.status_code, refused.text) == (500, '{"message":"Internal Server Error"}\n')
-        assert (await lab.client.get("/api/v1/schedulerconfiguration")).json() == now
+        assert (await fixture.client.get("/api/v1/schedulerconfiguration")).json() == now
 
     run(test, node("n1"))
 
@@ -193,13 +195,13 @@ def test_a_new_configuration_applies_immediately_with_all_fields() -> None:
 def test_an_export_can_be_imported_into_another_server() -> None:
     exports: list[bytes] = []
 
-    async def take(lab: Lab) -> None:
-        exports.append((await lab.client.get("/api/v1/export")).content)
+    async def take(fixture: ServerFixture) -> None:
+        exports.append((await fixture.client.get("/api/v1/export")).content)
 
-    async def bring(lab: Lab) -> None:
-        assert (await lab.client.post("/api/v1/import", content=exports[0])).status_code == 200
-        await lab.settle()
-        now = json.loads((await lab.client.get("/api/v1/export")).content)
+    async def bring(fixture: ServerFixture) -> None:
+        assert (await fixture.client.post("/api/v1/import", content=exports[0])).status_code == 200
+        await fixture.settle()
+        now = json.loads((await fixture.client.get("/api/v1/export")).content)
         before = json.loads(exports[0])
         for field in ("nodes", "pods", "priorityClasses", "namespaces"):
             names = [[item["metadata"]["name"] for item in side[field] or []] for side in (now, before)]
@@ -212,7 +214,7 @@ def test_an_export_can_be_imported_into_another_server() -> None:
 
 
 def test_extender_requests_are_proxied() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         asked: list[tuple[str, Any]] = []
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -231,17 +233,17 @@ def test_extender_requests_are_proxied() -> None:
         address = server.sockets[0].getsockname()
         extender = {"urlPrefix": f"http://127.0.0.1:{address[1]}/ext", "prioritizeVerb": "rank", "weight": 3}
         given = json.dumps({**CONFIGURATION, "extenders": [extender]})
-        assert (await lab.client.post("/api/v1/schedulerconfiguration", content=given)).status_code == 202
+        assert (await fixture.client.post("/api/v1/schedulerconfiguration", content=given)).status_code == 202
         arguments = {"Pod": {"metadata": {"name": "p"}}, "NodeNames": ["n1"]}
-        answer = await lab.client.post("/api/v1/extender/prioritize/0", content=json.dumps(arguments))
+        answer = await fixture.client.post("/api/v1/extender/prioritize/0", content=json.dumps(arguments))
         # The extender's raw scores: the scheduler multiplies them by the weight.
         assert answer.json() == [{"Host": "n1", "Score": 7}]
         assert asked == [("/ext/rank", arguments)]
         for path in ("filter/0", "prioritize/1", "prioritize/x", "guess/0"):
-            assert (await lab.client.post(f"/api/v1/extender/{path}", content="{}")).status_code == 404
+            assert (await fixture.client.post(f"/api/v1/extender/{path}", content="{}")).status_code == 404
         server.close()
         await server.wait_closed()
-        gone = await lab.client.post("/api/v1/extender/prioritize/0", content="{}")
+        gone = await fixture.client.post("/api/v1/extender/prioritize/0", content="{}")
         assert (gone.status_code, gone.json()) == (500, {"message": "Internal Server Error"})
 
     run(test)

@@ -14,7 +14,7 @@ import pytest
 from bayplan.http_api.openapi import openapi_document
 from bayplan.http_api.operations import OPERATIONS, PARAMETERS, ROOT
 from tests.http_api.contract_check import BrokenContract, check_answer
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 VALUES = (
     "", "0", "1", "-1", "7", "200", "201", "99999999999999999999", "1e3", "true", "x", "cpu", "-cpu", "name", "zone", "now",
@@ -113,8 +113,8 @@ def test_responses_are_checked_against_the_contract(value: object, want: str) ->
 
 
 def test_the_openapi_document_is_served() -> None:
-    async def test(lab: Lab) -> None:
-        assert (await lab.get("/openapi.json"))["openapi"] == "3.1.0"
+    async def test(fixture: ServerFixture) -> None:
+        assert (await fixture.get("/openapi.json"))["openapi"] == "3.1.0"
 
     run(test)
 
@@ -123,8 +123,8 @@ def test_responses_to_random_requests_have_documented_status_codes() -> None:
     document: Any = openapi_document()
     stream = random.Random(7)
 
-    async def test(lab: Lab) -> None:
-        await lab.settle()
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.settle()
         for operation in OPERATIONS:
             listed = document["paths"][f"{ROOT}{operation.path}"][operation.method.lower()]["responses"]
             for _ in range(12):
@@ -134,7 +134,7 @@ def test_responses_to_random_requests_have_documented_status_codes() -> None:
                 path = operation.path.format(**names)
                 query = {name: stream.choice(VALUES) for name in operation.query if stream.random() < 0.4}
                 body = stream.choice(BODIES) if operation.body is not None else ""
-                answer = await lab.client.request(
+                answer = await fixture.client.request(
                     operation.method, f"{ROOT}{path}", params=query or None, content=body.encode("latin-1")
                 )
                 asked = (operation.method, path, query, body, answer.text[:300])

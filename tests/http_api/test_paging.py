@@ -6,21 +6,21 @@ from typing import Any
 
 import pytest
 
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 LISTS = ("/nodes", "/pods", "/queue", "/pods/default/huge-0/attempts", "/pods/default/a-0/attempts/latest/matrix")
 
 
 @pytest.mark.parametrize("limit", [1, 3, 7, 200])
 def test_concatenated_pages_equal_the_list(limit: int) -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         # Nothing may change between the requests for pages.
-        lab.server.clock.pause()
+        fixture.server.clock.pause()
         for path in LISTS:
-            whole = await _items(lab, path, 0, 200)
+            whole = await _items(fixture, path, 0, 200)
             assert whole
             pages: list[Any] = []
-            while page := await _items(lab, path, len(pages), limit):
+            while page := await _items(fixture, path, len(pages), limit):
                 pages += page
                 assert len(page) <= limit
             assert pages == whole, path
@@ -28,8 +28,8 @@ def test_concatenated_pages_equal_the_list(limit: int) -> None:
     run(test, *(node(f"n{number}") for number in range(5)), *_pods())
 
 
-async def _items(lab: Lab, path: str, offset: int, limit: int) -> list[Any]:
-    answer = await lab.get(path, offset=offset, limit=limit)
+async def _items(fixture: ServerFixture, path: str, offset: int, limit: int) -> list[Any]:
+    answer = await fixture.get(path, offset=offset, limit=limit)
     assert answer["total_is_exact"]
     items: list[Any] = answer.get("items", answer.get("rows"))
     assert offset >= answer["total"] or items
@@ -39,15 +39,15 @@ async def _items(lab: Lab, path: str, offset: int, limit: int) -> list[Any]:
 
 @pytest.mark.parametrize("limit", [1, 4, 200])
 def test_decisions_are_paged_by_number_in_both_directions(limit: int) -> None:
-    async def test(lab: Lab) -> None:
-        count = len(lab.server.decisions)
+    async def test(fixture: ServerFixture) -> None:
+        count = len(fixture.server.decisions)
         forwards = [0]
-        while page := (await lab.get("/decisions", limit=limit, after=forwards[-1]))["items"]:
+        while page := (await fixture.get("/decisions", limit=limit, after=forwards[-1]))["items"]:
             forwards += [item["number"] for item in page]
         assert forwards == list(range(count))
         backwards: list[int] = []
         before = count
-        while page := (await lab.get("/decisions", limit=limit, before=before))["items"]:
+        while page := (await fixture.get("/decisions", limit=limit, before=before))["items"]:
             backwards = [item["number"] for item in page] + backwards
             before = page[0]["number"]
         assert backwards == list(range(count))

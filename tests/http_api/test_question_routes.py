@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bayplan.http_api import question_routes, questions
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 from tests.http_api.test_control_routes import MISSPELT, MOST_ALLOCATED
 
 NODES = [
@@ -24,10 +24,10 @@ PODS = [
 ]
 
 
-async def _forked(lab: Lab, request: dict[str, Any]) -> Any:
-    begun = await lab.send("POST", "/forks", request, want=201)
+async def _forked(fixture: ServerFixture, request: dict[str, Any]) -> Any:
+    begun = await fixture.send("POST", "/forks", request, want=201)
     for _ in range(500):
-        fork = await lab.get(f"/forks/{begun['id']}")
+        fork = await fixture.get(f"/forks/{begun['id']}")
         if fork["state"] != "running":
             return fork
         await asyncio.sleep(0.01)
@@ -35,8 +35,8 @@ async def _forked(lab: Lab, request: dict[str, Any]) -> Any:
 
 
 def test_unblock_suggestions_also_place_the_pod_in_a_fork() -> None:
-    async def test(lab: Lab) -> None:
-        found = await lab.get("/unblock", workload="pod/default/waits")
+    async def test(fixture: ServerFixture) -> None:
+        found = await fixture.get("/unblock", workload="pod/default/waits")
         assert found["waiting"] == ["default/waits"]
         assert {each["kind"] for each in found["suggestions"]} >= {"uncordon node", "tolerate taint", "add node"}
         assert found["assumptions"][0] == "kube-scheduler's defaults of this server decide"
@@ -45,7 +45,7 @@ def test_unblock_suggestions_also_place_the_pod_in_a_fork() -> None:
                 {"kind": "Pod", "namespace": key.split("/")[0], "name": key.split("/")[1]} for key in each["deleted"]
             ]
             objects = [{**item, "status": item.get("status", {})} for item in each["objects"]]
-            fork = await _forked(lab, {"objects": objects, "delete": deleted})
+            fork = await _forked(fixture, {"objects": objects, "delete": deleted})
             assert fork["facts"]["pods"]["pending"] == 0, (each["text"], fork["message"])
 
     run(test, *NODES, *PODS)
@@ -64,74 +64,78 @@ def test_unblock_suggestions_also_place_the_pod_in_a_fork() -> None:
     ],
 )
 def test_invalid_questions_are_refused(path: str, status: int, got: str) -> None:
-    async def test(lab: Lab) -> None:
-        assert (await lab.get(path, want=status))["error"]["got"] == got
+    async def test(fixture: ServerFixture) -> None:
+        assert (await fixture.get(path, want=status))["error"]["got"] == got
 
     run(test, *NODES, *PODS)
 
 
 def test_capacity_reports_copies_and_the_limiting_resource() -> None:
-    async def test(lab: Lab) -> None:
-        found = await lab.get("/capacity", workload="pod/default/there", seeds=3)
+    async def test(fixture: ServerFixture) -> None:
+        found = await fixture.get("/capacity", workload="pod/default/there", seeds=3)
         assert found["copies"] == 2
         assert found["summary"] == "2 more copies of pod/default/there fit; what runs out first: cpu (on 2 nodes)."
         assert set(found["seeds"].values()) == {2}
-        few = await lab.get("/capacity", workload="pod/default/there", limit=1)
+        few = await fixture.get("/capacity", workload="pod/default/there", limit=1)
         assert (few["copies"], few["reached_limit"]) == (1, True)
-        assert sorted((await lab.get("/placements"))["pods"]) == ["default/placed", "default/there", "default/waits"]
+        assert sorted((await fixture.get("/placements"))["pods"]) == [
+            "default/placed",
+            "default/there",
+            "default/waits",
+        ]
 
     run(test, *NODES, *PODS)
 
 
 def test_what_if_shows_differences_without_changing_the_cluster() -> None:
-    async def test(lab: Lab) -> None:
-        before = await lab.get("/placements")
-        found = await lab.send("POST", "/what-if", {"changes": ["uncordon=cordoned", "remove-nodes=other"]})
+    async def test(fixture: ServerFixture) -> None:
+        before = await fixture.get("/placements")
+        found = await fixture.send("POST", "/what-if", {"changes": ["uncordon=cordoned", "remove-nodes=other"]})
         rows = {each["pod"]: (each["kind"], each["after"]) for each in found["differences"]}
         assert rows["default/waits"] == ("placed", "cordoned")
         assert rows["default/placed"][0] == "moved"
         assert found["counts"] | {"moved": 1, "placed": 1} == found["counts"]
         assert (found["id"], found["left_out"]) == ("", 0)
-        assert await lab.get("/placements") == before
-        assert (await lab.get("/what-if"))["items"] == []
+        assert await fixture.get("/placements") == before
+        assert (await fixture.get("/what-if"))["items"] == []
 
     run(test, *NODES, *PODS)
 
 
 def test_a_stored_what_if_is_listed_until_it_is_deleted() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         request = {"changes": ["lose-zone=b"], "name": "zone b is lost", "keep": True}
-        kept = await lab.send("POST", "/what-if", request)
-        (listed,) = (await lab.get("/what-if"))["items"]
+        kept = await fixture.send("POST", "/what-if", request)
+        (listed,) = (await fixture.get("/what-if"))["items"]
         assert (listed["id"], listed["name"]) == (kept["id"], "zone b is lost")
-        assert await lab.get(f"/what-if/{kept['id']}") == kept
-        (fork,) = (await lab.get("/forks"))["items"]
+        assert await fixture.get(f"/what-if/{kept['id']}") == kept
+        (fork,) = (await fixture.get("/forks"))["items"]
         assert (fork["id"], fork["name"]) == (kept["fork"], "zone b is lost")
-        assert (await lab.send("DELETE", f"/what-if/{kept['id']}"))["items"] == []
-        gone = await lab.get(f"/what-if/{kept['id']}", want=404)
+        assert (await fixture.send("DELETE", f"/what-if/{kept['id']}"))["items"] == []
+        gone = await fixture.get(f"/what-if/{kept['id']}", want=404)
         assert gone["error"]["wanted"] == "one of the existing what-ifs: none"
-        assert (await lab.get("/forks"))["items"] == []
+        assert (await fixture.get("/forks"))["items"] == []
 
     run(test, *NODES, *PODS)
 
 
 def test_the_fork_of_a_stored_what_if_starts_at_its_result() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         request = {"changes": ["uncordon=cordoned", "remove-nodes=other"], "keep": True}
-        kept = await lab.send("POST", "/what-if", request)
-        while (await lab.get(f"/forks/{kept['fork']}"))["state"] == "running":
+        kept = await fixture.send("POST", "/what-if", request)
+        while (await fixture.get(f"/forks/{kept['fork']}"))["state"] == "running":
             await asyncio.sleep(0.01)
         after = {each["pod"]: each["after"] for each in kept["differences"]}
         now, forked = [
             {
                 f"{row['namespace']}/{row['name']}": row["node"] or ""
-                for row in (await lab.get("/pods", run=run_))["items"]
+                for row in (await fixture.get("/pods", run=run_))["items"]
             }
             for run_ in ("", kept["fork"])
         ]
         assert after
         assert forked == now | after
-        assert "other" not in [each["name"] for each in (await lab.get("/nodes", run=kept["fork"]))["items"]]
+        assert "other" not in [each["name"] for each in (await fixture.get("/nodes", run=kept["fork"]))["items"]]
 
     run(test, *NODES, *PODS)
 
@@ -144,14 +148,14 @@ def test_the_fork_of_a_stored_what_if_starts_at_its_result() -> None:
     ],
 )
 def test_a_changed_configuration_moves_placed_pods_only_on_request(configured: dict[str, Any]) -> None:
-    async def test(lab: Lab) -> None:
-        await lab.settle()
-        none = await lab.send("POST", "/what-if", configured)
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.settle()
+        none = await fixture.send("POST", "/what-if", configured)
         assert none["counts"]["moved"] == 0
-        found = await lab.send("POST", "/what-if", {**configured, "reschedule": ["*"]})
+        found = await fixture.send("POST", "/what-if", {**configured, "reschedule": ["*"]})
         assert found["counts"]["moved"] > 0
         assert any(each["plugin"] for each in found["differences"])
-        some = await lab.send("POST", "/what-if", {**configured, "reschedule": ["p0"]})
+        some = await fixture.send("POST", "/what-if", {**configured, "reschedule": ["p0"]})
         assert {each["pod"] for each in some["differences"]} <= {"default/p0"}
 
     run(test, *(node(f"n{number}") for number in range(4)), *(pod(f"p{number}") for number in range(8)))
@@ -170,16 +174,16 @@ def test_a_changed_configuration_moves_placed_pods_only_on_request(configured: d
     ],
 )
 def test_invalid_what_ifs_are_refused(request_: dict[str, Any], got: str) -> None:
-    async def test(lab: Lab) -> None:
-        assert (await lab.send("POST", "/what-if", request_, want=422))["error"]["got"] == got
-        assert "PodTopologySpreed" in str(await lab.send("POST", "/what-if", {"config": MISSPELT}, want=422))
+    async def test(fixture: ServerFixture) -> None:
+        assert (await fixture.send("POST", "/what-if", request_, want=422))["error"]["got"] == got
+        assert "PodTopologySpreed" in str(await fixture.send("POST", "/what-if", {"config": MISSPELT}, want=422))
 
     run(test, *NODES, *PODS)
 
 
 def test_what_if_accepts_objects() -> None:
-    async def test(lab: Lab) -> None:
-        found = await lab.send("POST", "/what-if", {"objects": [node("big", cpu="64", labels={"disk": "ssd"})]})
+    async def test(fixture: ServerFixture) -> None:
+        found = await fixture.send("POST", "/what-if", {"objects": [node("big", cpu="64", labels={"disk": "ssd"})]})
         assert [(each["pod"], each["after"]) for each in found["differences"]] == [("default/waits", "big")]
         assert found["changes"] == ["1 object"]
 
@@ -187,15 +191,15 @@ def test_what_if_accepts_objects() -> None:
 
 
 def test_an_imported_pod_has_a_hypothetical_attempt() -> None:
-    async def test(lab: Lab) -> None:
-        recorded = await lab.get("/pods/default/placed/attempts/latest/matrix")
+    async def test(fixture: ServerFixture) -> None:
+        recorded = await fixture.get("/pods/default/placed/attempts/latest/matrix")
         assert recorded["why"] == "the pod already had a node when it was loaded"
-        matrix = await lab.get("/pods/default/placed/attempts/now/matrix", form="columns", limit=100)
+        matrix = await fixture.get("/pods/default/placed/attempts/now/matrix", form="columns", limit=100)
         assert matrix["winner"] in ("small", "other")
         assert len(matrix["rows"]["node"]) == len(NODES)
-        explained = await lab.get("/explain", workload="pod/default/placed")
+        explained = await fixture.get("/explain", workload="pod/default/placed")
         assert explained["verdict"].startswith("default/placed is on other")
-        assert (await lab.get("/pods/default/nobody/attempts/now/matrix", want=404))["error"][
+        assert (await fixture.get("/pods/default/nobody/attempts/now/matrix", want=404))["error"][
             "got"
         ] == "'default/nobody'"
 
@@ -203,8 +207,8 @@ def test_an_imported_pod_has_a_hypothetical_attempt() -> None:
 
 
 def test_node_explanation_contains_the_smallest_change_per_rejecting_plugin() -> None:
-    async def test(lab: Lab) -> None:
-        found = await lab.get("/explain", workload="waits", node="cordoned")
+    async def test(fixture: ServerFixture) -> None:
+        found = await fixture.get("/explain", workload="waits", node="cordoned")
         changes = {each["plugin"]: each["change"] for each in found["node_detail"]["verdicts"]}
         assert changes["NodeUnschedulable"].startswith("uncordon")
         assert changes["NodeResourcesFit"] == ""
@@ -213,8 +217,8 @@ def test_node_explanation_contains_the_smallest_change_per_rejecting_plugin() ->
 
 
 def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
-    async def test(lab: Lab) -> None:
-        found = await lab.get("/waiting")
+    async def test(fixture: ServerFixture) -> None:
+        found = await fixture.get("/waiting")
         assert [(each["plugin"], each["sole_pods"], each["pods"]) for each in found["items"]] == [
             ("NodeResourcesFit", 3, 3)
         ]
@@ -226,22 +230,22 @@ def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
 
 
 def test_a_question_over_the_time_limit_returns_503(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         monkeypatch.setattr(questions, "ANSWER_SECONDS", 0.0)
-        refused = await lab.get("/capacity", workload="placed", want=503)
+        refused = await fixture.get("/capacity", workload="placed", want=503)
         assert refused["error"]["got"] == "the answer takes more than 0 s"
         monkeypatch.undo()
-        assert (await lab.get("/capacity", workload="placed"))["copies"] > 0
+        assert (await fixture.get("/capacity", workload="placed"))["copies"] > 0
 
     run(test, *NODES, *PODS)
 
 
 def test_concurrent_questions_are_queued_up_to_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def test(lab: Lab) -> None:
-        found = await asyncio.gather(*(lab.get("/capacity", workload="placed") for _ in range(4)))
+    async def test(fixture: ServerFixture) -> None:
+        found = await asyncio.gather(*(fixture.get("/capacity", workload="placed") for _ in range(4)))
         assert len({each["copies"] for each in found}) == 1
         monkeypatch.setattr(questions, "MAX_PENDING", 0)
-        assert (await lab.get("/capacity", workload="placed", want=503))["error"]["what"] == (
+        assert (await fixture.get("/capacity", workload="placed", want=503))["error"]["what"] == (
             "there are already 0 pending questions, the maximum"
         )
 
@@ -249,11 +253,11 @@ def test_concurrent_questions_are_queued_up_to_a_limit(monkeypatch: pytest.Monke
 
 
 def test_answers_reflect_the_current_cluster() -> None:
-    async def test(lab: Lab) -> None:
-        before = (await lab.get("/capacity", workload="placed"))["copies"]
-        await lab.create(node("more"))
-        await lab.settle()
-        assert (await lab.get("/capacity", workload="placed"))["copies"] == before + 4
+    async def test(fixture: ServerFixture) -> None:
+        before = (await fixture.get("/capacity", workload="placed"))["copies"]
+        await fixture.create(node("more"))
+        await fixture.settle()
+        assert (await fixture.get("/capacity", workload="placed"))["copies"] == before + 4
 
     run(test, *NODES, *PODS)
 
@@ -261,8 +265,8 @@ def test_answers_reflect_the_current_cluster() -> None:
 def test_a_limited_number_of_pending_pod_groups_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question_routes, "MAX_EVALUATED", 1)
 
-    async def test(lab: Lab) -> None:
-        found = await lab.get("/waiting")
+    async def test(fixture: ServerFixture) -> None:
+        found = await fixture.get("/waiting")
         assert (found["evaluated"], found["waiting"]) == (2, 3)
 
     run(test, node("n"), pod("a", cpu="50"), pod("b", cpu="40"), pod("c", cpu="40"))

@@ -14,19 +14,19 @@ from bayplan.base.asgi import Message
 from bayplan.http_api.application import STREAM, Service
 from bayplan.http_api.errors import RequestError
 from bayplan.http_api.stream import MAX_TOPICS, Client, Stream
-from tests.http_api.lab import Lab, node, pod, run
+from tests.http_api.server_fixture import ServerFixture, node, pod, run
 
 
 def _bodies(client: Client) -> list[dict[str, Any]]:
-    """Take what waits for a client."""
+    """Remove and return the frames that wait for a client."""
     found = sorted(client._slots.values(), key=lambda told: told[1])
     client._slots = {}
     return [json.loads(body) for _, _, body in found]
 
 
 def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
-    async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.state)
+    async def test(fixture: ServerFixture) -> None:
+        stream = Stream(fixture.service.state)
         client = stream.subscribe(["nodes:cpu", "pods", "clock"])
         await stream.tick()
         first = {frame["topic"]: frame["data"] for frame in _bodies(client)}
@@ -35,14 +35,14 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
         assert first["pods"]["counts"]["placed"] == 0
         await stream.tick()
         assert [frame["topic"] for frame in _bodies(client)] == []
-        await lab.create(pod("a", cpu="2", nodeName="n2"))
-        await lab.settle()
+        await fixture.create(pod("a", cpu="2", nodeName="n2"))
+        await fixture.settle()
         await stream.tick()
         changed = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert (changed["nodes:cpu"]["complete"], changed["nodes:cpu"]["names"]) == (False, ["n2"])
         assert changed["nodes:cpu"]["cells"] == [50]
         # The counts in a frame equal those of the overview, because the page's heading uses both.
-        counts = (await lab.get("/overview"))["counts"]
+        counts = (await fixture.get("/overview"))["counts"]
         assert changed["pods"]["counts"] == {"placed": 1, **{key: counts[key] for key in first["pods"]["counts"]}}
         assert changed["pods"]["counts"]["pods"] == 1
 
@@ -50,15 +50,15 @@ def test_a_new_subscriber_gets_a_full_frame_then_changes() -> None:
 
 
 def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
-    async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.state)
+    async def test(fixture: ServerFixture) -> None:
+        stream = Stream(fixture.service.state)
         quick, slow = stream.subscribe(["nodes:cpu"]), stream.subscribe(["nodes:cpu"])
         await stream.tick()
         assert quick._slots["nodes:cpu"][2] is slow._slots["nodes:cpu"][2]
         _bodies(quick)
         for number in range(3):
-            await lab.create(pod(f"p{number}", cpu="1", nodeName=f"n{number % 2 + 1}"))
-            await lab.settle()
+            await fixture.create(pod(f"p{number}", cpu="1", nodeName=f"n{number % 2 + 1}"))
+            await fixture.settle()
             await stream.tick()
             assert [frame["data"]["complete"] for frame in _bodies(quick)] == [False]
         # The slow reader still has its first frame; later ones are dropped, since they could not be understood alone.
@@ -72,21 +72,21 @@ def test_subscribers_share_bytes_and_a_slow_one_gets_a_full_frame() -> None:
 
 
 def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
-    async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.state)
+    async def test(fixture: ServerFixture) -> None:
+        stream = Stream(fixture.service.state)
         client = stream.subscribe(["decisions", "pod:default/a", "queue", "overview"])
         await stream.tick()
         assert {frame["topic"]: frame for frame in _bodies(client)}["pod:default/a"]["data"]["exists"] is False
-        await lab.create(pod("a"), pod("huge", cpu="90"))
-        await lab.settle()
-        lab.service.state.queue.forget()
+        await fixture.create(pod("a"), pod("huge", cpu="90"))
+        await fixture.settle()
+        fixture.service.state.queue.forget()
         await stream.tick()
         frames = {frame["topic"]: frame["data"] for frame in _bodies(client)}
         assert [item["name"] for item in frames["decisions"]["items"]] == ["a", "huge"]
-        page = await lab.get("/pods/default/a")
+        page = await fixture.get("/pods/default/a")
         assert (frames["pod:default/a"]["summary"], frames["pod:default/a"]["status"]) == (page["summary"], "placed")
-        assert frames["queue"]["counts"] == (await lab.get("/queue"))["counts"]
-        assert frames["overview"]["summary"] == (await lab.get("/overview"))["summary"]
+        assert frames["queue"]["counts"] == (await fixture.get("/queue"))["counts"]
+        assert frames["overview"]["summary"] == (await fixture.get("/overview"))["summary"]
         await stream.tick()
         assert "decisions" not in {frame["topic"] for frame in _bodies(client)}
 
@@ -94,8 +94,8 @@ def test_subscribers_get_decision_pod_queue_and_overview_changes() -> None:
 
 
 def test_unknown_or_too_many_topics_are_refused() -> None:
-    async def test(lab: Lab) -> None:
-        stream = Stream(lab.service.state)
+    async def test(fixture: ServerFixture) -> None:
+        stream = Stream(fixture.service.state)
         for topic in ("nothing", "nodes:", "pod:a", "pod:a/b/c", "pod:a/b\nevent: x"):
             with pytest.raises(RequestError, match="topic"):
                 stream.subscribe([topic])
@@ -106,7 +106,7 @@ def test_unknown_or_too_many_topics_are_refused() -> None:
 
 
 def test_frames_are_sent_as_server_sent_events() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         events: list[str] = []
         gone = asyncio.Event()
         query = b"topics=clock,pods"
@@ -129,12 +129,12 @@ def test_frames_are_sent_as_server_sent_events() -> None:
                 if len(events) == 2:
                     gone.set()
 
-        await asyncio.wait_for(lab.service(scope, receive, send), 10)
+        await asyncio.wait_for(fixture.service(scope, receive, send), 10)
         heads = [event.splitlines()[0] for event in events]
         assert sorted(heads) == ["event: clock", "event: pods"]
         data = json.loads(events[0].splitlines()[2].removeprefix("data: "))
-        assert data["instance"] == lab.server.instance
-        refused = await lab.client.get(STREAM)
+        assert data["instance"] == fixture.server.instance
+        refused = await fixture.client.get(STREAM)
         assert (refused.status_code, refused.json()["error"]["hint"]) == (400, "?topics=overview,clock")
 
     run(test, node("n1"))
@@ -144,7 +144,8 @@ class _Websocket:
     """A client of a WebSocket, without a socket.
 
     Attributes:
-        accepted: the subprotocol that was chosen, once it is accepted. closed: the code, once it is closed.
+        accepted: the subprotocol that the server chose; None until it accepts the connection.
+        closed: the code with which the server closed the connection; None until then.
     """
 
     def __init__(self, service: Service, headers: dict[str, str], protocols: list[str]) -> None:
@@ -174,24 +175,24 @@ class _Websocket:
         return False
 
     def send(self, text: str) -> None:
-        """Send something."""
+        """Send a text message."""
         self._in.put_nowait({"type": "websocket.receive", "text": text})
 
     async def receive(self) -> Any:
-        """Wait for a frame."""
+        """Wait for a frame and return it."""
         message = await asyncio.wait_for(self._out.get(), 10)
         assert message["type"] == "websocket.send"
         return json.loads(message["text"])
 
     async def leave(self) -> None:
-        """Go away, and wait until the server has noticed."""
+        """Disconnect, and wait until the server has noticed."""
         self._in.put_nowait({"type": "websocket.disconnect", "code": 1001})
         await asyncio.wait_for(self._task, 10)
 
 
 def test_a_websocket_client_selects_topics_by_message() -> None:
-    async def test(lab: Lab) -> None:
-        socket = _Websocket(lab.service, {}, ["bayplan.v1"])
+    async def test(fixture: ServerFixture) -> None:
+        socket = _Websocket(fixture.service, {}, ["bayplan.v1"])
         assert await socket.open()
         assert socket.accepted == "bayplan.v1"
         socket.send('{"topics": ["nothing"]}')
@@ -215,8 +216,8 @@ def test_a_websocket_client_selects_topics_by_message() -> None:
     ("token", "headers", "protocols", "want"),
     [
         pytest.param("", {}, [], True, id="from this machine"),
-        pytest.param("", {"origin": "https://evil.example"}, [], False, id="from a page elsewhere"),
-        pytest.param("", {"host": "evil.example"}, [], False, id="for another name"),
+        pytest.param("", {"origin": "https://evil.example"}, [], False, id="from a page of another origin"),
+        pytest.param("", {"host": "evil.example"}, [], False, id="for another host name"),
         pytest.param("secret", {}, [], False, id="without the token"),
         pytest.param("secret", {"authorization": "Bearer secret"}, [], True, id="with the token"),
         pytest.param("secret", {"authorization": "Bearer wrong"}, [], False, id="with a wrong token"),
@@ -228,8 +229,8 @@ def test_a_websocket_client_selects_topics_by_message() -> None:
 def test_a_websocket_is_authenticated_before_it_is_accepted(
     token: str, headers: dict[str, str], protocols: list[str], want: bool
 ) -> None:
-    async def test(lab: Lab) -> None:
-        service = Service(lab.server, token=token)
+    async def test(fixture: ServerFixture) -> None:
+        service = Service(fixture.server, token=token)
         service.start()
         socket = _Websocket(service, headers, [_protocol(name) for name in protocols])
         assert await socket.open() == want
@@ -248,20 +249,20 @@ def _protocol(name: str) -> str:
 
 
 def test_stopping_the_server_ends_its_streams() -> None:
-    async def test(lab: Lab) -> None:
-        socket = _Websocket(lab.service, {}, [])
+    async def test(fixture: ServerFixture) -> None:
+        socket = _Websocket(fixture.service, {}, [])
         assert await socket.open()
         socket.send('{"topics": ["clock"]}')
         await socket.receive()
-        lab.service.end_streams()
+        fixture.service.end_streams()
         await asyncio.wait_for(socket._task, 10)
 
     run(test)
 
 
 def test_requests_require_the_configured_token() -> None:
-    async def test(lab: Lab) -> None:
-        service = Service(lab.server, token="secret")
+    async def test(fixture: ServerFixture) -> None:
+        service = Service(fixture.server, token="secret")
         transport = httpx.ASGITransport(app=service)
         async with httpx.AsyncClient(transport=transport, base_url="http://anywhere.example") as client:
             for path in ("/bayplan/v1/overview", "/api/v1/export"):
@@ -276,7 +277,7 @@ def test_requests_require_the_configured_token() -> None:
 
 
 def test_a_write_is_answered_once_it_is_durable() -> None:
-    async def test(lab: Lab) -> None:
+    async def test(fixture: ServerFixture) -> None:
         asked: list[int] = []
         durable: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
@@ -284,17 +285,17 @@ def test_a_write_is_answered_once_it_is_durable() -> None:
             asked.append(revision)
             return durable
 
-        service = Service(lab.server, until_durable=until_durable)
+        service = Service(fixture.server, until_durable=until_durable)
         transport = httpx.ASGITransport(app=service)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
             assert (await client.get("/bayplan/v1/clock")).status_code == 200
             assert asked == []
-            before = lab.server.backend.store.revision
+            before = fixture.server.backend.store.revision
             text = {"text": '{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team"}}'}
             writing = asyncio.ensure_future(client.post("/bayplan/v1/apply", json=text))
             await asyncio.wait((writing,), timeout=0.2)
             assert not writing.done()
-            assert before < asked[0] <= lab.server.backend.store.revision
+            assert before < asked[0] <= fixture.server.backend.store.revision
             durable.set_result(None)
             assert (await writing).json()["created"] == 1
         service.close()

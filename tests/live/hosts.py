@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import Event
 from typing import Any, ClassVar
 
 from msgspec import structs
@@ -39,12 +40,13 @@ class FaultyPlugin(Recorder):
 
     Class attributes:
         at: The method that misbehaves.
-        how: ``raise``, ``sleep``, ``loop``, ``nonsense`` (return a value of a wrong type) or ``well`` (do not
-            misbehave).
+        how: ``raise``, ``sleep``, ``wait`` (until `released` is set), ``loop``, ``nonsense`` (return a value of a wrong
+            type) or ``well`` (do not misbehave).
     """
 
     at: ClassVar[str]
     how: ClassVar[str]
+    released: ClassVar[Event]
 
 
 def make_faulty_plugin(at: str, how: str) -> type[FaultyPlugin]:
@@ -57,6 +59,8 @@ def make_faulty_plugin(at: str, how: str) -> type[FaultyPlugin]:
                 raise KeyError("zone")
             if type(self).how == "sleep":
                 time.sleep(3600)
+            if type(self).how == "wait":
+                type(self).released.wait()
             while type(self).how == "loop":
                 pass
             if type(self).how == "nonsense":
@@ -71,6 +75,7 @@ def make_faulty_plugin(at: str, how: str) -> type[FaultyPlugin]:
         "events": None,
         "at": at,
         "how": how,
+        "released": Event(),
         at: method,
     }
     return type("Trouble", (FaultyPlugin,), members)

@@ -55,7 +55,7 @@ class CountingClassicQueue(ClassicQueue):
         return super().has_next
 
 
-class Scene:
+class QueueFixture:
     """A queue for threads, the pods that its lister knows, and its clock."""
 
     def __init__(self, kind: str, *, speed: float = 1.0, paused: bool = False) -> None:
@@ -134,8 +134,8 @@ every_queue = pytest.mark.parametrize("kind", KINDS)
 queues_that_wait_for_backoff = pytest.mark.parametrize("kind", KINDS[1:])
 
 
-def poppers(scene: Scene, count: int = 1) -> Poppers:
-    waiting = Poppers(scene.queue, count)
+def poppers(fixture: QueueFixture, count: int = 1) -> Poppers:
+    waiting = Poppers(fixture.queue, count)
     let_wait(waiting.threads)
     return waiting
 
@@ -145,11 +145,11 @@ def poppers(scene: Scene, count: int = 1) -> Poppers:
 
 @every_queue
 def test_an_added_pod_wakes_pop(kind: str) -> None:
-    scene = Scene(kind)
-    waiting = poppers(scene)
-    scene.add("a")
+    fixture = QueueFixture(kind)
+    waiting = poppers(fixture)
+    fixture.add("a")
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
     assert waiting.keys == ["default/a"]
 
@@ -157,98 +157,98 @@ def test_an_added_pod_wakes_pop(kind: str) -> None:
 @every_queue
 def test_a_move_to_the_active_queue_wakes_pop(kind: str) -> None:
     """The clock stands, so no timer can help; the classic backoff is over because the clock was set first."""
-    scene = Scene(kind, paused=True)
-    scene.add("a")
-    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
-    scene.clock.jump(START + 5 * SECOND)
-    waiting = poppers(scene)
-    assert scene.counts() == {"unschedulable": 1}
-    assert scene.queue.move_all(NODE_ADD, None, None) == 1
+    fixture = QueueFixture(kind, paused=True)
+    fixture.add("a")
+    fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
+    fixture.clock.jump(START + 5 * SECOND)
+    waiting = poppers(fixture)
+    assert fixture.counts() == {"unschedulable": 1}
+    assert fixture.queue.move_all(NODE_ADD, None, None) == 1
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
 @every_queue
 def test_an_update_that_makes_a_pod_ready_wakes_pop(kind: str) -> None:
-    scene = Scene(kind, paused=True)
-    waiting = poppers(scene)
-    scene.queue.update(pod("a"), pod("a", app="web"))
+    fixture = QueueFixture(kind, paused=True)
+    waiting = poppers(fixture)
+    fixture.queue.update(pod("a"), pod("a", app="web"))
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
 def test_activating_a_pod_wakes_pop() -> None:
-    scene = Scene("current", paused=True)
-    scene.add("a")
-    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
-    waiting = poppers(scene)
-    assert scene.queue.activate([pod("a")]) == 1
+    fixture = QueueFixture("current", paused=True)
+    fixture.add("a")
+    fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
+    waiting = poppers(fixture)
+    assert fixture.queue.activate([pod("a")]) == 1
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
 @every_queue
 def test_a_change_to_the_opened_queue_wakes_pop(kind: str) -> None:
-    scene = Scene(kind)
-    waiting = poppers(scene)
-    with scene.queue.open() as opened:
-        opened.add(pod("a"), scene.clock.now_ns())
+    fixture = QueueFixture(kind)
+    waiting = poppers(fixture)
+    with fixture.queue.open() as opened:
+        opened.add(pod("a"), fixture.clock.now_ns())
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
-def fail_into_backoff(scene: Scene, name: str) -> None:
-    scene.add(name)
-    queued = scene.popped()
-    scene.queue.move_all(NODE_ADD, None, None)
-    scene.queue.fail(queued, unschedulable_plugins=P)
-    assert scene.counts() == {"backoff": 1}
+def fail_into_backoff(fixture: QueueFixture, name: str) -> None:
+    fixture.add(name)
+    queued = fixture.popped()
+    fixture.queue.move_all(NODE_ADD, None, None)
+    fixture.queue.fail(queued, unschedulable_plugins=P)
+    assert fixture.counts() == {"backoff": 1}
 
 
 @queues_that_wait_for_backoff
 def test_the_end_of_a_backoff_wakes_a_pop_that_started_before_the_failure(kind: str) -> None:
     """Pop waits for ever when the pod fails: it has to learn that a timer is due."""
-    scene = Scene(kind, speed=10)
-    scene.add("a")
-    queued = scene.popped()
-    waiting = poppers(scene, 3)
-    scene.queue.move_all(NODE_ADD, None, None)
-    scene.queue.fail(queued, unschedulable_plugins=P)
+    fixture = QueueFixture(kind, speed=10)
+    fixture.add("a")
+    queued = fixture.popped()
+    waiting = poppers(fixture, 3)
+    fixture.queue.move_all(NODE_ADD, None, None)
+    fixture.queue.fail(queued, unschedulable_plugins=P)
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
 @every_queue
 def test_the_unschedulable_timeout_wakes_pop(kind: str) -> None:
     """A minute and a half or five and a half, in under a second."""
-    scene = Scene(kind, speed=1000)
-    scene.add("a")
-    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
-    waiting = poppers(scene)
+    fixture = QueueFixture(kind, speed=1000)
+    fixture.add("a")
+    fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
+    waiting = poppers(fixture)
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
 @queues_that_wait_for_backoff
 def test_a_forward_clock_jump_wakes_pop(kind: str) -> None:
-    scene = Scene(kind, paused=True)
-    fail_into_backoff(scene, "a")
-    waiting = poppers(scene)
-    scene.clock.jump(START + 3 * SECOND)
+    fixture = QueueFixture(kind, paused=True)
+    fail_into_backoff(fixture, "a")
+    waiting = poppers(fixture)
+    fixture.clock.jump(START + 3 * SECOND)
     waiting.wait_for(1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
 
 
 @every_queue
 def test_close_wakes_all_threads(kind: str) -> None:
-    queue = Scene(kind).queue
+    queue = QueueFixture(kind).queue
     found: list[object] = []
     threads = start(*[lambda: found.append(queue.pop())] * 8, *[lambda: found.append(queue.wait())] * 2)
     let_wait(threads)
@@ -261,9 +261,9 @@ def test_close_wakes_all_threads(kind: str) -> None:
 
 @every_queue
 def test_exiting_the_with_block_closes_the_queue(kind: str) -> None:
-    scene = Scene(kind)
-    with scene.queue as queue:
-        waiting = poppers(scene)
+    fixture = QueueFixture(kind)
+    with fixture.queue as queue:
+        waiting = poppers(fixture)
         assert len(queue) == 0
     join(waiting.threads)
 
@@ -273,27 +273,28 @@ def test_exiting_the_with_block_closes_the_queue(kind: str) -> None:
 
 @every_queue
 def test_pop_returns_none_after_its_timeout(kind: str) -> None:
-    before = time.monotonic()
-    assert Scene(kind).queue.pop(timeout_s=0.02) is None
-    assert time.monotonic() - before >= 0.02
+    fixture = QueueFixture(kind)
+    assert fixture.queue.pop(timeout_s=0.02) is None
+    fixture.add("a")
+    assert fixture.queue.pop(timeout_s=0.02) is not None
 
 
 @every_queue
 def test_a_ready_pod_is_returned_without_waiting(kind: str) -> None:
-    scene = Scene(kind)
-    scene.add("a")
-    assert scene.queue.wait(timeout_s=0)
-    assert scene.popped().key == "default/a"
+    fixture = QueueFixture(kind)
+    fixture.add("a")
+    assert fixture.queue.wait(timeout_s=0)
+    assert fixture.popped().key == "default/a"
 
 
 @every_queue
 def test_ready_pods_can_be_popped_after_close(kind: str) -> None:
-    scene = Scene(kind)
-    scene.add("a")
-    scene.queue.close()
-    assert scene.queue.wait()
-    assert scene.queue.pop() is not None
-    assert scene.queue.pop() is None
+    fixture = QueueFixture(kind)
+    fixture.add("a")
+    fixture.queue.close()
+    assert fixture.queue.wait()
+    assert fixture.queue.pop() is not None
+    assert fixture.queue.pop() is None
 
 
 @pytest.mark.parametrize(
@@ -305,15 +306,15 @@ def test_ready_pods_can_be_popped_after_close(kind: str) -> None:
     ],
 )
 def test_only_current_mode_pops_from_the_backoff_queue_early(kind: str, want: bool) -> None:
-    scene = Scene(kind, paused=True)
-    fail_into_backoff(scene, "a")
-    assert (scene.queue.pop(timeout_s=0.01) is not None) == want
-    scene.clock.jump(START + 3 * SECOND)
-    assert (scene.queue.pop(timeout_s=0.01) is None) == want
+    fixture = QueueFixture(kind, paused=True)
+    fail_into_backoff(fixture, "a")
+    assert (fixture.queue.pop(timeout_s=0.01) is not None) == want
+    fixture.clock.jump(START + 3 * SECOND)
+    assert (fixture.queue.pop(timeout_s=0.01) is None) == want
 
 
 def test_an_in_flight_pod_is_discarded_and_pop_keeps_waiting() -> None:
-    queue = Scene("current").queue
+    queue = QueueFixture("current").queue
     queue.add(pod("a"))
     assert queue.pop() is not None
     queue.add(pod("a"))
@@ -322,17 +323,17 @@ def test_an_in_flight_pod_is_discarded_and_pop_keeps_waiting() -> None:
 
 @every_queue
 def test_a_deleted_pod_is_not_popped(kind: str) -> None:
-    scene = Scene(kind)
-    scene.add("a", "b")
-    scene.queue.delete(scene.known["default/a"])
-    assert [queued.key for queued in iter(lambda: scene.queue.pop(timeout_s=0), None)] == ["default/b"]
+    fixture = QueueFixture(kind)
+    fixture.add("a", "b")
+    fixture.queue.delete(fixture.known["default/a"])
+    assert [queued.key for queued in iter(lambda: fixture.queue.pop(timeout_s=0), None)] == ["default/b"]
 
 
 @every_queue
 @pytest.mark.parametrize("method", ["pop", "wait"])
 def test_waiting_inside_an_open_block_is_refused(kind: str, method: str) -> None:
     """It would let other threads in, who must not see the queue in between."""
-    queue = Scene(kind).queue
+    queue = QueueFixture(kind).queue
     with queue.open(), pytest.raises(RuntimeError, match="while it has the queue open"):
         getattr(queue, method)()
     assert queue.pop(timeout_s=0) is None
@@ -350,37 +351,37 @@ def test_waiting_inside_an_open_block_is_refused(kind: str, method: str) -> None
 )
 def test_unschedulable_pods_are_retried_at_multiples_of_30_s(kind: str, limit_s: int) -> None:
     """The timer for backoffs moves another pod in between; it must not bring the other timer forward."""
-    scene = Scene(kind, paused=True)
-    scene.queue.move_all(NODE_ADD, None, None)
-    scene.add("late")
-    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
-    scene.clock.jump(START + (limit_s + 5) * SECOND)
-    scene.add("busy")
-    busy = scene.popped()
-    with scene.queue.open() as opened:
-        now_ns = scene.clock.now_ns()
+    fixture = QueueFixture(kind, paused=True)
+    fixture.queue.move_all(NODE_ADD, None, None)
+    fixture.add("late")
+    fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
+    fixture.clock.jump(START + (limit_s + 5) * SECOND)
+    fixture.add("busy")
+    busy = fixture.popped()
+    with fixture.queue.open() as opened:
+        now_ns = fixture.clock.now_ns()
         if isinstance(opened, ClassicQueue):
             opened.add_unschedulable_if_not_present(busy, now_ns, scheduling_cycle=0)
         else:
             opened.move_all(NODE_ADD, None, None, now_ns, lambda pod: pod.metadata.name == "busy")
             opened.fail(busy, now_ns, unschedulable_plugins=P)
-    assert scene.counts() == {"backoff": 1, "unschedulable": 1}
-    scene.clock.jump(START + (limit_s + 29) * SECOND)
-    assert scene.counts() == {"active": 1, "unschedulable": 1}
-    assert scene.popped().key == "default/busy"
-    scene.clock.jump(START + (limit_s + 30) * SECOND)
-    assert scene.popped().key == "default/late"
+    assert fixture.counts() == {"backoff": 1, "unschedulable": 1}
+    fixture.clock.jump(START + (limit_s + 29) * SECOND)
+    assert fixture.counts() == {"active": 1, "unschedulable": 1}
+    assert fixture.popped().key == "default/busy"
+    fixture.clock.jump(START + (limit_s + 30) * SECOND)
+    assert fixture.popped().key == "default/late"
 
 
 @every_queue
 def test_missed_timers_run_on_the_next_access(kind: str) -> None:
     """The machine slept for a day: the first use of the queue runs the timers."""
-    scene = Scene(kind, paused=True)
-    scene.add("a", "b", "c")
+    fixture = QueueFixture(kind, paused=True)
+    fixture.add("a", "b", "c")
     for _ in range(3):
-        scene.queue.fail(scene.popped(), unschedulable_plugins=P)
-    scene.clock.jump(START + 86_400 * SECOND)
-    assert scene.counts() == {"active": 3}
+        fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
+    fixture.clock.jump(START + 86_400 * SECOND)
+    assert fixture.counts() == {"active": 3}
 
 
 # No busy loop.
@@ -392,22 +393,22 @@ def test_missed_timers_run_on_the_next_access(kind: str) -> None:
 )
 def test_waiting_threads_do_not_poll(kind: str, backs_off: bool) -> None:
     # The clock is so slow that the backoff ends long after the test, also on a busy machine.
-    scene = Scene(kind, speed=0.01)
+    fixture = QueueFixture(kind, speed=0.01)
     if backs_off:
-        fail_into_backoff(scene, "a")
-    scene.asked.times = 0
-    join(start(*[lambda: scene.queue.pop(timeout_s=0.3)] * 4))
-    assert scene.asked.times <= 24
+        fail_into_backoff(fixture, "a")
+    fixture.asked.times = 0
+    join(start(*[lambda: fixture.queue.pop(timeout_s=0.3)] * 4))
+    assert fixture.asked.times <= 24
 
 
 @every_queue
 def test_pop_does_not_poll_while_the_clock_is_paused(kind: str) -> None:
-    scene = Scene(kind, paused=True)
-    scene.add("a")
-    scene.queue.fail(scene.popped(), unschedulable_plugins=P)
-    scene.asked.times = 0
-    assert scene.queue.pop(timeout_s=0.2) is None
-    assert scene.asked.times <= 6
+    fixture = QueueFixture(kind, paused=True)
+    fixture.add("a")
+    fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
+    fixture.asked.times = 0
+    assert fixture.queue.pop(timeout_s=0.2) is None
+    assert fixture.asked.times <= 6
 
 
 # Many threads.
@@ -417,9 +418,9 @@ class Storm:
     """Producers add pods, consumers end attempts or fail each pod once, a clock runs fast, events come."""
 
     def __init__(self, kind: str, *, producers: int, consumers: int, each: int) -> None:
-        self.scene = Scene(kind, speed=500)
+        self.fixture = QueueFixture(kind, speed=500)
         self.pods = {f"default/p{number}": pod(f"p{number}") for number in range(producers * each)}
-        self.scene.known.update(self.pods)
+        self.fixture.known.update(self.pods)
         self.popped: Counter[str] = Counter()
         self.failed: set[str] = set()
         self.ended: list[str] = []
@@ -436,10 +437,10 @@ class Storm:
     def _produce(self, first: int) -> None:
         self._go.wait()
         for number in range(first, first + self._each):
-            self.scene.queue.add(self.pods[f"default/p{number}"])
+            self.fixture.queue.add(self.pods[f"default/p{number}"])
 
     def _consume(self, seed: int) -> None:
-        draws, queue = Random(seed), self.scene.queue
+        draws, queue = Random(seed), self.fixture.queue
         self._go.wait()
         while (queued := queue.pop()) is not None:
             with self._ours:
@@ -459,7 +460,7 @@ class Storm:
         self._go.wait()
         while not self._stop.wait(0.02):
             self.events += 1
-            self.scene.queue.move_all(NODE_ADD, None, None)
+            self.fixture.queue.move_all(NODE_ADD, None, None)
 
     def run(self) -> None:
         join(self.workers)
@@ -474,7 +475,7 @@ def test_concurrent_pops_return_each_pod_exactly_once(kind: str) -> None:
     assert sorted(storm.ended) == sorted(storm.pods)
     assert storm.failed
     assert storm.popped == Counter({key: 2 if key in storm.failed else 1 for key in storm.pods})
-    with storm.scene.queue.open() as opened:
+    with storm.fixture.queue.open() as opened:
         assert len(opened) == 0
         opened.check_invariants()
 
@@ -482,11 +483,11 @@ def test_concurrent_pops_return_each_pod_exactly_once(kind: str) -> None:
 @every_queue
 def test_no_wake_up_is_lost_for_pods_added_one_by_one(kind: str) -> None:
     """Each pod is added only when the one before is popped: a single lost wake-up stops everything."""
-    scene = Scene(kind)
-    waiting = poppers(scene, 4)
+    fixture = QueueFixture(kind)
+    waiting = poppers(fixture, 4)
     for number in range(500):
-        scene.queue.add(pod(f"p{number}"))
+        fixture.queue.add(pod(f"p{number}"))
         waiting.wait_for(number + 1)
-    scene.queue.close()
+    fixture.queue.close()
     join(waiting.threads)
     assert waiting.keys == [f"default/p{number}" for number in range(500)]

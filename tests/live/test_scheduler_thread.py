@@ -366,7 +366,8 @@ class TestThreads:
         assert not [thread for thread in threading.enumerate() if thread.name == "bayplan-engine"]
 
     def test_a_timed_out_question_names_the_running_plugin(self) -> None:
-        cluster = small_cluster(make_faulty_plugin("reserve", "sleep"), deadline_seconds=3.0)
+        plugin = make_faulty_plugin("reserve", "wait")
+        cluster = small_cluster(plugin, deadline_seconds=3600.0)
         host = self.started(cluster)
         cluster.add(small_pod("bad"))
         # The plugin's other methods, which are called earlier, return at once.
@@ -374,6 +375,7 @@ class TestThreads:
         assert host.status().busy_since_ns is not None
         with pytest.raises(EngineBusy, match="it waits for Reserve of plugin Trouble"):
             host.call(len, timeout=0.05)  # type: ignore[arg-type]
+        plugin.released.set()
         assert host.call(lambda scheduler: 7, timeout=30) == 7
         host.stop()
 
@@ -398,10 +400,8 @@ class TestThreads:
         cluster.clock.set_speed(1000.0)
         host = self.started(cluster)
         cluster.add(small_pod("big", cpu="50"))
-        begin = time.monotonic()
         # Unschedulable pods are tried again after five minutes.
         self.until(lambda: host.status().decisions == 2)
-        assert time.monotonic() - begin < 60
         first, second = (cluster.decisions[number].time_ns for number in cluster.decisions.numbers_of("default/big"))
         assert 300 * SECOND <= second - first < 400 * SECOND
         host.stop()

@@ -31,7 +31,7 @@ from bayplan.objects.policy import PodDisruptionBudget
 from bayplan.objects.resource import ResourceSlice
 from bayplan.objects.workloads import Deployment
 from tests.objects.golden.files import read_golden
-from tests.shared import shared_path
+from tests.shared import recording
 
 Json = dict[str, Any]
 
@@ -447,7 +447,7 @@ FAMILIES += ["node_name_ports", "inter_pod_affinity", "image_locality", "nominat
 @pytest.mark.parametrize("family", FAMILIES)
 def test_every_recorded_object_round_trips(family: str) -> None:
     decoded = 0
-    with gzip.open(shared_path("conformance", "cycles", f"{family}.jsonl.gz"), "rt") as lines:
+    with gzip.open(recording("cycles", f"{family}.jsonl.gz"), "rt") as lines:
         for line in lines:
             for document in objects_in(json.loads(line)["case"]):
                 item = decode(document)

@@ -18,7 +18,7 @@ from bayplan.objects.pod import Pod
 from bayplan.plugins.registry import IN_TREE, in_tree_registry
 from bayplan.state.cluster_state import ClusterState
 from tests.plugins.builders import make_handle, make_plugin, make_state
-from tests.shared import shared_path
+from tests.shared import recording
 
 LATER = {"sign", "placementScore"}
 """Extension points of upstream that have no counterpart: signing is how specs are keyed, placements are pod groups'."""
@@ -27,7 +27,7 @@ CLASSES = [pytest.param(kind, id=kind.name) for kind in IN_TREE]
 
 
 def facts_of(kind: type[Plugin[Any]]) -> dict[str, Any]:
-    facts: dict[str, Any] = json.loads(shared_path("conformance", "facts.json").read_text())["plugins"][kind.name]
+    facts: dict[str, Any] = json.loads(recording("facts.json").read_text())["plugins"][kind.name]
     return facts
 
 
@@ -106,7 +106,7 @@ def answers(case: dict[str, Any], event: ClusterEvent) -> list[HintAnswer]:
 @pytest.mark.parametrize("kind", CLASSES)
 def test_hints_match_the_recorded_answers(kind: type[Plugin[Any]]) -> None:
     differences = []
-    with gzip.open(shared_path("conformance", "hints", "tables.jsonl.gz"), "rt") as lines:
+    with gzip.open(recording("hints", "tables.jsonl.gz"), "rt") as lines:
         for line in lines:
             recorded = json.loads(line)
             case, want = recorded["case"], recorded["want"]

@@ -53,7 +53,9 @@ def test_a_directory_without_a_result_is_refused(tmp_path: Path) -> None:
 def test_every_chart_is_a_valid_figure(page: Path) -> None:
     from plotly.graph_objects import Figure
 
-    for figure in figures(page).values():
+    found = figures(page)
+    assert found
+    for figure in found.values():
         Figure(figure)  # Raises an exception for an unknown property or a wrong value.
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from bayplan.objects.kinds import decode
 from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.operations import Apply, Operation
+from tests.sim.simulations import document, node, simulator, template
 from tests.sim.test_resource_claims import API, REQUEST, device_class, devices
-from tests.sim.worlds import document, node, simulator, template
 
 ALLOCATION = {
     "devices": {"results": [{"request": "gpu", "driver": "gpu.example.com", "pool": "full", "device": "gpu-0"}]},
@@ -38,10 +38,10 @@ def test_an_unused_claim_allocation_moves_to_a_node_with_room() -> None:
         (0, Apply(claim)),
         (0, Apply(job)),
     ]
-    world = simulator(*operations)
-    world.run(until_ns=world.start_ns + 3_000_000_000)
-    [line] = world.result().pods
+    simulation = simulator(*operations)
+    simulation.run(until_ns=simulation.start_ns + 3_000_000_000)
+    [line] = simulation.result().pods
     assert line.node == "free"
-    [found] = world.cluster.store.all(ResourceClaim)
+    [found] = simulation.cluster.store.all(ResourceClaim)
     assert found.status.allocation is not None
     assert [item.pool for item in found.status.allocation.devices.results] == ["free"]

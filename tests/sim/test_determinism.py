@@ -11,7 +11,7 @@ import pytest
 
 from bayplan.engine.records import RecordLevel
 from bayplan.examples import example_path
-from tests.sim.worlds import SECOND, node, pod, simulate
+from tests.sim.simulations import SECOND, node, pod, simulate
 
 PROGRAM = """
 import json, sys

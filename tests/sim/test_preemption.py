@@ -7,7 +7,7 @@ import re
 from bayplan.sim.operations import Apply
 from bayplan.sim.result import SimulationResult
 from bayplan.testing import make_pod
-from tests.sim.worlds import MINUTE, SECOND, node, pod, simulate, story
+from tests.sim.simulations import MINUTE, SECOND, node, pod, pod_times, simulate
 
 
 def reported(result: SimulationResult) -> list[tuple[str, str, str]]:
@@ -22,7 +22,7 @@ def reported(result: SimulationResult) -> list[tuple[str, str, str]]:
 def test_a_preemptor_is_bound_when_its_victim_terminates() -> None:
     low = make_pod("low").req(cpu="3").priority(0).spec(terminationGracePeriodSeconds=30).obj()
     result = simulate((0, node("n")), (0, Apply(low)), (MINUTE, pod("vip", "2", priority=10)), termination_scale=1.0)
-    assert story(result) == [
+    assert pod_times(result) == [
         ("low", "n", 0, 0, 90 * SECOND),
         ("vip", "n", MINUTE, 90 * SECOND, None),
     ]
@@ -42,7 +42,7 @@ def test_freed_resources_are_reserved_for_the_nominated_pod() -> None:
         (MINUTE + SECOND, pod("late", "3", priority=5)),
         termination_scale=1.0,
     )
-    assert [line[0] for line in story(result) if line[1]] == ["low", "vip"]
+    assert [line[0] for line in pod_times(result) if line[1]] == ["low", "vip"]
 
 
 def test_a_nominated_pod_is_bound_to_another_node_that_fits_earlier() -> None:
@@ -54,7 +54,7 @@ def test_a_nominated_pod_is_bound_to_another_node_that_fits_earlier() -> None:
         (2 * MINUTE, node("other")),
         termination_scale=1.0,
     )
-    assert [line[:4] for line in story(result)] == [("low", "n", 0, 0), ("vip", "other", MINUTE, 2 * MINUTE)]
+    assert [line[:4] for line in pod_times(result)] == [("low", "n", 0, 0), ("vip", "other", MINUTE, 2 * MINUTE)]
 
 
 def test_a_higher_priority_pod_takes_over_a_nominated_node() -> None:
@@ -66,4 +66,4 @@ def test_a_higher_priority_pod_takes_over_a_nominated_node() -> None:
         (MINUTE + 10 * SECOND, pod("top", "3", priority=10)),
         termination_scale=1.0,
     )
-    assert [(line[0], line[3]) for line in story(result)] == [("low", 0), ("mid", None), ("top", 90 * SECOND)]
+    assert [(line[0], line[3]) for line in pod_times(result)] == [("low", 0), ("mid", None), ("top", 90 * SECOND)]

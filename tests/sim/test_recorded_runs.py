@@ -7,6 +7,7 @@ terminating pods stay.
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -29,14 +30,16 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.simulator import Simulator
 from bayplan.sim.virtual_cluster import ClusterOptions, VirtualCluster
-from tests.shared import SHARED, shared_path
-from tests.sim.worlds import START
+from tests.shared import recording
+from tests.sim.simulations import START
 
 HEADER = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
 MILLISECOND = 1_000_000
 HOUR = 3_600_000 * MILLISECOND
-# The run about leader election schedules nothing. Without recordings, one test by this name is skipped.
-RUNS = sorted({path.stem for path in (SHARED / "conformance" / "e2e").glob("*.json")} - {"leader_election"}) or ["fits"]
+RUNS: dict[str, dict[str, Any]] = {
+    run["id"]: run
+    for run in map(json.loads, gzip.decompress(recording("e2e", "runs.jsonl.gz").read_bytes()).splitlines())
+}
 TIES = ("ten_pods", "preempts_several")
 """Runs in which lots, or the order of a map, decided between nodes or victims. Else the recorded choice is the first by name."""
 
@@ -115,7 +118,7 @@ def conditions_of(pod: Pod) -> list[dict[str, str]]:
 @pytest.mark.parametrize("queue_type", [SchedulingQueue, EventDrivenQueue])
 @pytest.mark.parametrize("name", RUNS)
 def test_recorded_runs_yield_the_same_events_conditions_and_nodes(name: str, queue_type: type[SchedulingQueue]) -> None:
-    recorded = json.loads(shared_path("conformance", "e2e", f"{name}.json").read_text())
+    recorded = RUNS[name]
     made = replay(recorded, queue_type)
     observed = recorded["observed"]
     want_events = [

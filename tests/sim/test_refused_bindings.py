@@ -12,7 +12,7 @@ from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.sim.binding_problem import binding_problem, update_problem
 from bayplan.sim.virtual_cluster import VirtualCluster
 from bayplan.testing import make_pod
-from tests.sim.worlds import MINUTE, SECOND, node, pod, simulator, story
+from tests.sim.simulations import MINUTE, SECOND, node, pod, pod_times, simulator
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_pod_whose_binding_was_refused_comes_back_after_its_backoff() -> None:
     result = made.result()
     assert made.cluster.refused == "default/p"
     # While p backs off its room is free for others.
-    assert [line[:4] for line in story(result)] == [("p", "", 0, None), ("q", "n", 500_000_000, 500_000_000)]
+    assert [line[:4] for line in pod_times(result)] == [("p", "", 0, None), ("q", "n", 500_000_000, 500_000_000)]
     said = [(event.pod, event.reason, event.first_ns - made.start_ns) for event in result.events]
     assert said[0] == ("default/p", "FailedScheduling", 0)
     assert ("default/p", "FailedScheduling", 2 * SECOND) in said

@@ -10,7 +10,7 @@ from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.simulator import Simulator
-from tests.sim.worlds import SECOND, document, node, simulate, simulator, story, template
+from tests.sim.simulations import SECOND, document, node, pod_times, simulate, simulator, template
 
 API = "resource.k8s.io/v1"
 REQUEST = {"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 1}}
@@ -120,7 +120,7 @@ def test_a_device_of_a_deleted_pod_is_allocated_to_the_next_pod() -> None:
     operations.append((30 * SECOND, Delete(Pod, "default/a")))
     made = simulator(*operations)
     made.run(until_ns=made.start_ns + 60 * SECOND)
-    assert [(name, bound) for name, _, _, bound, _ in story(made.result())] == [("a", 0), ("b", 30 * SECOND)]
+    assert [(name, bound) for name, _, _, bound, _ in pod_times(made.result())] == [("a", 0), ("b", 30 * SECOND)]
     (claim,) = claims(made)
     assert claim.metadata.name.startswith("b-gpu-")
 

@@ -22,7 +22,7 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.sim.operations import Apply, Cordon, Delete, Evict, Operation
 from bayplan.sim.result import PodFate, SimulationResult
 from bayplan.testing import make_pod
-from tests.sim.worlds import MINUTE, SECOND, START, document, node, pod, simulate, simulator, story, template
+from tests.sim.simulations import MINUTE, SECOND, START, document, node, pod, pod_times, simulate, simulator, template
 
 CASES = [
     (
@@ -102,7 +102,7 @@ CASES = [
 def test_pods_arrive_bind_and_end_at_the_expected_times(
     operations: list[tuple[int, Operation]], want: list[tuple[object, ...]]
 ) -> None:
-    assert story(simulate(*operations)) == want
+    assert pod_times(simulate(*operations)) == want
 
 
 def test_a_hopeless_pod_does_not_extend_the_run() -> None:
@@ -117,14 +117,14 @@ def test_a_hopeless_pod_does_not_extend_the_run() -> None:
 
 def test_a_run_stops_at_until_ns() -> None:
     result = simulate((0, node("n")), (0, pod("p", runs="1h")), (2 * MINUTE, pod("late")), until_ns=MINUTE)
-    assert story(result) == [("p", "n", 0, 0, None)]
+    assert pod_times(result) == [("p", "n", 0, 0, None)]
     assert result.duration_ns == MINUTE
     assert result.stopped == "the requested time is over"
 
 
 def test_operations_at_until_ns_are_executed() -> None:
     result = simulate((0, node("n")), (MINUTE, pod("p")), until_ns=MINUTE)
-    assert story(result) == [("p", "n", MINUTE, MINUTE, None)]
+    assert pod_times(result) == [("p", "n", MINUTE, MINUTE, None)]
     assert result.stopped == ""
 
 
@@ -133,13 +133,13 @@ def test_a_run_can_be_continued() -> None:
     made.run(until_ns=START + MINUTE)
     assert len(made.result().pods) == 1
     made.run()
-    assert story(made.result()) == [("p", "n", 0, 0, 60 * MINUTE), ("late", "n", 2 * MINUTE, 2 * MINUTE, None)]
+    assert pod_times(made.result()) == [("p", "n", 0, 0, 60 * MINUTE), ("late", "n", 2 * MINUTE, 2 * MINUTE, None)]
 
 
 def test_runs_do_not_share_state() -> None:
     operations = [(0, node("n")), (0, pod("p"))]
     made = simulator(*operations)
-    assert story(simulate(*operations)) == [("p", "n", 0, 0, None)]
+    assert pod_times(simulate(*operations)) == [("p", "n", 0, 0, None)]
     assert made.result().pods == []
 
 
@@ -147,12 +147,12 @@ def test_pods_start_after_the_start_delay() -> None:
     result = simulate((0, node("n")), (0, pod("p", runs="10s")), start_delay_ns=3 * SECOND)
     (only,) = result.pods
     assert only.started_ns == START + 3 * SECOND
-    assert story(result) == [("p", "n", 0, 0, 13 * SECOND)]
+    assert pod_times(result) == [("p", "n", 0, 0, 13 * SECOND)]
 
 
 def test_run_of_sets_run_time_and_exit_code() -> None:
     result = simulate((0, node("n")), (0, pod("p")), run_of=lambda _: PodRun(5, exit_code=1))
-    assert story(result) == [("p", "n", 0, 0, 5)]
+    assert pod_times(result) == [("p", "n", 0, 0, 5)]
     assert result.pods[0].fate is PodFate.FAILED
 
 
@@ -173,7 +173,7 @@ def test_a_daemon_set_adds_and_removes_pods_with_nodes() -> None:
     )
     assert isinstance(agent, DaemonSet)
     result = simulate((0, node("a")), (1, Apply(agent)), (50, node("b")), (90, Delete(Node, "a")))
-    assert [(on, bound, ended) for _, on, _, bound, ended in story(result)] == [("a", 1, 90), ("b", 50, None)]
+    assert [(on, bound, ended) for _, on, _, bound, ended in pod_times(result)] == [("a", 1, 90), ("b", 50, None)]
     assert [
         (each.name, each.added_ns - START, each.removed_ns and each.removed_ns - START) for each in result.nodes
     ] == [
@@ -188,7 +188,7 @@ def test_pods_of_a_deleted_node_are_recreated_on_another_node() -> None:
     )
     assert isinstance(web, Deployment)
     result = simulate((0, node("a")), (0, node("b")), (1, Apply(web)), (5, Delete(Node, "a")), (9, node("c")))
-    placed = [(on, bound, ended) for _, on, _, bound, ended in story(result)]
+    placed = [(on, bound, ended) for _, on, _, bound, ended in pod_times(result)]
     assert sorted(placed[:2]) == [("a", 1, 5), ("b", 1, None)]
     assert placed[2:] == [("c", 9, None)]
     assert result.pods[2].arrived_ns == START + 5
@@ -212,7 +212,7 @@ def test_a_workload_whose_pods_end_immediately_is_refused() -> None:
 def test_an_object_refused_by_the_cluster_is_reported() -> None:
     refused = Apply(make_pod("p").spec(priorityClassName="nowhere").uid("").obj())
     result = simulate((0, node("n")), (0, refused), (0, pod("q")))
-    assert story(result) == [("q", "n", 0, 0, None)]
+    assert pod_times(result) == [("q", "n", 0, 0, None)]
     assert list(result.failures) == ["Pod default/p"]
     assert "nowhere" in result.failures["Pod default/p"]
 
@@ -263,7 +263,7 @@ class Lucky(PerNodePlugin):
 
 def test_a_pod_rejected_by_a_custom_plugin_is_retried_on_any_event() -> None:
     result = simulate((0, node("n")), (0, pod("p")), (5, node("lucky")), plugins=[Lucky])
-    assert story(result) == [("p", "lucky", 0, 5, None)]
+    assert pod_times(result) == [("p", "lucky", 0, 5, None)]
 
 
 class Broken(PerNodePlugin):
@@ -290,7 +290,7 @@ WAITING: list[tuple[int, Operation]] = [
 
 
 @pytest.mark.parametrize(
-    "look", [lambda result: story(result), lambda result: result.usage], ids=["the story", "usage"]
+    "look", [lambda result: pod_times(result), lambda result: result.usage], ids=["the pod_times", "usage"]
 )
 def test_skipping_hopeless_attempts_does_not_change_the_result(look: Callable[[SimulationResult], object]) -> None:
     upstream = simulate(*WAITING, queue_type=SchedulingQueue)

@@ -14,7 +14,7 @@ from bayplan.sim.operations import Apply, Delete
 from bayplan.sim.result import SimulationResult
 from bayplan.sim.traced_queue import QueueMove, TracedQueue
 from bayplan.testing import make_node, make_pod
-from tests.sim.worlds import MINUTE, SECOND, START, node, pod, simulate
+from tests.sim.simulations import MINUTE, SECOND, START, node, pod, simulate
 
 
 def ways(result: SimulationResult, name: str) -> list[tuple[int, str, str, str]]:

@@ -10,7 +10,7 @@ from bayplan.objects.pod import Pod
 from bayplan.sim.operations import Apply, Delete, Operation
 from bayplan.sim.result import ResourceUsage, SimulationResult
 from bayplan.testing import make_node
-from tests.sim.worlds import SECOND, START, node, pod, simulate
+from tests.sim.simulations import SECOND, START, node, pod, simulate
 
 
 def usage(result: SimulationResult, resource: str, zone: str | None = None) -> ResourceUsage:

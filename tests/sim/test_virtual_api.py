@@ -12,13 +12,15 @@ from bayplan.objects.kinds import decode
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.objects.workloads import Deployment, Job
-from tests.cluster.world import SECOND, World, as_pod, job, node, pod, workload
+from tests.cluster.cluster_fixture import SECOND, ClusterFixture, as_pod, job, node, pod, workload
 
 
 def test_a_new_pod_is_defaulted_admitted_and_pending() -> None:
-    world = World(binds=False)
-    world.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}})
-    [got] = world.pods()
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}
+    )
+    [got] = fixture.pods()
     assert (got.metadata.namespace, got.metadata.generation, got.status.phase) == ("default", 1, "Pending")
     assert (got.spec.priority, got.spec.scheduler_name, got.spec.restart_policy) == (0, "default-scheduler", "Always")
     assert [item.key for item in got.spec.tolerations] == [
@@ -29,44 +31,44 @@ def test_a_new_pod_is_defaulted_admitted_and_pending() -> None:
 
 
 def test_a_pod_with_a_uid_skips_admission() -> None:
-    world = World(binds=False)
-    world.apply(pod("p", uid="from-elsewhere", priority=5))
-    [got] = world.pods()
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(pod("p", uid="from-elsewhere", priority=5))
+    [got] = fixture.pods()
     assert (got.metadata.uid, got.spec.tolerations, got.spec.priority) == ("from-elsewhere", (), 5)
 
 
 def test_a_gated_pod_has_a_scheduling_gated_condition() -> None:
-    world = World(binds=False)
-    world.apply(pod("p", schedulingGates=[{"name": "wait"}]))
-    assert [(item.type, item.status, item.reason) for item in world.pods()[0].status.conditions] == [
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(pod("p", schedulingGates=[{"name": "wait"}]))
+    assert [(item.type, item.status, item.reason) for item in fixture.pods()[0].status.conditions] == [
         ("PodScheduled", "False", "SchedulingGated")
     ]
 
 
 def test_pods_with_an_equal_spec_share_it() -> None:
-    world = World(binds=False)
+    fixture = ClusterFixture(binds=False)
     one = decode(pod("a"))
     assert isinstance(one, Pod)
-    world.apply(one, replace(one, metadata=replace(one.metadata, name="b")))
-    assert len({id(item.spec) for item in world.pods()}) == 1
+    fixture.apply(one, replace(one, metadata=replace(one.metadata, name="b")))
+    assert len({id(item.spec) for item in fixture.pods()}) == 1
 
 
 def test_generate_name_appends_a_random_suffix() -> None:
-    world = World(binds=False)
+    fixture = ClusterFixture(binds=False)
     for _ in range(2):
         document = pod("")
         document["metadata"] = {"generateName": "run-", "namespace": "default"}
-        world.apply(document)
-    names = world.names("run-")
+        fixture.apply(document)
+    names = fixture.names("run-")
     assert len(names) == 2
     assert all(len(name) == 9 for name in names)
 
 
 def test_a_pod_with_an_unknown_priority_class_is_refused_and_not_stored() -> None:
-    world = World(binds=False)
+    fixture = ClusterFixture(binds=False)
     with pytest.raises(InputError, match="PriorityClass"):
-        world.apply(pod("p", priorityClassName="none"))
-    assert world.names() == []
+        fixture.apply(pod("p", priorityClassName="none"))
+    assert fixture.names() == []
 
 
 @pytest.mark.parametrize(
@@ -79,24 +81,24 @@ def test_a_pod_with_an_unknown_priority_class_is_refused_and_not_stored() -> Non
     ],
 )
 def test_applying_the_same_object_again_changes_nothing(document: dict[str, Any], kind: type[Any]) -> None:
-    world = World(nodes=1)
-    world.apply(document)
-    world.settle()
-    before = len(world.events)
-    world.now_ns = 5 * SECOND
-    world.apply(document)
-    world.settle()
-    assert world.events[before:] == []
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(document)
+    fixture.settle()
+    before = len(fixture.events)
+    fixture.now_ns = 5 * SECOND
+    fixture.apply(document)
+    fixture.settle()
+    assert fixture.events[before:] == []
 
 
 def test_apply_preserves_uid_creation_time_and_status() -> None:
-    world = World(nodes=1)
-    world.apply(workload("Deployment", "d", replicas=1))
-    world.settle()
-    before = world.store.get(Deployment, "default/d")
-    world.now_ns = 5 * SECOND
-    world.apply(workload("Deployment", "d", replicas=2))
-    after = world.store.get(Deployment, "default/d")
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(workload("Deployment", "d", replicas=1))
+    fixture.settle()
+    before = fixture.store.get(Deployment, "default/d")
+    fixture.now_ns = 5 * SECOND
+    fixture.apply(workload("Deployment", "d", replicas=2))
+    after = fixture.store.get(Deployment, "default/d")
     assert before is not None
     assert after is not None
     assert after.metadata.uid == before.metadata.uid
@@ -107,13 +109,13 @@ def test_apply_preserves_uid_creation_time_and_status() -> None:
 
 
 def test_a_label_change_does_not_increment_the_generation() -> None:
-    world = World()
-    world.apply(workload("Deployment", "d"))
+    fixture = ClusterFixture()
+    fixture.apply(workload("Deployment", "d"))
     document = workload("Deployment", "d")
     document["metadata"]["labels"] = {"new": "label"}
-    before = world.store.get(Deployment, "default/d")
-    world.apply(document)
-    after = world.store.get(Deployment, "default/d")
+    before = fixture.store.get(Deployment, "default/d")
+    fixture.apply(document)
+    after = fixture.store.get(Deployment, "default/d")
     assert before is not None
     assert after is not None
     assert (after.metadata.generation, after.metadata.labels) == (1, {"new": "label"})
@@ -121,49 +123,49 @@ def test_a_label_change_does_not_increment_the_generation() -> None:
 
 
 def test_reapplying_a_running_pod_preserves_its_node_and_phase() -> None:
-    world = World(nodes=1)
-    world.apply(pod("p"))
-    world.settle()
-    world.apply(pod("p", labels={"new": "label"}))
-    [got] = world.pods()
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p"))
+    fixture.settle()
+    fixture.apply(pod("p", labels={"new": "label"}))
+    [got] = fixture.pods()
     assert (got.spec.node_name, got.status.phase, got.metadata.labels) == ("node-0", "Running", {"new": "label"})
 
 
 def test_applying_a_node_name_binds_a_pending_pod() -> None:
-    world = World(nodes=1, binds=False)
-    world.apply(pod("p"), pod("p", nodeName="node-0"))
-    assert world.phases() == {"Running": 1}
+    fixture = ClusterFixture(nodes=1, binds=False)
+    fixture.apply(pod("p"), pod("p", nodeName="node-0"))
+    assert fixture.phases() == {"Running": 1}
 
 
 def test_apply_replaces_the_node_status_only_if_one_is_given() -> None:
-    world = World()
-    world.apply(node("n"))
+    fixture = ClusterFixture()
+    fixture.apply(node("n"))
     document = node("n", labels={"zone": "a"})
     document["status"] = {"allocatable": {"cpu": "16"}}
-    world.apply(document)
-    assert world.store.nodes["n"].status.allocatable == {"cpu": "16"}
+    fixture.apply(document)
+    assert fixture.store.nodes["n"].status.allocatable == {"cpu": "16"}
     del document["status"]
     document["metadata"]["labels"] = {"zone": "b"}
-    world.apply(document)
-    got = world.store.nodes["n"]
+    fixture.apply(document)
+    got = fixture.store.nodes["n"]
     assert (got.status.allocatable, got.metadata.labels) == ({"cpu": "16"}, {"zone": "b"})
 
 
 def test_apply_preserves_owner_references_that_are_not_given() -> None:
-    world = World(nodes=1)
-    world.apply(workload("ReplicaSet", "rs", replicas=1))
-    world.settle()
-    [owned] = world.pods()
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(workload("ReplicaSet", "rs", replicas=1))
+    fixture.settle()
+    [owned] = fixture.pods()
     plain = replace(owned, metadata=replace(owned.metadata, owner_references=(), labels={"app": "y"}))
-    world.apply(plain)
-    assert as_pod(world.pods()[0]).metadata.owner_references == owned.metadata.owner_references
+    fixture.apply(plain)
+    assert as_pod(fixture.pods()[0]).metadata.owner_references == owned.metadata.owner_references
 
 
 def test_job_selector_and_labels_are_generated_once_from_the_uid() -> None:
-    world = World(binds=False)
-    world.apply(job("calc"))
-    world.apply(job("calc", parallelism=2))
-    stored = world.store.get(Job, "default/calc")
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(job("calc"))
+    fixture.apply(job("calc", parallelism=2))
+    stored = fixture.store.get(Job, "default/calc")
     assert stored is not None
     uid = stored.metadata.uid
     assert stored.spec.selector is not None
@@ -179,44 +181,44 @@ def test_job_selector_and_labels_are_generated_once_from_the_uid() -> None:
 
 
 def test_a_job_with_a_manual_selector_gets_no_generated_labels() -> None:
-    world = World(binds=False)
-    world.apply(job("calc", manualSelector=True, selector={"matchLabels": {"app": "x"}}))
-    stored = world.store.get(Job, "default/calc")
+    fixture = ClusterFixture(binds=False)
+    fixture.apply(job("calc", manualSelector=True, selector={"matchLabels": {"app": "x"}}))
+    stored = fixture.store.get(Job, "default/calc")
     assert stored is not None
     assert stored.spec.template.metadata.labels == {"app": "x"}
 
 
-def put(world: World, item: Any) -> list[str]:
-    return [event.type for event in world.cluster.put(item, world.now_ns)]
+def put(fixture: ClusterFixture, item: Any) -> list[str]:
+    return [event.type for event in fixture.cluster.put(item, fixture.now_ns)]
 
 
 def test_put_stores_a_version_without_defaulting() -> None:
-    world = World(nodes=1, binds=False)
+    fixture = ClusterFixture(nodes=1, binds=False)
     plain = as_pod(decode(pod("p")))
-    assert put(world, plain) == ["ADDED"]
-    [stored] = world.pods()
+    assert put(fixture, plain) == ["ADDED"]
+    [stored] = fixture.pods()
     assert (stored.spec.priority, stored.spec.tolerations, stored.status.phase) == (None, (), "")
-    assert put(world, plain) == []
-    [stored] = world.pods()
-    assert put(world, stored) == []
+    assert put(fixture, plain) == []
+    [stored] = fixture.pods()
+    assert put(fixture, stored) == []
     bound = replace(stored, spec=replace(stored.spec, node_name="node-0"))
-    assert put(world, bound) == ["MODIFIED"]
-    assert world.phases() == {"Running": 1}
+    assert put(fixture, bound) == ["MODIFIED"]
+    assert fixture.phases() == {"Running": 1}
 
 
 def test_removing_the_last_finalizer_deletes_a_terminating_object() -> None:
-    world = World(nodes=1)
-    world.apply(pod("p", finalizers=["example.com/hold"]))
-    world.settle()
-    world.delete(Pod, "default/p")
-    [held] = world.pods()
-    assert put(world, replace(held, metadata=replace(held.metadata, finalizers=()))) == ["DELETED"]
+    fixture = ClusterFixture(nodes=1)
+    fixture.apply(pod("p", finalizers=["example.com/hold"]))
+    fixture.settle()
+    fixture.delete(Pod, "default/p")
+    [held] = fixture.pods()
+    assert put(fixture, replace(held, metadata=replace(held.metadata, finalizers=()))) == ["DELETED"]
 
 
 def test_put_runs_a_new_pod_once_its_node_exists() -> None:
-    world = World(nodes=1, binds=False)
-    assert put(world, decode(pod("p", nodeName="node-0"))) == ["ADDED"]
-    assert world.phases() == {"Running": 1}
-    assert put(world, decode(pod("q", nodeName="late"))) == ["ADDED"]
-    assert put(world, decode(node("late"))) == ["ADDED", "MODIFIED"]
-    assert world.phases() == {"Running": 2}
+    fixture = ClusterFixture(nodes=1, binds=False)
+    assert put(fixture, decode(pod("p", nodeName="node-0"))) == ["ADDED"]
+    assert fixture.phases() == {"Running": 1}
+    assert put(fixture, decode(pod("q", nodeName="late"))) == ["ADDED"]
+    assert put(fixture, decode(node("late"))) == ["ADDED", "MODIFIED"]
+    assert fixture.phases() == {"Running": 2}

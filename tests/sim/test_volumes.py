@@ -1,12 +1,13 @@
-"""Volumes in a simulation: claims of classes that don't wait are bound before their pods are scheduled."""
+"""Volumes in a simulation: the claims of a StatefulSet are bound in both volume binding modes."""
 
 from __future__ import annotations
 
 import pytest
 
 from bayplan.objects.kinds import decode
+from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.sim.operations import Apply
-from tests.sim.worlds import document, node, simulate, template
+from tests.sim.simulations import document, node, simulate, template
 
 
 @pytest.mark.parametrize("mode", ["Immediate", "WaitForFirstConsumer"])
@@ -36,3 +37,8 @@ def test_pods_of_a_stateful_set_get_volumes_and_nodes(mode: str) -> None:
     stateful_set = document("apps/v1", "StatefulSet", "db", spec)
     result = simulate((0, node("n")), (0, Apply(decode(storage_class))), (0, Apply(stateful_set)))
     assert [(line.key, line.node) for line in result.pods] == [("default/db-0", "n"), ("default/db-1", "n")]
+    claims = result.cluster.store.all(PersistentVolumeClaim)
+    assert {claim.key: (claim.status.phase, bool(claim.spec.volume_name)) for claim in claims} == {
+        "default/data-db-0": ("Bound", True),
+        "default/data-db-1": ("Bound", True),
+    }

@@ -16,7 +16,7 @@ from bayplan.objects.pod import Pod
 from bayplan.sim.operations import Apply, Cordon, Delete, Operation
 from bayplan.sim.result import SimulationResult
 from bayplan.testing import make_node, make_pod
-from tests.sim.worlds import MINUTE, SECOND, START, node, pod, simulate, simulator, story
+from tests.sim.simulations import MINUTE, SECOND, START, node, pod, pod_times, simulate, simulator
 
 AFFINITIES: tuple[dict[str, object] | None, ...] = (
     None,
@@ -76,7 +76,7 @@ def overloaded(
 def compare(operations: Sequence[tuple[int, Operation]]) -> tuple[SimulationResult, SimulationResult]:
     upstream = simulate(*operations, queue_type=SchedulingQueue, check=False)
     ours = simulate(*operations, queue_type=EventDrivenQueue)
-    assert story(ours) == story(upstream)
+    assert pod_times(ours) == pod_times(upstream)
     assert [each.fate for each in ours.pods] == [each.fate for each in upstream.pods]
     return ours, upstream
 
@@ -119,7 +119,7 @@ def test_a_pod_retried_only_by_timeout_keeps_its_queue_position() -> None:
         (100 * SECOND, pod("second", runs="1s")),
     ]
     ours, _ = compare(operations)
-    assert [name for name, _, _, bound, _ in sorted(story(ours), key=lambda each: str(each[3]).zfill(20))] == [
+    assert [name for name, _, _, bound, _ in sorted(pod_times(ours), key=lambda each: str(each[3]).zfill(20))] == [
         "running",
         "second",
         "first",
@@ -137,7 +137,7 @@ def test_a_pod_pending_without_any_node_is_retried_with_error_backoff() -> None:
     ]
     ours, upstream = compare(operations)
     assert ours.counters.decisions < 10 < upstream.counters.decisions
-    assert [(name, bound) for name, _, _, bound, _ in story(ours)] == [("p", 807 * SECOND)]
+    assert [(name, bound) for name, _, _, bound, _ in pod_times(ours)] == [("p", 807 * SECOND)]
 
 
 def test_a_pod_with_changed_rejection_reasons_is_retried_when_they_are_resolved() -> None:
@@ -157,7 +157,7 @@ def test_a_pod_with_changed_rejection_reasons_is_retried_when_they_are_resolved(
         (40 * MINUTE, Apply(clean.obj())),
     ]
     ours, _ = compare(operations)
-    assert ("wide-0", "n", 0, 40 * MINUTE, None) in story(ours)
+    assert ("wide-0", "n", 0, 40 * MINUTE, None) in pod_times(ours)
 
 
 @pytest.mark.parametrize("until_s", [30, 301, 3000])

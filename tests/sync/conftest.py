@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.sync.world import LocalCluster
+from tests.sync.follower_fixture import LocalCluster
 
 
 @pytest.fixture(scope="package", params=[False, True], ids=["requests", "batches"])

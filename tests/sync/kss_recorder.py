@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 from bayplan.base.plain_data import Document, part
-from tests.sync.world import node, pod
+from tests.sync.follower_fixture import node, pod
 
 BEGAN = datetime(2026, 4, 28, 10, 0, 0, 957176, UTC)
 TOKYO = timezone(timedelta(hours=9))

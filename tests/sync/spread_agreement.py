@@ -11,7 +11,7 @@ from typing import Any
 from bayplan.conformance.cases import JsonObject
 from bayplan.conformance.cycles import answer_cycle_case
 from bayplan.sync.followed_kinds import BY_PLURAL
-from tests.sync.world import NS, World
+from tests.sync.follower_fixture import NS, FollowerFixture
 
 Document = dict[str, Any]
 
@@ -112,25 +112,25 @@ class Cluster:
         return [document for plural in KINDS for document in self.objects[plural]]
 
 
-def follow(cluster: Cluster) -> World:
-    """Return a world whose target has been synced with this source."""
-    world = World(KINDS)
+def follow(cluster: Cluster) -> FollowerFixture:
+    """Return a follower whose target has been synced with this source."""
+    fixture = FollowerFixture(KINDS)
     for plural in KINDS:
         for document in cluster.objects[plural]:
-            world.put(plural, document)
-    world.start()
-    world.work()
-    assert not world.follower.problems
-    return world
+            fixture.put(plural, document)
+    fixture.start()
+    fixture.work()
+    assert not fixture.follower.problems
+    return fixture
 
 
-def local_documents(world: World) -> list[Document]:
+def local_documents(fixture: FollowerFixture) -> list[Document]:
     """Return all objects of the target, with their kinds and API versions."""
     return [
         {"apiVersion": kind.api_version, "kind": kind.kind, **document}
         for plural in KINDS
         for kind in [BY_PLURAL[plural]]
-        for document in world.here.list(plural)[0]
+        for document in fixture.here.list(plural)[0]
     ]
 
 

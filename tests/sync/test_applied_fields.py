@@ -11,7 +11,7 @@ from bayplan.cluster.source_copies import SOURCE_UID
 from bayplan.sync.applied_fields import applied_fields, as_annotation, from_annotation, keep_local_changes, with_hashes
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.policy import SOURCE_APPLIED
-from tests.sync.world import NS, World, node, pod
+from tests.sync.follower_fixture import NS, FollowerFixture, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -56,16 +56,16 @@ def shown(document: Document | None) -> Document:
     }
 
 
-def write_node(world: World, change: Change) -> None:
+def write_node(fixture: FollowerFixture, change: Change) -> None:
     """Change the node here, as a user does: its object, then its status."""
-    here = world.here.get("nodes", "n1")
+    here = fixture.here.get("nodes", "n1")
     assert here is not None
     changed = change(here)
     for subresource in ("", "/status"):
-        found = world.here.get("nodes", "n1")
+        found = fixture.here.get("nodes", "n1")
         assert found is not None
         metadata = {**part(changed, "metadata"), "resourceVersion": part(found, "metadata")["resourceVersion"]}
-        world.here.ask("PUT", f"/api/v1/nodes/n1{subresource}", {**changed, "metadata": metadata})
+        fixture.here.ask("PUT", f"/api/v1/nodes/n1{subresource}", {**changed, "metadata": metadata})
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
@@ -113,69 +113,69 @@ def write_node(world: World, change: Change) -> None:
 def test_local_changes_last_until_the_source_changes_the_same_field(
     here: Change, there: Change, want: Document, again: bool
 ) -> None:
-    world = World()
-    world.put("nodes", node("n1"))
-    world.start()
-    world.work()
-    before = shown(world.here.get("nodes", "n1"))
-    write_node(world, here)
-    world.work()
+    fixture = FollowerFixture()
+    fixture.put("nodes", node("n1"))
+    fixture.start()
+    fixture.work()
+    before = shown(fixture.here.get("nodes", "n1"))
+    write_node(fixture, here)
+    fixture.work()
     if again:
-        world.start()
-        world.work()
-    world.put("nodes", there(node("n1")))
+        fixture.start()
+        fixture.work()
+    fixture.put("nodes", there(node("n1")))
     if again:
-        world.start()
-    world.follow()
-    assert shown(world.here.get("nodes", "n1")) == {**before, **want}
-    world.start()
-    world.work()
-    assert shown(world.here.get("nodes", "n1")) == {**before, **want}, "begun anew, nothing changes"
+        fixture.start()
+    fixture.follow()
+    assert shown(fixture.here.get("nodes", "n1")) == {**before, **want}
+    fixture.start()
+    fixture.work()
+    assert shown(fixture.here.get("nodes", "n1")) == {**before, **want}, "begun anew, nothing changes"
 
 
 def test_a_locally_changed_field_is_synced_after_it_changes_back_in_the_source() -> None:
-    world = World()
-    world.put("nodes", node("n1"))
-    world.start()
-    world.work()
-    write_node(world, lambda it: specified(it, unschedulable=True))
-    world.put("nodes", node("n1", unschedulable=True))
-    world.follow()
-    world.put("nodes", node("n1"))
-    world.follow()
-    assert shown(world.here.get("nodes", "n1"))["cordoned"] is False
+    fixture = FollowerFixture()
+    fixture.put("nodes", node("n1"))
+    fixture.start()
+    fixture.work()
+    write_node(fixture, lambda it: specified(it, unschedulable=True))
+    fixture.put("nodes", node("n1", unschedulable=True))
+    fixture.follow()
+    fixture.put("nodes", node("n1"))
+    fixture.follow()
+    assert shown(fixture.here.get("nodes", "n1"))["cordoned"] is False
 
 
 def test_local_changes_to_a_pending_pod_survive_restarts() -> None:
-    world = World()
-    world.put("pods", pod("web", labels={"there": "1"}))
-    world.start()
-    world.work()
-    here = world.here.get("pods", "web")
+    fixture = FollowerFixture()
+    fixture.put("pods", pod("web", labels={"there": "1"}))
+    fixture.start()
+    fixture.work()
+    here = fixture.here.get("pods", "web")
     assert here is not None
-    world.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", labelled(here, here="1"))
-    world.start()
-    world.work()
-    found = world.here.get("pods", "web")
+    fixture.here.ask("PUT", f"/api/v1/namespaces/{NS}/pods/web", labelled(here, here="1"))
+    fixture.start()
+    fixture.work()
+    found = fixture.here.get("pods", "web")
     assert part(part(found or {}, "metadata"), "labels") == {"here": "1"}
-    world.put("pods", pod("web", labels={"there": "2"}))
-    world.start()
-    world.work()
-    found = world.here.get("pods", "web")
+    fixture.put("pods", pod("web", labels={"there": "2"}))
+    fixture.start()
+    fixture.work()
+    found = fixture.here.get("pods", "web")
     assert part(part(found or {}, "metadata"), "labels") == {"there": "2"}
 
 
 def test_a_sync_restart_without_changes_writes_nothing() -> None:
-    world = World()
-    world.put("nodes", node("n1", unschedulable=True))
-    world.put("pods", pod("waits", labels={"a": "b"}))
-    world.put("pods", pod("runs", node_name="n1"))
-    world.start()
-    world.work()
-    revision = world.here.backend.store.revision
-    world.start()
-    world.work()
-    assert world.here.backend.store.revision == revision
+    fixture = FollowerFixture()
+    fixture.put("nodes", node("n1", unschedulable=True))
+    fixture.put("pods", pod("waits", labels={"a": "b"}))
+    fixture.put("pods", pod("runs", node_name="n1"))
+    fixture.start()
+    fixture.work()
+    revision = fixture.here.backend.store.revision
+    fixture.start()
+    fixture.work()
+    assert fixture.here.backend.store.revision == revision
 
 
 def test_a_lost_status_write_is_repeated() -> None:

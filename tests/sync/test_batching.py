@@ -17,8 +17,8 @@ from bayplan.sync.document_feed import DocumentFeed
 from bayplan.sync.feed import Changed, Listed, OnChange
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import AT_ONCE, SyncSession, SyncStatus
+from tests.sync.follower_fixture import LocalCluster, node, pod
 from tests.sync.test_session import LiveFeed, dumped
-from tests.sync.world import LocalCluster, node, pod
 
 PATH = "/bayplan/v1/objects"
 

@@ -18,9 +18,9 @@ from bayplan.plugins.registry import in_tree_registry
 from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.recording import redacted
 from bayplan.sync.translation import translate
+from tests.sync.follower_fixture import NS, FollowerFixture
 from tests.sync.spread_agreement import HOSTNAME, KINDS, Cluster, decisions, follow, local_documents, without_owners
 from tests.sync.test_translation import Nothing
-from tests.sync.world import NS, World
 
 SAMPLE = 60
 """Number of clusters in every test run; `make test-sync` compares 500."""
@@ -38,68 +38,68 @@ def test_a_follower_spreads_pods_like_its_source() -> None:
     assert owners_matter > SAMPLE // 2, "the clusters are such that owners matter"
 
 
-def three_replicas() -> World:
+def three_replicas() -> FollowerFixture:
     """Return a follower of three replicas, two of which run; without spreading the largest node would have the third."""
-    world = World(KINDS)
+    fixture = FollowerFixture(KINDS)
     for name, cpu in (("big", "64"), ("second", "8"), ("third", "8")):
         amounts = {"cpu": cpu, "memory": f"{cpu}Gi", "pods": "110"}
         status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
-        world.put("nodes", {"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": status})
+        fixture.put("nodes", {"metadata": {"name": name, "labels": {HOSTNAME: name}}, "status": status})
     labels = {"app": "web"}
     containers = [{"name": "c", "image": "web:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]
     template = {"metadata": {"labels": labels}, "spec": {"containers": containers, "serviceAccountName": "web"}}
     spec = {"replicas": 3, "selector": {"matchLabels": labels}, "template": template}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
     metadata = {"name": "web-7d9f", "namespace": NS, "ownerReferences": [deployment]}
-    uid = world.put("replicasets", {"metadata": metadata, "spec": spec})["metadata"]["uid"]  # type: ignore[index]
+    uid = fixture.put("replicasets", {"metadata": metadata, "spec": spec})["metadata"]["uid"]  # type: ignore[index]
     owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-7d9f", "uid": uid, "controller": True}
     for number, node in enumerate(("big", "big", "")):
         own = {"name": f"web-{number}", "namespace": NS, "labels": labels, "ownerReferences": [owner]}
         pod_spec: dict[str, Any] = {"containers": containers} | ({"nodeName": node} if node else {})
         phase = "Running" if node else "Pending"
-        world.put("pods", {"metadata": own, "spec": pod_spec, "status": {"phase": phase}})
-    world.start()
-    world.work()
-    return world
+        fixture.put("pods", {"metadata": own, "spec": pod_spec, "status": {"phase": phase}})
+    fixture.start()
+    fixture.work()
+    return fixture
 
 
 def test_controllers_ignore_copied_workloads() -> None:
-    world = three_replicas()
+    fixture = three_replicas()
     options = BridgeOptions(pods=KubeletOptions(container_statuses=True))
-    bridge = Bridge(world.here.backend, seed=1, options=options)
+    bridge = Bridge(fixture.here.backend, seed=1, options=options)
     # This pod has no controller, although the ReplicaSet selects it.
     loose = {
         "metadata": {"name": "loose", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]},
     }
-    world.here.ask("POST", f"/api/v1/namespaces/{NS}/pods", loose)
+    fixture.here.ask("POST", f"/api/v1/namespaces/{NS}/pods", loose)
     while bridge.advance(bridge.now_ns()):
         pass
     assert bridge.bugs() == {}
     assert sorted(pod.metadata.name for pod in bridge.store.pods.values()) == ["loose", "web-0", "web-1", "web-2"]
     found = bridge.store.pods[f"{NS}/loose"]
     assert found.metadata.owner_references == ()
-    (copy,), _ = world.here.list("replicasets")
+    (copy,), _ = fixture.here.list("replicasets")
     assert copy["spec"]["replicas"] == 0  # type: ignore[index]
-    world.deliver_local_events()
-    world.work()
+    fixture.deliver_local_events()
+    fixture.work()
     assert sorted(pod.metadata.name for pod in bridge.store.pods.values()) == ["loose", "web-0", "web-1", "web-2"]
 
 
 def test_deleting_a_copied_workload_does_not_delete_its_pods() -> None:
-    world = three_replicas()
-    bridge = Bridge(world.here.backend, seed=1, options=BridgeOptions())
-    world.remove("replicasets", "web-7d9f")
-    world.follow()
+    fixture = three_replicas()
+    bridge = Bridge(fixture.here.backend, seed=1, options=BridgeOptions())
+    fixture.remove("replicasets", "web-7d9f")
+    fixture.follow()
     while bridge.advance(bridge.now_ns()):
         pass
-    assert world.here.list("replicasets")[0] == []
+    assert fixture.here.list("replicasets")[0] == []
     assert len(bridge.store.pods) == 3
 
 
 def test_a_fork_of_a_follower_spreads_pods_like_the_source() -> None:
-    world = three_replicas()
-    bridge = Bridge(world.here.backend, seed=1)
+    fixture = three_replicas()
+    bridge = Bridge(fixture.here.backend, seed=1)
     gates, start_ns = FeatureGates.from_text("", where="test"), bridge.now_ns()
     objects = objects_now(bridge.store)
 

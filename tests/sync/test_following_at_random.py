@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bayplan.base.plain_data import part
 from bayplan.sync.followed_kinds import ObjectRef
-from tests.sync.world import NS, World, node, pod
+from tests.sync.follower_fixture import NS, FollowerFixture, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -44,15 +44,15 @@ STEPS = st.lists(
 class Model:
     """The expected local objects, with every event delivered immediately: by source uid, whether it keeps its node."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
+    def __init__(self, fixture: FollowerFixture) -> None:
+        self.fixture = fixture
         self.kept: dict[str, str] = {}
         self.deleted_here: set[str] = set()
 
     def copies(self) -> dict[str, str]:
         """Return the source's uids of the copies here, by name."""
         found: dict[str, str] = {}
-        for document in self.world.here.list("pods")[0]:
+        for document in self.fixture.here.list("pods")[0]:
             metadata = part(document, "metadata")
             found[str(metadata["name"])] = str(part(metadata, "annotations")["bayplan.io/source-uid"])
         return found
@@ -61,15 +61,15 @@ class Model:
         """Delete a copy, as preemption does."""
         uid = self.copies().get(name)
         if uid is not None:
-            self.world.here.delete_pod(name)
+            self.fixture.here.delete_pod(name)
             self.deleted_here.add(uid)
 
     def check(self) -> None:
         """Compare the cluster here with what is known of each pod."""
         copies = self.copies()
         for name in NAMES:
-            source = self.world.source.get(ObjectRef("pods", NS, name))
-            here = self.world.here.get("pods", name)
+            source = self.fixture.source.get(ObjectRef("pods", NS, name))
+            here = self.fixture.here.get("pods", name)
             if source is None:
                 assert here is None, f"{name} is gone there"
                 continue
@@ -91,39 +91,39 @@ class Model:
                 assert part(part(here, "metadata"), "labels") == part(part(source, "metadata"), "labels")
 
 
-def act(world: World, model: Model, what: str, name: str, number: int) -> None:
+def act(fixture: FollowerFixture, model: Model, what: str, name: str, number: int) -> None:
     """Do one step."""
-    source = world.source.get(ObjectRef("pods", NS, name))
+    source = fixture.source.get(ObjectRef("pods", NS, name))
     if what == "create" and source is None:
-        world.put("pods", pod(name))
+        fixture.put("pods", pod(name))
     elif what == "label" and source is not None:
-        world.put("pods", {**source, "metadata": {**part(source, "metadata"), "labels": {"l": str(number)}}})
+        fixture.put("pods", {**source, "metadata": {**part(source, "metadata"), "labels": {"l": str(number)}}})
     elif what == "bind" and source is not None:
-        world.put("pods", {**source, "spec": {**part(source, "spec"), "nodeName": "there"}})
+        fixture.put("pods", {**source, "spec": {**part(source, "spec"), "nodeName": "there"}})
     elif what == "finish" and source is not None:
-        world.put("pods", {**source, "status": {"phase": "Succeeded"}})
+        fixture.put("pods", {**source, "status": {"phase": "Succeeded"}})
     elif what == "delete" and source is not None:
-        world.remove("pods", name)
+        fixture.remove("pods", name)
     elif what in ("tell", "tell merged"):
-        world.tell(merged=what == "tell merged")
+        fixture.tell(merged=what == "tell merged")
     elif what == "relist":
-        world.relist()
+        fixture.relist()
     elif what == "relist here":
-        world.relist_local()
+        fixture.relist_local()
     elif what == "work":
-        world.work()
+        fixture.work()
     elif what == "begin writes":
-        world.begin_writes()
+        fixture.begin_writes()
     elif what == "end writes":
-        world.end_writes()
+        fixture.end_writes()
     elif what == "restart":
-        world.start()
+        fixture.start()
     elif what == "delete here":
         model.delete_local(name)
     elif what == "bind here":
-        here = world.here.get("pods", name)
+        here = fixture.here.get("pods", name)
         if here is not None and not part(here, "spec").get("nodeName") and part(here, "status")["phase"] == "Pending":
-            world.here.bind(name, "here")
+            fixture.here.bind(name, "here")
 
 
 @settings(max_examples=150, deadline=None)
@@ -131,18 +131,18 @@ def act(world: World, model: Model, what: str, name: str, number: int) -> None:
 def test_random_histories_and_deliveries_end_in_the_expected_state(
     beginning: list[str], steps: list[tuple[str, str]]
 ) -> None:
-    world = World()
-    world.put("nodes", node("there"))
-    world.put("nodes", node("here"))
-    model = Model(world)
+    fixture = FollowerFixture()
+    fixture.put("nodes", node("there"))
+    fixture.put("nodes", node("here"))
+    model = Model(fixture)
     for name, kind in zip(NAMES, beginning, strict=True):
         if kind:
-            made = world.put("pods", pod(name, node_name="there" if kind == "there" else ""))
+            made = fixture.put("pods", pod(name, node_name="there" if kind == "there" else ""))
             if kind == "there":
                 model.kept[str(part(made, "metadata")["uid"])] = "there"
-    world.start()
+    fixture.start()
     for number, (what, name) in enumerate(steps):
-        act(world, model, what, name, number)
-    world.tell()
-    world.work()
+        act(fixture, model, what, name, number)
+    fixture.tell()
+    fixture.work()
     model.check()

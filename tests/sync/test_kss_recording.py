@@ -16,10 +16,10 @@ from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ReplayFeed
 from bayplan.sync.session import SyncSession
+from tests.sync.follower_fixture import LocalCluster, node, pod
 from tests.sync.kss_recorder import TOKYO, existing, line, morning, write_morning
 from tests.sync.test_replay import Clock
 from tests.sync.test_session import FlakySender, LiveFeed
-from tests.sync.world import LocalCluster, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 

@@ -8,7 +8,7 @@ import pytest
 from bayplan.base.plain_data import Document
 from bayplan.sync.local_facts import read_local_facts
 from bayplan.sync.merging import is_finished, is_gated
-from tests.sync.world import node, pod
+from tests.sync.follower_fixture import node, pod
 
 NAMES: Document = {"name": "x", "namespace": "", "uid": "u", "annotations": {}}
 

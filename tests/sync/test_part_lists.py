@@ -19,14 +19,14 @@ from bayplan.sync.memory import Memory
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.reflected_feed import ReflectedFeed
 from bayplan.sync.writing import read_memory, save_memory
+from tests.sync.follower_fixture import NS, FollowerFixture, node, pod
 from tests.sync.test_reflected_feed import Script, end_of_list, event, service
-from tests.sync.world import NS, World, node, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 
 
-class InitialSync(World):
-    """A world whose source is listed by hand."""
+class InitialSync(FollowerFixture):
+    """A source and a target, with a follower that a test lets list the source."""
 
     def __init__(self) -> None:
         super().__init__(("nodes", "pods"))
@@ -67,70 +67,70 @@ class InitialSync(World):
 
 
 def test_pods_are_created_while_their_list_arrives_and_after_nodes() -> None:
-    world = InitialSync()
-    world.put("pods", pod("a", node_name="n"))
-    world.put("pods", pod("b", node_name="n"))
-    world.list_part("pods", "a")
-    world.do()
-    assert world.pods() == {}, "nodes are not listed yet"
-    world.list_all("nodes")
-    world.do()
-    assert world.here.get("nodes", "n") is not None
-    assert world.pods() == {"a": "n"}
-    assert not world.follower.is_idle
-    world.list_all("pods", "a")
-    world.work()
-    assert world.pods() == {"a": "n", "b": "n"}
+    fixture = InitialSync()
+    fixture.put("pods", pod("a", node_name="n"))
+    fixture.put("pods", pod("b", node_name="n"))
+    fixture.list_part("pods", "a")
+    fixture.do()
+    assert fixture.pods() == {}, "nodes are not listed yet"
+    fixture.list_all("nodes")
+    fixture.do()
+    assert fixture.here.get("nodes", "n") is not None
+    assert fixture.pods() == {"a": "n"}
+    assert not fixture.follower.is_idle
+    fixture.list_all("pods", "a")
+    fixture.work()
+    assert fixture.pods() == {"a": "n", "b": "n"}
 
 
 def test_pods_missing_in_the_complete_list_are_deleted() -> None:
-    world = InitialSync()
-    world.list_all("nodes")
+    fixture = InitialSync()
+    fixture.list_all("nodes")
     for name in "ab":
-        world.put("pods", pod(name, node_name="n"))
-    world.list_part("pods", "a", "b")
-    world.do()
-    world.remove("pods", "a")
-    world.list_all("pods", "b")
-    world.work()
-    assert world.pods() == {"b": "n"}
+        fixture.put("pods", pod(name, node_name="n"))
+    fixture.list_part("pods", "a", "b")
+    fixture.do()
+    fixture.remove("pods", "a")
+    fixture.list_all("pods", "b")
+    fixture.work()
+    assert fixture.pods() == {"b": "n"}
 
 
 def test_copies_are_not_deleted_before_all_lists_are_complete() -> None:
-    world = InitialSync()
+    fixture = InitialSync()
     for name in "abc":
-        world.put("pods", pod(name, node_name="n"))
-    world.start()
-    world.work()
-    world.remove("pods", "c")
-    world.begin()
-    world.list_all("nodes")
-    world.list_part("pods", "a")
-    world.do()
-    assert set(world.pods()) == {"a", "b", "c"}
-    world.list_all("pods", "a")
-    world.work()
-    assert set(world.pods()) == {"a", "b"}
+        fixture.put("pods", pod(name, node_name="n"))
+    fixture.start()
+    fixture.work()
+    fixture.remove("pods", "c")
+    fixture.begin()
+    fixture.list_all("nodes")
+    fixture.list_part("pods", "a")
+    fixture.do()
+    assert set(fixture.pods()) == {"a", "b", "c"}
+    fixture.list_all("pods", "a")
+    fixture.work()
+    assert set(fixture.pods()) == {"a", "b"}
 
 
 def test_an_interrupted_initial_sync_resumes() -> None:
-    world = InitialSync()
-    world.list_all("nodes")
+    fixture = InitialSync()
+    fixture.list_all("nodes")
     for name in "abcd":
-        world.put("pods", pod(name, node_name="n" if name != "d" else ""))
-    world.list_part("pods", "a", "b", "d")
-    world.do()
-    assert world.pods() == {"a": "n", "b": "n", "d": ""}
-    assert world.here.drive(save_memory(world.follower.memory.take_changes()))
-    world.here.delete_pod("b")
-    world.put("pods", pod("d", node_name="n"))
-    world.begin()
-    assert not world.follower.memory.began
-    world.list_all("nodes")
-    world.list_all("pods")
-    world.work()
+        fixture.put("pods", pod(name, node_name="n" if name != "d" else ""))
+    fixture.list_part("pods", "a", "b", "d")
+    fixture.do()
+    assert fixture.pods() == {"a": "n", "b": "n", "d": ""}
+    assert fixture.here.drive(save_memory(fixture.follower.memory.take_changes()))
+    fixture.here.delete_pod("b")
+    fixture.put("pods", pod("d", node_name="n"))
+    fixture.begin()
+    assert not fixture.follower.memory.began
+    fixture.list_all("nodes")
+    fixture.list_all("pods")
+    fixture.work()
     # A pod that was deleted locally stays deleted; a pod without a node is left to the local scheduler.
-    assert world.pods() == {"a": "n", "c": "n", "d": ""}
+    assert fixture.pods() == {"a": "n", "c": "n", "d": ""}
 
 
 NAMES = "abcd"
@@ -145,43 +145,43 @@ STEPS = st.lists(
 def test_changes_during_the_initial_list_end_in_the_state_of_the_source(
     steps: list[tuple[str, str]],
 ) -> None:
-    world = InitialSync()
-    world.list_all("nodes")
+    fixture = InitialSync()
+    fixture.list_all("nodes")
     deleted: dict[str, object] = {}
     for what, name in steps:
-        known = world.source.get(world.ref("pods", name))
+        known = fixture.source.get(fixture.ref("pods", name))
         if what == "put" and known is None:
-            world.put("pods", pod(name))
+            fixture.put("pods", pod(name))
         elif what == "bind" and known is not None:
-            world.put("pods", pod(name, node_name="n"))
+            fixture.put("pods", pod(name, node_name="n"))
         elif what == "remove" and known is not None:
-            world.remove("pods", name)
+            fixture.remove("pods", name)
         elif what == "part" and known is not None:
-            world.list_part("pods", name)
+            fixture.list_part("pods", name)
         elif what == "do":
-            world.do()
-        elif what == "delete here" and name in world.pods():
-            world.do()
-            if name in world.pods():
-                found = world.here.get("pods", name)
+            fixture.do()
+        elif what == "delete here" and name in fixture.pods():
+            fixture.do()
+            if name in fixture.pods():
+                found = fixture.here.get("pods", name)
                 assert found is not None
                 deleted[name] = part(part(found, "metadata"), "annotations")["bayplan.io/source-uid"]
-                world.here.delete_pod(name)
-                world.do()
+                fixture.here.delete_pod(name)
+                fixture.do()
         elif what == "again":
-            assert world.here.drive(save_memory(world.follower.memory.take_changes()))
-            world.begin()
-            world.list_all("nodes")
-    world.list_all("pods")
-    world.work()
-    there = {ref.name: part(each, "metadata")["uid"] for ref, each in world.source.items() if ref.plural == "pods"}
+            assert fixture.here.drive(save_memory(fixture.follower.memory.take_changes()))
+            fixture.begin()
+            fixture.list_all("nodes")
+    fixture.list_all("pods")
+    fixture.work()
+    there = {ref.name: part(each, "metadata")["uid"] for ref, each in fixture.source.items() if ref.plural == "pods"}
     here = {}
-    for each in world.here.list("pods")[0]:
+    for each in fixture.here.list("pods")[0]:
         metadata = part(each, "metadata")
         here[str(metadata["name"])] = part(metadata, "annotations")["bayplan.io/source-uid"]
     want = {name: uid for name, uid in there.items() if deleted.get(name) != uid}
     assert {name: uid for name, uid in here.items() if deleted.get(name) != uid} == want
-    assert not world.follower.problems
+    assert not fixture.follower.problems
 
 
 def short(change: FeedChange) -> str:

@@ -17,7 +17,7 @@ from bayplan.sync.read_recording import open_recording
 from bayplan.sync.recording import LIST_LINE, RecordingWriter
 from bayplan.sync.timed_change import Applied, RecordingHeader
 from tests.shared import shared_path
-from tests.sync.world import node, pod
+from tests.sync.follower_fixture import node, pod
 
 START_NS = 1_795_284_595_123_456_789
 HEADER = RecordingHeader("bayplan", START_NS, ("nodes", "pods"), "v1.36.3", False)

@@ -18,12 +18,12 @@ from bayplan.sync.read_recording import open_recording
 from bayplan.sync.replay import ApplyReplay, ReplayFeed
 from bayplan.sync.timed_change import Applied, RecordingHeader, TimedChange
 from tests.shared import shared_path
-from tests.sync.world import LocalCluster, pod
+from tests.sync.follower_fixture import LocalCluster, pod
 
 SECOND = 1_000_000_000
 
 
-class Tape:
+class FakeRecording:
     """A recording that a test made."""
 
     def __init__(self, changes: Sequence[TimedChange], *, applies: bool = False) -> None:
@@ -35,7 +35,7 @@ class Tape:
         return iter(self._changes)
 
 
-TAPE = Tape(
+RECORDING = FakeRecording(
     [
         TimedChange(0, Listed("pods", [pod("a")])),
         TimedChange(1 * SECOND, Changed("pods", pod("b"))),
@@ -74,7 +74,7 @@ def replayed(
         clock = Clock()
         playback = PlaybackClock(clock.now_ns, speed=speed, start_ns=start_ns)
         reported: list[str] = []
-        task = asyncio.create_task(ReplayFeed(TAPE, playback).run(lambda change: reported.append(names(change))))
+        task = asyncio.create_task(ReplayFeed(RECORDING, playback).run(lambda change: reported.append(names(change))))
         for step in steps:
             await _rest()
             reported.append("|")
@@ -171,7 +171,7 @@ def test_replayed_workloads_are_applied_scaled_and_deleted_and_problems_reported
 
     odd: Document = {"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "w"}}
     bad: Document = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": []}}
-    tape = Tape(
+    tape = FakeRecording(
         [
             TimedChange(0, Applied(workload(1))),
             TimedChange(0, Applied(odd)),

@@ -17,7 +17,7 @@ from bayplan.sync.followed_kinds import BY_PLURAL
 from bayplan.sync.memory import MEMORY_NAMESPACE
 from bayplan.sync.policy import SyncPolicy
 from bayplan.sync.session import STATUS, SyncSession, SyncStatus
-from tests.sync.world import LocalCluster, node, plural_table, pod
+from tests.sync.follower_fixture import LocalCluster, node, plural_table, pod
 
 pytestmark = pytest.mark.usefixtures("way")
 

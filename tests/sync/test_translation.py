@@ -8,7 +8,7 @@ from bayplan.base.plain_data import Document, items, part
 from bayplan.sync.followed_kinds import BY_PLURAL, ObjectRef
 from bayplan.sync.merging import merge_object
 from bayplan.sync.translation import translate
-from tests.sync.world import pod
+from tests.sync.follower_fixture import pod
 
 TOKEN: Document = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
 CERTIFICATE: Document = {"configMap": {"name": "kube-root-ca.crt"}}

@@ -7,8 +7,8 @@ import pytest
 from bayplan.base.plain_data import Document, part
 from bayplan.controllers.persistent_volumes import BOUND_BY_SOURCE
 from bayplan.sync.policy import SyncPolicy
+from tests.sync.follower_fixture import NS, FollowerFixture
 from tests.sync.test_crossing_events import unprotect
-from tests.sync.world import NS, World
 
 pytestmark = pytest.mark.usefixtures("way")
 
@@ -74,46 +74,46 @@ def volume(
     }
 
 
-def made_world(policy: SyncPolicy | None = None) -> World:
-    """Return a world with two classes; following has not begun."""
-    world = World(KINDS, policy)
-    world.put("storageclasses", storage_class("waits", "WaitForFirstConsumer"))
-    world.put("storageclasses", storage_class("at-once", "Immediate"))
-    return world
+def made_fixture(policy: SyncPolicy | None = None) -> FollowerFixture:
+    """Return a follower that has not started, with two storage classes in its source."""
+    fixture = FollowerFixture(KINDS, policy)
+    fixture.put("storageclasses", storage_class("waits", "WaitForFirstConsumer"))
+    fixture.put("storageclasses", storage_class("at-once", "Immediate"))
+    return fixture
 
 
-def started(policy: SyncPolicy | None = None) -> World:
-    """Return a world that follows."""
-    world = made_world(policy)
-    world.start()
-    world.work()
-    return world
+def started(policy: SyncPolicy | None = None) -> FollowerFixture:
+    """Return a follower that has started."""
+    fixture = made_fixture(policy)
+    fixture.start()
+    fixture.work()
+    return fixture
 
 
-def bind_in_source(world: World, *, of: str = "waits", name: str = "pvc-there") -> None:
+def bind_in_source(fixture: FollowerFixture, *, of: str = "waits", name: str = "pvc-there") -> None:
     """Let the source make a volume for the claim ``data``, and bind it."""
-    bound = world.put("persistentvolumeclaims", claim(of=of, volume=name))
-    world.put("persistentvolumes", volume(name, of=of, claimed_by=bound))
+    bound = fixture.put("persistentvolumeclaims", claim(of=of, volume=name))
+    fixture.put("persistentvolumes", volume(name, of=of, claimed_by=bound))
 
 
-def bind_locally(world: World, name: str) -> None:
+def bind_locally(fixture: FollowerFixture, name: str) -> None:
     """Let the controllers here bind the claim ``data``."""
-    found = world.here.get("persistentvolumeclaims", "data")
+    found = fixture.here.get("persistentvolumeclaims", "data")
     assert found is not None
     metadata = part(found, "metadata")
     annotations = {**part(metadata, "annotations"), **BY_CONTROLLER}
     bound = {**found, "metadata": {**metadata, "annotations": annotations}}
-    world.here.ask("PUT", CLAIM, {**bound, "spec": {**part(found, "spec"), "volumeName": name}})
-    found = world.here.get("persistentvolumeclaims", "data")
+    fixture.here.ask("PUT", CLAIM, {**bound, "spec": {**part(found, "spec"), "volumeName": name}})
+    found = fixture.here.get("persistentvolumeclaims", "data")
     assert found is not None
-    world.here.ask("PUT", f"{CLAIM}/status", {**found, "status": {"phase": "Bound"}})
+    fixture.here.ask("PUT", f"{CLAIM}/status", {**found, "status": {"phase": "Bound"}})
 
 
-def outcome(world: World) -> tuple[object, object, list[str]]:
+def outcome(fixture: FollowerFixture) -> tuple[object, object, list[str]]:
     """Return the volume and the phase of the local claim ``data`` (None if missing), and the names of all volumes."""
-    found = world.here.get("persistentvolumeclaims", "data")
-    volumes = sorted(str(part(each, "metadata")["name"]) for each in world.here.list("persistentvolumes")[0])
-    assert world.follower.problems == {}
+    found = fixture.here.get("persistentvolumeclaims", "data")
+    volumes = sorted(str(part(each, "metadata")["name"]) for each in fixture.here.list("persistentvolumes")[0])
+    assert fixture.follower.problems == {}
     if found is None:
         return None, None, volumes
     return part(found, "spec").get("volumeName"), part(found, "status").get("phase"), volumes
@@ -121,13 +121,13 @@ def outcome(world: World) -> tuple[object, object, list[str]]:
 
 @pytest.mark.parametrize("of", ["waits", "at-once"])
 def test_an_initially_bound_claim_uses_the_source_volume(of: str) -> None:
-    world = made_world()
-    bind_in_source(world, of=of)
-    world.start()
-    world.work()
-    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
-    found = world.here.get("persistentvolumes", "pvc-there")
-    claimed = world.here.get("persistentvolumeclaims", "data")
+    fixture = made_fixture()
+    bind_in_source(fixture, of=of)
+    fixture.start()
+    fixture.work()
+    assert outcome(fixture) == ("pvc-there", "Bound", ["pvc-there"])
+    found = fixture.here.get("persistentvolumes", "pvc-there")
+    claimed = fixture.here.get("persistentvolumeclaims", "data")
     assert found is not None
     assert claimed is not None
     assert part(part(found, "spec"), "claimRef")["uid"] == part(claimed, "metadata")["uid"]
@@ -136,41 +136,41 @@ def test_an_initially_bound_claim_uses_the_source_volume(of: str) -> None:
 @pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 @pytest.mark.parametrize("order", ["here first", "there first", "first seen bound", "unbound at the beginning"])
 def test_a_wait_for_first_consumer_claim_is_bound_locally_regardless_of_order(order: str, again: bool) -> None:
-    world = made_world()
+    fixture = made_fixture()
     if order == "unbound at the beginning":
-        world.put("persistentvolumeclaims", claim())
-    world.start()
-    world.work()
+        fixture.put("persistentvolumeclaims", claim())
+    fixture.start()
+    fixture.work()
     if order in ("here first", "there first"):
-        world.put("persistentvolumeclaims", claim())
-        world.follow()
+        fixture.put("persistentvolumeclaims", claim())
+        fixture.follow()
     if order == "here first":
-        bind_locally(world, "pvc-here")
-    bind_in_source(world)
-    world.follow()
+        bind_locally(fixture, "pvc-here")
+    bind_in_source(fixture)
+    fixture.follow()
     if order != "here first":
-        assert outcome(world) == (None, "Pending", [])
-        bind_locally(world, "pvc-here")
+        assert outcome(fixture) == (None, "Pending", [])
+        bind_locally(fixture, "pvc-here")
     if again:
-        world.start()
-    world.put("persistentvolumeclaims", {**claim(volume="pvc-there"), "status": {"phase": "Bound", "capacity": {}}})
-    world.follow()
-    assert outcome(world) == ("pvc-here", "Bound", [])
+        fixture.start()
+    fixture.put("persistentvolumeclaims", {**claim(volume="pvc-there"), "status": {"phase": "Bound", "capacity": {}}})
+    fixture.follow()
+    assert outcome(fixture) == ("pvc-here", "Bound", [])
 
 
 def test_a_source_binding_of_an_existing_volume_is_not_copied() -> None:
-    world = made_world()
-    world.put("persistentvolumes", volume("disk", made=False))
-    world.start()
-    world.work()
-    bound = world.put("persistentvolumeclaims", claim(volume="disk"))
-    world.put("persistentvolumes", volume("disk", claimed_by=bound, made=False))
-    world.follow()
-    unprotect(world, "data")
-    world.remove("persistentvolumeclaims", "data")
-    world.put("persistentvolumes", volume("disk", claimed_by=bound, phase="Released", made=False))
-    world.follow()
-    found = world.here.get("persistentvolumes", "disk")
+    fixture = made_fixture()
+    fixture.put("persistentvolumes", volume("disk", made=False))
+    fixture.start()
+    fixture.work()
+    bound = fixture.put("persistentvolumeclaims", claim(volume="disk"))
+    fixture.put("persistentvolumes", volume("disk", claimed_by=bound, made=False))
+    fixture.follow()
+    unprotect(fixture, "data")
+    fixture.remove("persistentvolumeclaims", "data")
+    fixture.put("persistentvolumes", volume("disk", claimed_by=bound, phase="Released", made=False))
+    fixture.follow()
+    found = fixture.here.get("persistentvolumes", "disk")
     assert found is not None
     assert "claimRef" not in part(found, "spec")
     assert part(found, "status").get("phase") in (None, "Pending", "Available")
@@ -178,90 +178,90 @@ def test_a_source_binding_of_an_existing_volume_is_not_copied() -> None:
 
 @pytest.mark.parametrize("again", [False, True], ids=["while the sync runs", "and after a restart of the sync"])
 def test_local_binding_annotations_survive_source_annotation_changes(again: bool) -> None:
-    world = started()
-    world.put("persistentvolumeclaims", claim())
-    world.put("persistentvolumes", volume("disk", made=False))
-    world.follow()
-    bind_locally(world, "disk")
-    found = world.here.get("persistentvolumes", "disk")
+    fixture = started()
+    fixture.put("persistentvolumeclaims", claim())
+    fixture.put("persistentvolumes", volume("disk", made=False))
+    fixture.follow()
+    bind_locally(fixture, "disk")
+    found = fixture.here.get("persistentvolumes", "disk")
     assert found is not None
     metadata = part(found, "metadata")
     with_hashes = {**part(metadata, "annotations"), **BY_CONTROLLER}
     bound = {**found, "metadata": {**metadata, "annotations": with_hashes}}
-    world.here.ask("PUT", "/api/v1/persistentvolumes/disk", bound)
+    fixture.here.ask("PUT", "/api/v1/persistentvolumes/disk", bound)
     if again:
-        world.start()
+        fixture.start()
     reported: Document = {"team": "shop"}
-    world.put("persistentvolumeclaims", claim(volume="pvc-there", annotations={**BY_CONTROLLER, **reported}))
+    fixture.put("persistentvolumeclaims", claim(volume="pvc-there", annotations={**BY_CONTROLLER, **reported}))
     changed = volume("disk", made=False)
     part(changed, "metadata")["annotations"] = reported
-    world.put("persistentvolumes", changed)
-    world.follow()
+    fixture.put("persistentvolumes", changed)
+    fixture.follow()
     for plural, name in (("persistentvolumeclaims", "data"), ("persistentvolumes", "disk")):
-        annotations = part(part(world.here.get(plural, name) or {}, "metadata"), "annotations")
+        annotations = part(part(fixture.here.get(plural, name) or {}, "metadata"), "annotations")
         assert {**BY_CONTROLLER, **reported}.items() <= annotations.items()
-    assert outcome(world)[:2] == ("disk", "Bound")
+    assert outcome(fixture)[:2] == ("disk", "Bound")
 
 
 def test_a_preset_claim_ref_of_a_volume_is_copied() -> None:
-    world = started()
+    fixture = started()
     meant = volume("disk", made=False)
     meant["spec"] = {**part(meant, "spec"), "claimRef": {"namespace": NS, "name": "data"}}
-    world.put("persistentvolumes", meant)
-    world.follow()
-    found = world.here.get("persistentvolumes", "disk")
+    fixture.put("persistentvolumes", meant)
+    fixture.follow()
+    found = fixture.here.get("persistentvolumes", "disk")
     assert found is not None
     assert part(part(found, "spec"), "claimRef") == {"namespace": NS, "name": "data"}
 
 
 def test_a_claim_with_a_volume_name_is_bound_to_that_volume() -> None:
-    world = started()
-    recording = world.put("persistentvolumeclaims", claim(volume="disk", annotations={}))
-    world.put("persistentvolumes", volume("disk", claimed_by=recording, made=False))
-    world.follow()
-    assert outcome(world) == ("disk", "Bound", ["disk"])
+    fixture = started()
+    recording = fixture.put("persistentvolumeclaims", claim(volume="disk", annotations={}))
+    fixture.put("persistentvolumes", volume("disk", claimed_by=recording, made=False))
+    fixture.follow()
+    assert outcome(fixture) == ("disk", "Bound", ["disk"])
 
 
 def test_an_immediate_binding_claim_waits_for_the_source_binding() -> None:
-    world = started()
-    world.put("persistentvolumeclaims", claim(of="at-once"))
-    world.follow()
-    found = world.here.get("persistentvolumeclaims", "data")
+    fixture = started()
+    fixture.put("persistentvolumeclaims", claim(of="at-once"))
+    fixture.follow()
+    found = fixture.here.get("persistentvolumeclaims", "data")
     assert part(part(found or {}, "metadata"), "annotations")[BOUND_BY_SOURCE] == "yes"
-    assert outcome(world) == (None, "Pending", [])
-    bind_in_source(world, of="at-once")
-    world.follow()
-    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
+    assert outcome(fixture) == (None, "Pending", [])
+    bind_in_source(fixture, of="at-once")
+    fixture.follow()
+    assert outcome(fixture) == ("pvc-there", "Bound", ["pvc-there"])
 
 
 @pytest.mark.parametrize("of", ["waits", "at-once"])
 def test_unbound_claims_of_an_import_are_bound_locally_even_in_a_later_sync(of: str) -> None:
-    world = made_world(SyncPolicy(follow=False))
-    world.put("persistentvolumeclaims", claim(of=of))
-    world.start()
-    world.work()
-    found = world.here.get("persistentvolumeclaims", "data")
+    fixture = made_fixture(SyncPolicy(follow=False))
+    fixture.put("persistentvolumeclaims", claim(of=of))
+    fixture.start()
+    fixture.work()
+    found = fixture.here.get("persistentvolumeclaims", "data")
     assert BOUND_BY_SOURCE not in part(part(found or {}, "metadata"), "annotations")
-    bind_locally(world, "pvc-here")
-    world.policy = SyncPolicy()
-    bind_in_source(world, of=of)
-    world.start()
-    world.work()
-    assert outcome(world) == ("pvc-here", "Bound", [])
+    bind_locally(fixture, "pvc-here")
+    fixture.policy = SyncPolicy()
+    bind_in_source(fixture, of=of)
+    fixture.start()
+    fixture.work()
+    assert outcome(fixture) == ("pvc-here", "Bound", [])
 
 
 def test_with_source_volumes_a_claim_is_copied_once_it_is_bound() -> None:
-    world = started(SyncPolicy(source_volumes=True))
-    world.put("persistentvolumeclaims", claim())
-    world.follow()
-    assert outcome(world) == (None, None, [])
-    bind_in_source(world)
-    world.follow()
-    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
+    fixture = started(SyncPolicy(source_volumes=True))
+    fixture.put("persistentvolumeclaims", claim())
+    fixture.follow()
+    assert outcome(fixture) == (None, None, [])
+    bind_in_source(fixture)
+    fixture.follow()
+    assert outcome(fixture) == ("pvc-there", "Bound", ["pvc-there"])
 
 
 def test_a_claim_with_an_unknown_storage_class_uses_the_source_volume() -> None:
-    world = started()
-    bind_in_source(world, of="manual")
-    world.follow()
-    assert outcome(world) == ("pvc-there", "Bound", ["pvc-there"])
+    fixture = started()
+    bind_in_source(fixture, of="manual")
+    fixture.follow()
+    assert outcome(fixture) == ("pvc-there", "Bound", ["pvc-there"])

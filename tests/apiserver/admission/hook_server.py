@@ -138,10 +138,12 @@ class HookServer:
         port: The port that it listens on.
         bundle: Its certificate, encoded as the ``caBundle`` of a webhook configuration.
         asked: The paths of the requests so far, in order.
+        released: Set to let the requests to ``/waits`` be answered.
     """
 
     def __init__(self, certificate: Path, key: Path, port: int = 0) -> None:
         asked: list[str] = []
+        released = threading.Event()
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -150,6 +152,9 @@ class HookServer:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 path = self.path.partition("?")[0]
                 asked.append(path)
+                if path == "/waits":
+                    released.wait()
+                    path = "/allow"
                 status, found = answer(path, json.loads(body))
                 data = found.encode() if isinstance(found, str) else json.dumps(found).encode()
                 self.send_response(status)
@@ -165,7 +170,7 @@ class HookServer:
             def handle_error(self, request: object, client_address: object) -> None:
                 """Log no errors: clients that do not trust the certificate disconnect."""
 
-        self.asked = asked
+        self.asked, self.released = asked, released
         self._server = Server(("127.0.0.1", port), Handler)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)

@@ -64,7 +64,7 @@ def test_webhooks_are_called_only_at_allowed_addresses(
 
 def test_a_slow_webhook_does_not_block_other_requests(hooks: HookServer) -> None:
     with serving(webhooks=("loopback",)) as server:
-        slow = configuration(hooks, "/slow", "Validating", timeoutSeconds=10)
+        slow = configuration(hooks, "/waits", "Validating", timeoutSeconds=30)
         call(server, "POST", f"{CONFIGURATIONS}/validatingwebhookconfigurations", slow)
         answers: list[int] = []
 
@@ -73,6 +73,7 @@ def test_a_slow_webhook_does_not_block_other_requests(hooks: HookServer) -> None
             answers.append(ask(f"{server.url}{CONFIG_MAPS}", "POST", body, **{"Content-Type": "application/json"})[0])
 
         hooks.asked.clear()
+        hooks.released.clear()
         creating = threading.Thread(target=create)
         creating.start()
         while not hooks.asked:
@@ -80,6 +81,7 @@ def test_a_slow_webhook_does_not_block_other_requests(hooks: HookServer) -> None
         assert ask(f"{server.url}/api/v1/namespaces/default")[0] == 200
         assert ask(f"{server.url}{CONFIG_MAPS}/late")[0] == 404
         assert not answers
+        hooks.released.set()
         creating.join(30)
         assert answers == [201]
 

@@ -14,7 +14,7 @@ from bayplan.apiserver.admission.pod_security import LevelVersion, Policy, is_po
 from bayplan.apiserver.admission.pod_security_checks import BASELINE, CHECKS, RESTRICTED, violations
 from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.rest.imported_objects import create_with_status
-from tests.apiserver.bridge.world import APPS, World
+from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture
 from tests.apiserver.client import PODS, STRATEGIC, Answer, Client, Document, pod
 
 DEFAULT = "/api/v1/namespaces/default"
@@ -155,31 +155,31 @@ def test_copied_pods_are_exempt_from_pod_security() -> None:
 
 
 def test_controllers_emit_failed_create_events_for_rejected_pods() -> None:
-    world = World(nodes=1)
-    label(world, enforce="baseline")
+    fixture = BridgeFixture(nodes=1)
+    label(fixture, enforce="baseline")
     template = {
         "metadata": {"labels": {"a": "b"}},
         "spec": {"hostPID": True, "containers": [{"name": "c", "image": "x"}]},
     }
     deployment = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
-    made = world.post(f"{APPS}/deployments", {"metadata": {"name": "web"}, "spec": deployment})
+    made = fixture.post(f"{APPS}/deployments", {"metadata": {"name": "web"}, "spec": deployment})
     assert (made.status, len(warnings(made))) == (201, 1)
-    world.run(5)
-    assert world.get(PODS).document["items"] == []
-    events = cast("list[dict[str, str]]", world.get(f"{DEFAULT}/events").document["items"])
+    fixture.run(5)
+    assert fixture.get(PODS).document["items"] == []
+    events = cast("list[dict[str, str]]", fixture.get(f"{DEFAULT}/events").document["items"])
     refusals = [event["message"] for event in events if event["reason"] == "FailedCreate"]
     want = 'violates PodSecurity "baseline:latest": host namespaces (hostPID=true)'
     assert refusals
     assert all(message.endswith(want) for message in refusals)
     # Existing pods stay, and changes that do not affect their security are accepted.
-    label(world, enforce=None)
-    world.run(600)
-    label(world, enforce="baseline")
-    [running] = cast("list[Document]", world.get(PODS).document["items"])
+    label(fixture, enforce=None)
+    fixture.run(600)
+    label(fixture, enforce="baseline")
+    [running] = cast("list[Document]", fixture.get(PODS).document["items"])
     path = f"{PODS}/{cast('Document', running['metadata'])['name']}"
     image = {"spec": {"containers": [{"name": "c", "image": "y"}]}}
-    assert world.patch(path, {"metadata": {"labels": {"x": "y"}}}).status == 200
-    assert world.patch(path, image, content_type=STRATEGIC).status == 403
+    assert fixture.patch(path, {"metadata": {"labels": {"x": "y"}}}).status == 200
+    assert fixture.patch(path, image, content_type=STRATEGIC).status == 403
 
 
 def test_a_new_enforce_level_checks_at_most_3000_pods_and_one_pod_per_controller_first() -> None:

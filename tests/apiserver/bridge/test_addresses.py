@@ -8,19 +8,19 @@ import pytest
 
 from bayplan.apiserver.bridge.network import NumberPool
 from bayplan.base.version import KUBERNETES_VERSION
-from tests.apiserver.bridge.world import API, APPS, World, workload
+from tests.apiserver.bridge.bridge_fixture import API, APPS, BridgeFixture, workload
 
 NODES, PODS = f"{API}/nodes", f"{API}/namespaces/default/pods"
 
 
-def shown(world: World, path: str) -> Any:
+def shown(fixture: BridgeFixture, path: str) -> Any:
     """Return an object as a client sees it."""
-    return world.get(path).document
+    return fixture.get(path).document
 
 
-def listed(world: World, table: str, namespace: str = "default") -> list[Any]:
+def listed(fixture: BridgeFixture, table: str, namespace: str = "default") -> list[Any]:
     """Return all objects of a table in a namespace."""
-    return list(world.documents(table, namespace))
+    return list(fixture.documents(table, namespace))
 
 
 def node(name: str, *, pods: str = "110", **more: Any) -> dict[str, Any]:
@@ -34,14 +34,14 @@ def pod(name: str, **spec: Any) -> dict[str, Any]:
 
 
 def test_missing_node_addresses_pod_cidrs_and_info_are_filled_in() -> None:
-    world = World()
+    fixture = BridgeFixture()
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
     for document in (node("bare"), node("ready", status=ready)):
-        world.post(NODES, document)
-    world.run()
+        fixture.post(NODES, document)
+    fixture.run()
     seen: set[str] = set()
     for name in ("bare", "ready"):
-        document = shown(world, f"{NODES}/{name}")
+        document = shown(fixture, f"{NODES}/{name}")
         status, spec = document["status"], document["spec"]
         addresses = {each["type"]: each["address"] for each in status["addresses"]}
         assert addresses["Hostname"] == name
@@ -57,7 +57,7 @@ def test_missing_node_addresses_pod_cidrs_and_info_are_filled_in() -> None:
 
 
 def test_reported_node_addresses_cidrs_and_conditions_are_preserved() -> None:
-    world = World()
+    fixture = BridgeFixture()
     said: dict[str, Any] = {
         "addresses": [{"type": "InternalIP", "address": "192.168.7.7"}],
         "nodeInfo": {"kubeletVersion": "v1.30.0", "osImage": "Flatcar", "architecture": "arm64"},
@@ -65,9 +65,9 @@ def test_reported_node_addresses_cidrs_and_conditions_are_preserved() -> None:
             {"type": "Ready", "status": "False", "reason": "Broken", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}
         ],
     }
-    world.post(NODES, node("n", podCIDR="10.244.3.0/24", podCIDRs=["10.244.3.0/24"], status=said))
-    world.run()
-    document = shown(world, f"{NODES}/n")
+    fixture.post(NODES, node("n", podCIDR="10.244.3.0/24", podCIDRs=["10.244.3.0/24"], status=said))
+    fixture.run()
+    document = shown(fixture, f"{NODES}/n")
     assert document["spec"]["podCIDR"] == "10.244.3.0/24"
     assert document["status"]["addresses"][0] == said["addresses"][0]
     info, condition = document["status"]["nodeInfo"], document["status"]["conditions"][0]
@@ -86,21 +86,21 @@ def test_reported_node_addresses_cidrs_and_conditions_are_preserved() -> None:
     ],
 )
 def test_a_pod_cidr_is_large_enough_for_the_pod_capacity(pods: str, want: int) -> None:
-    world = World()
-    world.post(NODES, node("n", pods=pods))
-    world.run()
-    assert shown(world, f"{NODES}/n")["spec"]["podCIDR"].endswith(f"/{want}")
+    fixture = BridgeFixture()
+    fixture.post(NODES, node("n", pods=pods))
+    fixture.run()
+    assert shown(fixture, f"{NODES}/n")["spec"]["podCIDR"].endswith(f"/{want}")
 
 
 def test_running_pods_have_addresses_and_container_statuses() -> None:
-    world = World(nodes=1)
+    fixture = BridgeFixture(nodes=1)
     inits = [{"name": "setup", "image": "setup"}, {"name": "proxy", "image": "proxy:2", "restartPolicy": "Always"}]
-    world.post(PODS, pod("a", initContainers=inits))
-    world.post(PODS, pod("b"))
-    world.post(PODS, pod("host", hostNetwork=True))
-    world.run()
-    host = shown(world, f"{NODES}/n0")["status"]["addresses"][0]["address"]
-    status = {name: shown(world, f"{PODS}/{name}")["status"] for name in ("a", "b", "host")}
+    fixture.post(PODS, pod("a", initContainers=inits))
+    fixture.post(PODS, pod("b"))
+    fixture.post(PODS, pod("host", hostNetwork=True))
+    fixture.run()
+    host = shown(fixture, f"{NODES}/n0")["status"]["addresses"][0]["address"]
+    status = {name: shown(fixture, f"{PODS}/{name}")["status"] for name in ("a", "b", "host")}
     assert {each["hostIP"] for each in status.values()} == {host}
     assert all(each["hostIPs"] == [{"ip": host}] for each in status.values())
     assert all(each["podIPs"] == [{"ip": each["podIP"]}] for each in status.values())
@@ -118,41 +118,41 @@ def test_running_pods_have_addresses_and_container_statuses() -> None:
 
 
 def test_pod_ips_are_unique_per_node_and_reused_after_deletion() -> None:
-    world = World()
-    world.post(NODES, node("n", podCIDR="10.9.0.0/29", podCIDRs=["10.9.0.0/29"]))
-    world.run()
+    fixture = BridgeFixture()
+    fixture.post(NODES, node("n", podCIDR="10.9.0.0/29", podCIDRs=["10.9.0.0/29"]))
+    fixture.run()
     for number in range(8):
-        world.post(PODS, pod(f"p{number}"))
-    world.run()
-    addresses = [shown(world, f"{PODS}/p{number}")["status"].get("podIP") for number in range(8)]
+        fixture.post(PODS, pod(f"p{number}"))
+    fixture.run()
+    addresses = [shown(fixture, f"{PODS}/p{number}")["status"].get("podIP") for number in range(8)]
     assert sorted(filter(None, addresses)) == [f"10.9.0.{number}" for number in range(1, 7)]
     assert addresses.count(None) == 2, "a network that is full gives none"
     gone = next(number for number in range(8) if addresses[number])
-    world.delete(f"{PODS}/p{gone}")
-    world.run()
-    world.post(PODS, pod("late"))
-    world.run()
-    assert shown(world, f"{PODS}/late")["status"]["podIP"] == addresses[gone]
+    fixture.delete(f"{PODS}/p{gone}")
+    fixture.run()
+    fixture.post(PODS, pod("late"))
+    fixture.run()
+    assert shown(fixture, f"{PODS}/late")["status"]["podIP"] == addresses[gone]
 
 
 def test_a_running_pod_preserves_its_ip_and_new_pods_get_other_ips() -> None:
-    world = World()
-    world.post(NODES, node("n", podCIDR="10.9.0.0/24", podCIDRs=["10.9.0.0/24"]))
-    world.post(PODS, pod("old", nodeName="n"))
+    fixture = BridgeFixture()
+    fixture.post(NODES, node("n", podCIDR="10.9.0.0/24", podCIDRs=["10.9.0.0/24"]))
+    fixture.post(PODS, pod("old", nodeName="n"))
     status = {"status": {"phase": "Running", "podIP": "10.9.0.2", "podIPs": [{"ip": "10.9.0.2"}]}}
-    world.patch(f"{PODS}/old/status", status)
-    world.run()
-    world.post(PODS, pod("new"))
-    world.run()
-    assert shown(world, f"{PODS}/old")["status"]["podIP"] == "10.9.0.2"
-    assert shown(world, f"{PODS}/new")["status"]["podIP"] == "10.9.0.3"
+    fixture.patch(f"{PODS}/old/status", status)
+    fixture.run()
+    fixture.post(PODS, pod("new"))
+    fixture.run()
+    assert shown(fixture, f"{PODS}/old")["status"]["podIP"] == "10.9.0.2"
+    assert shown(fixture, f"{PODS}/new")["status"]["podIP"] == "10.9.0.3"
 
 
 def test_addresses_stay_unique_after_a_restart() -> None:
-    world = World(nodes=2)
-    world.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
-    world.run()
-    again = World(store=world.store, nodes=0)
+    fixture = BridgeFixture(nodes=2)
+    fixture.post(f"{APPS}/deployments", workload("Deployment", "web", {"replicas": 3}))
+    fixture.run()
+    again = BridgeFixture(store=fixture.store, nodes=0)
     again.add_node("n2")
     again.patch(f"{APPS}/deployments/web", {"spec": {"replicas": 9}})
     again.run()
@@ -194,12 +194,12 @@ def test_a_number_is_free_after_its_last_user_releases_it() -> None:
 
 
 def test_a_shared_pod_cidr_stays_allocated_until_both_nodes_are_deleted() -> None:
-    world = World()
+    fixture = BridgeFixture()
     cidr: dict[str, Any] = {"podCIDR": "10.128.0.0/24", "podCIDRs": ["10.128.0.0/24"]}
-    world.post(NODES, node("a", **cidr))
-    world.post(NODES, node("b", **cidr))
-    world.run()
-    world.delete(f"{NODES}/a")
-    world.post(NODES, node("c"))
-    world.run()
-    assert shown(world, f"{NODES}/c")["spec"]["podCIDR"] == "10.128.1.0/24"
+    fixture.post(NODES, node("a", **cidr))
+    fixture.post(NODES, node("b", **cidr))
+    fixture.run()
+    fixture.delete(f"{NODES}/a")
+    fixture.post(NODES, node("c"))
+    fixture.run()
+    assert shown(fixture, f"{NODES}/c")["spec"]["podCIDR"] == "10.128.1.0/24"

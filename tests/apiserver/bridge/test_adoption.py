@@ -9,7 +9,7 @@ from bayplan.controllers import adoption
 from bayplan.controllers.adoption import SeenObjects
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.workloads import ReplicaSet
-from tests.apiserver.bridge.world import APPS, World, workload
+from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture, workload
 from tests.apiserver.client import Document
 
 
@@ -43,14 +43,14 @@ def test_controllers_forget_deleted_objects(kind: str, monkeypatch: pytest.Monke
 
     for module in (adoption, restoring_sets):
         monkeypatch.setattr(module, "SeenObjects", RecordingSeenObjects)
-    world = World(nodes=1)
+    fixture = BridgeFixture(nodes=1)
     plural = f"{kind.lower()}s"
     for number in range(3):
         spec: Document = {} if kind == "DaemonSet" else {"replicas": 1}
-        world.post(f"{APPS}/{plural}", workload(kind, f"web-{number}", spec))
-        world.run()
+        fixture.post(f"{APPS}/{plural}", workload(kind, f"web-{number}", spec))
+        fixture.run()
     assert sum(map(len, memories)) >= 3
     for number in range(3):
-        world.delete(f"{APPS}/{plural}/web-{number}")
-    world.run(60)
+        fixture.delete(f"{APPS}/{plural}/web-{number}")
+    fixture.run(60)
     assert sum(map(len, memories)) == 0

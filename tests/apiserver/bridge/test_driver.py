@@ -17,7 +17,7 @@ from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.store.store import Store
 from bayplan.base.clock import Clock
 from bayplan.cluster.store import ChangeEvent
-from tests.apiserver.bridge.world import APPS, workload
+from tests.apiserver.bridge.bridge_fixture import APPS, workload
 from tests.apiserver.client import PODS, Document
 
 NODE: Document = {"metadata": {"name": "n"}}

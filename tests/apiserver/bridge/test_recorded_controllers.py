@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from tests.apiserver.bridge.world import APPS, World
+from tests.apiserver.bridge.bridge_fixture import APPS, BridgeFixture
 from tests.apiserver.client import Document
 from tests.shared import shared_path
 
@@ -33,14 +33,14 @@ def recorded() -> list[tuple[str, Document]]:
 
 
 @pytest.fixture(scope="module")
-def world(recorded: list[tuple[str, Document]]) -> World:
+def fixture(recorded: list[tuple[str, Document]]) -> BridgeFixture:
     """A cluster in which the same Deployment was created."""
     written = last(recorded, r"PUT .*/deployments/web/status")
-    world = World()
-    answer = world.post(f"{APPS}/deployments", {"metadata": {"name": "web"}, "spec": written["spec"]})
+    fixture = BridgeFixture()
+    answer = fixture.post(f"{APPS}/deployments", {"metadata": {"name": "web"}, "spec": written["spec"]})
     assert answer.status == 201
-    world.run()
-    return world
+    fixture.run()
+    return fixture
 
 
 def last(recorded: list[tuple[str, Document]], pattern: str) -> Document:
@@ -73,15 +73,15 @@ def bare(document: Document, *left_out: str) -> Document:
     }
 
 
-def test_the_replica_set_matches_the_recording(recorded: list[tuple[str, Document]], world: World) -> None:
+def test_the_replica_set_matches_the_recording(recorded: list[tuple[str, Document]], fixture: BridgeFixture) -> None:
     want = bare(last(recorded, r"POST .*/namespaces/default/replicasets"), "status")
-    (found,) = world.documents("apps/replicasets")
+    (found,) = fixture.documents("apps/replicasets")
     assert masked(bare(found, "status")) == masked(want)
 
 
-def test_pods_match_the_recording(recorded: list[tuple[str, Document]], world: World) -> None:
+def test_pods_match_the_recording(recorded: list[tuple[str, Document]], fixture: BridgeFixture) -> None:
     want = bare(last(recorded, r"POST .*/namespaces/default/pods"), "status")
-    pods = world.documents("pods")
+    pods = fixture.documents("pods")
     assert len(pods) == 2
     for pod in pods:
         found = bare(pod, "status")
@@ -98,10 +98,10 @@ def test_pods_match_the_recording(recorded: list[tuple[str, Document]], world: W
     ],
 )
 def test_the_final_status_matches_the_recording(
-    recorded: list[tuple[str, Document]], world: World, path: str, table: str
+    recorded: list[tuple[str, Document]], fixture: BridgeFixture, path: str, table: str
 ) -> None:
     want = last(recorded, f"PUT {path}")
-    (found,) = world.documents(table)
+    (found,) = fixture.documents(table)
     assert masked(found["status"]) == masked(want["status"])
     metadata, wanted = (cast("Document", each["metadata"]) for each in (found, want))
     assert (metadata["generation"], masked(metadata["annotations"])) == (
@@ -110,7 +110,7 @@ def test_the_final_status_matches_the_recording(
     )
 
 
-def test_events_match_the_recording(recorded: list[tuple[str, Document]], world: World) -> None:
+def test_events_match_the_recording(recorded: list[tuple[str, Document]], fixture: BridgeFixture) -> None:
     def reported(event: Document) -> object:
         involved = cast("Document", event["involvedObject"])
         fields = {**bare(event), "involvedObject": {**involved, "resourceVersion": ""}}
@@ -120,14 +120,14 @@ def test_events_match_the_recording(recorded: list[tuple[str, Document]], world:
 
     sent = [body for request, body in recorded if request == "POST /api/v1/namespaces/default/events"]
     want = [reported(body) for body in sent if cast("Document", body["involvedObject"])["kind"] != "Node"]
-    found = [reported(event) for event in world.documents("events")]
+    found = [reported(event) for event in fixture.documents("events")]
     assert sorted(found, key=str) == sorted(want, key=str)
 
 
 @pytest.mark.parametrize("plural", ["serviceaccounts", "configmaps"])
 def test_default_namespace_objects_match_the_recording(
-    recorded: list[tuple[str, Document]], world: World, plural: str
+    recorded: list[tuple[str, Document]], fixture: BridgeFixture, plural: str
 ) -> None:
     want = last(recorded, f"POST /api/v1/namespaces/kube-public/{plural}")
-    (found,) = world.documents(plural, "kube-public")
+    (found,) = fixture.documents(plural, "kube-public")
     assert bare(found) == bare(want)

@@ -11,7 +11,7 @@ import pytest
 from bayplan.apiserver.codec.protobuf import MAGIC, ProtobufError, decode_envelope, decode_message
 from bayplan.apiserver.codec.shape import shape_of
 from bayplan.apiserver.schema.facts import api_facts
-from tests.shared import shared_path
+from tests.shared import recording
 
 
 def varint(number: int) -> bytes:
@@ -125,7 +125,7 @@ def test_a_body_without_the_envelope_prefix_is_refused() -> None:
 
 
 def test_a_recorded_protobuf_object_decodes_to_the_recorded_json() -> None:
-    path = shared_path("conformance", "api", "content_types.jsonl.gz")
+    path = recording("api", "content_types.jsonl.gz")
     exchanges = [msgspec.json.decode(line) for line in gzip.decompress(path.read_bytes()).splitlines()]
     by_id = {each["id"]: each["response"] for each in exchanges}
     body = base64.b64decode(by_id["content_types/002"]["base64"])

@@ -1,4 +1,4 @@
-"""YAML as go-yaml writes it: what is quoted, in which order keys come, and how lines are kept."""
+"""YAML as go-yaml writes it: quoting, the order of keys, and line breaks."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from bayplan.apiserver.codec.yaml_encoding import encode_yaml
         pytest.param("1_000", '"1_000"', id="a number with underscores"),
         pytest.param("12:30", '"12:30"', id="a number to base 60"),
         pytest.param("2026-01-31T12:00:00Z", '"2026-01-31T12:00:00Z"', id="a timestamp"),
-        pytest.param("2026-13-01", "2026-13-01", id="no date"),
+        pytest.param("2026-13-01", "2026-13-01", id="text that looks like a date but is not valid"),
         pytest.param("<<", "<<", id="the merge key, which Go's hints don't know"),
         pytest.param("a: b", "'a: b'", id="text that plain style can't hold"),
-        pytest.param("a\nb\n", "|\n  a\n  b", id="lines"),
+        pytest.param("a\nb\n", "|\n  a\n  b", id="several lines"),
         pytest.param("a \nb", '"a \\nb"', id="lines that end in spaces"),
         pytest.param([], "[]", id="an empty list"),
         pytest.param({}, "{}", id="an empty map"),
@@ -48,7 +48,9 @@ def test_strings_are_quoted_only_if_ambiguous_and_numbers_are_formatted_like_in_
         pytest.param(["ab", "a.b"], ["a.b", "ab"], id="letters after other characters"),
         pytest.param(["a01", "a1"], ["a1", "a01"], id="of equal numbers the shorter one first"),
         pytest.param(["a2", "a01"], ["a01", "a2"], id="leading zeros do not count"),
-        pytest.param(["a" + "2" * 5000, "a" + "1" * 5000], ["a" + "1" * 5000, "a" + "2" * 5000], id="endless numbers"),
+        pytest.param(
+            ["a" + "2" * 5000, "a" + "1" * 5000], ["a" + "1" * 5000, "a" + "2" * 5000], id="very long numbers"
+        ),
         pytest.param(["a100", "a10"], ["a10", "a100"], id="a zero after digits in common"),
         pytest.param(["a", "B"], ["B", "a"], id="upper case first"),
         pytest.param(["aa", "a"], ["a", "aa"], id="the shorter one first"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import stat
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -183,10 +182,15 @@ def test_writing_to_the_null_device_does_nothing(tmp_path: Path) -> None:
 def test_writing_waits_until_the_lock_is_released(tmp_path: Path) -> None:
     path, lock = tmp_path / "config", tmp_path / "config.lock"
     lock.touch()
-    threading.Timer(0.3, lock.unlink).start()
-    began = time.monotonic()
-    write_kubeconfig(path, ENTRY, lock_timeout_s=30)
-    assert time.monotonic() - began > 0.25
+    writer = threading.Thread(target=write_kubeconfig, args=(path, ENTRY), kwargs={"lock_timeout_s": 3600})
+    writer.start()
+    writer.join(0.1)
+    assert writer.is_alive()
+    assert not path.exists()
+    lock.unlink()
+    writer.join(30)
+    assert not writer.is_alive()
+    assert path.exists()
     assert not lock.exists()
 
 

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import socket
 import threading
-import time
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -127,9 +126,7 @@ QUICK = HttpLimits(header_seconds=0.3, body_seconds=0.3, body_bytes_per_second=1
 def test_slow_clients_are_disconnected(sent: bytes) -> None:
     with serving(limits=QUICK) as server, connect(server) as opened:
         opened.sendall(sent)
-        began = time.monotonic()
         everything(opened)
-        assert time.monotonic() - began < 15
 
 
 def test_a_line_break_after_a_request_does_not_keep_the_connection_open() -> None:
@@ -154,11 +151,17 @@ def test_a_client_sending_single_bytes_is_disconnected() -> None:
         wait_until(drip, 15)
 
 
+def wait_for_disconnection(port: int) -> None:
+    """Wait until the server disconnects a client that connects now and sends nothing."""
+    with socket.create_connection(("127.0.0.1", port), 20) as opened:
+        everything(opened)
+
+
 def test_an_idle_watch_is_not_disconnected() -> None:
     with serving(limits=QUICK) as server, connect(server) as opened:
         opened.sendall(f"GET {MAPS}?watch=1 HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         assert opened.recv(12) == b"HTTP/1.1 200"
-        time.sleep(1.0)
+        wait_for_disconnection(urlsplit(server.url).port or 0)
         call(server, "POST", MAPS, {"metadata": {"name": "late"}})
         found = b""
         while b'"late"' not in found:
@@ -166,10 +169,12 @@ def test_an_idle_watch_is_not_disconnected() -> None:
 
 
 def test_an_idle_websocket_is_not_disconnected() -> None:
+    other_disconnected = threading.Event()
+
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await receive()
         await send({"type": "websocket.accept"})
-        await asyncio.sleep(4 * QUICK.header_seconds)
+        await asyncio.to_thread(other_disconnected.wait, 20)
         await send({"type": "websocket.send", "text": "late"})
 
     config = uvicorn.Config(
@@ -188,6 +193,8 @@ def test_an_idle_websocket_is_not_disconnected() -> None:
         assert ready.wait(20)
         port = server.servers[0].sockets[0].getsockname()[1]
         with websocket(f"ws://127.0.0.1:{port}/", proxy=None) as opened:
+            wait_for_disconnection(port)
+            other_disconnected.set()
             assert opened.recv(20) == "late"
     finally:
         server.should_exit = True

@@ -16,9 +16,9 @@ ENDPOINTS = "/api/v1/namespaces/default/endpoints/kubernetes"
 SLICE = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices/kubernetes"
 
 
-def shown(world: Client, path: str) -> Any:
+def shown(client: Client, path: str) -> Any:
     """Return an object as a client sees it."""
-    return world.get(path).document
+    return client.get(path).document
 
 
 class Published(Client):
@@ -29,7 +29,7 @@ class Published(Client):
         self.backend.advertised = (address, port)
         bootstrap(self.backend)
 
-    def ends(self) -> tuple[object, ...]:
+    def endpoints(self) -> tuple[object, ...]:
         """Return address and port as Endpoints and as EndpointSlice."""
         subset = shown(self, ENDPOINTS)["subsets"][0]
         part = shown(self, SLICE)
@@ -43,10 +43,10 @@ class Published(Client):
     ("listen", "want"),
     [
         pytest.param("127.0.0.1", VIRTUAL_ADDRESS, id="endpoints have no loopback addresses"),
-        pytest.param("localhost", VIRTUAL_ADDRESS, id="nor names"),
-        pytest.param("::1", VIRTUAL_ADDRESS, id="endpoints have no loopback addresses of the other family"),
-        pytest.param("0.0.0.0", VIRTUAL_ADDRESS, id="all addresses are invalid"),
-        pytest.param("192.168.1.5", "192.168.1.5", id="an address that others can reach is published"),
+        pytest.param("localhost", VIRTUAL_ADDRESS, id="endpoints have no host names"),
+        pytest.param("::1", VIRTUAL_ADDRESS, id="endpoints have no IPv6 loopback addresses"),
+        pytest.param("0.0.0.0", VIRTUAL_ADDRESS, id="the wildcard address is not advertised"),
+        pytest.param("192.168.1.5", "192.168.1.5", id="a routable address is advertised"),
     ],
 )
 def test_only_a_routable_address_is_advertised(listen: str, want: str) -> None:
@@ -60,15 +60,15 @@ def test_the_kubernetes_service_has_a_cluster_ip_and_endpoints() -> None:
     assert service["spec"]["clusterIPs"] == ["10.96.0.1"]
     assert service["spec"]["ports"] == [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
     assert service["metadata"]["labels"] == {"component": "apiserver", "provider": "kubernetes"}
-    assert cluster.ends() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
+    assert cluster.endpoints() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
     labels = shown(cluster, SLICE)["metadata"]["labels"]
     assert labels["kubernetes.io/service-name"] == "kubernetes"
 
 
 def test_a_changed_port_updates_the_endpoints_unless_the_address_is_foreign() -> None:
     cluster = Published(6443)
-    assert Published(7000, store=cluster.store).ends() == ((VIRTUAL_ADDRESS, 7000), (VIRTUAL_ADDRESS, 7000))
-    assert Published(8000, "192.168.1.5", store=cluster.store).ends()[0] == (VIRTUAL_ADDRESS, 7000)
+    assert Published(7000, store=cluster.store).endpoints() == ((VIRTUAL_ADDRESS, 7000), (VIRTUAL_ADDRESS, 7000))
+    assert Published(8000, "192.168.1.5", store=cluster.store).endpoints()[0] == (VIRTUAL_ADDRESS, 7000)
 
 
 def test_publishing_recreates_deleted_objects_and_does_not_rewrite_existing_ones() -> None:
@@ -79,7 +79,7 @@ def test_publishing_recreates_deleted_objects_and_does_not_rewrite_existing_ones
     for path in (SERVICE, ENDPOINTS, SLICE):
         cluster.delete(path)
     publish_api_server(cluster.backend)
-    assert cluster.ends() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
+    assert cluster.endpoints() == ((VIRTUAL_ADDRESS, 6443), (VIRTUAL_ADDRESS, 6443))
 
 
 def test_the_kubernetes_service_does_not_exist_without_a_server() -> None:

@@ -165,7 +165,8 @@ def test_randomly_corrupted_requests_are_answered(seed: int) -> None:
                 break
             return
         assert isinstance(answer, Response)
-        assert 200 <= answer.status <= 599
+        # 500 is the answer to an internal exception.
+        assert 200 <= answer.status < 500 or answer.status in (501, 503, 504)
 
     async def run() -> None:
         # Concurrently, because some requests wait for an event or for a version that never comes.

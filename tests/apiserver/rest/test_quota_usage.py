@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.bridge.world import World
+from tests.apiserver.bridge.bridge_fixture import BridgeFixture
 from tests.apiserver.client import MERGE, Client, Document
 
 _BASE = "/api/v1/namespaces/default"
@@ -128,34 +128,34 @@ def test_cached_pods_count_against_quotas() -> None:
 
 
 def test_the_quota_controller_counts_existing_and_deleted_objects() -> None:
-    world = World()
-    world.call("POST", f"{_BASE}/pods", _pod("a"))
-    world.call("POST", _QUOTAS, _named("ResourceQuota", "q", spec={"hard": {"pods": "2", "count/configmaps": "9"}}))
-    world.run(1)
-    counted = world.call("GET", f"{_QUOTAS}/q").at("status")
-    world.call("POST", f"{_BASE}/pods", _pod("b"))
-    refused = world.call("POST", f"{_BASE}/pods", _pod("c")).status
+    fixture = BridgeFixture()
+    fixture.call("POST", f"{_BASE}/pods", _pod("a"))
+    fixture.call("POST", _QUOTAS, _named("ResourceQuota", "q", spec={"hard": {"pods": "2", "count/configmaps": "9"}}))
+    fixture.run(1)
+    counted = fixture.call("GET", f"{_QUOTAS}/q").at("status")
+    fixture.call("POST", f"{_BASE}/pods", _pod("b"))
+    refused = fixture.call("POST", f"{_BASE}/pods", _pod("c")).status
 
-    world.call("DELETE", f"{_BASE}/pods/a")
-    world.run(1)
+    fixture.call("DELETE", f"{_BASE}/pods/a")
+    fixture.run(1)
 
     assert counted == {
         "hard": {"pods": "2", "count/configmaps": "9"},
         "used": {"pods": "1", "count/configmaps": "1"},
     }
     assert refused == 403
-    assert world.call("POST", f"{_BASE}/pods", _pod("c")).status == 201
+    assert fixture.call("POST", f"{_BASE}/pods", _pod("c")).status == 201
 
 
 def test_a_replica_set_creates_only_as_many_pods_as_its_quota_allows() -> None:
-    world = World()
-    world.call("POST", _QUOTAS, _named("ResourceQuota", "q", spec={"hard": {"pods": "2"}}))
-    world.run(1)
+    fixture = BridgeFixture()
+    fixture.call("POST", _QUOTAS, _named("ResourceQuota", "q", spec={"hard": {"pods": "2"}}))
+    fixture.run(1)
     spec = {"replicas": 4, **_DEPLOYMENT}
-    world.call("POST", "/apis/apps/v1/namespaces/default/replicasets", _named("ReplicaSet", "r", spec=spec))
+    fixture.call("POST", "/apis/apps/v1/namespaces/default/replicasets", _named("ReplicaSet", "r", spec=spec))
 
-    world.run(5)
+    fixture.run(5)
 
-    items = world.call("GET", f"{_BASE}/pods").at("items")
+    items = fixture.call("GET", f"{_BASE}/pods").at("items")
     assert isinstance(items, list)
     assert len(items) == 2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.conformance.cases import Json, JsonObject
-from tests.conformance.semantics.scenes import (
+from tests.conformance.semantics.rows import (
     HOSTNAME,
     Row,
     claim_volume,

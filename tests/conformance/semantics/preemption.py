@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bayplan.conformance.cases import JsonObject
-from tests.conformance.semantics.scenes import (
+from tests.conformance.semantics.rows import (
     HOSTNAME,
     Row,
     anti_affinity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from bayplan.conformance.cases import Json, JsonObject
-from tests.conformance.semantics.scenes import (
+from tests.conformance.semantics.rows import (
     HOSTNAME,
     PREFERRED,
     ZONE,

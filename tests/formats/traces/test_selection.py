@@ -1,4 +1,4 @@
-"""The selection of a trace's tasks: by window, sample and limit; always that of a plain sort and filter."""
+"""Selecting tasks of a trace by window, sample and limit gives the same tasks as a plain sort and filter."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASKS = st.lists(
 )
 
 
-def kept(tasks: list[Task], selection: Selection) -> list[Task]:
+def selected(tasks: list[Task], selection: Selection) -> list[Task]:
     keeper = SelectedTasks(selection)
     for task in tasks:
         if task.arrival_ns < keeper.horizon_ns:
@@ -52,10 +52,10 @@ def test_a_limit_selects_the_first_pods_by_arrival(
 ) -> None:
     tasks = made(rows)
     window = Selection(from_ns=start, until_ns=until, running=running)
-    every = [(task, number) for task in kept(tasks, window) for number in range(task.count)]
+    every = [(task, number) for task in selected(tasks, window) for number in range(task.count)]
     first = sorted(every, key=lambda pair: pair[0].arrival_ns)[:limit]
     chosen = {task.name for task, _ in first}
-    limited = kept(tasks, Selection(from_ns=start, until_ns=until, running=running, limit=limit))
+    limited = selected(tasks, Selection(from_ns=start, until_ns=until, running=running, limit=limit))
     assert sorted(task.name for task in limited for _ in range(task.count)) == sorted(task.name for task, _ in first)
     assert [task.name for task in limited] == [task.name for task in tasks if task.name in chosen]
 
@@ -80,7 +80,7 @@ def test_a_window_selects_tasks_and_shortens_those_already_running(
         Task(name="last", shape=SHAPE, arrival_ns=40),
         Task(name="long ago", shape=SHAPE, arrival_ns=-5, run_time_ns=5, end_ns=0),
     ]
-    found = kept(tasks, Selection(**window))  # type: ignore[arg-type]
+    found = selected(tasks, Selection(**window))  # type: ignore[arg-type]
     assert {task.name: (task.arrival_ns, task.run_time_ns) for task in found} == want
 
 

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import yaml
@@ -12,7 +14,7 @@ from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import declared_document, default_configuration, load_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from tests.framework.configuration.configurations import HEADER
-from tests.shared import shared_path
+from tests.shared import recording, shared_path
 
 EXAMPLE = (
     HEADER
@@ -137,15 +139,17 @@ def test_the_default_configuration_matches_configz_of_a_running_scheduler() -> N
 
 
 @pytest.mark.parametrize(
-    "parts",
-    [("conformance", "config", "cases.jsonl.gz"), ("data", "answers", "config_files.jsonl.gz")],
-    ids=["written cases", "files of other projects"],
+    "path_of_cases",
+    [
+        pytest.param(lambda: recording("config", "cases.jsonl.gz"), id="written cases"),
+        pytest.param(lambda: shared_path("data", "answers", "config_files.jsonl.gz"), id="files of other projects"),
+    ],
 )
-def test_recorded_cases_give_the_recorded_results(parts: tuple[str, ...]) -> None:
+def test_recorded_cases_give_the_recorded_results(path_of_cases: Callable[[], Path]) -> None:
     from bayplan.conformance.config import answer_config_case
 
     differing = []
-    with gzip.open(shared_path(*parts), "rt", encoding="utf-8") as lines:
+    with gzip.open(path_of_cases(), "rt", encoding="utf-8") as lines:
         for line in lines:
             recorded = json.loads(line)
             if answer_config_case(recorded["case"]) != recorded["want"]:

@@ -27,6 +27,9 @@ EXIT_S = 20.0
 """Time from the signal to the end of the process, even if a thread hangs; less than the 30 s that a kubelet waits."""
 
 _POLL_S = 0.02
+_ACCEPT_ITERATIONS = 10
+"""Iterations of the event loop, several more than an accepted connection needs until its request has started."""
+
 _DESCRIPTOR_TICKS = 50
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _log = logging.getLogger("bayplan.apiserver")
@@ -85,6 +88,9 @@ class GracefulServer(uvicorn.Server):
             server.close()
         for listening in sockets or ():
             listening.close()
+        # The request of a connection that was accepted last starts only some iterations of the event loop later.
+        for _ in range(_ACCEPT_ITERATIONS):
+            await asyncio.sleep(0)
         state = self.server_state
         for connection in list(state.connections):
             connection.shutdown()
@@ -112,11 +118,11 @@ class GracefulServer(uvicorn.Server):
         # Uvicorn would log each cancelled request as an exception of the application.
         errors = logging.getLogger("uvicorn.error")
         errors.addFilter(_is_no_cancellation)
-        try:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks, timeout=1.0)
-        finally:
+        for task in tasks:
+            task.cancel()
+        _, pending = await asyncio.wait(tasks, timeout=1.0)
+        # The filter stays for requests that end later, such as those that the event loop cancels when it closes.
+        if not pending:
             errors.removeFilter(_is_no_cancellation)
 
     @contextlib.contextmanager

@@ -22,7 +22,7 @@ Json = dict[str, Any]
 CONTAINERS = [{"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "100m"}}}]
 
 
-class World:
+class ClusterFixture:
     """A cluster, its time, and every event so far.
 
     Args:

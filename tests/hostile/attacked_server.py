@@ -58,7 +58,7 @@ def objects() -> list[Plain]:
     return found
 
 
-class Victim:
+class AttackedServer:
     """A server in its own process.
 
     Args:

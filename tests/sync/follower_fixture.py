@@ -98,7 +98,7 @@ class LocalCluster:
         self.ask("DELETE", f"/api/v1/namespaces/{NS}/pods/{name}", {"gracePeriodSeconds": 0})
 
 
-class World:
+class FollowerFixture:
     """A source, a follower and a target. Events of the source are queued until a test delivers or drops them.
 
     Args:

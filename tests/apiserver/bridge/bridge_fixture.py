@@ -18,7 +18,7 @@ BATCH = "/apis/batch/v1/namespaces/default"
 MAX_SLICES = 3_000
 
 
-class World(Client):
+class BridgeFixture(Client):
     """A cluster whose controllers and kubelet run, over an API server in memory.
 
     Attributes:

@@ -100,7 +100,7 @@ def template(cpu: str = "1", *, app: str = "app", runs: str = "", **spec: object
     return {"metadata": metadata, "spec": {"containers": [container], **spec}}
 
 
-def story(result: SimulationResult) -> list[tuple[object, ...]]:
+def pod_times(result: SimulationResult) -> list[tuple[object, ...]]:
     """Return for each pod its name, its node, and the times since the start of its creation, binding and end."""
 
     def since(time_ns: int | None) -> int | None:

@@ -38,7 +38,7 @@ _COLLECTIONS = {
 _PATIENCE_SECONDS = 20.0
 
 
-class Lab:
+class ServerFixture:
     """A running server with its service.
 
     Attributes:
@@ -105,7 +105,7 @@ async def _checked(answer: httpx.Response) -> None:
 
 
 @asynccontextmanager
-async def lab(
+async def server_fixture(
     *documents: Mapping[str, Any],
     level: RecordLevel = RecordLevel.FULL,
     plugins: Iterable[str] = (),
@@ -113,7 +113,7 @@ async def lab(
     seed: int = 1,
     allowed_origins: Collection[str] = (),
     clock: Clock | None = None,
-) -> AsyncIterator[Lab]:
+) -> AsyncIterator[ServerFixture]:
     """Run a server that holds `documents` from the start."""
     clock = clock or Clock(paused=paused)
     backend = Backend(Store(), clock=clock.seconds)
@@ -124,7 +124,7 @@ async def lab(
     transport = httpx.ASGITransport(app=service)
     hooks = {"response": [_checked]}
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost", event_hooks=hooks) as client:
-        running = Lab(server, service, client)
+        running = ServerFixture(server, service, client)
         await running.create(*documents)
         server.start()
         service.start()
@@ -137,11 +137,11 @@ async def lab(
             server.stop()
 
 
-def run(test: Callable[[Lab], Awaitable[None]], *documents: Mapping[str, Any], **options: Any) -> None:
+def run(test: Callable[[ServerFixture], Awaitable[None]], *documents: Mapping[str, Any], **options: Any) -> None:
     """Run a test with its own server."""
 
     async def within() -> None:
-        async with lab(*documents, **options) as running:
+        async with server_fixture(*documents, **options) as running:
             await test(running)
 
     asyncio.run(within())
