@@ -128,13 +128,7 @@ class ClusterFixture:
 
 
 def _admits(item: Node, pod: Pod) -> bool:
-    taint = find_untolerated_taint(
-        item.spec.taints,
-        pod.spec.tolerations,
-        comparison_operators=False,
-        matters=lambda taint: taint.effect != "PreferNoSchedule",
-    )
-    return taint is None
+    return find_untolerated_taint(item.spec.taints, pod.spec.tolerations, comparison_operators=False) is None
 
 
 def node(name: str, **spec: Any) -> Json:

@@ -15,7 +15,7 @@ from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.kinds import decode
-from bayplan.plugins.normalize_score import largest_score, score_range
+from bayplan.plugins.normalize_score import score_range
 from bayplan.plugins.registry import in_tree_registry
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -132,4 +132,3 @@ def test_a_sample_is_summed_alone_if_its_scale_depends_only_on_the_sample(
 def test_score_range_covers_only_the_chosen_rows(raw: list[int], chosen: list[int], want: tuple[int, int]) -> None:
     values, flags = np.array(raw, dtype=np.int64), np.array(chosen, dtype=np.uint8)
     assert score_range(values, flags, len(raw)) == want
-    assert largest_score(values, flags, len(raw)) == want[1]

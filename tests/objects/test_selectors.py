@@ -276,18 +276,23 @@ def test_equal_node_selectors_have_equal_keys() -> None:
     assert hash(one.key) == hash(two.key)
 
 
-def test_find_untolerated_taint_returns_the_first_relevant_untolerated_taint() -> None:
-    taints = [
-        Taint(key=key, effect=effect) for key, effect in (("a", "PreferNoSchedule"), ("b", "NoSchedule"), ("c", ""))
-    ]
-    tolerations = (Toleration(key="b", operator="Exists"),)
-    found = find_untolerated_taint(taints, tolerations, comparison_operators=False)
-    assert found is taints[0]
+@pytest.mark.parametrize(
+    ("effects", "want"),
+    [
+        pytest.param({}, "c", id="by default, NoSchedule and NoExecute count"),
+        pytest.param({"effects": ("PreferNoSchedule",)}, "a", id="other effects can be chosen"),
+        pytest.param({"effects": ("NoSchedule",)}, None, id="all are tolerated"),
+    ],
+)
+def test_find_untolerated_taint_returns_the_first_relevant_untolerated_taint(
+    effects: dict[str, tuple[str, ...]], want: str | None
+) -> None:
+    pairs = (("a", "PreferNoSchedule"), ("b", "NoSchedule"), ("c", "NoExecute"), ("d", "NoExecute"))
+    taints = [Taint(key=key, effect=effect) for key, effect in pairs]
     found = find_untolerated_taint(
-        taints, tolerations, comparison_operators=False, matters=lambda taint: taint.effect == "NoSchedule"
+        taints, (Toleration(key="b", operator="Exists"),), comparison_operators=False, **effects
     )
-    assert found is None
-    assert find_untolerated_taint([], tolerations, comparison_operators=False) is None
+    assert (found and found.key) == want
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import Amounts, node_amounts
-from bayplan.objects.selectors import compile_required_node_affinity, tolerates
-
-REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+from bayplan.objects.selectors import REJECTING_EFFECTS, compile_required_node_affinity, tolerates
 
 CONDITION = "node.kubernetes.io/"
 """Prefix of taints that Kubernetes adds for a condition of the node, or for its cordon."""

@@ -1,4 +1,4 @@
-"""Caches with a maximum number of entries, and a memory for keys, so that only keys that come again are cached."""
+"""Caches with a maximum number of entries, and a record of recent keys, for caching only what is used twice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class BoundedCache(dict[K, V]):
 
 
 class SeenKeys:
-    """Remembers the hashes of the most recent keys, so that callers can cache only what comes a second time.
+    """Remembers the hashes of the most recent keys, so that callers can cache only what is used a second time.
 
     Args:
         max_keys: the maximum number of hashes.
@@ -49,7 +49,7 @@ class SeenKeys:
     def is_new(self, key: Hashable) -> bool:
         """Record a key; return whether it is new.
 
-        If its hash equals another key's it counts as seen, and is only cached earlier.
+        A new key whose hash equals that of a recent key counts as seen; it is only cached too early.
         """
         number = hash(key)
         if number in self._hashes:

@@ -1,8 +1,7 @@
 """The build of this package: finds the compiled form of a module, rejects one that is out of date, and names the build.
 
-A module with a `.py` and a `.pxd` file exists twice: as Python source, and as an extension in `_compiled`. Python finds
-only the source; the finder that `install` puts before Python's finds the extension. Either all such modules run
-compiled, or none.
+A module with a `.py` and a `.pxd` file exists twice: as Python source, and as an extension in `_compiled`, where Python
+does not look. `install` adds a finder that finds the extensions first. Either all such modules run compiled, or none.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ V3_FLAGS = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movb
 FREE_THREADING_IS_SAFE = False
 """Whether the compiled modules are declared safe without the GIL.
 
-If not, they are not used when it is disabled: importing them would enable it again.
+If they are not, Bayplan runs uncompiled when the GIL is disabled: importing them would enable it again.
 """
 
 
@@ -41,7 +40,7 @@ class CompiledFinder:
     Args:
         folder: the folder with the manifest and a folder per variant.
         manifest: the contents of the manifest.
-        variant: the variant to use of modules that have several.
+        variant: the variant to load if a module has several.
         root: the folder that contains the package; the paths of the sources start there.
     """
 

@@ -1,7 +1,7 @@
 """The clock of everything that runs in real time: API, controllers, kubelet and scheduler of one process.
 
-It can run at any speed, be paused, and be set forward. By default it shows the time of the machine; once anything is
-changed, it is a virtual clock with its own time.
+It can run at any speed, be paused, and be set forward. By default it shows the time of the machine; after the first
+change, it is a virtual clock with its own time.
 """
 
 from __future__ import annotations
@@ -121,9 +121,9 @@ class Clock:
             self._change(time_ns=time_ns)
 
     def on_change(self, listener: Callable[[], None]) -> None:
-        """Call a function after each change: the clock was paused, resumed or set forward, or its speed changed.
+        """Call a function whenever the clock is paused, resumed or set forward, or changes its speed.
 
-        It is called on the thread that made the change. Threads that wait for a time then check again how long to wait.
+        The function runs on the thread that made the change. It makes waiting threads check again how long to wait.
         """
         self._listeners.append(listener)
 

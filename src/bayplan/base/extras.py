@@ -32,7 +32,7 @@ EXTRAS: Mapping[str, str] = {
 def named_extras() -> Iterator[None]:
     """Turn the ImportError of a missing optional package into an error with the command that installs it.
 
-    Used where optional parts begin: the command line, the public names, rarely used output and calls.
+    Used at the boundaries of optional parts: the command line, the public names, rarely used output and calls.
 
     Raises:
         MissingExtra: the package is not installed.

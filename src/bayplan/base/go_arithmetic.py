@@ -128,6 +128,6 @@ MAX_DIGITS = 100
 def whole_number(digits: str) -> int:
     """Return the integer that decimal digits denote.
 
-    For more than `MAX_DIGITS` digits, one that is out of range everywhere.
+    For more than `MAX_DIGITS` digits, the result is wrong, but out of every range.
     """
     return int(digits) if len(digits) <= MAX_DIGITS else 10**MAX_DIGITS

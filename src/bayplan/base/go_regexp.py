@@ -93,10 +93,7 @@ class Regexp:
         return "" if found is None else str(found.group(), "utf-8")
 
     def find_each(self, text: str) -> Iterator[tuple[str, int]]:
-        """Yield the matches from left to right, each with the number of bytes after it.
-
-        The next search may read them all.
-        """
+        """Yield the matches from left to right, each with the number of bytes after it, which the next search may read."""
         end = -1
         data = _encoded(text)
         for match in self._program.finditer(data):
@@ -145,7 +142,7 @@ def _large(pattern: str) -> Regexp:
 
 
 class CacheCounts(NamedTuple):
-    """The number of expressions found in the cache, and of those compiled."""
+    """How many expressions were found in the cache, and how many were compiled."""
 
     found: int
     compiled: int

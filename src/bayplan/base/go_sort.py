@@ -23,7 +23,7 @@ _MAX_INSERTION_SORTED = MAX_INSERTION_SORTED
 
 
 def sort_slice(items: Sequence[T], key: Callable[[T], Any]) -> list[T]:
-    """Return the items in ascending order of a key, and those with equal keys in the order of Go's `sort.Slice`."""
+    """Return the items in ascending order of a key; items with equal keys have the order of Go's `sort.Slice`."""
     if len(items) <= MAX_INSERTION_SORTED:
         return sorted(items, key=key)
     keys = [key(item) for item in items]
@@ -193,7 +193,7 @@ class Sorter:
         return False
 
     def _partition(self, start: int, end: int, pivot: int) -> int:
-        """Move the items below the pivot before it and the others after it; return its new position.
+        """Move smaller items before the pivot and all others after it; return the pivot's new position.
 
         Sets `_was_partitioned`.
         """

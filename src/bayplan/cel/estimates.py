@@ -76,7 +76,7 @@ class Entries(NamedTuple):
 
     Attributes:
         is_list: whether the value is a list.
-        key: the sizes of the keys; of indexes for a list.
+        key: the sizes of the keys, or of the indexes of a list.
         value: the sizes of the values.
     """
 

@@ -106,7 +106,7 @@ def _ident(node: Ident) -> Code:
 
 
 def qualify(value: object, key: object) -> tuple[bool, object]:
-    """Return whether a value has a field, key or index, and the value of it.
+    """Return whether a value has a field, key or index, and the value there.
 
     Raises:
         RunProblem: the index of a list is not an integer.
@@ -452,7 +452,7 @@ def run(code: Code, variables: Mapping[str, object], meter: Meter | None = None)
     Args:
         code: the compiled expression.
         variables: the values of the variables, by name.
-        meter: an unused meter, which contains the cost afterwards; None if the cost is not needed.
+        meter: a new meter, which then contains the cost; None if the cost is not needed.
 
     Raises:
         RunProblem: the evaluation fails.

@@ -36,7 +36,7 @@ _DECISION = Check("Decision")
 def _step(wanted: str, result: Check, empty: str = "") -> Callable[[object, object], Check]:
     """Return a function of a step and a string that returns `result`.
 
-    If `empty` is given, the function fails for a blank string, which the error calls by this name.
+    If `empty` is given, the function fails for a blank string, with an error that calls the string by this name.
     """
 
     def step(check: object, text: object) -> Check:

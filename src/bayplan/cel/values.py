@@ -38,7 +38,7 @@ class CelMap:
     """A map. Keys are bool, int, `Uint` or str; equal numbers are the same key.
 
     Attributes:
-        entries: pairs of key and value, by `key_of` the key.
+        entries: the (key, value) pairs, by the result of `key_of` for the key.
         missing: the value of every absent key; None if absent keys have no value.
     """
 

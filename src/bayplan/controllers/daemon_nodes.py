@@ -20,7 +20,7 @@ from bayplan.objects.affinity import (
 )
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod, PodSpec
-from bayplan.objects.selectors import compile_required_node_affinity, find_untolerated_taint
+from bayplan.objects.selectors import REJECTING_EFFECTS, compile_required_node_affinity, find_untolerated_taint
 from bayplan.objects.workloads import PodTemplateSpec
 
 _NODE_NAME_FIELD = "metadata.name"
@@ -70,14 +70,12 @@ class NodeEligibility:
         metadata, taints = node.metadata, node.spec.taints
         if self._node_name not in ("", metadata.name) or not self._affinity.matches(metadata.labels, metadata.name):
             return Eligibility(should_run=False, may_stay=False)
-        if not taints or self._find_untolerated(taints, ("NoExecute", "NoSchedule")) is None:
+        if not taints or self._find_untolerated(taints, REJECTING_EFFECTS) is None:
             return Eligibility(should_run=True, may_stay=True)
         return Eligibility(should_run=False, may_stay=self._find_untolerated(taints, ("NoExecute",)) is None)
 
     def _find_untolerated(self, taints: tuple[Taint, ...], effects: tuple[str, ...]) -> Taint | None:
-        return find_untolerated_taint(
-            taints, self._tolerations, comparison_operators=False, matters=lambda taint: taint.effect in effects
-        )
+        return find_untolerated_taint(taints, self._tolerations, comparison_operators=False, effects=effects)
 
 
 def daemon_template(template: PodTemplateSpec) -> PodTemplateSpec:

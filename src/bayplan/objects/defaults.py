@@ -96,7 +96,7 @@ Item = TypeVar("Item", bound=KubernetesObject)
 
 
 def default_object(item: Item) -> Item:
-    """Return an object with the API's defaults; if its kind is namespaced and it has no namespace, with ``default``."""
+    """Return an object with the API's defaults, including the namespace ``default`` if its kind is namespaced."""
     defaulter = _DEFAULTERS.get(type(item))
     if defaulter is not None:
         item = defaulter(item)

@@ -60,7 +60,7 @@ class Filled(msgspec.Struct, frozen=True):
 
 
 def fill_in(limits: Iterable[Limit], pod: PodAmounts) -> Filled:
-    """Set the default requests and limits of containers that lack them; return the pod and which were set."""
+    """Set the default requests and limits of containers that lack them; return the pod and what was set."""
     notes: list[str] = []
     for limit in limits:
         if limit.type == CONTAINER and (limit.default or limit.default_request):

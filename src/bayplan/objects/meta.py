@@ -91,9 +91,9 @@ class LabelSelectorRequirement(ApiStruct, frozen=True, kw_only=True):
 
 
 class LabelSelector(ApiStruct, frozen=True, kw_only=True):
-    """A label query: all of `match_labels` and `match_expressions` must hold. Empty, it matches everything.
+    """A label query: all of `match_labels` and `match_expressions` must hold.
 
-    None, in place of a selector, matches nothing.
+    An empty selector matches everything; None in place of a selector matches nothing.
     """
 
     match_labels: dict[str, str] = {}

@@ -26,7 +26,7 @@ class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True, kw_only=True):
     """The status of a disruption budget: how many of the selected pods may be disrupted now.
 
-    `disrupted_pods` maps the names of pods whose eviction has been accepted to the time of that.
+    `disrupted_pods` maps the name of each pod whose eviction has been accepted to the time of acceptance.
     """
 
     observed_generation: Int64 = 0

@@ -89,7 +89,7 @@ def fit_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES) -> Amounts:
     """Return the amounts that NodeResourcesFit's filter compares with the free amounts of a node.
 
     Resizes are ignored, because the pod has not run yet. Negative sums count as 0. A scalar resource with a request of
-    0 is included, because with it upstream compares all resources instead of only counting pods.
+    0 is included, because its presence makes upstream compare all resources instead of only counting pods.
     """
     simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None:

@@ -69,7 +69,7 @@ class DeviceSubRequest(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceRequest(ApiStruct, frozen=True, kw_only=True):
-    """A request of a claim: one exact request, or a list of which the first available alternative is allocated."""
+    """A request of a claim: one exact request, or alternatives, of which the first available one is allocated."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None

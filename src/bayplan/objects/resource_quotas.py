@@ -259,7 +259,7 @@ def _delta(amounts: Amounts, before: Amounts) -> dict[str, Quantity]:
 
 
 def _unstated(restricted: Iterable[str], pod: PodAmounts | None) -> str:
-    """Return upstream's text about containers without amounts that quotas require of every pod, or ""."""
+    """Return upstream's text about containers that lack amounts required by quotas, or ""."""
     if pod is None or pod.requests or pod.limits:
         return ""
     required = sorted(_MUST_STATE.intersection(restricted))

@@ -9,7 +9,7 @@ k8s.io/apimachinery/pkg/labels, k8s.io/component-helpers/scheduling/corev1 and k
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast
 
@@ -36,7 +36,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One requirement on the labels of an object. Always valid: `check_requirement` has accepted it."""
+    """One requirement on the labels of an object."""
 
     key: str
     operator: Operator
@@ -157,9 +157,9 @@ def compile_label_map(labels: Labels | None) -> Selector:
 
 
 def compile_selector_document(selector: Document) -> Selector:
-    """Compile a label selector from a document: an empty one matches everything, one with an unknown operator nothing.
+    """Compile the label selector of a validated document, without checking keys and values.
 
-    For documents that have been validated: keys and values are not checked.
+    An empty selector matches everything, a selector with an unknown operator nothing.
     """
     pairs = cast("Document", selector.get("matchLabels") or {})
     requirements = [Requirement(key, "In", (str(value),)) for key, value in pairs.items()]
@@ -417,18 +417,22 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparison_operators: boo
     return number > bound if operator == "Gt" else number < bound
 
 
+REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
+"""The effects of taints that keep pods away from a node."""
+
+
 def find_untolerated_taint(
     taints: Iterable[Taint],
     tolerations: tuple[Toleration, ...],
     *,
     comparison_operators: bool,
-    matters: Callable[[Taint], bool] | None = None,
+    effects: tuple[str, ...] = REJECTING_EFFECTS,
 ) -> Taint | None:
-    """Return the first taint that matters (by default, all do) and that no toleration tolerates, or None."""
+    """Return the first taint with one of the effects that no toleration tolerates, or None."""
     for taint in taints:
-        if matters is not None and not matters(taint):
-            continue
-        if not any(tolerates(item, taint, comparison_operators=comparison_operators) for item in tolerations):
+        if taint.effect in effects and not any(
+            tolerates(item, taint, comparison_operators=comparison_operators) for item in tolerations
+        ):
             return taint
     return None
 

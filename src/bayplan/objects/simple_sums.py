@@ -53,7 +53,7 @@ class SimpleSum(NamedTuple):
         silent: the number of containers without a request for CPU, and for memory.
         whole: the sums as int64; None if one is negative or overflows int64.
         counted: the sums with the defaults of `NON_ZERO`, as int64, or None.
-        on_nodes: those of `whole` that nodes count, or None.
+        on_nodes: the sums in `whole` of resources that nodes count, or None.
     """
 
     nanos: dict[str, int]

@@ -100,7 +100,7 @@ class PersistentVolumeClaim(KubernetesObject, frozen=True, kw_only=True):
 
 
 class TopologySelectorLabelRequirement(ApiStruct, frozen=True, kw_only=True):
-    """A node label, and the values of it for which a class can provision volumes."""
+    """A node label, and the values for which a class can provision volumes."""
 
     key: str = ""
     values: tuple[str, ...] = ()

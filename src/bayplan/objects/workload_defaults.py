@@ -172,7 +172,7 @@ def _default_template(template: PodTemplateSpec) -> PodTemplateSpec:
 
 
 def _default_selector(selector: LabelSelector | None, template: PodTemplateSpec) -> LabelSelector | None:
-    """Return the selector, or if it is missing the template's labels, as older API versions allow."""
+    """Return the selector; if it is missing, as older API versions allow, one with the template's labels."""
     if selector is None and template.metadata.labels:
         return LabelSelector(match_labels=template.metadata.labels)
     return selector

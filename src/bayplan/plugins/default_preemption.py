@@ -1,8 +1,7 @@
 """DefaultPreemption: a pod that fits no node may preempt pods of lower priority.
 
-The search itself is in `bayplan.framework.preemption`; this module contains the plugin's arguments, and the gate of a
-pod whose victims are being evicted. Source: KEP-4832 (asynchronous preemption) and
-https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+`bayplan.framework.preemption` searches for victims; this module gates the pod while they are being evicted. Source:
+KEP-4832 (asynchronous preemption), https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
 from __future__ import annotations
@@ -27,11 +26,7 @@ DEFAULT_ARGS = DefaultPreemptionArgs(min_candidate_nodes_percentage=10, min_cand
 
 
 class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
-    """Preempts pods of lower priority for a pod that fits no node. Arguments: `DefaultPreemptionArgs`.
-
-    Attributes:
-        evaluator: finds the node and the victims.
-    """
+    """Preempts pods of lower priority for a pod that fits no node."""
 
     name = "DefaultPreemption"
 
@@ -50,20 +45,20 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
         self._last_victims: dict[str, str] = {}
 
     def post_filter(self, pod: Pod, diagnosis: Diagnosis, state: CycleState) -> tuple[PostFilterResult | None, Status]:
-        """Return the node where the pod can preempt other pods, with the victims, and the status."""
+        """Return the node for which the pod can preempt others and the victims there, and the status."""
         found, status = self.evaluator.preempt(pod, diagnosis, state)
         if status.reasons:
             status = Status(status.code, (f"preemption: {status.message}",))
         return (self.start(pod, found) if found is not None else None), status
 
     def start(self, pod: Pod, found: PostFilterResult) -> PostFilterResult:
-        """Record that the evictions for a pod begin, unless all victims are already terminating; return the result."""
+        """Return the result; gate the pod until its victims are terminating, unless all already are."""
         if not self._asynchronous or not found.victims:
             return found
         for key in reversed(found.victims):
             victim = self.handle.pods.get(key)
             if victim is not None and victim.metadata.deletion_timestamp is None:
-                # Gate the pod until this victim, the last to be evicted, is terminating; others may be gone before.
+                # Of the victims that are not terminating yet, this one is evicted last.
                 self._last_victims[_uid_of(pod)] = key
                 return found
         # All victims are already terminating: upstream starts no evictions, and clears no nominations, either.
@@ -71,33 +66,23 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Gate a pod whose victims have been chosen, until the last of them is terminating."""
-        return GATED if self._last_victims and self.is_running_preemption(pod) else SUCCESS
-
-    def is_running_preemption(self, pod: Pod) -> bool:
-        """Return whether evictions for this pod are still in progress."""
         uid = _uid_of(pod)
         last = self._last_victims.get(uid)
         if last is None:
-            return False
-        if self._stays(last):
-            return True
+            return SUCCESS
+        victim = self.handle.pods.get(last)
+        # A victim without a node, which waited at Permit, has already been rejected.
+        if victim is not None and victim.spec.node_name and victim.metadata.deletion_timestamp is None:
+            return GATED
         del self._last_victims[uid]
-        return False
+        return SUCCESS
 
     def stop_waiting(self, pod: Pod) -> None:
         """Stop gating a pod whose victims the host could not evict."""
         self._last_victims.pop(_uid_of(pod), None)
 
-    def _stays(self, key: str) -> bool:
-        victim = self.handle.pods.get(key)
-        # A victim without a node, which waited at Permit, has already been rejected.
-        return victim is not None and bool(victim.spec.node_name) and victim.metadata.deletion_timestamp is None
-
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register deleted pods, which end the wait in `pre_enqueue`.
-
-        The hint never queues, because filters decide on retries.
-        """
+        """Register deleted pods, which end the wait in `pre_enqueue`; whether to queue is up to other plugins' hints."""
         if not self._asynchronous:
             return ()
         return ((ClusterEvent(EventResource.POD, ActionType.DELETE), _never_queue),)

@@ -52,7 +52,7 @@ def is_schedulable_after_pod_added(pod: Pod, before: Pod | None, added: Pod) -> 
 
 @hint(PodGroup, new=True)
 def is_schedulable_after_pod_group_added(pod: Pod, before: PodGroup | None, added: PodGroup) -> bool:
-    """Queue the pod if the added PodGroup is the pod's."""
+    """Queue the pod if it belongs to the added PodGroup."""
     return _group_of(pod) == added.metadata.name and pod.metadata.namespace == added.metadata.namespace
 
 

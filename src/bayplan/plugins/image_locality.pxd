@@ -4,7 +4,6 @@ from libc.stdint cimport int64_t
 from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
 
-# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE, MIN_THRESHOLD_BYTES
 
 cdef class ImageScore(ScoreRule):

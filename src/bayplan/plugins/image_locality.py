@@ -21,12 +21,12 @@ MAX_CONTAINER_THRESHOLD_BYTES = 1000 * 1024 * 1024
 
 
 class ImageLocalitySpec(msgspec.Struct, frozen=True):
-    """The pod's images and the number of its containers.
+    """The pod's images.
 
     Attributes:
         key: the images and the number of containers.
         images: the normalised image names, each with its number of occurrences.
-        max_threshold_bytes: the sum of image sizes from which on the score is 100.
+        max_threshold_bytes: the sum of weighted sizes from which the score is 100.
     """
 
     key: tuple[tuple[tuple[str, int], ...], int]

@@ -7,11 +7,10 @@ from bayplan.plugins cimport normalize_score
 from bayplan.plugins.normalize_score cimport ScaledScoreRule
 from bayplan.state.counters cimport DomainTable
 
-# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE
 
 cdef class RequiredTerms(FilterRule):
-    cdef object _plugin, _spec, _cluster
+    cdef object _term_tables
     cdef Py_ssize_t _version, _tables_version
     cdef list _affinity, _anti, _existing, _tables
     cdef bint _matches_itself, _first_of_group
@@ -22,7 +21,7 @@ cdef class RequiredTerms(FilterRule):
     cpdef int filter(self, Py_ssize_t row) except -1
 
 cdef class WeightedTerms(ScaledScoreRule):
-    cdef object _plugin, _spec, _cluster, _seen
+    cdef object _weighted, _seen
     cdef list _tables, _weights
     cdef Py_ssize_t _tables_version
 

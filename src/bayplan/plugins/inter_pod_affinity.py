@@ -1,15 +1,16 @@
 """InterPodAffinity: places pods near pods that they require or prefer, and away from pods that either side rejects.
 
-Each distinct term is a counter of pods by row, summed by domain of its topology key; a rule only looks up a node's
-domain. Source:
+A rule reads one number per term: the matching pods in the node's domain, which counters keep up to date. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from itertools import islice
 from types import MappingProxyType
+from typing import TypeAlias
 
 import msgspec
 
@@ -38,7 +39,7 @@ from bayplan.plugins.normalize_score import ScaledScoreRule
 from bayplan.state.affinity_terms import AffinityTerm, PodTerms, TermKind, pod_terms
 from bayplan.state.arrays import Bools, Flags, Ints
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.counters import Counter, DomainTable
+from bayplan.state.counters import DomainTable, Matches
 from bayplan.state.pod_info import PodClass
 
 REASON_AFFINITY = "node(s) didn't match pod affinity rules"
@@ -51,20 +52,22 @@ EXISTING_ANTI_AFFINITY = 4
 STATE_MISSING = 8 | ERROR_BIT
 
 
+WeightedTables: TypeAlias = list[tuple[int, DomainTable]]
+"""The weight of each scored term, and the pods that it counts."""
+
+
 class TermTables:
-    """The domain tables that one spec reads. They are rebuilt when namespaces change.
+    """The domain tables of one spec, rebuilt when namespaces change.
 
     Attributes:
-        namespace_version: the catalog's version of namespaces when the tables were built.
-        owned_seen: the number of other pods' terms processed so far.
-        owned: by kind, the terms of other pods that match the spec's pod.
-        all_required: by topology key, the pods that match all required affinity terms.
-        anti: for each required anti-affinity term, its topology key and the matching pods.
-        preferred: weight, topology key and matching pods of each preferred term.
-        existing_anti: topology key and owners of each required anti-affinity term in `owned`.
-        weighted: weight, topology key and pods of all scored terms; None if it must be rebuilt.
-        matches_itself: whether the pod itself satisfies its required affinity.
-        version: changes when any of these lists changes.
+        namespace_version: the catalog's version of namespaces at the last rebuild.
+        owned_seen: the number of terms of other pods that have been compared with the spec's pod.
+        affinity: for each topology key of the required affinity, the pods that match all required affinity terms.
+        anti: for each required anti-affinity term, the pods that match it.
+        existing_anti: for each required anti-affinity term that matches the spec's pod, the pods that own it.
+        weighted: all scored terms; a new list when terms are added.
+        matches_itself: whether the pod matches its own required affinity.
+        version: changes when tables of required terms are added, or all tables are dropped.
     """
 
     def __init__(self) -> None:
@@ -75,32 +78,22 @@ class TermTables:
         """Drop all tables."""
         self.namespace_version = namespace_version
         self.owned_seen = 0
-        self.owned: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
-        self.all_required: list[tuple[str, DomainTable]] = []
-        self.anti: list[tuple[str, DomainTable]] = []
-        self.preferred: list[tuple[int, str, DomainTable]] = []
-        self.existing_anti: list[tuple[str, DomainTable]] = []
-        self.weighted: list[tuple[int, str, DomainTable]] | None = None
+        self.affinity: list[DomainTable] = []
+        self.anti: list[DomainTable] = []
+        self.existing_anti: list[DomainTable] = []
+        self.weighted: WeightedTables = []
         self.matches_itself = False
         self.version += 1
 
 
-@dataclass(frozen=True)
-class InterPodAffinitySpec:
-    """The pod's own terms, and its namespace and labels, against which terms of other pods are matched.
-
-    Attributes:
-        key: namespace, labels and terms.
-        namespace, labels: the namespace and labels of the pod.
-        terms: the pod's own terms.
-        tables: the counts for all terms; terms of other pods are added when they appear.
-    """
+class InterPodAffinitySpec(msgspec.Struct, frozen=True, eq=False):
+    """The pod's terms, and its namespace and labels, against which terms of other pods are matched."""
 
     key: Hashable
     namespace: str
-    labels: dict[str, str] = field(compare=False)
+    labels: dict[str, str]
     terms: PodTerms
-    tables: TermTables = field(compare=False)
+    tables: TermTables
 
 
 class InterPodAffinity(
@@ -135,9 +128,7 @@ class InterPodAffinity(
 
     def compile(self, pod: Pod, cluster: ClusterState) -> InterPodAffinitySpec:
         """Compile the pod's terms."""
-        terms = pod_terms(pod)
-        labels = pod.metadata.labels
-        # Namespace and labels are part of the key, because terms of other pods are matched against them.
+        terms, labels = pod_terms(pod), pod.metadata.labels
         key = (pod.metadata.namespace, tuple(sorted(labels.items())), terms)
         return InterPodAffinitySpec(key, pod.metadata.namespace, labels, terms, TermTables())
 
@@ -151,89 +142,83 @@ class InterPodAffinity(
             return unresolvable(f"parsing pod: {spec.terms.error}")
         tables = self.tables(spec, cluster)
         required = spec.terms.required_affinity or spec.terms.required_anti_affinity
-        if not required and not any(table.some() for _, table in tables.existing_anti):
+        if not required and not any(table.some() for table in tables.existing_anti):
             return SKIP
         return PROCEED
 
     def filter_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> FilterRule:
         """Return the rule that checks the required terms."""
-        return RequiredTerms(self, spec, cluster)
+        return RequiredTerms(partial(self.tables, spec, cluster), cluster)
 
     # PreScore and Score.
 
     def pre_score(self, spec: InterPodAffinitySpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return SKIP if no pod matches a scored term: preferred terms, and other pods' terms that match this pod."""
-        has_own = bool(spec.terms.preferred_affinity or spec.terms.preferred_anti_affinity)
-        if self._ignores_existing and not has_own:
+        """Return SKIP if no pod matches or owns a scored term."""
+        if self._ignores_existing and not spec.terms.preferred_affinity and not spec.terms.preferred_anti_affinity:
             return SKIP
-        for _, _, table in self.weighted(spec, cluster):
-            # A sum of 0 does not mean that nothing matches: weights can cancel each other out.
+        for _, table in self.weighted(spec, cluster):
+            # The sum of the weights is no criterion: weights can cancel each other out.
             if table.counter.total and table.some():
                 return ()
         return SKIP
 
-    def weighted(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
-        """Return weight, topology key and pods of each scored term."""
-        tables = self.tables(spec, cluster)
-        if tables.weighted is None:
-            tables.weighted = [*tables.preferred, *self._owned_weights(tables)]
-        return tables.weighted
-
-    def _owned_weights(self, tables: TermTables) -> Iterable[tuple[int, str, DomainTable]]:
-        if self._hard_weight > 0:
-            for term, table in tables.owned.get(TermKind.REQUIRED_AFFINITY, ()):
-                yield self._hard_weight, term.topology_key, table
-        for term, table in tables.owned.get(TermKind.PREFERRED_AFFINITY, ()):
-            yield term.weight, term.topology_key, table
-        for term, table in tables.owned.get(TermKind.PREFERRED_ANTI_AFFINITY, ()):
-            yield -term.weight, term.topology_key, table
-
     def score_rule(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule that sums the weights of the scored terms."""
-        return WeightedTerms(self, spec, cluster)
+        return WeightedTerms(partial(self.weighted, spec, cluster), cluster)
+
+    def weighted(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> WeightedTables:
+        """Return all scored terms: the pod's preferred terms, and other pods' terms that match the pod."""
+        return self.tables(spec, cluster).weighted
 
     # Tables.
 
     def tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
-        """Return the tables of a spec, updated with the terms that were added since the last call."""
+        """Return the tables of a spec, with the terms that were registered since the last call."""
         tables = spec.tables
         version = cluster.catalog.version(Namespace)
         if tables.namespace_version != version:
             tables.reset(version)
-            self._register_own(spec, tables, cluster)
+            self._add_own_terms(spec, tables, cluster)
         if tables.owned_seen != cluster.counters.owned_count():
-            namespace = cluster.catalog.get(Namespace, spec.namespace)
-            namespace_labels = namespace.metadata.labels if namespace is not None else {}
-            terms = [term for term in cluster.counters.owned_keys() if isinstance(term, AffinityTerm)]
-            for term in terms[tables.owned_seen :]:
-                if term.matches(spec.namespace, spec.labels, namespace_labels):
-                    table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
-                    tables.owned.setdefault(term.kind, []).append((term, table))
-                    if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
-                        tables.existing_anti.append((term.topology_key, table))
-            tables.owned_seen, tables.weighted = len(terms), None
-            tables.version += 1
+            self._add_owned_terms(spec, tables, cluster)
         return tables
 
-    def _register_own(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> None:
+    def _add_own_terms(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> None:
         terms = spec.terms
-        required = [_resolved(term, cluster) for term in terms.required_affinity]
-        if required:
-            key = ("all", tuple(sorted((selection.key for selection in required), key=repr)))
+        if terms.required_affinity:
+            selections = [_selection(term, cluster) for term in terms.required_affinity]
+            key = ("all", tuple(sorted((key for key, _ in selections), key=repr)))
 
             def matches_all(pod_class: PodClass) -> bool:
-                return all(selection.matches(pod_class) for selection in required)
+                return all(matches(pod_class) for _, matches in selections)
 
             counter = cluster.matching_counter(key, matches_all)
             keys = dict.fromkeys(term.topology_key for term in terms.required_affinity)
-            tables.all_required = [(name, cluster.domain_table(name, counter)) for name in keys]
-            own = PodClass(-1, spec.namespace, spec.labels, False)
-            tables.matches_itself = matches_all(own)
-        for term in terms.required_anti_affinity:
-            tables.anti.append((term.topology_key, _table_of(term, cluster)))
-        for term in (*terms.preferred_affinity, *terms.preferred_anti_affinity):
-            weight = term.weight if term.kind is TermKind.PREFERRED_AFFINITY else -term.weight
-            tables.preferred.append((weight, term.topology_key, _table_of(term, cluster)))
+            tables.affinity = [cluster.domain_table(name, counter) for name in keys]
+            tables.matches_itself = matches_all(PodClass(-1, spec.namespace, spec.labels, False))
+        tables.anti = [_table_of(term, cluster) for term in terms.required_anti_affinity]
+        preferred = (*terms.preferred_affinity, *terms.preferred_anti_affinity)
+        tables.weighted = [(self._weight_of(term), _table_of(term, cluster)) for term in preferred]
+
+    def _add_owned_terms(self, spec: InterPodAffinitySpec, tables: TermTables, cluster: ClusterState) -> None:
+        namespace = cluster.catalog.get(Namespace, spec.namespace)
+        namespace_labels = namespace.metadata.labels if namespace is not None else {}
+        weighted: WeightedTables = []
+        for term in islice(cluster.counters.owned_keys(), tables.owned_seen, None):
+            if isinstance(term, AffinityTerm) and term.matches(spec.namespace, spec.labels, namespace_labels):
+                table = cluster.domain_table(term.topology_key, cluster.counters.owned(term))
+                if term.kind is TermKind.REQUIRED_ANTI_AFFINITY:
+                    tables.existing_anti.append(table)
+                    tables.version += 1
+                elif term.kind is not TermKind.REQUIRED_AFFINITY or self._hard_weight > 0:
+                    weighted.append((self._weight_of(term), table))
+        tables.owned_seen = cluster.counters.owned_count()
+        if weighted:
+            tables.weighted = [*tables.weighted, *weighted]
+
+    def _weight_of(self, term: AffinityTerm) -> int:
+        weight = self._hard_weight if term.kind is TermKind.REQUIRED_AFFINITY else term.weight
+        return -weight if term.kind is TermKind.PREFERRED_ANTI_AFFINITY else weight
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register pods that are added, deleted or relabelled, and nodes that are added or relabelled."""
@@ -242,78 +227,52 @@ class InterPodAffinity(
         return ((pod_event, is_schedulable_after_pod_change), (node_event, is_schedulable_after_node_change))
 
 
-class Selection(msgspec.Struct, frozen=True):
-    """The pods that a term of the incoming pod selects.
+def _selection(term: AffinityTerm, cluster: ClusterState) -> tuple[Hashable, Matches]:
+    """Return which pods a term of the incoming pod selects, given the current namespaces, and a key for this selection.
 
-    Attributes:
-        key: equal for selections that match the same pods.
-        term: the term.
-        namespaces: the names of the namespaces to which the term applies.
-        everywhere: whether the term applies to every namespace.
+    As upstream does by mistake, the namespace selector is also matched against an empty label set: a selector that
+    requires no labels (DoesNotExist, NotIn) selects pods of every namespace.
     """
-
-    key: Hashable
-    term: AffinityTerm
-    namespaces: frozenset[str]
-    everywhere: bool
-
-    def matches(self, pod_class: PodClass) -> bool:
-        """Return whether the term selects pods of a class."""
-        if not self.everywhere and pod_class.namespace not in self.namespaces:
-            return False
-        return self.term.selector.matches(pod_class.labels)
-
-
-def _resolved(term: AffinityTerm, cluster: ClusterState) -> Selection:
-    """Return the pods that a term selects, given the current namespaces.
-
-    The term's namespace selector is resolved to names. As upstream does by mistake, it is also matched against an empty
-    label set: a selector that requires no labels (DoesNotExist, NotIn) selects pods of every namespace.
-    """
-    selector = term.namespace_selector
+    selector, names = term.namespace_selector, term.namespaces
     everywhere = selector.matches({})
-    names = term.namespaces
     if not selector.matches_nothing and not everywhere:
         found = [
             item.metadata.name for item in cluster.catalog.all(Namespace) if selector.matches(item.metadata.labels)
         ]
         names = names.union(found)
-    key = (term.selector, everywhere or tuple(sorted(names)))
-    return Selection(key, term, names, everywhere)
+
+    def matches(pod_class: PodClass) -> bool:
+        return (everywhere or pod_class.namespace in names) and term.selector.matches(pod_class.labels)
+
+    return (term.selector, everywhere or tuple(sorted(names))), matches
 
 
 def _table_of(term: AffinityTerm, cluster: ClusterState) -> DomainTable:
-    selection = _resolved(term, cluster)
-    counter: Counter = cluster.matching_counter(("one", selection.key), selection.matches)
-    return cluster.domain_table(term.topology_key, counter)
+    key, matches = _selection(term, cluster)
+    return cluster.domain_table(term.topology_key, cluster.matching_counter(("one", key), matches))
 
 
 class RequiredTerms(FilterRule):
     """Checks the required terms in order: the pod's affinity, its anti-affinity, the anti-affinity of existing pods."""
 
-    def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
+    def __init__(self, term_tables: Callable[[], TermTables], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.reads_others = True
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
-        self._version = -1
+        self._term_tables = term_tables
+        self._version = self._tables_version = -1
         self._affinity: list[DomainTable] = []
         self._anti: list[DomainTable] = []
         self._existing: list[DomainTable] = []
         self._tables: list[DomainTable] = []
         self._matches_itself = self._first_of_group = False
-        # The sum of the tables' versions, which change when a domain of several nodes gets its first matching pod or
-        # loses its last.
-        self._tables_version = -1
 
     def refresh(self) -> bool:
-        """Update the tables; return whether a domain of several nodes got its first matching pod or lost its last."""
-        tables = self._plugin.tables(self._spec, self._cluster)
+        """Update the tables; return whether verdicts may change on rows on which no pods were added or removed."""
+        tables = self._term_tables()
         moved = False
         if tables.version != self._version:
             self._version = tables.version
-            self._affinity = [table for _, table in tables.all_required]
-            self._anti = [table for _, table in tables.anti]
-            self._existing = [table for _, table in tables.existing_anti]
+            self._affinity, self._anti, self._existing = tables.affinity, tables.anti, tables.existing_anti
             self._tables = [*self._affinity, *self._anti, *self._existing]
             self._matches_itself = tables.matches_itself
             moved = True
@@ -357,32 +316,30 @@ class RequiredTerms(FilterRule):
 class WeightedTerms(ScaledScoreRule):
     """Scores the sum of weights in the domains of a node; the smallest sum becomes 0, the largest 100."""
 
-    def __init__(self, plugin: InterPodAffinity, spec: InterPodAffinitySpec, cluster: ClusterState) -> None:
+    def __init__(self, weighted: Callable[[], WeightedTables], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.normalizes = True
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._weighted = weighted
         self._seen: object = None
         self._tables: list[DomainTable] = []
         self._weights: list[int] = []
         self._tables_version = -1
 
     def refresh(self) -> bool:
-        """Update the tables; return whether a domain of several nodes gained or lost matching pods."""
-        weighted = self._plugin.weighted(self._spec, self._cluster)
-        moved = False
-        if weighted is not self._seen:
+        """Update the tables; return whether sums may change on rows on which no pods were added or removed."""
+        weighted = self._weighted()
+        moved = weighted is not self._seen
+        if moved:
             self._seen = weighted
-            self._tables = [table for _, _, table in weighted]
-            self._weights = [weight for weight, _, _ in weighted]
-            moved = True
+            self._weights = [weight for weight, _ in weighted]
+            self._tables = [table for _, table in weighted]
         tables_version = 0
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.refresh()
             if not table.distinct:
                 tables_version += table.version
-        if tables_version != self._tables_version:
-            moved = True
+        moved = moved or tables_version != self._tables_version
         self._tables_version = tables_version
         return moved
 

@@ -6,8 +6,9 @@ Source: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
+
+from msgspec import Struct
 
 from bayplan.base import go_arithmetic as go
 from bayplan.base.errors import ConfigurationError
@@ -50,24 +51,22 @@ NOT_THE_PODS = 1 | UNRESOLVABLE_BIT
 NOT_ENFORCED = 2 | UNRESOLVABLE_BIT
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAffinitySpec:
+class NodeAffinitySpec(Struct, frozen=True, eq=False):
     """A pod's requirements on the labels and the name of its node.
 
     Attributes:
         key: equal for pods with equivalent requirements.
-        skips_filter: whether the pod has neither node selector nor required affinity; an empty node selector counts as
-            one.
-        required: node selector and required affinity.
+        skips_filter: whether the pod has neither a node selector, not even an empty one, nor required affinity.
+        required: the node selector and the required affinity.
         node_names: the only node names that the required terms allow; None if a term is not restricted to names.
-        preferred: preferred affinity, or None.
+        preferred: the preferred affinity, or None.
     """
 
     key: Hashable
-    skips_filter: bool = field(compare=False)
-    required: RequiredNodeAffinity = field(compare=False)
-    node_names: frozenset[str] | None = field(compare=False)
-    preferred: CompiledPreferredTerms | None = field(compare=False)
+    skips_filter: bool
+    required: RequiredNodeAffinity
+    node_names: frozenset[str] | None
+    preferred: CompiledPreferredTerms | None
 
 
 class NodeAffinity(
@@ -78,10 +77,8 @@ class NodeAffinity(
 ):
     """Rejects nodes by their labels and names, and scores nodes by the terms that a pod prefers.
 
-    Arguments (`NodeAffinityArgs`) may add an affinity that applies to all pods of the profile.
-
     Attributes:
-        added_required: the required part of the added affinity, for explanations.
+        added_required: the required affinity that the plugin's arguments add to all pods of the profile, or None.
     """
 
     name = "NodeAffinity"
@@ -122,7 +119,7 @@ class NodeAffinity(
         return NodeAffinitySpec((skips, required.key, names, preferred_key), skips, required, names, preferred)
 
     def pre_filter(self, spec: NodeAffinitySpec, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Restrict the search to the node names that the required terms allow; return SKIP if nothing is required."""
+        """Return SKIP if nothing is required, else the node names that the required terms allow."""
         if spec.skips_filter and self._added_selector is None:
             return SKIP
         if spec.node_names is None:
@@ -236,22 +233,18 @@ def _match(required: RequiredNodeAffinity, node: Node) -> HintAnswer:
 
 
 def _node_names(selector: NodeSelector) -> frozenset[str] | None:
-    """Return the only node names that the terms allow; None if a term does not require names.
-
-    Terms are alternatives, and all requirements of a term must hold: names are united over terms and intersected within
-    a term.
-    """
-    names: frozenset[str] | None = None
+    """Return the only node names that the alternative terms allow; None if a term does not require names."""
+    names: set[str] = set()
     for term in selector.node_selector_terms:
-        own: frozenset[str] | None = None
-        for requirement in term.match_fields:
-            if requirement.key == "metadata.name" and requirement.operator == "In":
-                values = frozenset(requirement.values or ())
-                own = values if own is None else own & values
-        if own is None:
+        allowed = [
+            frozenset(requirement.values or ())
+            for requirement in term.match_fields
+            if requirement.key == "metadata.name" and requirement.operator == "In"
+        ]
+        if not allowed:
             return None
-        names = own if names is None else names | own
-    return names
+        names |= frozenset.intersection(*allowed)
+    return frozenset(names) if selector.node_selector_terms else None
 
 
 def _raise_for(kind: str, problem: str) -> None:

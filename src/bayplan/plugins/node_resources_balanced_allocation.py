@@ -1,7 +1,7 @@
 """NodeResourcesBalancedAllocation: prefers nodes whose resource usage the pod makes more balanced.
 
-The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score expresses
-how the pod changes it: 75 for no change, within 50 to 100. Float arithmetic keeps Go's order of operations. Source:
+The balance of a node is 1 minus the standard deviation of the requested shares of its resources. The score is 75 if the
+pod does not change it, and 50 to 100 otherwise. Float arithmetic keeps Go's order of operations. Source:
 https://kubernetes.io/docs/reference/scheduling/config/#scheduling-plugins.
 """
 
@@ -40,7 +40,6 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
     """The pod's part of the score.
 
     Attributes:
-        key: all other fields.
         scored: the scored resources, with the pod's requests.
         best_effort: whether the pod requests none of the scored resources.
     """
@@ -51,10 +50,7 @@ class BalancedAllocationSpec(Struct, frozen=True, eq=False):
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], ScorePlugin[BalancedAllocationSpec]):
-    """Scores how evenly a node's resources would be used with the pod.
-
-    Arguments: `NodeResourcesBalancedAllocationArgs`.
-    """
+    """Scores how much more evenly a node's resources would be used with the pod than without it."""
 
     name = "NodeResourcesBalancedAllocation"
     reads = Reads.NODES | Reads.USAGE
@@ -99,7 +95,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
         return {name: requests.get(name, 0) for name, requests in sums}
 
     def pre_score(self, spec: BalancedAllocationSpec, cluster: ClusterState, feasible: Bools) -> Params | Status:
-        """Return SKIP for pods that request nothing, which would otherwise all run on the same node."""
+        """Return SKIP for pods that request nothing, which the score would otherwise gather on one node."""
         return SKIP if spec.best_effort else self._devices.tallies(spec.scored)
 
     def pre_score_reads(self, spec: BalancedAllocationSpec) -> Reads:
@@ -116,10 +112,9 @@ class NodeResourcesBalancedAllocation(PreScorePlugin[BalancedAllocationSpec], Sc
 
 
 class Balance(ResourceScore):
-    """Scores the change in a node's balance: 75 for no change.
+    """Scores the change in a node's balance, ignoring resources that the node lacks.
 
-    Resources that the node lacks are ignored. The deviation of two resources is half of their difference; that of fewer
-    is 0.
+    The deviation of two resources is half of the difference between their shares; that of fewer is 0.
     """
 
     def __init__(self, spec: BalancedAllocationSpec, devices: ScoredDevices, cluster: ClusterState) -> None:
@@ -140,10 +135,7 @@ class Balance(ResourceScore):
             ScoreRule.score_all(self, raw)
 
     def _score_in_doubles(self, raw: Ints) -> bool:
-        """Write the scores.
-
-        Return False if they are invalid because an amount is negative or not below `MAX_IN_DOUBLES`.
-        """
+        """Write the scores; return False if they are invalid because an amount is not in 0..`MAX_IN_DOUBLES` - 1."""
         if self._before is None:
             self._before, self._after, self._whole = np.zeros(2 * CHUNK), np.zeros(2 * CHUNK), np.zeros(2 * CHUNK)
         before, after, whole, count, seen = self._before, self._after, self._whole, self.columns.count, 0
@@ -161,10 +153,7 @@ class Balance(ResourceScore):
         return 0 <= seen < MAX_IN_DOUBLES
 
     def _find_shares(self, place: int, start: int, length: int) -> int:
-        """Write the shares of a resource in use without and with the pod, and its amount, for `length` rows.
-
-        Return the bitwise or of all amounts.
-        """
+        """Write the used shares without and with the pod, and the allocatable amounts; return the or of all amounts."""
         columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
         allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
         before, after, whole, seen = self._before, self._after, self._whole, 0
@@ -181,7 +170,7 @@ class Balance(ResourceScore):
         return seen
 
     def score(self, row: int) -> int:
-        """Return 50 plus half of the change in balance offset by 50, which is 75 for no change."""
+        """Return 50 plus half of (50 plus the change in balance)."""
         if self._best_effort and self.params is None:
             return 0
         columns, counting = self.columns, 0
@@ -212,7 +201,7 @@ class Balance(ResourceScore):
         return HALF + go.quotient(go.add(HALF, change), 2)
 
     def deviation(self, row: int, with_pod: bool) -> float:
-        """Return the standard deviation of the requested shares of resources, with Go's order of operations."""
+        """Return the standard deviation of the requested shares, with Go's order of operations."""
         counting, total, squares = 0, 0.0, 0.0
         for place in range(self.count):
             whole = self.allocatable(place, row)

@@ -5,7 +5,6 @@ from bayplan.base cimport go
 from bayplan.framework.rule cimport FilterRule
 from bayplan.state.columns cimport Columns
 
-# Constants of the module, typed as C numbers.
 cdef Py_ssize_t POD_COUNT, FIRST_RESOURCE, CHUNK
 cdef int64_t UNRESOLVABLE_BIT, TOO_MANY_PODS
 cdef int MAX_FLAGS

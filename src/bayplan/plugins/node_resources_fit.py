@@ -85,7 +85,7 @@ class Request(Struct, frozen=True, gc=False):
     """The amount that a pod requests of one resource.
 
     Attributes:
-        name, number: the name and the number of the resource.
+        number: the number of the resource in the state.
         amount: greater than 0 (milli for cpu).
         flag: the bit of a verdict that stands for an insufficient amount.
     """
@@ -156,20 +156,15 @@ class NodeResourcesFit(
             cluster.admit(amount)
             requests.append(Request(name, cluster.register_resource(name), amount, flag))
         scored = scored_resources(self._resources, fit_score_requests(pod), cluster)
-        return NodeResourcesFitSpec(
-            (tuple([(request.number, request.amount) for request in requests]), scored),
-            tuple(requests),
-            tuple(
-                [request for request in requests if request.number >= len(FIRST_RESOURCES) and is_scalar(request.name)]
-            )
-            if self._device_classes is not None
-            else (),
-            scored,
-        )
+        delegable: tuple[Request, ...] = ()
+        if self._device_classes is not None:
+            delegable = tuple([request for request in requests if is_scalar(request.name)])
+        key = (tuple([(request.number, request.amount) for request in requests]), scored)
+        return NodeResourcesFitSpec(key, tuple(requests), delegable, scored)
 
     def _compared(self, names: Iterable[str]) -> Iterator[tuple[str, int]]:
         """Yield the resources that are compared, in the order of the reasons, each with its flag."""
-        wanted = sorted(name for name in names if not self._is_ignored(name))
+        wanted = sorted(name for name in names if not (is_extended(name) and self._is_ignored(name)))
         # CPU, memory and ephemeral storage come first, as upstream; the others, in random order upstream, are sorted.
         ordered = sorted((name for name in wanted if not is_scalar(name)), key=FIRST_RESOURCES.index)
         ordered += [name for name in wanted if is_scalar(name)]
@@ -177,8 +172,6 @@ class NodeResourcesFit(
             yield name, TOO_MANY_PODS << 1 + min(place, MAX_FLAGS - 1)
 
     def _is_ignored(self, name: str) -> bool:
-        if not is_extended(name):
-            return False
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
     def pre_filter_reads(self, spec: NodeResourcesFitSpec) -> Reads:
@@ -316,11 +309,12 @@ class NodeResourcesFit(
 
 
 class FreeResourcesRule(FilterRule):
-    """Compares requests with free resources: a verdict has one bit per request that does not fit, see `insufficient_flag`.
+    """Compares requests with free resources; a verdict has one bit per request that does not fit.
 
     Args:
         spec: the spec of the pod.
-        numbered: the number of each set of short resources, for pods with more requests than a verdict has bits.
+        numbered: the number of each set of short resources, for pods with more requests than a verdict has bits; filled
+            by the rule.
         cluster: the state.
     """
 
@@ -338,7 +332,7 @@ class FreeResourcesRule(FilterRule):
         self._found: Any = None
 
     def refresh(self) -> bool:
-        """Record which requests a device class may serve, as PreFilter found."""
+        """Record the requests that a device class may serve, which PreFilter found."""
         if self.params is not self._seen:
             self._seen = self.params
             for place in range(self._count):
@@ -346,7 +340,7 @@ class FreeResourcesRule(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Compare each request with the free amount on the node."""
+        """Return the flags of all requests that exceed the free amount; with many requests, the number of their set."""
         if self.params is None:
             return STATE_MISSING
         if self._count > MAX_FLAGS:
@@ -358,7 +352,7 @@ class FreeResourcesRule(FilterRule):
         return verdict
 
     def filter_all(self, codes: Codes) -> None:
-        """Compare each request with the free amounts, one request after the other."""
+        """Write the verdicts of all rows, request by request, in loops that the compiler vectorises."""
         columns = self.columns
         if self.params is None or self._count > MAX_FLAGS:
             FilterRule.filter_all(self, codes)
@@ -376,7 +370,7 @@ class FreeResourcesRule(FilterRule):
                 codes[start + i] = found[i]
 
     def _add_lacking(self, place: int, start: int, length: int) -> None:
-        """Add the result of `insufficient_flag` for one requested resource to the verdicts of `length` rows."""
+        """Add the flag of one request to the verdicts of `length` rows."""
         columns, number, found = self.columns, self._numbers[place], self._found
         amount, flag, delegated = self._amounts[place], self._flags[place], self._delegated[place] != 0
         allocatable, used = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
@@ -384,7 +378,7 @@ class FreeResourcesRule(FilterRule):
             found[i] |= insufficient_flag(amount, flag, delegated, allocatable[start + i], used[start + i])
 
     def _insufficient_flag(self, place: int, row: int) -> int:
-        """Return the result of `insufficient_flag` for one requested resource."""
+        """Return the flag of one request for a row."""
         columns, number = self.columns, self._numbers[place]
         allocatable, used = columns.allocatable[number, row], columns.usage[FIRST_RESOURCE + number, row]
         return insufficient_flag(
@@ -392,7 +386,7 @@ class FreeResourcesRule(FilterRule):
         )
 
     def _number(self, row: int) -> int:
-        """Return the number of the set of resources that are short on a node."""
+        """Return the number of the set of resources that are short on a node; 0 if none is."""
         columns = self.columns
         lacking = [int(columns.usage[POD_COUNT, row] >= columns.allowed_pods[row])]
         lacking += [self._insufficient_flag(place, row) for place in range(self._count)]

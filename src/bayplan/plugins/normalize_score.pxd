@@ -4,14 +4,12 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.base cimport go
 from bayplan.framework.rule cimport ScoreRule
 
-# Constants of the module, typed as C numbers.
-cdef int64_t MAX_NODE_SCORE, _MAX, _MIN, _PLACES
+cdef int64_t MAX_NODE_SCORE, MAX_INT64, MIN_INT64, _PLACES
+cdef Py_ssize_t RAW_SCORES
 
 cdef class ScaledScoreRule(ScoreRule):
     cdef int64_t[::1] _raw_scores, _normalized
 
-    @cython.locals(place=Py_ssize_t)
-    cdef void _clear_table(self) except *
     cpdef void normalize_all(self, tuple scale, int64_t[::1] raw, int64_t[::1] normalized) except *
     @cython.locals(
         known=int64_t[::1], scores=int64_t[::1], number=Py_ssize_t, row=Py_ssize_t, score=int64_t, place=int64_t,
@@ -29,5 +27,3 @@ cdef class StretchedScoreRule(ScaledScoreRule):
 
 @cython.locals(smallest=int64_t, largest=int64_t, score=int64_t, row=Py_ssize_t)
 cpdef tuple score_range(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count)
-@cython.locals(largest=int64_t, score=int64_t, row=Py_ssize_t)
-cpdef int64_t largest_score(int64_t[::1] raw, uint8_t[::1] chosen, Py_ssize_t count) noexcept

@@ -6,11 +6,10 @@ from bayplan.framework.rule cimport FilterRule
 from bayplan.plugins.normalize_score cimport ScaledScoreRule
 from bayplan.plugins.spread_tables cimport ConstraintTable, SpreadGroups
 
-# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE
 
 cdef class HardSpread(FilterRule):
-    cdef object _plugin, _spec, _cluster, _seen
+    cdef object _spread_tables, _seen
     cdef list _tables
 
     @cython.locals(moved=bint, before=int64_t, number=Py_ssize_t, table=ConstraintTable)
@@ -26,13 +25,13 @@ cdef class HardSpread(FilterRule):
     cpdef void filter_all(self, uint16_t[::1] codes) except *
 
 cdef class SoftSpread(ScaledScoreRule):
-    cdef object _plugin, _spec, _cluster
+    cdef object _spread_tables
     cdef list _tables
     cdef SpreadGroups _groups
-    cdef int64_t[::1] _raw, _final
+    cdef int64_t[::1] _raw
     cdef uint8_t[::1] _has_feasible, _seen
     cdef bint _some_not_scored
-    cdef double[::1] _weights, _skews
+    cdef double[::1] _weights
 
     @cython.locals(number=Py_ssize_t, table=ConstraintTable, size=Py_ssize_t, domains=Py_ssize_t, group=Py_ssize_t)
     cpdef void prepare(self, uint8_t[::1] feasible) except *
@@ -55,13 +54,11 @@ cdef class SoftSpread(ScaledScoreRule):
     cpdef int64_t score(self, Py_ssize_t row) except? -9223372036854775807
     @cython.locals(scores=int64_t[::1], of_row=Py_ssize_t[::1], row=Py_ssize_t)
     cpdef void score_all(self, int64_t[::1] raw) except *
-    @cython.locals(groups=SpreadGroups, smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, group=Py_ssize_t)
+    @cython.locals(groups=SpreadGroups, smallest=int64_t, largest=int64_t, score=int64_t, seen=bint, group=Py_ssize_t, row=Py_ssize_t)
     cpdef tuple scale(self, int64_t[::1] raw, uint8_t[::1] feasible)
     @cython.locals(smallest=int64_t, largest=int64_t, not_scored=bytes)
     cpdef int64_t normalize(self, tuple scale, int64_t raw, Py_ssize_t row) except? -9223372036854775807
-    @cython.locals(
-        groups=SpreadGroups, final=int64_t[::1], of_row=Py_ssize_t[::1], group=Py_ssize_t, number=Py_ssize_t, row=Py_ssize_t,
-    )
+    @cython.locals(not_scored=bytes, number=Py_ssize_t, row=Py_ssize_t)
     cpdef void normalize_rows(
         self, tuple scale, int64_t[::1] raw, Py_ssize_t[::1] rows, Py_ssize_t count, int64_t[::1] normalized
     ) except *

@@ -1,23 +1,23 @@
 """PodTopologySpread: spreads pods that belong together evenly over the values of node labels.
 
-Matching pods are counted per row and summed per domain, both incrementally; a cycle only reads the sums. Source:
+A cycle only reads the numbers of matching pods per domain, which counters keep up to date. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/topology-spread-constraints/, KEP-895, KEP-3022, KEP-3094,
 KEP-3243.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.base import go_arithmetic as go
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.events import ClusterEvent, QueueingHint
+from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint
 from bayplan.framework.plugin import (
     PROCEED,
     FilterPlugin,
@@ -35,7 +35,7 @@ from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import SelectorError, compile_required_node_affinity, find_untolerated_taint
 from bayplan.plugins.normalize_score import ScaledScoreRule
-from bayplan.plugins.spread_constraints import HARD, SOFT, PodTopologySpreadHints, SpreadConstraint, SpreadConstraints
+from bayplan.plugins.spread_constraints import HARD, SOFT, SpreadConstraint, SpreadConstraints
 from bayplan.plugins.spread_tables import ConstraintTable, SpreadGroups, SpreadTables
 from bayplan.state.arrays import Bools, Codes, Flags, Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -51,11 +51,8 @@ UNEVEN = 1
 NO_LABEL = 2 | UNRESOLVABLE_BIT
 STATE_MISSING = 4 | ERROR_BIT
 
-REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 
-
-@dataclass(frozen=True)
-class PodTopologySpreadSpec:
+class PodTopologySpreadSpec(Struct, frozen=True, eq=False):
     """The pod, and the counts for its constraints.
 
     Attributes:
@@ -68,7 +65,7 @@ class PodTopologySpreadSpec:
     key: Hashable
     pod: Pod
     from_catalog: bool
-    tables: SpreadTables = field(compare=False)
+    tables: SpreadTables
 
 
 class PodTopologySpread(
@@ -98,7 +95,6 @@ class PodTopologySpread(
         super().__init__(arguments, handle)
         self._constraints = SpreadConstraints(arguments, handle.feature_gates, handle.cluster.catalog)
         self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
-        self._hints = PodTopologySpreadHints(self._constraints)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodTopologySpreadSpec:
         """Return the data on which the constraints depend; they are compiled on first use."""
@@ -135,7 +131,7 @@ class PodTopologySpread(
 
     def filter_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule that checks the hard constraints."""
-        return HardSpread(self, spec, cluster)
+        return HardSpread(partial(self.tables, spec, cluster), cluster)
 
     # PreScore and Score.
 
@@ -148,33 +144,30 @@ class PodTopologySpread(
 
     def score_rule(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule that scores the soft constraints."""
-        return SoftSpread(self, spec, cluster)
-
-    def requires_all_keys(self, spec: PodTopologySpreadSpec) -> bool:
-        """Return whether nodes that lack the topology key of a soft constraint score 0."""
-        return bool(spec.pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
+        return SoftSpread(partial(self.tables, spec, cluster), cluster)
 
     # Tables.
 
     def tables(self, spec: PodTopologySpreadSpec, cluster: ClusterState) -> SpreadTables:
         """Return the tables of a spec, rebuilt if services or workloads on which they depend changed."""
-        tables = spec.tables
+        tables, pod = spec.tables, spec.pod
         version = self._constraints.version() if spec.from_catalog else ()
         if tables.version != version:
             tables.version = version
-            tables.hard, tables.hard_error = self._tables_of(spec.pod, HARD, cluster)
-            tables.soft, tables.soft_error = self._tables_of(spec.pod, SOFT, cluster)
-            tables.groups = SpreadGroups(tables.soft, self.requires_all_keys(spec), cluster.node_log)
+            # Nodes that lack the key of a soft constraint are scored only with the system's defaults.
+            all_keys = bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
+            tables.hard, tables.hard_error = self._tables_of(pod, HARD, True, cluster)
+            tables.soft, tables.soft_error = self._tables_of(pod, SOFT, all_keys, cluster)
+            tables.groups = SpreadGroups(tables.soft, all_keys, cluster.node_log)
         return tables
 
-    def _tables_of(self, pod: Pod, action: str, cluster: ClusterState) -> tuple[list[ConstraintTable], str]:
+    def _tables_of(
+        self, pod: Pod, action: str, all_keys: bool, cluster: ClusterState
+    ) -> tuple[list[ConstraintTable], str]:
         try:
             constraints = self._constraints.of(pod, action)
         except SelectorError as problem:
             return [], str(problem)
-        all_keys = (
-            action == HARD or bool(pod.spec.topology_spread_constraints) or not self._constraints.system_defaulted
-        )
         keys = tuple(sorted({constraint.topology_key for constraint in constraints})) if all_keys else ()
         # Constraints with equal policies share the mask of nodes: a pod may have thousands of constraints with
         # different keys.
@@ -204,7 +197,6 @@ class PodTopologySpread(
         return ConstraintTable(
             constraint,
             selector.matches(pod.metadata.labels),
-            counter,
             cluster.domain_table(key, counter, eligibility),
             cluster.domain_table(key, later, eligibility),
             eligibility,
@@ -221,13 +213,8 @@ class PodTopologySpread(
         tolerations = pod.spec.tolerations if constraint.honors_taints else None
 
         def tolerated(taints: tuple[Taint, ...]) -> bool:
-            taint = find_untolerated_taint(
-                taints,
-                pod.spec.tolerations,
-                comparison_operators=self._comparison_operators,
-                matters=lambda taint: taint.effect in REJECTING_EFFECTS,
-            )
-            return taint is None
+            operators = self._comparison_operators
+            return find_untolerated_taint(taints, pod.spec.tolerations, comparison_operators=operators) is None
 
         def make() -> Bools:
             nodes, rows = cluster.nodes, Rows(cluster)
@@ -243,26 +230,30 @@ class PodTopologySpread(
         return Eligibility((keys, required.key if required is not None else None, tolerations), make)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Register added and deleted pods, changes of their labels and tolerations, and all kinds of node changes."""
-        return self._hints.events()
+        """Register added, deleted and changed pods and nodes: changes of labels, tolerations and taints."""
+        pod_actions = (
+            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
+        )
+        node_actions = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
+        return (
+            (ClusterEvent(EventResource.POD, pod_actions), self._constraints.is_schedulable_after_pod_change),
+            (ClusterEvent(EventResource.NODE, node_actions), self._constraints.is_schedulable_after_node_change),
+        )
 
 
 class HardSpread(FilterRule):
     """Returns `NO_LABEL` or `UNEVEN` for the first hard constraint that a node violates."""
 
-    def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
+    def __init__(self, spread_tables: Callable[[], SpreadTables], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.reads_others = True
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._spread_tables = spread_tables
         self._seen: object = None
         self._tables: list[ConstraintTable] = []
 
     def refresh(self) -> bool:
-        """Update the counts.
-
-        Return whether rows on which no pods were added or removed must be evaluated again, too.
-        """
-        tables = self._plugin.tables(self._spec, self._cluster).hard
+        """Update the counts; return whether verdicts may change on rows on which no pods were added or removed."""
+        tables = self._spread_tables().hard
         moved = tables is not self._seen
         self._seen = self._tables = tables
         for number in range(len(self._tables)):
@@ -325,32 +316,29 @@ class SoftSpread(ScaledScoreRule):
     constraints are scored once, as a group.
     """
 
-    def __init__(self, plugin: PodTopologySpread, spec: PodTopologySpreadSpec, cluster: ClusterState) -> None:
+    def __init__(self, spread_tables: Callable[[], SpreadTables], cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.normalizes = True
         self.reads_feasible = True
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._spread_tables = spread_tables
         self._tables: list[ConstraintTable] = []
         self._groups: Any = None
-        # By group: the raw score, the normalised score, and whether it has feasible nodes.
+        # By group: the raw score, and whether it has feasible nodes.
         self._raw: Any = np.zeros(0, dtype=np.int64)
-        self._final: Any = self._raw
         self._has_feasible: Any = np.zeros(0, dtype=np.uint8)
         # Scratch space by domain: whether it has a feasible node.
         self._seen: Any = np.zeros(0, dtype=np.uint8)
         # Whether some feasible nodes are not scored.
         self._some_not_scored = False
-        # For each constraint, its weight, and the amount that its maxSkew adds.
+        # The weight of each constraint.
         self._weights: Any = np.zeros(0, dtype=np.float64)
-        self._skews: Any = np.zeros(0, dtype=np.float64)
 
     def prepare(self, feasible: Flags) -> None:
         """Compute the weights of the constraints, and the raw score of each group."""
-        tables = self._plugin.tables(self._spec, self._cluster)
+        tables = self._spread_tables()
         if tables.soft is not self._tables:
             self._tables = tables.soft
             self._weights = np.zeros(len(self._tables), dtype=np.float64)
-            self._skews = np.array([float(table.max_skew - 1) for table in self._tables], dtype=np.float64)
         for number in range(len(self._tables)):
             table = self._tables[number]
             table.sums.refresh()
@@ -368,32 +356,24 @@ class SoftSpread(ScaledScoreRule):
         """Record which groups have feasible nodes; return the number of feasible nodes that are scored."""
         groups = self._groups
         if len(self._raw) != len(groups.scored):
-            self._raw, self._final = np.zeros((2, len(groups.scored)), dtype=np.int64)
+            self._raw = np.zeros(len(groups.scored), dtype=np.int64)
             self._has_feasible = np.zeros(len(groups.scored), dtype=np.uint8)
         has_feasible, of_row, scored = self._has_feasible, groups.of_row, groups.scored
         for group in range(groups.count):
             has_feasible[group] = 0
-        size = 0
+        size, self._some_not_scored = 0, False
         for row in range(self.columns.count):
             if feasible[row]:
-                has_feasible[of_row[row]] = 1
-                size += 1
-        self._some_not_scored = False
-        for group in range(groups.count):
-            if has_feasible[group] and not scored[group]:
-                self._some_not_scored = True
-        if self._some_not_scored:
-            size = 0
-            for row in range(self.columns.count):
-                if feasible[row] and scored[of_row[row]]:
+                group = of_row[row]
+                has_feasible[group] = 1
+                if scored[group]:
                     size += 1
+                else:
+                    self._some_not_scored = True
         return size
 
     def _count_domains(self, number: int, table: ConstraintTable) -> int:
-        """Return the number of domains among the scored feasible nodes.
-
-        Nodes without the key count as one more domain.
-        """
+        """Return the number of domains among the scored feasible nodes; nodes without the key count as one domain."""
         groups, width, last = self._groups, len(self._tables), table.sums.last
         if len(self._seen) <= last:
             self._seen = np.zeros(last + 1, dtype=np.uint8)
@@ -427,7 +407,7 @@ class SoftSpread(ScaledScoreRule):
             elif self.columns.bare:
                 # If an extender returned node objects instead of names, the pods on nodes are unknown.
                 weight = 0.0
-            total = total + (float(pods) * weight + self._skews[number])
+            total = total + (float(pods) * weight + float(table.max_skew - 1))
         return go.to_int64(go.round(total))
 
     def score(self, row: int) -> int:
@@ -458,11 +438,10 @@ class SoftSpread(ScaledScoreRule):
                 smallest = score if not seen or score < smallest else smallest
                 largest = score if not seen or score > largest else largest
                 seen = True
-        return (int(smallest), max(int(largest), 0), self._not_scored() if self._some_not_scored else b"")
-
-    def _not_scored(self) -> bytes:
-        groups = self._groups
-        return bytes([not groups.scored[groups.of_row[row]] for row in range(self.columns.count)])
+        not_scored = b""
+        if self._some_not_scored:
+            not_scored = bytes([not groups.scored[groups.of_row[row]] for row in range(self.columns.count)])
+        return (int(smallest), max(int(largest), 0), not_scored)
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:
         """Return 100 for the smallest score, less for larger ones, 0 for nodes that are not scored."""
@@ -474,21 +453,11 @@ class SoftSpread(ScaledScoreRule):
         return go.quotient(go.mul(MAX_NODE_SCORE, go.sub(go.add(largest, smallest), raw)), largest)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Normalise the first `count` elements of `rows`, or the first `count` rows if `rows` is None.
-
-        Each group is normalised once if that is less work; records, which have no groups, are normalised row by row.
-        """
-        groups, final = self._groups, self._final
-        if groups is not None and groups.count <= count and len(self._raw) == len(groups.scored):
-            of_row = groups.of_row
-            for group in range(groups.count):
-                final[group] = (
-                    self.normalize((scale[0], scale[1], b""), self._raw[group], 0) if groups.scored[group] else 0
-                )
+        """Normalise the first `count` elements of `rows`, or the first `count` rows if `rows` is None."""
+        ScaledScoreRule.normalize_rows(self, (scale[0], scale[1], b""), raw, rows, count, normalized)
+        not_scored = scale[2]
+        if not_scored:
             for number in range(count):
                 row = number if rows is None else rows[number]
-                normalized[row] = final[of_row[row]]
-        else:
-            for number in range(count):
-                row = number if rows is None else rows[number]
-                normalized[row] = self.normalize(scale, raw[row], row)
+                if not_scored[row]:
+                    normalized[row] = 0

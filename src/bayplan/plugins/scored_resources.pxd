@@ -3,7 +3,6 @@ from libc.stdint cimport int64_t
 
 from bayplan.framework.rule cimport ScoreRule
 
-# Constants of the module, typed as C numbers.
 cdef Py_ssize_t FIRST_RESOURCE
 
 cdef class ResourceScore(ScoreRule):

@@ -1,7 +1,4 @@
-"""Scored resources: their allocatable and requested amounts on nodes, and the request of the pod.
-
-This module is not a plugin.
-"""
+"""The resources that a plugin scores: the pod's requests, and the allocatable and requested amounts on nodes."""
 
 from __future__ import annotations
 
@@ -28,7 +25,6 @@ class ScoredResource(Struct, frozen=True, gc=False):
 
     Attributes:
         number: the number of the resource in the state.
-        weight: the weight of the resource in the score.
         request: the pod's request, in milli-CPU for cpu.
     """
 
@@ -47,8 +43,7 @@ def scored_resources(
 ) -> tuple[ScoredResource, ...]:
     """Return the scored resources of a pod, in the order of the configuration.
 
-    CPU, memory and ephemeral storage are always included, scalar resources only if the pod requests them, other names
-    never, because they are not counted on nodes.
+    Scalar resources are included only if the pod requests them; names that nodes don't count are never included.
     """
     found = []
     for spec in specs:
@@ -63,9 +58,7 @@ class ResourceScore(ScoreRule):
     """Base of the rules that score nodes by the requested amounts of resources.
 
     Args:
-        scored: the scored resources.
         devices: counts the devices that serve a resource on nodes without it.
-        cluster: the state.
     """
 
     def __init__(self, scored: Sequence[ScoredResource], devices: ScoredDevices, cluster: ClusterState) -> None:

@@ -7,7 +7,6 @@ from bayplan.framework.rule cimport ScoreRule
 from bayplan.plugins.scored_resources cimport ResourceScore
 from bayplan.state.columns cimport Columns
 
-# Constants of the module, typed as C numbers.
 cdef int64_t MAX_NODE_SCORE, MAX_IN_DOUBLES, MAX_WEIGHT
 cdef Py_ssize_t NON_ZERO_CPU, FIRST_RESOURCE, MEMORY, CHUNK
 

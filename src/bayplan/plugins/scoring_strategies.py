@@ -1,7 +1,6 @@
 """The scoring strategies of NodeResourcesFit: LeastAllocated, MostAllocated, RequestedToCapacityRatio.
 
-This module is not a plugin; each strategy is a rule about one node. Resources that the node lacks are ignored. All
-numbers are int64, with Go's order of operations. Source:
+Resources that the node lacks are ignored. All numbers are int64, with Go's order of operations. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/resource-bin-packing/.
 """
 
@@ -34,7 +33,7 @@ Shape: TypeAlias = Sequence[tuple[int, int]]
 FULL_UTILIZATION = 100
 
 CHUNK = 256
-"""Number of rows scored at a time as doubles, so that their numbers stay in the L1 cache."""
+"""Number of rows scored at a time, so that intermediate results stay in the L1 cache."""
 
 MAX_IN_DOUBLES = 1 << 46
 """Amounts below this limit can be divided as doubles: 101 times the amount is less than 2**53."""
@@ -109,10 +108,7 @@ class LeastAllocated(StrategyScore):
             ScoreRule.score_all(self, raw)
 
     def _score_in_doubles(self, raw: Ints) -> int:
-        """Write the scores.
-
-        Return at least `MAX_IN_DOUBLES` if they are invalid because an amount or weight is too large.
-        """
+        """Write the scores; return at least `MAX_IN_DOUBLES` if they are invalid: an amount or weight is too large."""
         if self._total is None:
             self._total, self._counted = np.zeros(CHUNK), np.zeros(CHUNK)
         total, counted, count, seen = self._total, self._counted, self.columns.count, 0

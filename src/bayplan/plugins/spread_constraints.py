@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from bayplan.framework.configuration.plugin_arguments import PodTopologySpreadArgs
-from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, hint
+from bayplan.framework.events import HintAnswer, hint
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import TopologySpreadConstraint
 from bayplan.objects.node import Node
@@ -40,8 +40,8 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
     """One compiled constraint, hard or soft.
 
     Attributes:
-        max_skew, topology_key, min_domains: as specified; `min_domains` is 1 by default.
         selector: selects the pods to spread, with `matchLabelKeys` merged in.
+        min_domains: 1 if not specified.
         honors_affinity, honors_taints: whether nodes are excluded that the pod's node affinity, or its missing
             tolerations, exclude.
     """
@@ -55,7 +55,7 @@ class SpreadConstraint(msgspec.Struct, frozen=True):
 
 
 class SpreadConstraints:
-    """Finds the constraints of pods.
+    """Finds the constraints of pods, and compares them with events (queueing hints).
 
     Args:
         arguments: the arguments of the plugin.
@@ -64,14 +64,13 @@ class SpreadConstraints:
 
     Attributes:
         system_defaulted: whether pods without constraints get the system's defaults.
-        inclusion_policies: the gate NodeInclusionPolicyInPodTopologySpread.
     """
 
     def __init__(self, arguments: object, gates: FeatureGates, catalog: ObjectCatalog) -> None:
         given = arguments if isinstance(arguments, PodTopologySpreadArgs) else PodTopologySpreadArgs()
         self.system_defaulted = given.defaulting_type in ("", "System")
         self._defaults = SYSTEM_DEFAULTS if self.system_defaulted else given.default_constraints
-        self.inclusion_policies = gates.enabled("NodeInclusionPolicyInPodTopologySpread")
+        self._inclusion_policies = gates.enabled("NodeInclusionPolicyInPodTopologySpread")
         self._match_label_keys = gates.enabled("MatchLabelKeysInPodTopologySpread")
         self._catalog = catalog
         self._writes = -1
@@ -118,8 +117,8 @@ class SpreadConstraints:
                 item.topology_key,
                 selector if selector is not None else self._selector(item, pod),
                 item.min_domains if item.min_domains is not None else 1,
-                not self.inclusion_policies or item.node_affinity_policy in (None, HONOR),
-                self.inclusion_policies and item.node_taints_policy == HONOR,
+                not self._inclusion_policies or item.node_affinity_policy in (None, HONOR),
+                self._inclusion_policies and item.node_taints_policy == HONOR,
             )
             for item in constraints
             if item.when_unsatisfiable == action
@@ -133,18 +132,54 @@ class SpreadConstraints:
         keys = [key for key in constraint.match_label_keys if key in labels]
         return selector.adding(Requirement(key, "In", (labels[key],)) for key in keys) if keys else selector
 
+    @hint(Pod)
+    def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
+        """Queue the pod if the number of pods that its hard constraints count may have changed."""
+        if any(other is not None and not _is_involved(other, pod) for other in (before, after)):
+            return False
+        try:
+            constraints = self.of(pod, HARD)
+        except SelectorError:
+            return HintAnswer.ERROR
+        if before is not None and after is not None:
+            own = pod.metadata.uid == after.metadata.uid
+            tolerates_more = before.spec.tolerations != after.spec.tolerations
+            if own and tolerates_more and any(item.honors_taints for item in constraints):
+                return True
+            labels = (before.metadata.labels, after.metadata.labels)
+            if labels[0] == labels[1]:
+                return False
+            return any(item.selector.matches(labels[0]) != item.selector.matches(labels[1]) for item in constraints)
+        other = after if after is not None else before
+        if other is None:
+            return HintAnswer.ERROR
+        return any(constraint.selector.matches(other.metadata.labels) for constraint in constraints)
+
+    @hint(Node)
+    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> HintAnswer | bool:
+        """Queue the pod if a node joined a domain of its hard constraints, left it, or changed in it."""
+        try:
+            constraints = self.of(pod, HARD)
+        except SelectorError:
+            return HintAnswer.ERROR
+        was = before is not None and _has_all_keys(before, constraints)
+        now = after is not None and _has_all_keys(after, constraints)
+        if before is None or after is None:
+            return now if after is not None else was
+        if was != now:
+            return True
+        keys = [item.topology_key for item in constraints]
+        moved = any(before.metadata.labels.get(key) != after.metadata.labels.get(key) for key in keys)
+        return now and (moved or before.spec.taints != after.spec.taints)
+
 
 def default_selector(pod: Pod, catalog: ObjectCatalog) -> Selector:
     """Return the selector of the pods that have the same services and the same controlling workload as this pod."""
     metadata = pod.metadata
     merged: dict[str, str] = {}
     for service in catalog.all(Service):
-        wanted = service.spec.selector
-        if (
-            service.metadata.namespace == metadata.namespace
-            and wanted is not None
-            and _is_subset(wanted, metadata.labels)
-        ):
+        wanted = service.spec.selector or {}
+        if service.metadata.namespace == metadata.namespace and wanted.items() <= metadata.labels.items():
             merged.update(wanted)
     selector = compile_label_map(merged)
     owner = metadata.controller()
@@ -171,68 +206,6 @@ def _adding(selector: Selector, workload: ReplicaSet | StatefulSet | None) -> Se
     except SelectorError:
         return selector
     return selector if other.matches_nothing else selector.adding(other.requirements)
-
-
-def _is_subset(wanted: dict[str, str], labels: dict[str, str]) -> bool:
-    return all(labels.get(key) == value for key, value in wanted.items())
-
-
-class PodTopologySpreadHints:
-    """The events of PodTopologySpread and their hints."""
-
-    def __init__(self, constraints: SpreadConstraints) -> None:
-        self._constraints = constraints
-
-    def events(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
-        """Return the events to register, with their hints."""
-        pod_actions = (
-            ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_POD_LABEL | ActionType.UPDATE_POD_TOLERATION
-        )
-        node_actions = ActionType.ADD | ActionType.DELETE | ActionType.UPDATE_NODE_LABEL | ActionType.UPDATE_NODE_TAINT
-        return (
-            (ClusterEvent(EventResource.POD, pod_actions), self.is_schedulable_after_pod_change),
-            (ClusterEvent(EventResource.NODE, node_actions), self.is_schedulable_after_node_change),
-        )
-
-    @hint(Pod)
-    def is_schedulable_after_pod_change(self, pod: Pod, before: Pod | None, after: Pod | None) -> HintAnswer | bool:
-        """Queue the pod if the number of pods that its hard constraints count may have changed."""
-        if any(other is not None and not _is_involved(other, pod) for other in (before, after)):
-            return False
-        try:
-            constraints = self._constraints.of(pod, HARD)
-        except SelectorError:
-            return HintAnswer.ERROR
-        if before is not None and after is not None:
-            own = pod.metadata.uid == after.metadata.uid
-            tolerates_more = before.spec.tolerations != after.spec.tolerations
-            if own and tolerates_more and any(item.honors_taints for item in constraints):
-                return True
-            labels = (before.metadata.labels, after.metadata.labels)
-            if labels[0] == labels[1]:
-                return False
-            return any(item.selector.matches(labels[0]) != item.selector.matches(labels[1]) for item in constraints)
-        other = after if after is not None else before
-        if other is None:
-            return HintAnswer.ERROR
-        return any(constraint.selector.matches(other.metadata.labels) for constraint in constraints)
-
-    @hint(Node)
-    def is_schedulable_after_node_change(self, pod: Pod, before: Node | None, after: Node | None) -> HintAnswer | bool:
-        """Queue the pod if a node joined a domain of its hard constraints, left it, or changed in it."""
-        try:
-            constraints = self._constraints.of(pod, HARD)
-        except SelectorError:
-            return HintAnswer.ERROR
-        was = before is not None and _has_all_keys(before, constraints)
-        now = after is not None and _has_all_keys(after, constraints)
-        if before is None or after is None:
-            return now if after is not None else was
-        if was != now:
-            return True
-        keys = [item.topology_key for item in constraints]
-        moved = any(before.metadata.labels.get(key) != after.metadata.labels.get(key) for key in keys)
-        return now and (moved or before.spec.taints != after.spec.taints)
 
 
 def _is_involved(other: Pod, pod: Pod) -> bool:

@@ -4,12 +4,10 @@ from libc.stdint cimport int64_t, uint8_t
 from bayplan.state.counters cimport Counter, DomainTable
 from bayplan.state.row_log cimport RowLog
 
-# Constants of the module, typed as C numbers.
 cdef int64_t NO_NODE
 
 cdef class ConstraintTable:
-    cdef public object constraint, key, eligibility
-    cdef public Counter counter
+    cdef public object key, eligibility
     cdef public DomainTable sums, others
     cdef public int64_t max_skew, min_domains, itself, smallest
     cdef uint8_t[::1] _exists
@@ -29,7 +27,7 @@ cdef class ConstraintTable:
     cdef int64_t _sum(self, Py_ssize_t code) noexcept
     @cython.locals(moved=bint, uneven=bint, code=Py_ssize_t)
     cpdef bint mark_uneven(self) except -1
-    cpdef int64_t count(self, Py_ssize_t code) noexcept
+    @cython.locals(count=int64_t)
     cpdef bint is_uneven(self, Py_ssize_t code) noexcept
 
 cdef class SpreadGroups:
@@ -45,15 +43,12 @@ cdef class SpreadGroups:
     cdef Py_ssize_t[::1] _positions
     cdef object __weakref__
 
-    @cython.locals(
-        regroup_all=bint, node_log=RowLog, start=Py_ssize_t, position=Py_ssize_t, number=Py_ssize_t, before=Py_ssize_t,
-        table=ConstraintTable,
-    )
+    @cython.locals(row=Py_ssize_t, position=Py_ssize_t, number=Py_ssize_t, counter=Counter)
     cpdef void refresh(self, Py_ssize_t capacity, Py_ssize_t rows) except *
-    @cython.locals(row=Py_ssize_t)
-    cdef void _regroup_all(self, Py_ssize_t capacity, Py_ssize_t rows) except *
-    @cython.locals(table=ConstraintTable, counter=Counter, position=Py_ssize_t)
-    cdef void _regroup_changed(self, Py_ssize_t number) except *
+    @cython.locals(number=Py_ssize_t, counter=Counter, before=Py_ssize_t)
+    cdef bint _has_many_changes(self, Py_ssize_t capacity, Py_ssize_t rows) except -1
+    @cython.locals(table=ConstraintTable)
+    cdef Counter _counter(self, Py_ssize_t number)
     @cython.locals(key=tuple, number=Py_ssize_t)
     cdef void _regroup(self, Py_ssize_t row) except *
     @cython.locals(table=ConstraintTable, code=Py_ssize_t)

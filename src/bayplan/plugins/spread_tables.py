@@ -1,7 +1,4 @@
-"""The counts of a pod's topology spread constraints, and the groups of nodes that are equal for its soft constraints.
-
-This module is not a plugin.
-"""
+"""Counts of pods per domain of a topology spread constraint, and groups of nodes that soft constraints don't distinguish."""
 
 from __future__ import annotations
 
@@ -23,7 +20,6 @@ class ConstraintTable:
     Args:
         constraint: the constraint.
         matches_itself: whether the constraint's selector matches the pod itself.
-        counter: the matching pods per row.
         sums: the counts per domain, summed over eligible nodes.
         others: per domain, the pods that upstream counts only when a dry run adds or removes them: terminating pods, or
             all pods if the selector is empty.
@@ -37,14 +33,11 @@ class ConstraintTable:
         self,
         constraint: SpreadConstraint,
         matches_itself: bool,
-        counter: Counter,
         sums: DomainTable,
         others: DomainTable,
         eligibility: Eligibility,
     ) -> None:
-        self.constraint = constraint
         self.key = constraint.topology_key
-        self.counter = counter
         self.sums = sums
         self.others = others
         self.eligibility = eligibility
@@ -63,7 +56,7 @@ class ConstraintTable:
         self._uneven_at = -1
 
     def refresh(self) -> None:
-        """Update the sums per domain, and find the smallest."""
+        """Update the counts; pods in `others` don't count."""
         self.sums.refresh()
         if self._node_position != self.sums.node_position:
             self._find_domains()
@@ -74,10 +67,7 @@ class ConstraintTable:
         self._find_smallest()
 
     def after_changes(self) -> None:
-        """Update the sums after pods were moved.
-
-        Pods in `others` that were added or removed since `refresh` count, too.
-        """
+        """Update the counts after a dry run moved pods; those in `others` now count if they were added or removed."""
         self.sums.refresh()
         self._on_trial = self._had_others or self.others.counter.total != 0
         if self._on_trial:
@@ -87,11 +77,10 @@ class ConstraintTable:
         self._find_smallest()
 
     def _find_domains(self) -> None:
-        column = self.sums.nodes.label_column(self.key)
-        self._node_position = self.sums.node_position
-        codes = column.codes[: self.sums.nodes.count][self.eligibility.mask(self._node_position)]
+        nodes, self._node_position = self.sums.nodes, self.sums.node_position
+        column = nodes.label_column(self.key)
         exists = np.zeros(len(column.values) + 1, dtype=np.uint8)
-        exists[codes] = 1
+        exists[column.codes[: nodes.count][self.eligibility.mask(self._node_position)]] = 1
         self._exists = exists
         self._domains = int(exists.sum())
 
@@ -110,10 +99,6 @@ class ConstraintTable:
             count += self.others.values[code] - self._others_before[code]
         return count
 
-    def count(self, code: int) -> int:
-        """Return the number of pods in a domain; 0 if the domain has no eligible node."""
-        return self._sum(code) if self._exists[code] else 0
-
     def mark_uneven(self) -> bool:
         """Record which domains are uneven; return whether that changed for any domain."""
         moved = self._uneven_at != self._node_position
@@ -129,17 +114,19 @@ class ConstraintTable:
 
     def is_uneven(self, code: int) -> bool:
         """Return whether one more pod in a domain would violate the constraint's maxSkew."""
-        return self.count(code) + self.itself - self.smallest > self.max_skew
+        # A domain without eligible nodes counts as empty.
+        count = self._sum(code) if self._exists[code] else 0
+        return count + self.itself - self.smallest > self.max_skew
 
 
 class SpreadTables:
     """The tables of one spec, rebuilt when services or workloads that determine default constraints change.
 
     Attributes:
-        version: the versions of the services and workloads from which the tables were built.
-        hard, soft: the tables of the hard, and of the soft constraints.
-        groups: the `SpreadGroups` of `soft`.
+        version: the version of the services and workloads from which the tables were built.
+        hard, soft: one table per hard or soft constraint.
         hard_error, soft_error: why the constraints are invalid, or "".
+        groups: the `SpreadGroups` of `soft`.
     """
 
     def __init__(self) -> None:
@@ -155,11 +142,11 @@ MIN_GROUPS = 64
 
 
 class SpreadGroups:
-    """Groups of nodes that soft constraints do not distinguish, updated for the rows that changed.
+    """Groups of nodes that soft constraints don't distinguish, updated for the rows that changed.
 
     Args:
         tables: the tables of the constraints, in order.
-        requires_all_keys: whether only nodes that have the keys of all constraints are scored.
+        requires_all_keys: whether only nodes that have the topology keys of all constraints are scored.
         node_log: the node log of the state.
 
     Attributes:
@@ -169,7 +156,7 @@ class SpreadGroups:
         parts: int64[groups * constraints], by group and constraint the domain, or with `by_node` the number of pods on
             the node; -1 without the key.
         scored: uint8[groups], whether the nodes of the group are scored.
-        regrouped: the number of times that a row was assigned to a group; for measurements.
+        regrouped: how often a row was assigned to a group; for measurements.
     """
 
     def __init__(self, tables: list[ConstraintTable], requires_all_keys: bool, node_log: RowLog) -> None:
@@ -188,43 +175,40 @@ class SpreadGroups:
         self._positions: Any = np.zeros(len(tables), dtype=np.intp)
 
     def refresh(self, capacity: int, rows: int) -> None:
-        """Assign changed rows to groups again: rows whose node or pods changed. The tables' sums must be up to date."""
-        regroup_all = capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS
-        node_log, start = self.node_log, self._node_position
-        if start < node_log.start or node_log.end - start >= rows:
-            regroup_all = True
-        for number in range(len(self.tables)):
-            table = self.tables[number]
-            if self.by_node[number]:
-                before = self._positions[number]
-                if before < table.counter.start or table.counter.end - before >= rows:
-                    regroup_all = True
-        if regroup_all:
-            self._regroup_all(capacity, rows)
+        """Assign rows whose node or pods changed to groups again. The tables' sums must be up to date."""
+        if self._has_many_changes(capacity, rows):
+            self.of_row = np.zeros(capacity, dtype=np.intp)
+            self.count, self._numbers = 0, {}
+            for row in range(rows):
+                self._regroup(row)
         else:
-            for position in range(start, node_log.end):
-                self._regroup(node_log.at(position))
+            for position in range(self._node_position, self.node_log.end):
+                self._regroup(self.node_log.at(position))
             for number in range(len(self.tables)):
                 if self.by_node[number]:
-                    self._regroup_changed(number)
-        self._node_position = node_log.end
+                    counter = self._counter(number)
+                    for position in range(self._positions[number], counter.end):
+                        self._regroup(counter.rows[position - counter.start])
+        self._node_position = self.node_log.end
         for number in range(len(self.tables)):
-            table = self.tables[number]
-            self._positions[number] = table.counter.end
+            self._positions[number] = self._counter(number).end
 
-    def _regroup_all(self, capacity: int, rows: int) -> None:
-        self.of_row = np.zeros(capacity, dtype=np.intp)
-        self.count = 0
-        self._numbers = {}
-        for row in range(rows):
-            self._regroup(row)
+    def _has_many_changes(self, capacity: int, rows: int) -> bool:
+        """Return whether to assign all rows: logs have many changes or lack some, or many groups are empty."""
+        if capacity != len(self.of_row) or self.count > 2 * rows + MIN_GROUPS:
+            return True
+        if self._node_position < self.node_log.start or self.node_log.end - self._node_position >= rows:
+            return True
+        for number in range(len(self.tables)):
+            if self.by_node[number]:
+                counter, before = self._counter(number), self._positions[number]
+                if before < counter.start or counter.end - before >= rows:
+                    return True
+        return False
 
-    def _regroup_changed(self, number: int) -> None:
-        """Regroup the rows on which pods that a constraint counts were added or removed."""
+    def _counter(self, number: int) -> Counter:
         table = self.tables[number]
-        counter = table.counter
-        for position in range(self._positions[number], counter.end):
-            self._regroup(counter.rows[position - counter.start])
+        return table.sums.counter
 
     def _regroup(self, row: int) -> None:
         self.regrouped += 1
@@ -238,7 +222,7 @@ class SpreadGroups:
         table = self.tables[number]
         code = table.sums.codes[row]
         if code >= 0 and self.by_node[number]:
-            return int(table.counter.counts[row])
+            return int(table.sums.counter.counts[row])
         return int(code)
 
     def _add(self, key: tuple[int, ...]) -> int:

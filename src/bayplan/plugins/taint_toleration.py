@@ -7,10 +7,10 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/, K
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 import numpy as np
+from msgspec import Struct
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params, PreScorePlugin, Reads
@@ -25,11 +25,10 @@ from bayplan.state.cluster_state import ClusterState
 
 REASON = "node(s) had untolerated taint(s)"
 UNTOLERATED = 1 | UNRESOLVABLE_BIT
-REJECTING_EFFECTS = ("NoSchedule", "NoExecute")
 
 
 class TaintTable:
-    """A number for each distinct set of taints on nodes; extended when new sets appear."""
+    """A number for each distinct set of taints on nodes, computed when the set appears."""
 
     __slots__ = ("_number_of", "_numbers", "_taint_sets")
 
@@ -39,7 +38,7 @@ class TaintTable:
         self._numbers: Ints = np.zeros(0, dtype=np.int64)
 
     def of(self, taint_sets: list[tuple[Taint, ...]]) -> Ints:
-        """Return int64[len(taint_sets)]; compute numbers only for sets that were added since the last call."""
+        """Return the number of each set, as int64[len(taint_sets)]."""
         if taint_sets is not self._taint_sets:
             self._taint_sets = taint_sets
             self._numbers = self._numbers[:0]
@@ -50,19 +49,18 @@ class TaintTable:
         return self._numbers
 
 
-@dataclass(frozen=True, slots=True)
-class TaintTolerationSpec:
+class TaintTolerationSpec(Struct, frozen=True, eq=False):
     """The pod's tolerations, and their results for each set of taints.
 
     Attributes:
         key: the tolerations without tolerationSeconds, which does not affect scheduling.
-        verdicts: for each taint set, a verdict.
-        counts: for each taint set, the number of PreferNoSchedule taints that are not tolerated.
+        verdicts: the verdict on each set of taints.
+        counts: for each set of taints, the number of PreferNoSchedule taints that are not tolerated.
     """
 
     key: tuple[tuple[str, str, str, str], ...]
-    verdicts: TaintTable = field(compare=False)
-    counts: TaintTable = field(compare=False)
+    verdicts: TaintTable
+    counts: TaintTable
 
 
 class TaintToleration(
@@ -91,25 +89,18 @@ class TaintToleration(
             return UNTOLERATED if self._is_untolerated(taints, tolerations) else 0
 
         def count(taints: tuple[Taint, ...]) -> int:
+            avoided = [taint for taint in taints if taint.effect == "PreferNoSchedule"]
             return sum(
-                taint.effect == "PreferNoSchedule"
-                and not any(
-                    tolerates(item, taint, comparison_operators=self._comparison_operators) for item in tolerations
-                )
-                for taint in taints
+                not any(tolerates(item, taint, comparison_operators=self._comparison_operators) for item in tolerations)
+                for taint in avoided
             )
 
         key = tuple((item.key, item.operator, item.value, item.effect) for item in tolerations)
         return TaintTolerationSpec(key, TaintTable(verdict), TaintTable(count))
 
     def _is_untolerated(self, taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> bool:
-        untolerated = find_untolerated_taint(
-            taints,
-            tolerations,
-            comparison_operators=self._comparison_operators,
-            matters=lambda taint: taint.effect in REJECTING_EFFECTS,
-        )
-        return untolerated is not None
+        operators = self._comparison_operators
+        return find_untolerated_taint(taints, tolerations, comparison_operators=operators) is not None
 
     def filter_rule(self, spec: TaintTolerationSpec, cluster: ClusterState) -> FilterRule:
         """Return the rule that checks taints with the effects NoSchedule and NoExecute."""
@@ -145,9 +136,8 @@ class TaintFilter(FilterRule):
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
-        self._table = spec.verdicts
-        self._taint_sets = cluster.nodes.taint_sets
-        self._verdicts = self._table.of(self._taint_sets)
+        self._table, self._taint_sets = spec.verdicts, cluster.nodes.taint_sets
+        self.bind()
 
     def bind(self) -> None:
         """Evaluate new taint sets."""
@@ -163,9 +153,8 @@ class TaintScore(StretchedScoreRule):
 
     def __init__(self, spec: TaintTolerationSpec, cluster: ClusterState) -> None:
         super().__init__(cluster.columns, reverse=True)
-        self._table = spec.counts
-        self._taint_sets = cluster.nodes.taint_sets
-        self._counts = self._table.of(self._taint_sets)
+        self._table, self._taint_sets = spec.counts, cluster.nodes.taint_sets
+        self.bind()
 
     def bind(self) -> None:
         """Evaluate new taint sets."""

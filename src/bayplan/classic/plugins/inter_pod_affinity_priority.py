@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from functools import partial
 
 from bayplan.base import go_arithmetic as go
 from bayplan.classic.arguments import classic_arguments
@@ -12,7 +12,7 @@ from bayplan.classic.plugins.priority import MAX_PRIORITY, RowPriority
 from bayplan.framework.plugin import Handle, Reads
 from bayplan.framework.rule import Params, Scale, ScoreRule
 from bayplan.objects.pod import Pod
-from bayplan.plugins.inter_pod_affinity import WeightedTerms
+from bayplan.plugins.inter_pod_affinity import WeightedTables, WeightedTerms
 from bayplan.state.affinity_terms import TermKind
 from bayplan.state.arrays import Flags, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -41,36 +41,32 @@ class InterPodAffinityPriority(RowPriority[TermsSpec]):
 
     def score_rule(self, spec: TermsSpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule that sums the weights of the scored terms."""
-        return StretchedTerms(self, spec, cluster)
+        return StretchedTerms(partial(self.weighted, spec, cluster), cluster)
 
-    def weighted(self, spec: TermsSpec, cluster: ClusterState) -> list[tuple[int, str, DomainTable]]:
-        """Return weight, topology key and pods of each scored term: the same list until new terms are registered."""
+    def weighted(self, spec: TermsSpec, cluster: ClusterState) -> WeightedTables:
+        """Return the scored terms: the same list until new terms are registered."""
         owned = spec.owned
         owned.refresh(spec.namespace, spec.labels, cluster)
         if owned.weighted is None:
             owned.weighted = [*self._weighted(spec, cluster)]
         return owned.weighted
 
-    def _weighted(self, spec: TermsSpec, cluster: ClusterState) -> Iterator[tuple[int, str, DomainTable]]:
+    def _weighted(self, spec: TermsSpec, cluster: ClusterState) -> Iterator[tuple[int, DomainTable]]:
         for term in spec.terms.preferred_affinity:
-            yield term.weight, term.topology_key, table_of(term, cluster)
+            yield term.weight, table_of(term, cluster)
         for term in spec.terms.preferred_anti_affinity:
-            yield -term.weight, term.topology_key, table_of(term, cluster)
+            yield -term.weight, table_of(term, cluster)
         owned = spec.owned.by_kind
-        for term, table in owned.get(TermKind.REQUIRED_AFFINITY, ()):
-            yield self._hard_weight, term.topology_key, table
+        for _, table in owned.get(TermKind.REQUIRED_AFFINITY, ()):
+            yield self._hard_weight, table
         for term, table in owned.get(TermKind.PREFERRED_AFFINITY, ()):
-            yield term.weight, term.topology_key, table
+            yield term.weight, table
         for term, table in owned.get(TermKind.PREFERRED_ANTI_AFFINITY, ()):
-            yield -term.weight, term.topology_key, table
+            yield -term.weight, table
 
 
 class StretchedTerms(WeightedTerms):
     """Scores the sum of weights in a node's domains: 0 for the smallest to 10 for the largest; 0 if all are equal."""
-
-    def __init__(self, plugin: InterPodAffinityPriority, spec: TermsSpec, cluster: ClusterState) -> None:
-        # Of the plugin and the spec, the base class uses only `weighted`.
-        super().__init__(cast(Any, plugin), cast(Any, spec), cluster)
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the smallest sum, but at most 0, and the largest, but at least 0."""

@@ -20,7 +20,7 @@ class OwnedTerms:
     def __init__(self) -> None:
         self.seen = -1
         self.version = 0
-        self.weighted: list[tuple[int, str, DomainTable]] | None = None
+        self.weighted: list[tuple[int, DomainTable]] | None = None
         self.by_kind: dict[TermKind, list[tuple[AffinityTerm, DomainTable]]] = {}
 
     def refresh(self, namespace: str, labels: dict[str, str], cluster: ClusterState) -> None:

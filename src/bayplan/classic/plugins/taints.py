@@ -12,7 +12,7 @@ from bayplan.framework.rule import FilterRule, ScoreRule
 from bayplan.objects.node import Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import find_untolerated_taint, tolerates
-from bayplan.plugins.taint_toleration import REJECTING_EFFECTS, TaintFilter, TaintTable, TaintTolerationSpec
+from bayplan.plugins.taint_toleration import TaintFilter, TaintTable, TaintTolerationSpec
 from bayplan.state.cluster_state import ClusterState
 
 UNTOLERATED = verdict_of(1, TAINTS_TOLERATIONS_NOT_MATCH)
@@ -41,12 +41,7 @@ class PodToleratesNodeTaints(FilterPlugin[TaintTolerationSpec]):
         tolerations = pod.spec.tolerations
 
         def verdict(taints: tuple[Taint, ...]) -> int:
-            found = find_untolerated_taint(
-                taints,
-                tolerations,
-                comparison_operators=False,
-                matters=lambda taint: taint.effect in REJECTING_EFFECTS,
-            )
+            found = find_untolerated_taint(taints, tolerations, comparison_operators=False)
             return 0 if found is None else UNTOLERATED
 
         return _spec(pod, verdict)
