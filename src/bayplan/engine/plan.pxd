@@ -8,8 +8,8 @@ from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
 
 cdef class Plan:
-    cdef public dict specs
-    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, failure, history, first_failed, dry_run
+    cdef public dict specs, histories
+    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
     cdef public PreFilterOutcome pre
     cdef public PreFilters pre_filters
     cdef public PreScores pre_scores

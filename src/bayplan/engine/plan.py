@@ -51,7 +51,7 @@ class Plan:
         failure: the status that ended the last refresh early (an Error of a plugin), or None.
         signature, signing, signed: the key in the cache of plans, the plugins that may sign such pods, and whether one
             did.
-        history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
+        histories, first_failed, dry_run: data of full records, the cycle and preemption for this plan.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Plan:
         self.signature = b""
         self.signing: tuple[Plugin[object], ...] = ()
         self.signed = False
-        self.history: object | None = None
+        self.histories: dict[str, Any] = {}
         self.first_failed: object | None = None
         self.dry_run: object | None = None
         self._shared = shared
@@ -125,7 +125,8 @@ class Plan:
         )
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
-        self.failure = self.history = self.first_failed = self.dry_run = None
+        self.failure = self.first_failed = self.dry_run = None
+        self.histories = {}
 
     def _footprint_of(self, pod: Pod) -> Footprint:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
