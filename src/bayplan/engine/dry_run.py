@@ -79,15 +79,8 @@ class DryRun:
     ) -> Shortlist:
         """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
-        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
-        others.
-
-        Args:
-            rows: intp.
-            start: the index in `rows` to start at; the search wraps around.
-            wanted: number of candidates to find.
-            nominated: the nominated pods that count.
-            budgets: the disruption budgets.
+        The search begins at index `start` of `rows` (intp), and wraps around. It continues while all candidates violate
+        budgets; at most `wanted` of these are returned, after the others.
         """
         self._nominated, self._budgets, self._has_budgets = nominated, budgets, budgets.any()
         changed = self._changed_rows.take(nominated, budgets.version)
@@ -217,10 +210,7 @@ class DryRun:
         self._known[row] = _CANDIDATE
 
     def _first_failure(self, row: int, nominated: list[PodInfo] | None) -> int:
-        """Return the first failure on a row in its current state, with its nominated pods and without.
-
-        Else `PASSES`.
-        """
+        """Return the first failure on a row in its current state, with its nominated pods or without, or `PASSES`."""
         assert self._trial is not None
         if nominated:
             failure = self._trial.first_failure_with(row, nominated)
@@ -229,10 +219,7 @@ class DryRun:
         return self._trial.first_failure(row)
 
     def _status_of(self, reason: Any) -> Status:
-        """Return the status of a row that is not a candidate.
-
-        An Error has the message with which it would end a cycle.
-        """
+        """Return the status of a row that is not a candidate; an Error has the message with which it ends a cycle."""
         if isinstance(reason, Status):
             return reason
         if reason == _NO_VICTIMS:

@@ -24,7 +24,6 @@ class FilteredRows:
 
     Attributes:
         rules: the filters to run.
-        results: the results of these filters, in order.
         feasible: bool[capacity], the rows that pass all filters.
         flags: `feasible` as uint8.
         count: number of feasible rows.

@@ -113,8 +113,7 @@ class Keyframe:
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of the filter with this number."""
         plugin, spec, params = self.filters[number]
-        reasons = plugin.reasons(spec, params, verdict)
-        return Status(verdict_code(verdict), reasons, plugin.name)
+        return Status(verdict_code(verdict), plugin.reasons(spec, params, verdict), plugin.name)
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
         """Return the normalised scores of the scorer with this number, for raw scores of any rows."""
@@ -154,11 +153,8 @@ def _narrow(values: Any) -> Any:
     low, high = int(values.min()), int(values.max())
     if low == high:
         return values[:1].copy()
-    for dtype in (np.int8, np.int16, np.int32):
-        info = np.iinfo(dtype)
-        if info.min <= low and high <= info.max:
-            return values.astype(dtype)
-    return values.copy()
+    # `-1 - high` needs as many bits as `high` and its sign.
+    return values.astype(np.min_scalar_type(min(low, -1 - high)))
 
 
 class FrameHistory:
@@ -166,14 +162,10 @@ class FrameHistory:
 
     Args:
         plan: the plan.
-        keyframe: a new keyframe without results.
-        outputs: the results, copied to the keyframe.
-        moving: the numbers of parts that placements change through their params; see `moving` below.
-
-    Attributes:
-        keyframe: the keyframe.
-        moving: the numbers of parts whose params have changed although placements don't change their values directly:
-            the next keyframe must record their changes, too.
+        keyframe: a new keyframe, to which the results are copied; also an attribute.
+        outputs: the results.
+        moving: the numbers of parts that placements change only through their params. Also an attribute, for the next
+            keyframe; `record_changes` adds to it.
     """
 
     def __init__(self, plan: Plan, keyframe: Keyframe, outputs: list[PluginOutput], moving: frozenset[int]) -> None:

@@ -12,9 +12,9 @@ from hashlib import blake2b
 
 import numpy as np
 
-from bayplan.engine.cycle import ScheduleResult, mask_of
+from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
-from bayplan.engine.full_pass import ScoreTable, score_over
+from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.keyframe import FrameHistory, Keyframe, plugin_outputs
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Params
@@ -64,12 +64,9 @@ class Records:
         return self._summaries[number]
 
     def add(self, record: Record, plan: Plan | None, result: ScheduleResult | None) -> None:
-        """Record a cycle. Must be called before the decision is applied to the state.
+        """Record a cycle, before the decision is applied to the state.
 
-        Args:
-            record: the summary.
-            plan, result: the plan and the result behind the decision, for full records; None if the cycle did not
-                start.
+        `plan` and `result` are those behind the decision, for full records; None if the cycle did not start.
         """
         if self.level is _OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
@@ -97,8 +94,6 @@ class Records:
             outputs = plan.pre_filters.recorded_results() if state.nodes.row_of else ()
             return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=outputs)
         scored = result.scored and result.failure is None
-        if scored and result.table is None and result.sample is not None and plan.totals.rescales_samples:
-            result.table = score_over(plan, mask_of(result.sample.array(), state.nodes.capacity))
         keyframe = self._keyframe_of(plan, names, scored, result.table)
         scales: tuple[Params | None, ...] = ()
         if scored and result.table is not None:
@@ -173,10 +168,7 @@ class Records:
         return self._frames[frame] if frame >= 0 else None
 
     def digest(self) -> str:
-        """Return a hash (16 hexadecimal digits) of all decisions in order: time, pod, outcome, and node or message.
-
-        It is the same at every level.
-        """
+        """Return a hash (16 hexadecimal digits) of all decisions: time, pod, outcome, and node or message."""
         found = self._hash.copy()
         for start in range(0, len(self._summaries), DIGEST_BLOCK):
             found.update(_digest_text(self._summaries[start : start + DIGEST_BLOCK]))

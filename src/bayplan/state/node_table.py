@@ -19,17 +19,14 @@ class NodeTable:
     """The columns of nodes. A node has the same row as long as it exists; freed rows are reused.
 
     Attributes:
-        count: the number of rows in use, including freed ones; readers read this many elements of a column.
+        count: the number of rows in use, including freed ones.
         names, nodes: the name and the typed node by row; None in a freed row.
-        row_of: the row of each node name.
         alive: bool[capacity], False in freed rows.
         allocatable: int64[resources, capacity].
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
         taint_codes: intp[capacity], indexes in `taint_sets`.
         taint_sets: the distinct taint lists of nodes, in the order in which they appeared.
-        images: the image names on nodes.
-        tree: determines the order in which nodes are visited.
     """
 
     def __init__(self) -> None:
@@ -113,7 +110,7 @@ class NodeTable:
     def is_distinct(self, key: str, node_position: int) -> bool:
         """Return whether every node has a label key, each with a different value.
 
-        `node_position` is the end of the log of changed nodes.
+        The answer is cached until `node_position`, the end of the log of changed nodes, changes.
         """
         known = self._distinct.get(key)
         if known is None or known[0] != node_position:
