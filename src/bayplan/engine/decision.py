@@ -134,23 +134,19 @@ class Decision:
     """One cycle as arrays; row i is the node `names[i]`.
 
     Attributes:
-        record: the summary.
-        names: node names, one per row.
         filters: names of the filter plugins, then of extenders (see `extenders`).
-        scorers: names of the score plugins, then of extenders.
-        weights: the weights of the scorers.
+        scorers, weights: names of the score plugins, then of extenders, and their weights.
         codes: uint16[filters, rows], packed verdicts; 0 if the node passes.
         allowed: bool[rows], nodes that PreFilter did not exclude.
         examined: bool[rows], nodes on which filters ran; a search skips the rest once it has found enough feasible
             nodes.
-        raw: int64[scorers, rows], scores before NormalizeScore; undefined if not `feasible`.
-        normalized: int64[scorers, rows], the scores after normalisation; undefined if not `feasible`.
+        raw, normalized: int64[scorers, rows], scores before and after NormalizeScore; undefined if not `feasible`.
         feasible: bool[rows], nodes that fit the pod.
         total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
         absent: the status of nodes that PreFilter excluded, or None.
-        statuses: the statuses of the verdicts, by (filter, verdict).
+        statuses: by (filter, verdict).
         overrides: rows that are infeasible because of the pods nominated to them, each with its (filter, verdict).
         extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of
             `scorers`. The codes are 0 for nodes that were not sent to the extender; rows are those of `names`.

@@ -46,13 +46,8 @@ class DryRun:
     The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes:
     a preemptor needs 1,650 rows, and 1,648 of them were cached.)
 
-    Args:
-        plan: the plan of the preemptors.
-        nominations: the log of rows whose nominations changed.
-
     Attributes:
-        evaluated_rows: number of rows evaluated.
-        known_rows: number of rows found in the cache.
+        evaluated_rows, known_rows: number of rows evaluated, and number of rows found in the cache.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
@@ -235,7 +230,6 @@ class DryRunner:
     Created before the plugins that use it; `connect` sets what is created after them.
 
     Args:
-        cluster: the state.
         draw: the function that returns a random integer from 0 up to, but excluding, its argument; also an attribute.
         pick: chooses among equally good nodes.
     """

@@ -18,10 +18,6 @@ PASSES = -1
 class FilteredRows:
     """The filters of a plan and their combined verdicts.
 
-    Args:
-        state: the cluster.
-        shared: the cache of results that plans share.
-
     Attributes:
         rules: the filters to run.
         feasible: bool[capacity], the rows that pass all filters.

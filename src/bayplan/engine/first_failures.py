@@ -22,11 +22,7 @@ _PASSES = PASSES
 
 
 class FirstFailures:
-    """The first filter that fails on each row, as ``number << 16 | verdict``.
-
-    Args:
-        plan: the plan whose filters are run.
-        nominations: the log of rows whose nominations changed.
+    """The first filter of a plan that fails on each row, as ``number << 16 | verdict``.
 
     Attributes:
         values: int64[capacity]; `PASSES` on rows that pass, and on those excluded from the filters.

@@ -36,9 +36,8 @@ class ScoreTable:
     """Scores of all plugins over a set of feasible nodes.
 
     Attributes:
-        scores: the scores by plugin, in order, without skipped plugins.
+        scores: the scores by plugin, in order, without the plugins whose PreScore returned Skip (`skipped`).
         total: int64[rows], the weighted sums; -1 if not feasible.
-        skipped: plugins whose PreScore returned Skip.
         failure: the Error that ended scoring, or None.
     """
 

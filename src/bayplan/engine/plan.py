@@ -41,7 +41,6 @@ class Plan:
         known: specs to reuse, by plugin name; the other plugins compile the pod.
 
     Attributes:
-        specs: the compiled specs by plugin name.
         footprint, pod_class, owned_counters, priority: the data with which the cluster state counts a pod of this plan
             on a node.
         pre: the outcome of PreFilter in the last cycle.

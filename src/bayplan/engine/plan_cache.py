@@ -34,11 +34,7 @@ NO_RESOURCES = ResourceRequirements()
 
 
 class PlanCache:
-    """Finds or compiles the plan of a pod.
-
-    Args:
-        state: the cluster.
-        budget_bytes: approximate limit of the memory of all plans.
+    """Finds or compiles the plan of a pod. `budget_bytes` is the approximate limit of the memory of all plans.
 
     Attributes:
         compiled, shared, adapted: number of compiled plans, of those that share specs with a plan of the same kind, and

@@ -36,8 +36,6 @@ class PreFilterOutcome:
         status: the rejection or error that ends the cycle, or None.
         node_names: the only nodes left; None for all.
         narrowed_by: the names of the plugins that restricted the nodes, in order.
-        params: the params that each plugin returned, by plugin name.
-        skipped: the names of the plugins that returned Skip.
     """
 
     def __init__(self) -> None:
@@ -51,13 +49,7 @@ class PreFilterOutcome:
 class PreparedPlugins:
     """The plugins of one extension point, with their last results for one plan's specs.
 
-    The base of `PreFilters` and `PreScores`.
-
-    Args:
-        plugins: the plugins, in order.
-        specs: the compiled spec of each plugin.
-        state: the cluster.
-        reads: the name of the plugins' method that returns what they read at this extension point.
+    The base of `PreFilters` and `PreScores`. `reads` is the name of the plugins' method that returns what they read.
     """
 
     def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState, reads: str) -> None:

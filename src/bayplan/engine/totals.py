@@ -20,11 +20,7 @@ NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
 class Totals:
     """The scorers of a plan and the total scores.
 
-    Args:
-        state: the cluster.
-        shared: the cache of results that plans share.
-        filtered: the feasible rows.
-        floor: the total of a feasible row before any score is added.
+    `floor` is the total of a feasible row before any score is added.
 
     Attributes:
         rules: the scorers to run.

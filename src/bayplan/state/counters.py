@@ -253,7 +253,8 @@ class DomainTable:
         self.values = sums
         self.last = len(sums) - 1
         self.positive = int(np.count_nonzero(sums > 0))
-        self.distinct = nodes.is_distinct(self.key, end)
+        codes = column.codes[:count][nodes.alive[:count]]
+        self.distinct = bool((codes >= 0).all()) and int(np.bincount(codes).max(initial=1)) == 1
         self.version += 1
         self.positive_version += 1
         self.node_position = end

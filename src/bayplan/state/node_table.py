@@ -45,7 +45,6 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
-        self._distinct: dict[str, tuple[int, bool]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
 
@@ -106,18 +105,6 @@ class NodeTable:
                 if node is not None:
                     column.set(row, node.metadata.labels.get(key))
         return column
-
-    def is_distinct(self, key: str, node_position: int) -> bool:
-        """Return whether every node has a label key, each with a different value.
-
-        The answer is cached until `node_position`, the end of the log of changed nodes, changes.
-        """
-        known = self._distinct.get(key)
-        if known is None or known[0] != node_position:
-            codes = self.label_column(key).codes[: self.count][self.alive[: self.count]]
-            distinct = bool((codes >= 0).all()) and int(np.bincount(codes).max(initial=1)) == 1
-            known = self._distinct[key] = (node_position, distinct)
-        return known[1]
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add a row of zeros."""
