@@ -10,7 +10,6 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple, TypeAlias
-from weakref import WeakValueDictionary
 
 import numpy as np
 from msgspec import Struct
@@ -107,7 +106,6 @@ class ClusterState:
         self.pods_on: list[dict[str, PodInfo]] = []
         self.catalog = ObjectCatalog()
         self.counters = Counters(self.nodes.capacity)
-        self._tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
         self.placements: list[tuple[int, Footprint, int]] | None = None
         self.usage_log = RowLog()
         self.node_log = RowLog()
@@ -206,9 +204,10 @@ class ClusterState:
     def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:
         """Return a counter's sums over the domains of a topology key, for eligible nodes; all callers share the table."""
         key = (topology_key, id(counter), eligibility.key if eligibility is not None else None)
-        table = self._tables.get(key)
+        tables = self.counters.tables
+        table = tables.get(key)
         if table is None:
-            table = self._tables[key] = DomainTable(topology_key, counter, self.nodes, self.node_log, eligibility)
+            table = tables[key] = DomainTable(topology_key, counter, self.nodes, self.node_log, eligibility)
         return table
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
@@ -407,7 +406,7 @@ class ClusterState:
         """Return a read-only view of the same nodes without pods and images."""
         emptied = ClusterState(self.request_gates, account=self._account)
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
-        emptied.counters, emptied._tables, emptied._classes = self.counters, self._tables, self._classes
+        emptied.counters, emptied._classes = self.counters, self._classes
         emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied._small = self._largest_sum, self._small
         emptied.nodes = copy.copy(self.nodes)

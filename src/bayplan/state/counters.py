@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -81,12 +82,17 @@ class Counter:
 
 
 class Counters:
-    """All counters of a state, by key. Whether a counter counts a pod class is evaluated once per class."""
+    """All counters of a state, by key. Whether a counter counts a pod class is evaluated once per class.
+
+    Attributes:
+        tables: the domain tables that are still referenced, by topology key, counter (`id`) and key of the eligibility.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
         self._owned: dict[Hashable, Counter] = {}
+        self.tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
