@@ -110,14 +110,6 @@ FAULTS = (
     Fault("changed budgets are overlooked", ChangedRows, "take", "(version, filtered", "(0, filtered", budgets),
     Fault("overrides stay", FirstFailures, "_evaluate", "self.overrides.pop(row, None)", "pass", values),
     Fault(
-        "rows closed by nominations stay",
-        FirstFailures,
-        "_evaluate",
-        "self.closed_by_nominations.pop(row, None)",
-        "pass",
-        values,
-    ),
-    Fault(
         "the count of the earlier value stays", FirstFailures, "_evaluate", "self._count(before, -1)", "pass", values
     ),
     Fault("rows stay feasible", FirstFailures, "_evaluate", "self._feasible[row] = value", "_ = value", values),

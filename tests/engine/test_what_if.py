@@ -36,7 +36,7 @@ def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, obj
 
 def tables_of(state: ClusterState) -> list[DomainTable]:
     """Return the tables that exist; a table lives as long as there is a reference to it."""
-    return list(state.counters._tables.values())
+    return list(state.counters.tables.values())
 
 
 def filled(scheduler: Scheduler, random: Random) -> Scheduler:

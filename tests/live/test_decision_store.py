@@ -8,6 +8,7 @@ import tracemalloc
 import pytest
 
 from bayplan.base.errors import InputError
+from bayplan.engine import keyframe
 from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.records import RecordLevel
 from bayplan.framework.status import Code
@@ -87,7 +88,7 @@ def test_full_records_expire_after_their_maximum_age() -> None:
 
 
 def test_full_records_are_limited_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision_store, "MAX_CHANGED_ROWS", 4)
+    monkeypatch.setattr(keyframe, "MAX_CHANGED_ROWS", 4)
     cluster = small_cluster(nodes=8)
     store = store_with(cluster, Retention(full_bytes=14_000))
     decide(cluster, 60)

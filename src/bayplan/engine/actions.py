@@ -28,8 +28,7 @@ class Bind(Struct, frozen=True, gc=False):
 class Update(Struct, frozen=True, gc=False):
     """Write a new version of an object, for example a claim, before its pod is bound to a node.
 
-    If `node_name` is empty, the attempt has failed, and the update may help the next attempt (for example, by
-    deallocating a claim).
+    If `node_name` is empty, the attempt has failed, and the update may help the next one.
     """
 
     pod: Pod

@@ -69,16 +69,13 @@ def assemble_scheduler(
 
     Args:
         configuration: profiles and settings, defaulted and validated.
-        registry: the registry of plugins.
         feature_gates: gates that change decisions.
         seed: seed of the streams that choose among equally good nodes.
         start_ns: the time when the scheduler starts; its timers are aligned to it.
-        record_level: the level of detail of records.
         pick: the function that chooses one of several best nodes; by default, at random from a seeded stream.
         state: an existing cluster, e.g. a fork of another scheduler's.
         queue_type: the class of the scheduling queue; simulations pass `EventDrivenQueue`.
-        sampling: whether to stop filtering when enough feasible nodes are found (percentageOfNodesToScore); False:
-            filter all nodes.
+        sampling: whether to stop filtering when enough feasible nodes are found (percentageOfNodesToScore).
         extenders: the configured extenders, connected by the host.
 
     Raises:

@@ -1,9 +1,8 @@
 """The backoff queues: pods that wait after a failed attempt, longer after every failure, up to a maximum.
 
-There are two queues. Pods whose attempt ended with an error are never popped before their backoff ends; pods that a
-plugin rejected may be (`QueueOptions.pop_from_backoff`). With that option, time is divided into windows of one second
-(KEP-5142): pods whose backoff ends in the same window are ordered as in the active queue, and all become ready when the
-window ends.
+Pods that a plugin rejected may be popped before their backoff ends (`QueueOptions.pop_from_backoff`), pods whose attempt
+ended with an error may not. With that option, time is divided into windows of one second (KEP-5142): pods whose backoff
+ends in the same window are ordered as in the active queue, and become ready when the window ends.
 """
 
 from __future__ import annotations
@@ -88,22 +87,17 @@ class BackoffQueue:
 
     def next_flush_ns(self, now_ns: int) -> int | None:
         """Return when the backoff timer next finds a pod whose backoff has ended, not before now; None without pods."""
-        options = self._options
+        firsts = [self.rejected.peek(), self.failed.peek()]
+        return min([self.first_tick_ns(queued, now_ns) for queued in firsts if queued is not None], default=None)
+
+    def first_tick_ns(self, queued: QueuedPod, earliest_ns: int) -> int:
+        """Return the first tick of the backoff timer, not before `earliest_ns`, after a pod's known end of backoff."""
+        expiry_ns, start_ns = queued.backoff_expiry_ns or 0, self._options.start_ns
         # Ticks are aligned to the windows if there are any, else to the scheduler's start.
-        start_ns = options.start_ns
-        if options.pop_from_backoff:
+        if self._options.pop_from_backoff:
             start_ns -= start_ns % SECOND_NS
-        ticks = []
-        for heap in (self.rejected, self.failed):
-            first = heap.peek()
-            if first is not None:
-                expiry_ns = first.backoff_expiry_ns or 0
-                if options.pop_from_backoff:
-                    free_ns = expiry_ns - expiry_ns % SECOND_NS + SECOND_NS
-                else:
-                    free_ns = expiry_ns + 1
-                ticks.append(first_on_grid(max(free_ns, now_ns), start_ns, SECOND_NS))
-        return min(ticks, default=None)
+            expiry_ns += SECOND_NS - 1 - expiry_ns % SECOND_NS
+        return first_on_grid(max(expiry_ns + 1, earliest_ns), start_ns, SECOND_NS)
 
     def _rejected_key(self, queued: QueuedPod) -> SortKey:
         expiry_ns = queued.backoff_expiry_ns or 0

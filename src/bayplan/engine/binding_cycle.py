@@ -1,7 +1,7 @@
 """The binding cycle: Reserve, Permit and its wait, PreBind, Bind, PostBind, and the rollback if one of them fails.
 
-If a step fails, the pod releases its node (Unreserve in reverse order, then forget) and returns to the queue. Reserve
-and Permit can reject it as unschedulable; a failure of PreBind or Bind is retried after a backoff.
+If a step fails, the pod releases its node and returns to the queue. Reserve and Permit can reject it as unschedulable;
+a failure of PreBind or Bind is retried after a backoff.
 """
 
 from __future__ import annotations
@@ -166,10 +166,9 @@ class BindingCycle:
     # Rollback.
 
     def failed(self, binding: Binding, status: Status, now_ns: int, *, waited: bool = False) -> CycleReport:
-        """Release the node of an assumed pod whose wait at Permit, PreBind or Bind failed, and requeue the pod.
+        """Release the node of an assumed pod whose wait at Permit, PreBind or Bind failed; requeue it, and wake others.
 
-        The released room may help other pods: they are woken. The pod itself waits for an event only if a plugin
-        rejected it at Permit (`waited`); failures of PreBind and Bind are retried after a backoff.
+        The pod itself waits for an event only if a plugin rejected it at Permit (`waited`).
         """
         queue, pod, uid = self._scheduler.queue, binding.queued.pod, binding.queued.uid
         assumed = structs.replace(pod, spec=structs.replace(pod.spec, node_name=binding.node_name))
@@ -187,11 +186,7 @@ class BindingCycle:
         self._scheduler.forget(binding.queued.key)
 
     def _requeue(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
-        """Record the failed attempt, and requeue the pod.
-
-        If `rejected`, the pod waits for an event that the rejecting plugin registered; else it is retried after a
-        backoff.
-        """
+        """Record the failed attempt, and requeue the pod, after a backoff or, if `rejected`, after an event."""
         scheduler = self._scheduler
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR
         message, rejecting, pending = status.message, tuple[str, ...](), tuple[str, ...]()

@@ -38,13 +38,11 @@ class ScheduleResult:
         nominated_node: the pod's nominated node, which is evaluated first, or "".
         chose_nominated_node_alone: whether the nominated node was chosen without evaluating any other node.
         failure: why there is no node: an Error, or a rejection with `diagnosis`.
-        rejected_row, rejection: the row of the pod's nominated node if filters rejected it, with its first failure; else
-            -1.
+        rejected_row, rejection: the row and first failure of the pod's nominated node if filters rejected it; else -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
         first_failures: the first failing filter by row, if nominated pods make a difference; else None.
-        nominated_failures: by row, the first failures (see `FilteredRows.first_failures`) that nominated pods change.
-            Valid until the cluster changes.
+        nominated_failures: by row, the first failures that nominated pods change. Valid until the cluster changes.
         table: the scores, if the feasible nodes differ from the plan's; else None.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
         check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
@@ -81,10 +79,7 @@ def schedule_pod(
     sampling: NodeSampling | None = None,
     extenders: Sequence[Extender] = (),
 ) -> ScheduleResult:
-    """Find a node for a pod: filter, score, select. Changes only the plan's caches and the position of `sampling`.
-
-    Without `sampling`, all nodes are evaluated.
-    """
+    """Find a node for a pod: filter, score, select. Change only the plan's caches and the position of `sampling`."""
     result = ScheduleResult()
     state = plan.state
     if not state.nodes.row_of:
@@ -148,14 +143,15 @@ def find_nodes_that_fit_pod(
     result.feasible_nodes = plan.filtered.count
     if nominated is not NO_NOMINATED_PODS and nominated:
         failures = first_failures(plan, nominated, nominations)
-        _count_nominated_pods(plan, failures, result)
-        if failures.closed_by_nominations:
-            feasible = failures.feasible
-            result.feasible_nodes -= len(failures.closed_by_nominations)
+        if failures.overrides:
+            result.first_failures, result.nominated_failures = failures, failures.overrides
+            count_left = int(np.count_nonzero(failures.feasible))
+            if count_left < result.feasible_nodes:
+                feasible, result.feasible_nodes = failures.feasible, count_left
     result.evaluated_nodes = count
     if sampling is not None:
         _search_sample(plan, feasible, result, sampling, count)
-    elif plan.failure is not None:
+    elif _may_fail(plan, result):
         result.failure = _first_error(plan, result)
     return feasible
 
@@ -168,17 +164,9 @@ def first_failures(plan: Plan, nominated: NominatedPods, nominations: RowLog) ->
     return plan.first_failed
 
 
-def _count_nominated_pods(plan: Plan, failures: FirstFailures, result: ScheduleResult) -> None:
-    """Record in `result` the rows whose first failure nominated pods change, and the first Error on these rows."""
-    found = failures.overrides
-    if not found:
-        return
-    result.first_failures, result.nominated_failures = failures, found
-    wrong = [value for value in failures.counts if value & ERROR_BIT]
-    if wrong:
-        row = min([row for row, value in found.items() if value & ERROR_BIT], default=-1)
-        if row >= 0:
-            result.failure = plan.filter_error(found[row])
+def _may_fail(plan: Plan, result: ScheduleResult) -> bool:
+    """Return whether some row may have an Error, with nominated pods or without."""
+    return plan.filtered.has_errors or any(value & ERROR_BIT for value in result.nominated_failures.values())
 
 
 def _first_error(plan: Plan, result: ScheduleResult, visited: Index | None = None) -> Status | None:
@@ -199,7 +187,7 @@ def _search_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling
     """End the search once it has found enough feasible nodes: store the sample in `result`, and advance `sampling`."""
     state, profile = plan.state, plan.profile
     nodes = len(state.nodes.row_of)
-    failed = plan.failure is not None or result.failure is not None
+    failed = _may_fail(plan, result)
     scoring = bool(profile.score) or sampling.extended
     if scoring and count == nodes and not failed and sampling.wants_all(profile.percentage_of_nodes_to_score):
         # All nodes are visited, and the next search starts at the same node as this one.
@@ -384,8 +372,10 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
         if result.sample is not None:
             order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
             examined = visited_rows(order, examined, *result.sample_span)
-        outside.update(result.extended.statuses_by_row(plan.state.nodes.row_of))
-        unknown = result.extended.statuses_of_others(plan.state.nodes.row_of)
+        row_of, statuses = plan.state.nodes.row_of, result.extended.statuses
+        outside.update({row_of[name]: status for name, status in statuses.items() if name in row_of})
+        # Rejected names that are not nodes of the cluster still count in messages.
+        unknown = tuple([status for name, status in statuses.items() if name not in row_of])
     counts = failures.counts
     if examined is not failures.examined:
         values, numbers = np.unique(failures.values[examined & (failures.values != PASSES)], return_counts=True)

@@ -34,10 +34,8 @@ class Record(Struct, frozen=True, gc=False):
     """The summary of one cycle.
 
     Attributes:
-        time_ns: the time when it ran.
         pod: ``namespace/name``.
         attempt: the 1-based attempt number of this pod.
-        outcome: the outcome.
         node: the chosen node, or "".
         feasible_nodes, evaluated_nodes: number of nodes that fit the pod, and number of nodes evaluated.
         ties: size of the tie set.
@@ -108,15 +106,11 @@ class Frame(NamedTuple):
         scales: the scale by which each scorer's scores were normalised.
         overrides: (row, filter, verdict) of rows that are infeasible because of the pods nominated to them.
         ties: rows of the tie set; None if it follows from the totals.
-        pre_filter: the rejection by PreFilter, or None.
         only: the only row evaluated, because the pod was nominated to it; -1 if other rows were evaluated.
         sample: the start of the search in visiting order, and the number of nodes that it visited, if it ended early;
             else None.
         extenders: the extenders' results; None if there are no extenders or the cycle did not reach them.
-        preemption: the result of preemption, if it ran.
-        check_all: whether every failing filter of a node counts, not just the first (alwaysCheckAllPredicates).
-        pre_filters: the result of each PreFilter plugin that ran.
-        pre_scores: SKIP or SUCCESS for each PreScore plugin. `pre_filters` and `pre_scores` are empty if unknown.
+        pre_filter, preemption, check_all, pre_filters, pre_scores: as in `Decision`.
     """
 
     keyframe: KeyframeValues
@@ -140,31 +134,26 @@ class Decision:
     """One cycle as arrays; row i is the node `names[i]`.
 
     Attributes:
-        record: the summary.
-        names: node names, one per row.
         filters: names of the filter plugins, then of extenders (see `extenders`).
-        scorers: names of the score plugins, then of extenders.
-        weights: the weights of the scorers.
+        scorers, weights: names of the score plugins, then of extenders, and their weights.
         codes: uint16[filters, rows], packed verdicts; 0 if the node passes.
         allowed: bool[rows], nodes that PreFilter did not exclude.
         examined: bool[rows], nodes on which filters ran; a search skips the rest once it has found enough feasible
             nodes.
-        raw: int64[scorers, rows], scores before NormalizeScore; undefined if not `feasible`.
-        normalized: int64[scorers, rows], the scores after normalisation; undefined if not `feasible`.
+        raw, normalized: int64[scorers, rows], scores before and after NormalizeScore; undefined if not `feasible`.
         feasible: bool[rows], nodes that fit the pod.
         total: int64[rows], -1 if not feasible.
         ties: names of the tie set, in row order.
         pre_filter: the rejection by PreFilter, or None.
         absent: the status of nodes that PreFilter excluded, or None.
-        statuses: the statuses of the verdicts, by (filter, verdict).
+        statuses: by (filter, verdict).
         overrides: rows that are infeasible because of the pods nominated to them, each with its (filter, verdict).
         extenders: the result of each extender. Extenders are the last of `filters`, and those that scored the last of
             `scorers`. The codes are 0 for nodes that were not sent to the extender; rows are those of `names`.
-        preemption: the result of preemption, or None.
-        check_all: whether all filters ran on a node even if one rejected it, as with `alwaysCheckAllPredicates` in a
-            Policy.
-        pre_filters: the results of PreFilter plugins.
-        pre_scores: the status of each PreScore plugin.
+        preemption: the result of preemption, if it ran.
+        check_all: whether all filters ran on a node even if one rejected it (alwaysCheckAllPredicates in a Policy).
+        pre_filters, pre_scores: the result of each PreFilter plugin that ran, and SKIP or SUCCESS for each PreScore
+            plugin; empty if unknown.
     """
 
     record: Record
@@ -227,10 +216,7 @@ class Decision:
         return next((plugin for plugin, names in narrowed if name not in names), "")
 
     def failures(self, row: int) -> tuple[Status, ...]:
-        """Return the statuses that rejected a node: of the first failing filter or, with `check_all`, of each.
-
-        If nominated pods make a node infeasible, only the first failure is known.
-        """
+        """Return the statuses that rejected a node: of the first failing filter or, with `check_all` and if known, of each."""
         first = self.first_failure(row)
         if first is None:
             return ()
@@ -302,10 +288,7 @@ def rebuild(record: Record, frame: Frame) -> Decision:
 
 @lru_cache(maxsize=16)
 def _rows_with_nodes(names: tuple[str | None, ...]) -> tuple[tuple[str, ...], Index | slice, Mapping[int, int]]:
-    """Return the names of existing nodes, their rows, and the position of each row among them, by row.
-
-    Results are cached, because many decisions share the same nodes.
-    """
+    """Return the names of existing nodes, their rows, and the position of each row among them, by row."""
     rows_with_nodes = [row for row, name in enumerate(names) if name is not None]
     place = {row: number for number, row in enumerate(rows_with_nodes)}
     rows = slice(None) if len(rows_with_nodes) == len(names) else np.array(rows_with_nodes, dtype=np.intp)

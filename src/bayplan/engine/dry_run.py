@@ -46,13 +46,8 @@ class DryRun:
     The result of a row is valid until that row, its nominations or a budget change. (PreemptionBasic with 5,000 nodes:
     a preemptor needs 1,650 rows, and 1,648 of them were cached.)
 
-    Args:
-        plan: the plan of the preemptors.
-        nominations: the log of rows whose nominations changed.
-
     Attributes:
-        evaluated_rows: number of rows evaluated.
-        known_rows: number of rows found in the cache.
+        evaluated_rows, known_rows: number of rows evaluated, and number of rows found in the cache.
     """
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
@@ -79,15 +74,8 @@ class DryRun:
     ) -> Shortlist:
         """Dry-run rows until `wanted` candidates are found; the plan's filters must have run in this cycle.
 
-        The search continues while all candidates violate budgets; at most `wanted` of these are returned, after the
-        others.
-
-        Args:
-            rows: intp.
-            start: the index in `rows` to start at; the search wraps around.
-            wanted: number of candidates to find.
-            nominated: the nominated pods that count.
-            budgets: the disruption budgets.
+        The search begins at index `start` of `rows` (intp), and wraps around. It continues while all candidates violate
+        budgets; at most `wanted` of these are returned, after the others.
         """
         self._nominated, self._budgets, self._has_budgets = nominated, budgets, budgets.any()
         changed = self._changed_rows.take(nominated, budgets.version)
@@ -217,10 +205,7 @@ class DryRun:
         self._known[row] = _CANDIDATE
 
     def _first_failure(self, row: int, nominated: list[PodInfo] | None) -> int:
-        """Return the first failure on a row in its current state, with its nominated pods and without.
-
-        Else `PASSES`.
-        """
+        """Return the first failure on a row in its current state, with its nominated pods or without, or `PASSES`."""
         assert self._trial is not None
         if nominated:
             failure = self._trial.first_failure_with(row, nominated)
@@ -229,10 +214,7 @@ class DryRun:
         return self._trial.first_failure(row)
 
     def _status_of(self, reason: Any) -> Status:
-        """Return the status of a row that is not a candidate.
-
-        An Error has the message with which it would end a cycle.
-        """
+        """Return the status of a row that is not a candidate; an Error has the message with which it ends a cycle."""
         if isinstance(reason, Status):
             return reason
         if reason == _NO_VICTIMS:
@@ -248,7 +230,6 @@ class DryRunner:
     Created before the plugins that use it; `connect` sets what is created after them.
 
     Args:
-        cluster: the state.
         draw: the function that returns a random integer from 0 up to, but excluding, its argument; also an attribute.
         pick: chooses among equally good nodes.
     """

@@ -1,21 +1,14 @@
 """The scheduling queue of simulations: a rejected pod is retried after an event that may help, not by time alone.
 
-Upstream retries every unschedulable pod after five minutes, in case an event was missed. A simulation misses none:
-plugins register the events that may help a pod they rejected, the queue sees every event, and a pod that no event woke
-would fail for the same reasons again. Over months of virtual time with waiting pods, such attempts would take nearly
-all of the time.
+Upstream retries every unschedulable pod after five minutes, in case it missed an event. A simulation misses none, so
+such attempts would fail again, and over months of virtual time they would take nearly all of the time. The queue counts
+them without running them: when a pod leaves the unschedulable pods, its number of attempts, its backoff and the time of
+its last failure are what they would be after those attempts. Time still retries pods that no plugin rejected, pods
+rejected by a plugin that registers no events, and, without nodes, all pods: an attempt then ends with an error.
 
-So the queue counts these attempts without running them: when a pod finally leaves the unschedulable pods, its number of
-attempts, its backoff and the time of its last failure (the order among pods of equal priority) are what they would be
-after those attempts. Time still brings back two kinds of pods: those that no plugin rejected, and those rejected by a
-plugin that registers no events. When the last node is gone, time brings back every pod, because an attempt then ends
-with an error, which requeues pods differently.
-
-Most events that wake a pod don't help it, either: they free too little room, or room on the wrong node. With a retry
-predictor (`bayplan.engine.retry_predictor`), an event that wakes a plan group of similar pods retries only one of them,
-the head, and only if the plan finds a node for it. The others follow one by one while there is room, then fail
-together. Pods get nodes in the same order as with upstream's queue, where the event would wake all of them and all but
-the first would fail.
+Most events that wake a pod don't help it, either. With a `RetryPredictor`, an event that wakes a plan group of similar
+pods retries only one of them, the head, and only if the plan finds a node for it. The others follow one by one while
+there is room, then fail together. Pods get nodes in the same order as with upstream's queue.
 """
 
 from __future__ import annotations
@@ -23,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from bayplan.base.durations import SECOND_NS
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.plan_groups import PlanGroup, UnschedulablePodsByPlan
@@ -80,10 +72,7 @@ class EventDrivenQueue(SchedulingQueue):
     # Plan groups.
 
     def _plan_of(self, queued: QueuedPod) -> Plan | None:
-        """Return the plan of a pod that may join a plan group, or None.
-
-        It may join if only events bring it back, and its backoff is at the maximum.
-        """
+        """Return the plan of a pod that only events bring back and whose backoff is at the maximum; else None."""
         options, count = self.options, queued.unschedulable_count
         if (
             self.retry_predictor is None
@@ -112,19 +101,13 @@ class EventDrivenQueue(SchedulingQueue):
         return super()._movers(match, old, new, now_ns, pre_check)
 
     def _resolve_woken(self) -> None:
-        """Retry the head of each plan group that events have woken since the last pop.
-
-        This waits for the next pop, because another event at the same instant may help if the first did not.
-        """
+        """Retry the head of each plan group that events have woken since the last pop: all events at an instant count."""
         woken, self._woken = self._woken, {}
         for plan_group in woken:
             self._send_next_head(plan_group)
 
     def _send_next_head(self, plan_group: PlanGroup) -> None:
-        """Requeue the next member as the head, which is tried for all members.
-
-        Fail all if the plan has no node for them.
-        """
+        """Requeue the next member as the head, which is tried for all, or fail all if the plan has no node for them."""
         assert self.retry_predictor is not None
         plan_group.head = None
         if not len(plan_group):
@@ -139,7 +122,7 @@ class EventDrivenQueue(SchedulingQueue):
         self._requeue(head, AFTER_BACKOFF, now_ns, plan_group.label)
 
     def pop(self) -> QueuedPod | None:
-        """Pop the next pod, which is then in flight. Return None if no pod is ready (upstream's Pop would block)."""
+        """Pop the next pod, which is then in flight; None if no pod is ready."""
         tried, self._tried_head = self._tried_head, None
         if tried is None and not self._records:
             # A simulation calls this at every instant, and usually no pod waits.
@@ -217,10 +200,7 @@ class EventDrivenQueue(SchedulingQueue):
         return bool(len(self._backoff)) or next(self._timed(), None) is not None
 
     def catch_up(self, now_ns: int) -> None:
-        """Count the timed retries before now that the host skipped because nothing had changed.
-
-        These are retries of pods whose attempt ended with an error, and of pods that only time brings back.
-        """
+        """Count the retries before now, by time alone, that the host skipped because nothing had changed."""
         for queued in [*self._backoff.failed]:
             self._catch_up_failed(queued, now_ns)
         for group in self._unschedulable.groups:
@@ -248,12 +228,8 @@ class EventDrivenQueue(SchedulingQueue):
 
     def _end_of_backoff(self, queued: QueuedPod) -> int:
         """Return the first tick of the timer after the end of a pod's backoff."""
-        options = self.options
         self._backoff.is_backing_off(queued, queued.timestamp_ns)
-        expiry_ns, start_ns = queued.backoff_expiry_ns or 0, options.start_ns
-        if options.pop_from_backoff:
-            return first_on_grid(max(expiry_ns + SECOND_NS, start_ns + 1), start_ns - start_ns % SECOND_NS, SECOND_NS)
-        return first_on_grid(max(expiry_ns, start_ns) + 1, start_ns, SECOND_NS)
+        return self._backoff.first_tick_ns(queued, self.options.start_ns + 1)
 
     def _retry(self, pods: Sequence[QueuedPod], now_ns: int) -> int:
         match = self._hints.match(UNSCHEDULABLE_TIMEOUT)
@@ -261,10 +237,7 @@ class EventDrivenQueue(SchedulingQueue):
         return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns) if movers else 0
 
     def _timed(self) -> Iterator[QueuedPod]:
-        """Yield the pods that time brings back.
-
-        These are all pods with `timed_retries` or without nodes, else the pods that no event is certain to wake.
-        """
+        """Yield the pods that time brings back: those that no event is certain to wake, or all (see `timed_retries`)."""
         everybody = self.timed_retries or (self.retry_predictor is not None and self.retry_predictor.has_no_nodes)
         for group in self._unschedulable.groups:
             if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
@@ -281,11 +254,10 @@ class EventDrivenQueue(SchedulingQueue):
     # Attempts that are counted but not run.
 
     def _last_failure_ns(self, queued: QueuedPod, now_ns: int) -> int:
-        """Return the time of a waiting pod's last failure before now, including counted attempts."""
         return self._retries(queued, now_ns)[1]
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
-        """Return the number of timed retries since a waiting pod's last failure, and the time of the last one."""
+        """Return the number of counted attempts since a waiting pod's last failure, and the time of the last one."""
         plan_group = self._waiting.plan_group_of.get(queued)
         failed_ns = queued.timestamp_ns if plan_group is None else plan_group.failure_ns(queued)
         if queued.gating_plugin or not self._is_trusted(queued.rejection):
@@ -304,17 +276,13 @@ class EventDrivenQueue(SchedulingQueue):
         start_ns = self.options.start_ns
         return first_on_grid(max(earliest_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS)
 
-    def _catch_up(self, queued: QueuedPod, now_ns: int) -> None:
-        """Add to a waiting pod's counts the timed retries that it would have failed by now."""
-        queued.count_failures(*self._retries(queued, now_ns))
-
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:
         if strategy is not SKIP:
-            self._catch_up(queued, now_ns)
+            queued.count_failures(*self._retries(queued, now_ns))
         SchedulingQueue._requeue(self, queued, strategy, now_ns, label)
 
     def _activate(self, pod: Pod, now_ns: int) -> bool:
         queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
         if queued is not None and queued.tier & UNSCHEDULABLE:
-            self._catch_up(queued, now_ns)
+            queued.count_failures(*self._retries(queued, now_ns))
         return SchedulingQueue._activate(self, pod, now_ns)

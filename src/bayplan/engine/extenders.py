@@ -54,9 +54,7 @@ class ExtenderResult(msgspec.Struct):
             self,
             asked=tuple(place[row] for row in self.asked if row in place),
             refused=tuple((place[row], status) for row, status in self.refused if row in place),
-            scores=None
-            if self.scores is None
-            else tuple((place[row], score) for row, score in self.scores if row in place),
+            scores=self.scores and tuple((place[row], score) for row, score in self.scores if row in place),
         )
 
 
@@ -72,6 +70,7 @@ class ExtendedCycle:
         rejected_some: whether they returned a different number of nodes than they were called with.
         bare: whether an extender returned node objects instead of names; then scoring ignores the pods on nodes.
         left: the rows (intp) that remain, in the extenders' order.
+        by_number: the result of each extender, to be changed by the functions below.
     """
 
     def __init__(self, extenders: Sequence[Extender]) -> None:
@@ -79,26 +78,14 @@ class ExtendedCycle:
         self.rejected_some = False
         self.bare = False
         self.left: Index = np.zeros(0, dtype=np.intp)
-        self._results = [ExtenderResult(extender.name, extender.weight, extender.scale) for extender in extenders]
+        self.by_number = [ExtenderResult(extender.name, extender.weight, extender.scale) for extender in extenders]
 
     @property
     def results(self) -> tuple[ExtenderResult, ...]:
         """Return the result of each extender that was called, in order."""
         return tuple(
-            result for result in self._results if result != ExtenderResult(result.name, result.weight, result.scale)
+            result for result in self.by_number if result != ExtenderResult(result.name, result.weight, result.scale)
         )
-
-    def of(self, number: int) -> ExtenderResult:
-        """Return the mutable result of the extender with this number."""
-        return self._results[number]
-
-    def statuses_by_row(self, row_of: Mapping[str, int]) -> dict[int, Status]:
-        """Return the statuses of rejected nodes that exist, by row."""
-        return {row_of[name]: status for name, status in self.statuses.items() if name in row_of}
-
-    def statuses_of_others(self, row_of: Mapping[str, int]) -> tuple[Status, ...]:
-        """Return the statuses of rejected names that are not nodes of the cluster; they still count in messages."""
-        return tuple(status for name, status in self.statuses.items() if name not in row_of)
 
 
 def find_nodes_that_pass_extenders(
@@ -113,7 +100,7 @@ def find_nodes_that_pass_extenders(
             break
         if not extender.is_filter or not extender.is_interested(pod):
             continue
-        result = cycle.of(number)
+        result = cycle.by_number[number]
         result.asked = tuple(rows.tolist())
         found = extender.filter(pod, [node for row in result.asked if (node := nodes.nodes[row]) is not None])
         if isinstance(found, Filtered):
@@ -166,13 +153,7 @@ def add_extender_scores(
 
     An extender that fails gives no scores; the cycle continues.
 
-    Args:
-        extenders: all extenders.
-        cycle: receives their results.
-        pod: the pod.
-        state: the cluster.
-        rows: intp, the feasible rows.
-        totals: int64, one per row of `rows`: the plugins' scores.
+    `rows` (intp) are the feasible rows, `totals` (int64) the plugins' score of each.
     """
     nodes = state.nodes
     places = {nodes.names[row] or "": place for place, row in enumerate(rows.tolist())}
@@ -181,7 +162,7 @@ def add_extender_scores(
     for number, extender in enumerate(extenders):
         if not extender.is_prioritizer or not extender.is_interested(pod):
             continue
-        result = cycle.of(number)
+        result = cycle.by_number[number]
         answer = extender.prioritize(pod, asked)
         if isinstance(answer, ExtenderFailure):
             result.prioritize_error = answer.message

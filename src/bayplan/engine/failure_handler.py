@@ -36,8 +36,7 @@ def handle_scheduling_failure(
     Args:
         scheduler: the scheduler that made the attempt.
         queued: the popped record.
-        failure: code and message; a rejection makes the condition's reason Unschedulable, else it is
-            SchedulerError.
+        failure: code and message.
         rejecting: the plugins that rejected the pod, whose events may bring it back; empty if an error ended the
             attempt.
         found: the result of PostFilter: names the node to nominate, or "" to clear the nomination; None leaves it

@@ -18,13 +18,8 @@ PASSES = -1
 class FilteredRows:
     """The filters of a plan and their combined verdicts.
 
-    Args:
-        state: the cluster.
-        shared: the cache of results that plans share.
-
     Attributes:
         rules: the filters to run.
-        results: the results of these filters, in order.
         feasible: bool[capacity], the rows that pass all filters.
         flags: `feasible` as uint8.
         count: number of feasible rows.

@@ -14,14 +14,14 @@ cdef class FirstFailures:
     cdef ChangedRows _changed_rows
     cdef Trial _trial
     cdef public object values, feasible, examined
-    cdef public dict counts, overrides, closed_by_nominations
+    cdef public dict counts, overrides
     cdef int64_t[::1] _values
     cdef uint8_t[::1] _feasible, _examined
     cdef public Py_ssize_t evaluated_rows, full_passes
 
     @cython.locals(rows=list, row=Py_ssize_t)
     cpdef void refresh(self, NominatedPods nominated) except *
-    @cython.locals(plan=Plan, values=int64_t[::1], row=Py_ssize_t, last=int64_t, run=Py_ssize_t)
+    @cython.locals(plan=Plan)
     cdef void _evaluate_all(self) except *
     @cython.locals(value=int64_t, own=int64_t, before=int64_t, counting=int64_t)
     cdef void _evaluate(self, Py_ssize_t row, NominatedPods nominated) except *

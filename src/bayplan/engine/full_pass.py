@@ -1,8 +1,4 @@
-"""Scores computed without caches: the reference for cached scores, and the path for scores that are not cached.
-
-Scores are not cached if the feasible nodes differ from the plan's (because of nominated pods or extenders), nor for a
-single feasible node, which upstream does not score.
-"""
+"""Scores computed without caches, for feasible nodes other than the plan's; also the reference for cached scores."""
 
 from __future__ import annotations
 
@@ -40,9 +36,8 @@ class ScoreTable:
     """Scores of all plugins over a set of feasible nodes.
 
     Attributes:
-        scores: the scores by plugin, in order, without skipped plugins.
+        scores: the scores by plugin, in order, without the plugins whose PreScore returned Skip (`skipped`).
         total: int64[rows], the weighted sums; -1 if not feasible.
-        skipped: plugins whose PreScore returned Skip.
         failure: the Error that ended scoring, or None.
     """
 

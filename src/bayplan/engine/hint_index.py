@@ -1,7 +1,6 @@
 """The queueing hints that an event runs for rejected pods: the registrations of all plugins, looked up once per event.
 
-The effect of an event on a pod depends on the pod's profile and on the plugins that rejected it. There are few such
-combinations, so the answer for each is computed once and cached.
+The effect of an event depends on the pod's profile and the plugins that rejected it: few combinations, which are cached.
 """
 
 from __future__ import annotations
@@ -61,7 +60,6 @@ class EventMatch:
     """The registrations that match one event.
 
     Attributes:
-        event: the event.
         of_interest: whether any plugin of any profile registered the event; always True for a wildcard.
         wildcard: whether the event concerns all pods.
         gating_plugins: the plugins of any profile that registered the event; a gated pod is considered only if its gate
@@ -85,13 +83,11 @@ class EventMatch:
     def interest(self, rejection: Rejection) -> Interest | None:
         """Return the hints to run for pods with this rejection; None if the event has no effect on them.
 
-        Ignores that a wildcard may concern only one pod; `strategy` checks that.
+        A wildcard may concern only one pod; `strategy` checks that.
         """
-        try:
-            return self._interests[rejection]
-        except KeyError:
-            interest = self._interests[rejection] = self._find_interest(rejection)
-            return interest
+        if rejection not in self._interests:
+            self._interests[rejection] = self._find_interest(rejection)
+        return self._interests[rejection]
 
     def _find_interest(self, rejection: Rejection) -> Interest | None:
         profile, unschedulable, pending = rejection
@@ -135,8 +131,7 @@ class HintIndex:
 
     def match(self, event: ClusterEvent) -> EventMatch:
         """Return the registrations that match an event."""
-        try:
-            return self._matches[event]
-        except KeyError:
+        match = self._matches.get(event)
+        if match is None:
             match = self._matches[event] = EventMatch(event, self._table)
-            return match
+        return match

@@ -15,9 +15,6 @@ FIRST_ROWS = 64
 class LogReader:
     """One reader of several logs.
 
-    Args:
-        logs: the logs.
-
     Attributes:
         rows: intp; its first elements, as many as `take` returned, are the changed rows, with repetitions.
     """
@@ -42,12 +39,10 @@ class LogReader:
             self._positions[number] = log.end
 
     def take(self, limit: int) -> int:
-        """Find the rows that were added, and move to the ends of the logs.
+        """Find the rows that were added, and move to the ends of the logs; return their number (see `rows`).
 
-        Returns:
-            The number of rows (see `rows`), or -1 if all rows must be evaluated: some entries were dropped from the
-            logs, there are
-            `limit` rows or more, or this is the first call.
+        Return -1 if all rows must be evaluated: some entries were dropped from the logs, there are `limit` rows or
+        more, or this is the first call.
         """
         missed, reached = 0, True
         for number in range(len(self._logs)):

@@ -1,7 +1,4 @@
-"""Nominated pods by row, as filters see them: they count as if they already ran on their nominated node.
-
-Thousands of unchanged nominations cost little: pod records are cached and updated from the nominator's changes.
-"""
+"""Nominated pods by row, as filters see them: they count as if they already ran on their nominated node."""
 
 from __future__ import annotations
 
@@ -58,10 +55,7 @@ NO_NOMINATED_PODS = NominatedPods({}, 0, "", -1)
 class NominatedPodLister:
     """Lists the nominated pods that count for a pod, from a nominator.
 
-    Args:
-        state: the cluster.
-        nominator: the nominations by node.
-        pods: the newest versions of pods, by key.
+    Their records are cached, so thousands of unchanged nominations cost little.
 
     Attributes:
         log: the rows whose nominations changed, up to the last call. It is incomplete when nodes changed.

@@ -49,8 +49,8 @@ class Nominator:
     def add(self, pod: Pod, nominated_node_name: str | None = None) -> None:
         """Nominate a pod, replacing its nomination: to the given node or, if None, to the node in its status, if any.
 
-        A pod that the lister does not know, or knows as assigned, is not nominated. With the name "", which clears a
-        nomination, the pod is stored under the node `""`, which no node is called, as upstream does.
+        A pod that the lister does not know, or knows as assigned, is not nominated. The name "" clears a nomination; as
+        upstream does, the pod is then stored under the node `""`, which no node is called.
         """
         self.remove(uid_of(pod))
         node_name = pod.status.nominated_node_name if nominated_node_name is None else nominated_node_name

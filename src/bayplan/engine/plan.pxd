@@ -2,14 +2,13 @@ cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreFilterOutcome, PreFilters
-from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.preparation cimport PreScoreOutcome, PreScores
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
 
 cdef class Plan:
-    cdef public dict specs
-    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, failure, history, first_failed, dry_run
+    cdef public dict specs, histories
+    cdef public object profile, pod, state, footprint, pod_class, owned_counters, priority, failure, first_failed, dry_run
     cdef public PreFilterOutcome pre
     cdef public PreFilters pre_filters
     cdef public PreScores pre_scores
@@ -25,7 +24,6 @@ cdef class Plan:
     cdef object __weakref__
 
     cdef object _footprint_of(self, object pod)
-    cdef bint _is_current(self, RuleResult result, object stale) except -1
     cpdef PreFilterOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
     @cython.locals(filtered=FilteredRows, pre=PreFilterOutcome)

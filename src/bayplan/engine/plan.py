@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from bayplan.engine.filtered_rows import PASSES, FilteredRows
+from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.preparation import PreFilterOutcome, PreFilters, PreScoreOutcome, PreScores
-from bayplan.engine.rule_result import FilterResult, RuleResult, RuleResults, ScoreResult
+from bayplan.engine.rule_result import RuleResult, RuleResults
 from bayplan.engine.select_host import NO_ROWS, BestRows, Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Params, Plugin, PreFilterPlugin, PreScorePlugin
 from bayplan.framework.profile import Profile
-from bayplan.framework.status import ERROR_BIT, Status, error, verdict_code
+from bayplan.framework.status import Status, error, verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import repeats_overhead
 from bayplan.state.arrays import Bools, Ints
@@ -41,17 +41,14 @@ class Plan:
         known: specs to reuse, by plugin name; the other plugins compile the pod.
 
     Attributes:
-        specs: the compiled specs by plugin name.
         footprint, pod_class, owned_counters, priority: the data with which the cluster state counts a pod of this plan
             on a node.
         pre: the outcome of PreFilter in the last cycle.
-        pre_filters, pre_scores: the PreFilter and PreScore plugins.
-        filtered: the filters, and the rows that pass them.
-        totals: the scorers and the total scores.
-        failure: the status that ended the last refresh early (an Error of a plugin), or None.
+        filtered, totals: the filters with the rows that pass them, and the scorers with the total scores.
+        failure: the Error of a plugin that ended the last scoring, or None.
         signature, signing, signed: the key in the cache of plans, the plugins that may sign such pods, and whether one
             did.
-        history, first_failed, dry_run: caches of records, the cycle and preemption for this plan; None until needed.
+        histories, first_failed, dry_run: data of full records, the cycle and preemption for this plan.
     """
 
     def __init__(
@@ -82,7 +79,7 @@ class Plan:
         self.signature = b""
         self.signing: tuple[Plugin[object], ...] = ()
         self.signed = False
-        self.history: object | None = None
+        self.histories: dict[str, Any] = {}
         self.first_failed: object | None = None
         self.dry_run: object | None = None
         self._shared = shared
@@ -93,12 +90,9 @@ class Plan:
         self._has_custom_scores = False
 
     def adapt(self, pod: Pod, stale: Collection[str], *, keeps_footprint: bool) -> None:
-        """Reuse this plan for another pod: compile the stale specs again, and keep the results of all other plugins.
+        """Reuse this plan for another pod: compile the specs of the `stale` plugins again, and keep all other results.
 
-        Args:
-            pod: the new pod.
-            stale: the names of the plugins that compile a different spec.
-            keeps_footprint: whether both pods have the same footprint.
+        `keeps_footprint`: whether both pods have the same footprint.
         """
         self.pod = pod
         for plugin in self.profile.compiling:
@@ -108,35 +102,14 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        filters, scorers = self.filtered.results, self.totals.results
-        self.filtered.rules.replace(
-            [
-                item
-                if self._is_current(item, stale)
-                else self._shared.filter_result(item.plugin, self.specs[item.name])
-                for item in filters
-            ]
-        )
-        self.totals.replace(
-            [
-                item if self._is_current(item, stale) else self._shared.score_result(item.plugin, self.specs[item.name])
-                for item in scorers
-            ]
-        )
-        # A scorer's error may depend on its spec.
-        self._pre_score_seen = None
-        self.failure = self.history = self.first_failed = self.dry_run = None
+        # Select the results again. Those of equal specs stay.
+        self._pre_seen = self._pre_score_seen = self._filters_skipped = self._scores_skipped = None
+        self.failure = self.first_failed = self.dry_run = None
+        self.histories = {}
 
     def _footprint_of(self, pod: Pod) -> Footprint:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
         return self.state.footprint(pod, earlier_sums=earlier_sums)
-
-    def _is_current(self, result: RuleResult, stale: Collection[str]) -> bool:
-        """Return whether a result is still valid for the plan's current pod."""
-        if result.name not in stale:
-            return True
-        spec = self.specs[result.name]
-        return spec is result.spec or bool(spec.key == result.spec.key)
 
     # PreFilter and Filter.
 
@@ -151,8 +124,6 @@ class Plan:
         if self.pre is not self._pre_seen:
             self._choose_filters()
         self.filtered.refresh(self.pre.node_names)
-        if self.filtered.has_errors:
-            self._find_filter_error()
 
     def _choose_filters(self) -> None:
         """Select the filters that PreFilter did not skip, and their params."""
@@ -165,22 +136,19 @@ class Plan:
             filtered.rules.choose(results, [True] * len(results))
             self._filters_skipped = pre.skipped
         filtered.rules.params = [
-            pre.params.get(result.name, ()) if result.name in known else self._observed(result)
-            for result in filtered.results
+            self._params(result, pre.params, result.name in known, PreFilterPlugin) for result in filtered.results
         ]
         self._pre_seen = pre
 
-    def _observed(self, result: FilterResult) -> Params | None:
-        return None if isinstance(result.plugin, PreFilterPlugin) else result.plugin.observe(result.spec, self.state)
-
-    def _find_filter_error(self) -> None:
-        """Set `failure` to the Error of the first node, by name, whose first failing filter returned an Error."""
-        names = self.state.nodes.names
-        failures = self.filtered.first_failures()
-        rows = ((failures != PASSES) & (failures & ERROR_BIT != 0) & self.examined()).nonzero()[0]
-        if len(rows):
-            row = min(rows.tolist(), key=lambda number: names[number] or "")
-            self.failure = self.filter_error(int(failures[row]))
+    def _params(self, result: RuleResult, known: Mapping[str, Params], ran: bool, pre_type: type) -> Params | None:
+        """Return a rule's params from PreFilter or PreScore, if that `ran`, or else what the plugin observes."""
+        if ran:
+            return known.get(result.name, ())
+        # Without its PreFilter or PreScore, such a plugin has no params.
+        if isinstance(result.plugin, pre_type):
+            return None
+        observed: Params = result.plugin.observe(result.spec, self.state)
+        return observed
 
     def filter_error(self, failure: int) -> Status:
         """Return the Error with which a failure (``number << 16 | verdict``) ends the cycle."""
@@ -221,10 +189,7 @@ class Plan:
                 self._pre_score_seen = None
 
     def _choose_scores(self, outcome: PreScoreOutcome) -> bool:
-        """Select the scorers that PreScore did not skip, with their params.
-
-        On its failure, set `failure` and return False.
-        """
+        """Select the scorers that PreScore did not skip, with their params; return False if PreScore or a scorer failed."""
         totals, known = self.totals, self.profile.pre_score_names
         self._pre_score_seen = None
         self.failure = outcome.failure
@@ -237,12 +202,12 @@ class Plan:
                 result.name not in known and not isinstance(result.plugin, PreScorePlugin) for result in results
             ]
             totals.choose(results, observing, [entry.weight for entry in chosen])
-            self._has_custom_scores = False
-            for entry in chosen:
-                if not type(entry.plugin).__module__.startswith("bayplan."):
-                    self._has_custom_scores = True
+            custom = [entry for entry in chosen if not type(entry.plugin).__module__.startswith("bayplan.")]
+            self._has_custom_scores = bool(custom)
             self._scores_skipped = outcome.skipped
-        totals.rules.params = [self._score_params(result, outcome) for result in totals.results]
+        totals.rules.params = [
+            self._params(result, outcome.params, result.name in known, PreScorePlugin) for result in totals.results
+        ]
         for number, result in enumerate(totals.results):
             text = result.plugin.score_error(result.spec, totals.rules.params[number])
             if text:
@@ -252,14 +217,6 @@ class Plan:
                 return False
         self._pre_score_seen = outcome
         return True
-
-    def _score_params(self, result: ScoreResult, outcome: PreScoreOutcome) -> Params | None:
-        if result.name in self.profile.pre_score_names:
-            return outcome.params.get(result.name, ())
-        if isinstance(result.plugin, PreScorePlugin):
-            return None
-        observed: Params = result.plugin.observe(result.spec, self.state)
-        return observed
 
     @property
     def scores_samples(self) -> bool:
@@ -278,10 +235,7 @@ class Plan:
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:
     """Return the Error for the first feasible node, by name, with an invalid score; None if all are valid.
 
-    Args:
-        state: the cluster.
-        scores: int64[rows in use] per plugin, in order.
-        feasible: bool[rows in use].
+    `scores` has int64[rows in use] per plugin, in order; `feasible` is bool[rows in use].
     """
     worst: tuple[str, str, int] | None = None
     names = state.nodes.names

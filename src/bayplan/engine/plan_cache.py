@@ -1,8 +1,7 @@
 """Plans by pod signature, cached within a memory budget.
 
-A signature contains all that plugins may read of a pod: namespace, labels, controlling owner and spec, and the values
-that `sign_pod` adds. Pods of one kind differ only in requests and volumes; their plans share the specs of all other
-plugins.
+A signature contains all that plugins may read of a pod. Pods of one kind differ only in requests, claims and volumes;
+their plans share the specs of all other plugins.
 """
 
 from __future__ import annotations
@@ -35,17 +34,11 @@ NO_RESOURCES = ResourceRequirements()
 
 
 class PlanCache:
-    """Finds or compiles the plan of a pod.
-
-    Args:
-        state: the cluster.
-        budget_bytes: approximate limit of the memory of all plans.
+    """Finds or compiles the plan of a pod. `budget_bytes` is the approximate limit of the memory of all plans.
 
     Attributes:
-        compiled: number of compiled plans.
-        shared: the number of them that share specs with a plan of the same kind.
-        adapted: the number of these for which that plan itself was adapted, because no second pod had its signature.
-            All three are for measurements.
+        compiled, shared, adapted: number of compiled plans, of those that share specs with a plan of the same kind, and
+            of those for which that plan itself was adapted, because no second pod had its signature. For measurements.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:

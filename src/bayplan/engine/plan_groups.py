@@ -1,12 +1,10 @@
 """Waiting pods that are alike, so that the cost of an event depends on the number of kinds of pods, not of pods.
 
 Pods with the same plan, which the same plugins rejected and whose backoff is at its maximum, react to every event in
-the same way: the same hints wake them, and if one of them can't be scheduled, none can. A plan group contains such
-pods. If an event wakes the group, and its plan shows that still no node is feasible, all members have failed again
-without being popped.
+the same way: if one of them can't be scheduled, none can, and all fail again without being popped.
 
 Measured with 800 tasks on 40 nodes (`benchmarks.bench_simulation.write_trace`): 4 s for 13,000 decisions, from files to
-the report. Without plan groups, each event wakes all waiting pods, and the run had not ended after 100 s.
+the report; without plan groups, the run had not ended after 100 s.
 """
 
 from __future__ import annotations
@@ -20,10 +18,7 @@ from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 from bayplan.engine.unschedulable_pods import UnschedulablePods
 
 Retries: TypeAlias = Callable[[int, int], tuple[int, int]]
-"""Takes the time of a failure and the current time.
-
-Returns how often time alone would have retried a pod in between, and the time of the last retry.
-"""
+"""Returns how often time alone would have retried a pod between a failure and now, and the time of the last retry."""
 
 
 class PlanGroup:
@@ -32,8 +27,6 @@ class PlanGroup:
     Settled members all failed at `failed_ns` and are ordered by age. Recent members have failed by themselves since.
 
     Attributes:
-        plan: the plan of all members.
-        rejection: the plugins that rejected them.
         failed_ns: the time when the settled members last failed.
         failures: the number of times that the plan group as a whole has failed.
         settled: the settled members, with the value of `failures` when they settled.
@@ -41,19 +34,6 @@ class PlanGroup:
         head: the member that is being tried on behalf of all, or None.
         woken_ns, label: the time when the plan group was woken, and the event that woke it.
     """
-
-    __slots__ = (
-        "_order",
-        "failed_ns",
-        "failures",
-        "head",
-        "label",
-        "plan",
-        "recent",
-        "rejection",
-        "settled",
-        "woken_ns",
-    )
 
     def __init__(self, plan: Plan, rejection: Rejection) -> None:
         self.plan = plan

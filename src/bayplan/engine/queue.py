@@ -75,7 +75,6 @@ class SchedulingQueue(QueueTiers):
     Attributes:
         scheduling_cycle: the number of popped pods.
         closed: whether `close` was called.
-        options, nominator, incoming: see `QueueTiers`.
     """
 
     def __init__(
@@ -218,9 +217,9 @@ class SchedulingQueue(QueueTiers):
         return Requeue(True, self.add_unschedulable_if_not_present(queued, now_ns))
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod, now_ns: int) -> str:
-        """Requeue a failed pod in the tier that its rejection and the events since its pop determine; end the attempt.
+        """Requeue a failed pod where its rejection and the events since its pop say; end the attempt.
 
-        Called by `fail`. Returns why the queue refuses the pod, in upstream's words, or "".
+        Return why the queue refuses the pod, in upstream's words, or "".
         """
         error = self._error_if_present(queued)
         if not error:
@@ -274,12 +273,8 @@ class SchedulingQueue(QueueTiers):
     ) -> int:
         """Move the unschedulable pods that an event may help; return how many moved to the active or backoff queues.
 
-        Args:
-            event: the cluster event; `bayplan.framework.events` derives it from the objects.
-            old: the object before; None for an addition.
-            new: the object after; None for a deletion.
-            now_ns: the current time.
-            pre_check: if given, pods for which it returns False are skipped.
+        `old` and `new` are the changed object, None for an addition or a deletion. Pods for which `pre_check` returns
+        False are skipped.
         """
         match = self._hints.match(event)
         if not match.of_interest:
@@ -356,10 +351,7 @@ class SchedulingQueue(QueueTiers):
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
-        """Move the pods whose backoff has ended to the active queue, as upstream does every second.
-
-        Return their number.
-        """
+        """Move the pods whose backoff has ended to the active queue, as upstream does every second; count them."""
         moved = 0
         for queued in self._backoff.pop_finished(now_ns):
             if queued.tier == NOWHERE:
@@ -388,9 +380,9 @@ class SchedulingQueue(QueueTiers):
     def next_flush_ns(self, now_ns: int) -> int | None:
         """Return the earliest instant, now or later, at which a timer would change something; None if there is none.
 
-        The instant is on upstream's grid: whole seconds for `flush_backoff` (whole seconds since the start without
-        popping from the backoff queue), multiples of 30 s since the start for `flush_unschedulable`. A host that calls
-        both at that instant misses nothing; after that, this method returns a later instant.
+        The instant is on upstream's grid: whole seconds for `flush_backoff` (since the start without popping from the
+        backoff queue), multiples of 30 s since the start for `flush_unschedulable`. A host that calls both then misses
+        nothing.
         """
         ticks = [self._backoff.next_flush_ns(now_ns)]
         waiting = self._unschedulable

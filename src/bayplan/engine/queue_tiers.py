@@ -187,10 +187,7 @@ class QueueTiers:
         return [*self._active]
 
     def backing_off(self) -> list[QueuedPod]:
-        """Return the pods that plugins rejected, then those whose attempts ended with errors.
-
-        Each part in queue order.
-        """
+        """Return the pods that plugins rejected, then those whose attempts ended with errors, each in queue order."""
         return [*self._backoff]
 
     def unschedulable(self) -> list[QueuedPod]:

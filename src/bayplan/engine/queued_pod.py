@@ -36,7 +36,6 @@ class QueuedPod(Struct, eq=False, gc=False):
     record refers to (above all `plan`) may refer back to it.
 
     Attributes:
-        pod: the newest version of the pod that the queue received.
         key: ``namespace/name``.
         uid: the pod's uid, or `key` if it has none.
         sequence: the number of the record; among equal sort keys, the older record comes first.

@@ -12,10 +12,10 @@ from hashlib import blake2b
 
 import numpy as np
 
-from bayplan.engine.cycle import ScheduleResult, mask_of
+from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, Outcome, Record, rebuild
-from bayplan.engine.full_pass import ScoreTable, score_over
-from bayplan.engine.keyframe import FrameHistory, Keyframe, PlanHistory, PluginOutput, plugin_outputs
+from bayplan.engine.full_pass import ScoreTable
+from bayplan.engine.keyframe import FrameHistory, Keyframe, plugin_outputs
 from bayplan.engine.plan import Plan
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
@@ -64,12 +64,9 @@ class Records:
         return self._summaries[number]
 
     def add(self, record: Record, plan: Plan | None, result: ScheduleResult | None) -> None:
-        """Record a cycle. Must be called before the decision is applied to the state.
+        """Record a cycle, before the decision is applied to the state.
 
-        Args:
-            record: the summary.
-            plan, result: the plan and the result behind the decision, for full records; None if the cycle did not
-                start.
+        `plan` and `result` are those behind the decision, for full records; None if the cycle did not start.
         """
         if self.level is _OFF and len(self._summaries) >= DIGEST_BLOCK:
             self._hash.update(_digest_text(self._summaries))
@@ -92,24 +89,17 @@ class Records:
         if not state.nodes.row_of or plan.pre.status is not None:
             # No filter ran: the plan's cached results are those of an earlier cycle.
             if self._bare is None or self._bare.names is not names:
-                self._bare = Keyframe(state, names, self._order)
+                self._bare = Keyframe(state, names, self._order, np.zeros(len(names), dtype=np.bool_))
             status = plan.pre.status if state.nodes.row_of else None
             outputs = plan.pre_filters.recorded_results() if state.nodes.row_of else ()
             return Frame(self._bare, 0, False, (), (), (), status, preemption=_preemption(result), pre_filters=outputs)
         scored = result.scored and result.failure is None
+        keyframe = self._keyframe_of(plan, names, scored, result.table)
         scales: tuple[Params | None, ...] = ()
-        history = plan.history if isinstance(plan.history, PlanHistory) else None
-        if history is None:
-            plan.history = history = PlanHistory(plan.state)
-        if scored and result.table is None and result.sample is not None and plan.totals.rescales_samples:
-            result.table = score_over(plan, mask_of(result.sample.array(), state.nodes.capacity))
-        if result.table is not None and scored:
-            keyframe = self._keyframe_of_table(plan, history, names, result.table)
+        if scored and result.table is not None:
             scales = tuple(scores.scale for scores in result.table.scores.values())
-        else:
-            keyframe = self._keyframe_of(plan, history, names, scored)
-            if scored:
-                scales = tuple(plan.totals.scales)
+        elif scored:
+            scales = tuple(plan.totals.scales)
         failures = sorted(result.nominated_failures.items())
         if result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
             # PreFilter excluded the nominated node, but it was evaluated before the others.
@@ -133,46 +123,23 @@ class Records:
             _pre_scores(plan, result.table) if scored else (),
         )
 
-    def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
-        """Return the plan's keyframe extended with the changes since its last record, or a new one."""
-        own, rows = history.own, history.take_changes(plan)
-        if own is not None and rows is not None and (own.keyframe.scored or not scored):
-            if rows:
-                own.record_rows(plan, rows)
-                if own.keyframe.scored and not scored:
-                    # Scores of these rows are out of date, but not read here: the next cycle records them again.
-                    history.keep_changes()
-            return own.keyframe
-        outputs = plugin_outputs(plan, scored=scored, table=None)
-        if own is not None and scored is own.keyframe.scored and own.record_differences(plan, outputs):
-            return own.keyframe
-        history.own = self._begin(plan, own, names, outputs, scored)
-        return history.own.keyframe
-
-    def _keyframe_of_table(
-        self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], table: ScoreTable
+    def _keyframe_of(
+        self, plan: Plan, names: tuple[str | None, ...], scored: bool, table: ScoreTable | None
     ) -> Keyframe:
-        """Return a keyframe with the scores of a table.
+        """Return the keyframe of the plan's last such results extended with the changes since, or a new one.
 
-        The plan's pending changes remain for the next record without a table.
+        `table`: scores to record instead of the plan's own, if `scored`.
         """
-        outputs = plugin_outputs(plan, scored=True, table=table)
-        if history.tables is None or not history.tables.record_differences(plan, outputs):
-            history.tables = self._begin(plan, history.tables, names, outputs, True)
-        return history.tables.keyframe
-
-    def _begin(
-        self,
-        plan: Plan,
-        before: FrameHistory | None,
-        names: tuple[str | None, ...],
-        outputs: list[PluginOutput],
-        scored: bool,
-    ) -> FrameHistory:
-        moving = frozenset[int]() if before is None else before.moving
-        keyframe = Keyframe(plan.state, names, self._order, moving)
-        keyframe.copy_results(plan, outputs, scored=scored)
-        return FrameHistory(plan, keyframe, outputs, 0 if before is None else before.misses)
+        table = table if scored else None
+        histories = plan.histories
+        kind = "table" if table is not None else "scores" if scored else "filters"
+        outputs = plugin_outputs(plan, scored=scored, table=table)
+        history: FrameHistory | None = histories.get(kind)
+        if history is None or not history.record_changes(plan, outputs):
+            moving = frozenset[int]() if history is None else history.moving
+            keyframe = Keyframe(plan.state, names, self._order, None)
+            history = histories[kind] = FrameHistory(plan, keyframe, outputs, moving)
+        return history.keyframe
 
     def _node_names(self, state: ClusterState) -> tuple[str | None, ...]:
         """Return the names of all rows: the same tuple until a node is added or removed."""
@@ -201,10 +168,7 @@ class Records:
         return self._frames[frame] if frame >= 0 else None
 
     def digest(self) -> str:
-        """Return a hash (16 hexadecimal digits) of all decisions in order: time, pod, outcome, and node or message.
-
-        It is the same at every level.
-        """
+        """Return a hash (16 hexadecimal digits) of all decisions: time, pod, outcome, and node or message."""
         found = self._hash.copy()
         for start in range(0, len(self._summaries), DIGEST_BLOCK):
             found.update(_digest_text(self._summaries[start : start + DIGEST_BLOCK]))

@@ -17,10 +17,7 @@ from bayplan.framework.profile import Profile
 class RetryPredictor:
     """Predictions for waiting pods, from a scheduler's plans.
 
-    Args:
-        scheduler: the scheduler with the waiting pods.
-        lowest_priority: returns the lowest priority of all running pods, or None if no pods run: pods can't preempt
-            pods of their own priority.
+    `lowest_priority` returns the lowest priority of all running pods, or None if no pods run.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:
@@ -41,10 +38,7 @@ class RetryPredictor:
 
     @property
     def has_no_nodes(self) -> bool:
-        """Return whether the cluster has no nodes.
-
-        Upstream then treats a failure as an error, which no plugin caused.
-        """
+        """Return whether the cluster has no nodes: a failure is then an error, which no plugin caused."""
         return not len(self._scheduler.state.nodes)
 
     def cannot_succeed(self, plan: Plan, rejecting: frozenset[str], now_ns: int) -> bool:
@@ -60,7 +54,7 @@ class RetryPredictor:
             names = (pre.status.plugin,) if pre.status.plugin else pre.narrowed_by
             return pre.status.code.rejects and rejecting == frozenset(names)
         plan.refresh_filters()
-        if plan.failure is not None or plan.filtered.count or not _evaluates_nodes_separately(plan):
+        if plan.filtered.has_errors or plan.filtered.count or not _evaluates_nodes_separately(plan):
             return False
         return self._rejecting(plan) == rejecting
 

@@ -29,10 +29,9 @@ class RuleResult:
         plugin, spec: the plugin that compiled the rule, and the spec.
         rule: the rule to run.
         state: the cluster.
-        reads: the data that the rule reads (`Reads`).
+        reads: the data that the rule reads.
 
     Attributes:
-        name: the name of the plugin.
         params: the params of the last run.
         values: the results, one element per row.
         epoch: number of runs on all rows; when it changes, code that combines the values must start over.
@@ -128,7 +127,7 @@ class RuleResult:
         """Run the rule on every row."""
 
     def run_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` elements of `rows` (intp)."""
+        """Run the rule on the first `count` elements of `rows` (intp), one by one."""
 
     def run_rows(self, rows: list[int]) -> None:
         """Run the rule on `rows` (without repetitions) in one call."""
@@ -208,10 +207,7 @@ class ScoreResult(RuleResult):
         self.raw = self.values
 
     def refresh(self, params: Params | None, feasible: Any) -> None:
-        """Update `values` to the rule's current results for all rows; see `RuleResult.refresh`.
-
-        A rule whose raw scores depend on which nodes are feasible runs on every row.
-        """
+        """Update `values`; see `RuleResult.refresh`. A rule that depends on the feasible nodes runs on every row."""
         rule = self.score_rule
         if not rule.reads_feasible:
             RuleResult.refresh(self, params, feasible)
@@ -243,10 +239,7 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def is_uniform(self) -> bool:
-        """Return whether placements can't change that all nodes have the same raw score.
-
-        All subsets of nodes then have the same scale.
-        """
+        """Return whether all nodes have the same raw score, whatever is placed. All subsets then have the same scale."""
         if not self.static:
             return False
         if not self._uniform_known:
@@ -295,33 +288,17 @@ class RuleSet:
             self._moved = self._moved or len(results) != len(self.results)
             self._epochs = [before.get(id(result), -1) for result in results]
             self.results = list(results)
-        self._note_feasible()
+        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in results)
         self._observing = [
             number
             for number, result in enumerate(results)
             if observing[number] and type(result.plugin).observe is not Plugin.observe
         ]
 
-    def replace(self, results: list[Any]) -> None:
-        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
-        for number in range(len(results)):
-            if results[number] is not self.results[number]:
-                self._epochs[number] = -1
-        self.results = results
-        self._note_feasible()
-
-    def _note_feasible(self) -> None:
-        self.reads_feasible = False
-        for result in self.results:
-            if getattr(result.rule, "reads_feasible", False):
-                self.reads_feasible = True
-
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
 
-        Args:
-            state: the cluster.
-            feasible: uint8[capacity], for scorers: the feasible rows.
+        `feasible`: uint8[capacity], for scorers: the feasible rows.
         """
         # If a plugin raises, everything is combined again the next time.
         moved, self._moved = self._moved, True

@@ -51,12 +51,12 @@ class Scheduler:
         state: the cluster as columns; only this object writes it.
         profiles: the profiles by scheduler name.
         queue: the scheduling queue; its pod lister must be `pods.get`.
-        pods: all pods of the cluster that are not finished, by key; shared with the queue.
+        pods: all unfinished pods of the cluster, by key; shared with the queue.
         pick: chooses one of several best nodes.
         sampling: decides when enough feasible nodes have been found; None to evaluate all nodes.
         extenders: the extenders, in calling order.
         record_level: the level of detail of records.
-        waiting_pods: the pods that Permit plugins hold on their nodes (WaitingPod upstream); plugins see them, too.
+        waiting_pods: the pods that Permit plugins hold on their nodes (WaitingPod upstream); shared with plugins.
         nominates_expected: see `BindingCycle`.
 
     Attributes:
@@ -256,7 +256,7 @@ class Scheduler:
         return found, Status(_UNSCHEDULABLE, tuple(reasons), rejector)
 
     def preemption_failed(self, pod: Pod, now_ns: int) -> None:
-        """Record that the host could not evict a pod's victims: the pod no longer waits for them, and is retried."""
+        """Retry a pod whose victims the host could not evict."""
         profile = self.profiles.get(pod.spec.scheduler_name)
         for plugin in profile.pre_enqueue if profile is not None else ():
             plugin.stop_waiting(pod)
@@ -283,13 +283,12 @@ class Scheduler:
     ) -> list[Action]:
         """Requeue a pod that the host could not bind, or for which it could not write an update.
 
-        The host drops its other actions for this binding. Successful bindings are not reported: they are received as
-        events.
+        The host drops its other actions for this binding. It reports successful bindings as events instead.
 
         Args:
             key: the pod.
             message: the reason from the API server.
-            now_ns: the current time.
+            now_ns: the time.
             plugin: the plugin that failed; `""` for an extender, whose message is used unchanged.
             point: the extension point; PreBind if an update could not be written.
         """

@@ -15,22 +15,12 @@ import numpy as np
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
-MIN_FEASIBLE_NODES = 100
+# The .pxd declares these constants as C integers.
+_MIN_NODES = 100
 """Smaller clusters are searched completely; in larger ones, a search needs at least this many feasible nodes."""
 
-MIN_PERCENTAGE = 5
-ADAPTIVE_PERCENTAGE = 50
-NODES_PER_PERCENT = 125
+_MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = 5, 50, 125
 """Without a percentage, a search needs 50 % of the nodes, minus 1 % for every 125 nodes, but at least 5 %."""
-
-
-# The same constants; the .pxd declares them as C integers.
-_MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = (
-    MIN_FEASIBLE_NODES,
-    MIN_PERCENTAGE,
-    ADAPTIVE_PERCENTAGE,
-    NODES_PER_PERCENT,
-)
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
@@ -59,8 +49,9 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        # The rows with the highest total; their number is `_ties`.
-        self._best: Any = np.empty(len(rows), dtype=np.intp)
+        # The rows with the highest total; their number is `_ties`. `_best` is the same array, typed for compiled code.
+        self._best_rows: Index = np.empty(len(rows), dtype=np.intp)
+        self._best: Any = self._best_rows
         self._ties = 0
 
     def array(self) -> Index:
@@ -82,36 +73,14 @@ class Sample:
         return int(highest), BestRows(self, ties)
 
     def nth(self, number: int) -> int:
-        """Return the row at index `number` (ascending, from 0) among the rows with the highest total.
-
-        Reorders these rows with Hoare's selection algorithm.
-        """
-        rows, low, high = self._best, 0, self._ties - 1
-        while low < high:
-            pivot = rows[(low + high) // 2]
-            left, right = low, high
-            while left <= right:
-                while rows[left] < pivot:
-                    left += 1
-                while rows[right] > pivot:
-                    right -= 1
-                if left <= right:
-                    row = rows[left]
-                    rows[left] = rows[right]
-                    rows[right] = row
-                    left += 1
-                    right -= 1
-            if number <= right:
-                high = right
-            elif number >= left:
-                low = left
-            else:
-                break
-        return int(rows[number])
+        """Return the row at index `number` (ascending, from 0) among the rows with the highest total."""
+        tied = self._best_rows[: self._ties]
+        tied.partition(number)
+        return int(tied[number])
 
     def tied_rows(self) -> Index:
         """Return all rows with the highest total (intp, ascending)."""
-        rows: Index = np.sort(np.asarray(self._best)[: self._ties])
+        rows: Index = np.sort(self._best_rows[: self._ties])
         return rows
 
 
@@ -150,8 +119,7 @@ class NodeSampling:
     def search(self, order: Index, feasible: Any, wanted: int) -> Sample:
         """Visit rows (intp) from the rotating start until more than `wanted` of them are feasible (uint8[capacity]).
 
-        Returns:
-            The feasible rows found, at most `wanted`.
+        Return the feasible rows found, at most `wanted`.
         """
         if order is not self._order:
             self._order = self._visits = order
@@ -187,10 +155,7 @@ class NodeSampling:
 def visited_rows(order: Index, allowed: Bools, start: int, evaluated: int) -> Bools:
     """Return bool[capacity], the rows that a search visited if it ended early.
 
-    Args:
-        order: intp, all rows in visiting order.
-        allowed: bool[capacity], the rows that PreFilter left to the filters.
-        start, evaluated: where the search started among these rows, and how many it visited.
+    Of the `allowed` rows (bool[capacity]) in visiting order (intp), it visited `evaluated` rows from index `start` on.
     """
     order = order[allowed[order]]
     visited: Bools = np.zeros_like(allowed)

@@ -20,21 +20,15 @@ NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
 class Totals:
     """The scorers of a plan and the total scores.
 
-    Args:
-        state: the cluster.
-        shared: the cache of results that plans share.
-        filtered: the feasible rows.
-        floor: the total of a feasible row before any score is added.
+    `floor` is the total of a feasible row before any score is added.
 
     Attributes:
         rules: the scorers to run.
-        results: the results of these scorers, in order.
         weights: the weights of these scorers.
         scales: per scorer, the scale that normalises its raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
         blocks: the highest totals by block of rows.
-        summed: number of times that all rows were summed up.
-        sampled: number of samples summed up separately. For measurements.
+        summed, sampled: number of times that all rows, or a sample of them, were summed up; for measurements.
     """
 
     def __init__(self, state: ClusterState, shared: RuleResults, filtered: FilteredRows, floor: int) -> None:
@@ -81,15 +75,6 @@ class Totals:
             self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
             self._stale = True
 
-    def replace(self, results: list[ScoreResult]) -> None:
-        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
-        for number in range(len(results)):
-            if results[number] is not self.rules.results[number]:
-                self.scales[number] = None
-                self._levels[number] = self._epochs[number] = -1
-                self._stale = True
-        self.rules.replace(results)
-
     def refresh(self, sample: Sample | None = None) -> None:
         """Run the scorers on the changed rows, and update the totals.
 
@@ -121,13 +106,9 @@ class Totals:
         self._stale = False
 
     def _rescale(self, feasible: Any, same: bool) -> bool:
-        """Compute the scales of the raw scores over the feasible rows.
+        """Compute the scales over the `feasible` rows (uint8[capacity]); return whether all totals may have changed.
 
-        Return whether the totals of all rows may have changed.
-
-        Args:
-            feasible: uint8[capacity].
-            same: whether the same rows were feasible last time.
+        `same`: whether the same rows were feasible last time.
         """
         moved = False
         end = self._node_log.end
@@ -249,12 +230,8 @@ class Totals:
 
     # Samples.
 
-    @property
-    def rescales_samples(self) -> bool:
-        """Return whether some scorer normalises a sample differently from all feasible nodes."""
-        return bool(self._rescales_samples())
-
     def _rescales_samples(self) -> bool:
+        """Return whether some scorer normalises a sample differently from all feasible nodes."""
         if self.rules.reads_feasible:
             return True
         for number in range(len(self.rules.results)):

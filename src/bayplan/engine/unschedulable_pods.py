@@ -1,7 +1,6 @@
 """Pods that wait for an event: rejected and gated ones, grouped by the plugins that rejected them, and ordered by age.
 
-An event looks up its hints once per group instead of visiting all pods, so an event that interests no plugin with
-waiting pods costs nothing, however many pods wait.
+An event looks up its hints once per group, so an event that interests no group costs nothing, however many pods wait.
 """
 
 from __future__ import annotations
@@ -15,10 +14,7 @@ from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
 class RejectionGroup:
     """Pods with the same rejection and the same gate, in the order in which they were added.
 
-    Attributes:
-        gating_plugin: the PreEnqueue plugin that gates them, or "".
-        rejection: the plugins that rejected them.
-        members: the pods; the values are unused.
+    `gating_plugin` is the PreEnqueue plugin that gates them, or "".
     """
 
     __slots__ = ("gating_plugin", "members", "rejection")

@@ -63,10 +63,7 @@ class Trial:
         return -1
 
     def first_failure_with(self, row: int, pods: Sequence[PodInfo]) -> int:
-        """Return the result of `first_failure` as if `pods` were on the row, too.
-
-        Pods that the cluster counts are skipped.
-        """
+        """Return the result of `first_failure` as if `pods` were on the row, too, except those that already count."""
         length, known = len(self.moves), self._plan.state.pods
         for info in pods:
             if info.key not in known:
@@ -93,12 +90,7 @@ def first_failure_with(plan: Plan, row: int, pods: Sequence[PodInfo]) -> int:
 
 
 class ChangedRows:
-    """Finds the rows on which the verdicts of a plan may have changed, from the change logs.
-
-    Args:
-        plan: the plan whose filters are run.
-        nominations: the log of rows whose nominations changed.
-    """
+    """Finds the rows on which a plan's verdicts, including nominated pods, may have changed, from the change logs."""
 
     def __init__(self, plan: Plan, nominations: RowLog) -> None:
         self._plan = plan
@@ -113,9 +105,7 @@ class ChangedRows:
     def take(self, nominated: NominatedPods, version: Hashable = None) -> list[int] | None:
         """Return the rows that may have changed since the last call, each once, or None if all may have.
 
-        Args:
-            nominated: the nominated pods that count now.
-            version: anything else that the results depend on.
+        `version`: anything else that the results depend on.
         """
         filtered = self._plan.filtered
         # `combined` changes when a rule ran on all rows, the rules changed, or nodes changed.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from bayplan.base.errors import InputError
 from bayplan.engine.cycle import ScheduleResult
 from bayplan.engine.decision import Decision, Frame, KeyframeValues, Record, rebuild
-from bayplan.engine.keyframe import Keyframe, PlanHistory
+from bayplan.engine.keyframe import Keyframe
 from bayplan.engine.plan import Plan
 from bayplan.engine.queue import SchedulingQueue
 from bayplan.engine.records import DIGEST_BLOCK, RecordLevel, Records
@@ -32,12 +32,6 @@ ARRAY_BYTES = 112
 TIE_BYTES = 36
 """Approximate sizes in bytes: of a frame; of a keyframe (its lists, and the specs and params of plugins that it
 references) without its arrays; of an array without its numbers; and of a row of a stored tie set.
-"""
-
-MAX_CHANGED_ROWS = 16_384
-"""Maximum number of changed rows after a plan's keyframe.
-
-The next record then starts a new keyframe, so old keyframes can be dropped.
 """
 
 
@@ -335,12 +329,6 @@ class DecisionStore(Records):
                 if record is not None and record.time_ns + retention.full_age_ns >= now_ns:
                     return
             self._drop_full(oldest)
-
-    def _keyframe_of(self, plan: Plan, history: PlanHistory, names: tuple[str | None, ...], scored: bool) -> Keyframe:
-        own = history.own
-        if own is not None and len(own.keyframe.rows) >= MAX_CHANGED_ROWS:
-            history.own = None
-        return super()._keyframe_of(plan, history, names, scored)
 
     def _keep_full(self, number: int, frame: Frame, points: LatePoints, whole: int) -> None:
         """Store a full record; `whole` is the initial size of its keyframe in bytes."""

@@ -101,17 +101,18 @@ class UsageMeter:
             for row in dict.fromkeys(rows) if rows is not None else range(state.nodes.count):
                 self._take_node(row, time_ns, touched)
         for zone, footprint in grown:
-            zone.update_peaks(now_ns, footprint.numbers)
-            self._cluster.update_peaks(now_ns, footprint.numbers)
+            numbers = [number for number, _ in footprint.amounts]
+            zone.update_peaks(now_ns, numbers)
+            self._cluster.update_peaks(now_ns, numbers)
         for totals in touched.values():
             totals.update_peaks(now_ns, range(self._width))
 
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
         """Add a pod's requests to a zone and the cluster, or subtract them."""
         requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
-        for number, amount in footprint.amounts if sign > 0 else footprint.returned:
-            requested[number] += amount
-            cluster[number] += amount
+        for number, amount in footprint.amounts:
+            requested[number] += sign * amount
+            cluster[number] += sign * amount
         times_ns[footprint] = times_ns.get(footprint, 0) + sign * time_ns
         if len(times_ns) > MAX_FOOTPRINTS:
             self._add_to_moments(zone)

@@ -1,7 +1,6 @@
 """Compiled pod affinity terms: the pods that a term matches, its topology key, its weight.
 
-A term in a pod's spec is evaluated in two ways: for the pod itself when it is scheduled and, once it runs, for every
-other pod. Source:
+A term of a pod is evaluated when that pod is scheduled and, once it runs, for every other pod. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/#inter-pod-affinity-and-anti-affinity
 """
 
@@ -19,7 +18,7 @@ from bayplan.objects.selectors import Selector, SelectorError, compile_label_sel
 
 
 class TermKind(Enum):
-    """The kind of a term, and the position of its list in a pod's spec."""
+    """The kind of a term, by the list that contains it."""
 
     REQUIRED_AFFINITY = "podAffinity.required"
     REQUIRED_ANTI_AFFINITY = "podAntiAffinity.required"
@@ -31,11 +30,8 @@ class AffinityTerm(msgspec.Struct, frozen=True):
     """One term; equal terms of different pods are the same object.
 
     Attributes:
-        kind: required or preferred, affinity or anti-affinity.
         topology_key: the node label whose values are the domains.
-        selector: the label selector.
         namespaces: the namespaces that the term names; the pod's own if it names none and has no namespace selector.
-        namespace_selector: the selector of namespaces by their labels.
         weight: the weight of a preferred term; 0 for a required term.
     """
 

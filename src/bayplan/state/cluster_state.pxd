@@ -11,7 +11,7 @@ cdef class ClusterState:
     cdef public dict pods
     cdef public list pods_on
     cdef public Columns columns
-    cdef public RowLog usage_log, node_log, ports_log, pod_log
+    cdef public RowLog usage_log, node_log, pod_log
     cdef public dict _classes
     cdef public object _account, _largest_sum, _small
     cdef object _journal

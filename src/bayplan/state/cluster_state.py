@@ -1,7 +1,6 @@
 """The cluster as columns: nodes, their usage by pods, and the other objects that scheduling reads.
 
-Only this layer writes. Every write is a delta; during a `trial`, its inverse is appended to a journal, so that assume
-and forget, dry runs and what-if questions use the same mechanism. Caches of results read the logs of changed rows.
+Every write is a delta; a `trial` journals its inverse. Caches of results read the logs of changed rows.
 """
 
 from __future__ import annotations
@@ -52,25 +51,20 @@ MAX_SAFE_REQUEST = 1 << 62
 """Requests up to this limit keep all sums within int64, if all other amounts are small."""
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
-"""Computes the requests with which a pod counts on its node.
-
-The schedulers of different releases compute them differently.
-"""
+"""Computes the requests with which a pod counts on its node, as the scheduler's release does."""
 
 
 class _Contents(NamedTuple):
     """The full content of a state, without derived data.
 
     Attributes:
-        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order in which they were
-            added.
-        pods_on: by row, the keys of its pods, in the order in which they were added to the node.
+        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order of their addition.
+        pods_on: by row, the keys of its pods, in the order of their addition to the node.
     """
 
     request_gates: RequestGates
     account: Accounting
     nodes: NodeTable
-    usage: Ints
     host_ports: HostPorts
     catalog: ObjectCatalog
     largest_sum: int
@@ -83,7 +77,7 @@ class ClusterState:
     """The cluster as columns of int64, with deltas and undo.
 
     Args:
-        request_gates: the feature gates that affect how requests are summed.
+        request_gates: the feature gates that affect how requests are summed; also an attribute.
         account: the function that computes the requests with which a pod counts on its node.
 
     Attributes:
@@ -91,14 +85,13 @@ class ClusterState:
         columns: all columns, in the form that compiled rules read.
         usage: int64[3 + resources, capacity], the usage of each node by its pods; rows as in `pod_info`.
         pods: every pod that is on a node or assumed on it, by key.
-        pods_on: by row, its pods by key, in the order in which they were added.
+        pods_on: by row, its pods by key, in the order of their addition.
         counters: by row, the number of pods that match a selector or own an affinity term.
         catalog: other objects (Namespace, Service, PersistentVolumeClaim, ...) by kind.
         placements: if recorded, the placed (1) and removed (-1) pods, as (row, footprint, 1 or -1); else None.
         usage_log: the rows where pods were added or removed.
         node_log: the rows whose node was changed, added or removed.
         pod_log: the rows on which a pod got another start time, with unchanged resources (`replace_pod_version`).
-        request_gates: the feature gates that affect how requests are summed.
     """
 
     def __init__(
@@ -209,11 +202,13 @@ class ClusterState:
         return self.counters.matching(key, matches, self._classes.values())
 
     def domain_table(self, topology_key: str, counter: Counter, eligibility: Eligibility | None = None) -> DomainTable:
-        """Return a counter's sums over the domains of a topology key, for eligible nodes.
-
-        All callers share the table.
-        """
-        return self.counters.domain_table(topology_key, counter, self.nodes, self.node_log, eligibility)
+        """Return a counter's sums over the domains of a topology key, for eligible nodes; all callers share the table."""
+        key = (topology_key, id(counter), eligibility.key if eligibility is not None else None)
+        tables = self.counters.tables
+        table = tables.get(key)
+        if table is None:
+            table = tables[key] = DomainTable(topology_key, counter, self.nodes, self.node_log, eligibility)
+        return table
 
     def owned_counters(self, pod: Pod) -> tuple[Counter, ...]:
         """Return the counters of the affinity terms that a pod owns."""
@@ -389,7 +384,6 @@ class ClusterState:
             request_gates=self.request_gates,
             account=self._account,
             nodes=self.nodes.copy(),
-            usage=self.usage.copy(),
             host_ports=self.host_ports.copy(),
             catalog=self.catalog.copy(),
             largest_sum=self._largest_sum,
@@ -399,14 +393,13 @@ class ClusterState:
         )
 
     def _hold(self, contents: _Contents) -> None:
+        self._fit_usage()
+        self._bind_columns()
+        self.pods_on = [{} for _ in contents.pods_on]
         for key, pod, footprint, priority, owns, row in contents.pods:
             owned = self.owned_counters(pod) if owns else ()
             info = PodInfo(key, pod, footprint, self.pod_class(pod), priority, owned)
-            info.row = row
-            self.pods[key] = info
-            info.pod_class.nodes[row] = info.pod_class.nodes.get(row, 0) + 1
-            self.counters.count(info, row, 1)
-            self.columns.counted += 1
+            self._put_on(info, row)
         self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
@@ -414,8 +407,7 @@ class ClusterState:
         emptied = ClusterState(self.request_gates, account=self._account)
         emptied.pods, emptied.pods_on, emptied.catalog = self.pods, self.pods_on, self.catalog
         emptied.counters, emptied._classes = self.counters, self._classes
-        emptied.usage_log, emptied.node_log = self.usage_log, self.node_log
-        emptied.pod_log = self.pod_log
+        emptied.usage_log, emptied.node_log, emptied.pod_log = self.usage_log, self.node_log, self.pod_log
         emptied._largest_sum, emptied._small = self._largest_sum, self._small
         emptied.nodes = copy.copy(self.nodes)
         emptied.nodes.images = ImageStates()
@@ -457,20 +449,14 @@ class ClusterState:
 def _state_of(contents: _Contents) -> ClusterState:
     """Return a state with this content."""
     state = ClusterState(contents.request_gates, account=contents.account)
-    state.nodes, state.usage = contents.nodes, contents.usage
-    state.host_ports, state.catalog = contents.host_ports, contents.catalog
-    state.counters.grow(state.nodes.capacity)
+    state.nodes, state.host_ports, state.catalog = contents.nodes, contents.host_ports, contents.catalog
     state._largest_sum, state._small = contents.largest_sum, contents.small
     state._hold(contents)
-    state._bind_columns()
     return state
 
 
 def _schedulable_part(node: Node) -> tuple[object, ...]:
-    """Return the data of a node on which decisions depend.
-
-    Conditions and versions are left out: they change with every heartbeat.
-    """
+    """Return the data of a node on which decisions depend: not conditions and versions, which change all the time."""
     metadata, status = node.metadata, node.status
     described = (status.allocatable, status.capacity, status.images, status.declared_features)
     return (metadata.labels, metadata.annotations, node.spec, *described)

@@ -24,10 +24,7 @@ if TYPE_CHECKING:
 FIRST_CHANGES = 64
 
 MAX_CHANGES = 1 << 16
-"""Maximum number of changes in a counter's log.
-
-When it is full, all are dropped, and tables that missed them sum anew.
-"""
+"""Maximum number of changes in a counter's log. When it is full, all are dropped; tables that missed them sum again."""
 
 Matches = Callable[[PodClass], bool]
 """Returns whether a selector and its namespaces match the pods of a class."""
@@ -40,8 +37,7 @@ class Counter:
         values: int64[capacity], the number of matching pods per row; `counts` is the same array, typed for compiled
             code.
         total: the sum of the values.
-        matches: the function that returns whether a class of pods matches; None if pods are counted for a term that
-            they own.
+        matches: whether a class of pods matches; None if pods are counted for a term that they own.
         start, end: the position of the first change in the log, and the position after the last.
         rows, amounts: the log: the row of each change, and the number of pods added there.
     """
@@ -86,17 +82,17 @@ class Counter:
 
 
 class Counters:
-    """All counters of a state, by key.
+    """All counters of a state, by key. Whether a counter counts a pod class is evaluated once per class.
 
-    Whether a counter counts a pod class is evaluated once per class; a new counter is filled from the classes' numbers
-    of pods per row.
+    Attributes:
+        tables: the domain tables that are still referenced, by topology key, counter (`id`) and key of the eligibility.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
         self._owned: dict[Hashable, Counter] = {}
-        self._tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
+        self.tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
@@ -131,21 +127,6 @@ class Counters:
             counter = self._owned[key] = Counter(self._capacity, None)
         return counter
 
-    def domain_table(
-        self,
-        topology_key: str,
-        counter: Counter,
-        nodes: NodeTable,
-        node_log: RowLog,
-        eligibility: Eligibility | None,
-    ) -> DomainTable:
-        """Return the table that sums a counter over the domains of a topology key."""
-        key = (topology_key, id(counter), eligibility.key if eligibility is not None else None)
-        table = self._tables.get(key)
-        if table is None:
-            table = self._tables[key] = DomainTable(topology_key, counter, nodes, node_log, eligibility)
-        return table
-
     def owned_keys(self) -> Iterator[Hashable]:
         """Yield the terms that pods own, or once owned, in the order in which they were registered."""
         return iter(self._owned)
@@ -153,14 +134,6 @@ class Counters:
     def owned_count(self) -> int:
         """Return the number of registered terms; it never decreases."""
         return len(self._owned)
-
-    @staticmethod
-    def count(info: PodInfo, row: int, count: int) -> None:
-        """Add (1) or remove (-1) a pod on a row in all counters that count it."""
-        for counter in info.pod_class.counters:
-            counter.add(row, count)
-        for counter in info.owned_counters:
-            counter.add(row, count)
 
     def check_invariants(self, infos: Iterable[PodInfo]) -> None:
         """Raise `InvariantError` if a counter contradicts the pods on rows."""
@@ -183,7 +156,7 @@ class Eligibility:
     """The cached mask of the nodes that a domain table counts; recomputed when nodes change.
 
     Args:
-        key: identifies the mask: everything that it depends on except the nodes.
+        key: everything that the mask depends on, except the nodes.
         make: the function that returns bool[rows in use].
     """
 
@@ -278,8 +251,7 @@ class DomainTable:
             mask = self.eligibility.mask(end)
             counted = counted * mask
             self._mask = np.ascontiguousarray(mask).view(np.uint8)
-        # Codes are shifted by one, so that nodes without the key are counted at index 0, which is then moved to the
-        # end.
+        # Codes are shifted by one: nodes without the key are counted at index 0, which is then moved to the end.
         found = np.bincount(column.codes[:count] + 1, weights=counted, minlength=len(column.values) + 1)
         sums: Ints = np.roll(found, -1).astype(np.int64)
         sums[-1] = 0
@@ -287,7 +259,8 @@ class DomainTable:
         self.values = sums
         self.last = len(sums) - 1
         self.positive = int(np.count_nonzero(sums > 0))
-        self.distinct = nodes.is_distinct(self.key, end)
+        codes = column.codes[:count][nodes.alive[:count]]
+        self.distinct = bool((codes >= 0).all()) and int(np.bincount(codes).max(initial=1)) == 1
         self.version += 1
         self.positive_version += 1
         self.node_position = end

@@ -10,8 +10,7 @@ class ImageState:
     """An image name: its size on the first node that reported it, and the rows that have it.
 
     Attributes:
-        rows: the rows with the image; the value is the number of such rows when the row was added or last changed,
-            including itself.
+        rows: the rows with the image; the values are the numbers of such rows when the row was added or last changed.
     """
 
     __slots__ = ("_column", "rows", "size_bytes")

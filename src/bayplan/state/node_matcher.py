@@ -1,8 +1,4 @@
-"""Node selectors for compiled rules: whether the node of a row matches.
-
-Each requirement is a table look-up: the node's value code in the column of the label key, and whether the value of that
-code matches.
-"""
+"""Node selectors for compiled rules: each requirement is a table look-up by the node's code in a label column."""
 
 from __future__ import annotations
 

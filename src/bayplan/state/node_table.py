@@ -19,17 +19,14 @@ class NodeTable:
     """The columns of nodes. A node has the same row as long as it exists; freed rows are reused.
 
     Attributes:
-        count: the number of rows in use, including freed ones; readers read this many elements of a column.
+        count: the number of rows in use, including freed ones.
         names, nodes: the name and the typed node by row; None in a freed row.
-        row_of: the row of each node name.
         alive: bool[capacity], False in freed rows.
         allocatable: int64[resources, capacity].
         allowed_pods: int64[capacity].
         unschedulable: bool[capacity].
         taint_codes: intp[capacity], indexes in `taint_sets`.
         taint_sets: the distinct taint lists of nodes, in the order in which they appeared.
-        images: the image names on nodes.
-        tree: determines the order in which nodes are visited.
     """
 
     def __init__(self) -> None:
@@ -48,7 +45,6 @@ class NodeTable:
         self.taint_sets: list[tuple[Taint, ...]] = [()]
         self._taint_index: dict[tuple[Taint, ...], int] = {(): 0}
         self._labels: dict[str, LabelColumn] = {}
-        self._distinct: dict[str, tuple[int, bool]] = {}
         self.images = ImageStates()
         self.tree = NodeTree()
 
@@ -109,18 +105,6 @@ class NodeTable:
                 if node is not None:
                     column.set(row, node.metadata.labels.get(key))
         return column
-
-    def is_distinct(self, key: str, node_position: int) -> bool:
-        """Return whether every node has a label key, each with a different value.
-
-        `node_position` is the end of the log of changed nodes.
-        """
-        known = self._distinct.get(key)
-        if known is None or known[0] != node_position:
-            codes = self.label_column(key).codes[: self.count][self.alive[: self.count]]
-            distinct = bool((codes >= 0).all()) and int(np.bincount(codes).max(initial=1)) == 1
-            known = self._distinct[key] = (node_position, distinct)
-        return known[1]
 
     def register_resource(self, name: str) -> int:
         """Return the number of a resource; if it is new, assign one and add a row of zeros."""

@@ -7,7 +7,7 @@ cdef class Footprint:
     cdef public object vector, largest
     cdef public tuple host_ports
     cdef public int64_t[::1] column
-    cdef object _changes
+    cdef object _amounts
     cdef object __weakref__
 
 cdef class PodClass:

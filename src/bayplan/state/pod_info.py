@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.pod import Pod
@@ -22,13 +22,8 @@ FIRST_RESOURCE = 3
 JUST_STARTED_NS = (1 << 63) - 1
 """The start time of a pod without one: it counts as started now, later than any other."""
 
-UNKNOWN_START = -(1 << 63)
+_UNKNOWN = -(1 << 63)
 """Value of a start time that has not been computed yet."""
-
-_UNKNOWN = UNKNOWN_START
-
-Change: TypeAlias = tuple[tuple[int, int], ...]
-"""(row of the usage matrix, amount to add to it) pairs."""
 
 
 class Footprint:
@@ -48,31 +43,17 @@ class Footprint:
         self.host_ports = host_ports
         self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
         # Computed on demand: simulations need it for every pod, scheduling does not.
-        self._changes: tuple[Change, Change, tuple[int, ...]] | None = None
+        self._amounts: tuple[tuple[int, int], ...] | None = None
 
     def __reduce__(self) -> tuple[type[Footprint], tuple[Ints, tuple[HostPort, ...]]]:
         return Footprint, (self.vector, self.host_ports)
 
-    def _find_changes(self) -> tuple[Change, Change, tuple[int, ...]]:
-        amounts = tuple((number, amount) for number, amount in enumerate(self.vector.tolist()) if amount)
-        returned = tuple((number, -amount) for number, amount in amounts)
-        changes = self._changes = (amounts, returned, tuple(number for number, _ in amounts))
-        return changes
-
     @property
-    def amounts(self) -> Change:
+    def amounts(self) -> tuple[tuple[int, int], ...]:
         """Return the elements of `vector` other than 0, as (row of the usage matrix, amount) pairs."""
-        return (self._changes or self._find_changes())[0]
-
-    @property
-    def returned(self) -> Change:
-        """Return the same pairs as `amounts`, with negated amounts."""
-        return (self._changes or self._find_changes())[1]
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """Return the rows of the usage matrix in `amounts`."""
-        return (self._changes or self._find_changes())[2]
+        if self._amounts is None:
+            self._amounts = tuple([(number, amount) for number, amount in enumerate(self.vector.tolist()) if amount])
+        return self._amounts
 
 
 class PodClass:

@@ -1,7 +1,7 @@
 """Hypothetical moves of pods on and off rows, in the columns and counters that rules read, and their undo.
 
-The logs of changed rows are not written, because the state is the same afterwards. With `with_pods` they are: rules
-that examine single pods read the log to find the rows to examine again.
+The logs of changed rows are written only `with_pods`, for rules that examine single pods: else, the state is the same
+afterwards.
 """
 
 from __future__ import annotations

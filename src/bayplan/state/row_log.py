@@ -12,10 +12,7 @@ from bayplan.state.arrays import Index
 FIRST_CAPACITY = 256
 
 LIMIT = 1 << 20
-"""Default maximum number of entries; the older half is dropped then.
-
-A reader so far behind evaluates all rows anyway.
-"""
+"""Default maximum number of entries; the older half is dropped then, and readers so far behind evaluate all rows."""
 
 
 class RowLog:

@@ -14,7 +14,7 @@ from bayplan.state.pod_info import FIRST_RESOURCE, POD_COUNT
 
 
 class Rows:
-    """The columns of some rows as arrays: all rows in use, or the rows of an index.
+    """The columns of some rows as arrays.
 
     Args:
         state: the cluster.

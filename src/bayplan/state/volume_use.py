@@ -21,8 +21,7 @@ class VolumeUse:
 
     Attributes:
         pods_on: by row, its pods with such volumes; rows without any are omitted.
-        claim_users: by claim (``namespace/name``), the number of pods' volumes that use it, excluding ephemeral
-            volumes.
+        claim_users: by claim (``namespace/name``), the number of volumes that use it, excluding ephemeral volumes.
         name_users: the same by the claim's name alone, over all namespaces.
     """
 
