@@ -6,8 +6,7 @@ decoding.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import NamedTuple, TypeVar, cast
 
 from bayplan.base.go_text.base64 import decode_base64
@@ -19,17 +18,13 @@ from bayplan.framework.configuration.field_errors import Step, path_of
 from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject, kind_of
 from bayplan.framework.configuration.schema import (
     EMPTY_LIST,
-    Arguments,
-    Base64,
-    Duration,
+    STRING,
     GoType,
     Nested,
     Pointer,
     Scalar,
     Slice,
-    StringMap,
     Struct,
-    StructField,
     absent_value,
     fields_of,
     type_name,
@@ -39,6 +34,7 @@ from bayplan.objects.selectors import parse_int64
 
 _MAX_REMARKS = 100
 _TYPE_META = ("kind", "apiVersion")
+_BYTE = Scalar("int", "uint8", bits=8)
 
 S = TypeVar("S", bound=Struct)
 
@@ -60,11 +56,7 @@ class Remark(NamedTuple):
 
 
 class DecodeError(ValueError):
-    """A text that can't be decoded into the struct.
-
-    Attributes:
-        remarks: the individual problems.
-    """
+    """A text that can't be decoded into the struct, with the individual problems."""
 
     def __init__(self, text: str, remarks: Sequence[Remark] = (), *, steps: tuple[Step, ...] = ()) -> None:
         super().__init__(text)
@@ -76,166 +68,138 @@ def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) ->
 
     Args:
         node: the tree; null leaves every field as if it were absent.
-        struct: the dataclass to create.
+        struct: the class to create.
         internal: whether the tree is in the internal version, which has other names and types, and no defaults.
 
     Raises:
         DecodeError: a value has the wrong type.
     """
-    reader = _StructReader(internal)
-    value = reader.read(node, Nested(struct), zero(Nested(struct), internal=internal), root=True)
-    if reader.type_error is not None:
-        raise reader.type_error
+    decoder = _Decoder(internal)
+    value = decoder.read(node, Nested(struct), zero(Nested(struct), internal=internal), _Position())
+    if decoder.type_error is not None:
+        raise decoder.type_error
     assert isinstance(value, struct)
-    return value, tuple(reader.remarks.values())
+    return value, tuple(decoder.remarks.values())
 
 
-class _StructReader:
-    """The state of one decoding: the current position, for messages, and the problems found so far."""
+class _Position(NamedTuple):
+    """The position of a value: its path, its innermost struct, and the fields of Go structs that lead to it."""
+
+    steps: tuple[Step, ...] = ()
+    struct: str = ""
+    fields: tuple[str, ...] = ()
+
+    def inside(self, step: Step) -> "_Position":
+        return self._replace(steps=(*self.steps, step))
+
+
+class _Decoder:
+    """Decodes one tree, and collects its problems."""
 
     def __init__(self, internal: bool) -> None:
         self.internal = internal
         self.remarks: dict[str, Remark] = {}
         self.type_error: DecodeError | None = None
-        self.steps: tuple[Step, ...] = ()
-        self.struct = ""
-        self.fields: tuple[str, ...] = ()
 
-    def read(self, node: JsonNode, go_type: GoType, absent: object, *, root: bool = False) -> object:
+    def read(self, node: JsonNode, go_type: GoType, absent: object, at: _Position) -> object:
         """Decode a value of a type. `absent`: the result if there is no usable value."""
         match go_type:
-            case Pointer():
-                if node is None:
-                    return absent
-                return self.read(node, go_type.element, zero(go_type.element, internal=self.internal))
-            case Duration():
-                return self.duration(node)
-            case Arguments():
-                # In the internal version, arguments are a Go interface with methods: nothing but null can be decoded
-                # into it.
-                return self.refused(node, go_type, None) if self.internal or node is None else RawArguments(node)
-            case Nested():
-                return self.nested(node, go_type, absent, root=root)
-            case Slice():
-                return self.slice(node, go_type)
-            case StringMap():
-                return self.string_map(node, go_type)
-            case Base64():
-                return self.base64(node, go_type)
+            case Pointer(element):
+                return absent if node is None else self.read(node, element, self.zero(element), at)
+            case Nested(struct) if isinstance(node, JsonObject):
+                return self.nested(node, struct, at)
+            case Slice(element) if isinstance(node, list):
+                items = [
+                    self.read(item, element, self.zero(element), at.inside(index)) for index, item in enumerate(node)
+                ]
+                return tuple(items) or EMPTY_LIST
             case Scalar():
-                return self.scalar(node, go_type, absent)
+                return self.scalar(node, go_type, absent, at)
+        return self.refused(node, go_type, absent, at)
 
-    # Structs, lists and maps.
+    def zero(self, go_type: GoType) -> object:
+        return zero(go_type, internal=self.internal)
 
-    def nested(self, node: JsonNode, go_type: Nested, absent: object, *, root: bool) -> object:
-        if not isinstance(node, JsonObject):
-            return self.refused(node, go_type, absent)
-        fields, by_go_name = fields_of(go_type.struct), self.internal and issubclass(go_type.struct, Struct)
+    def nested(self, node: JsonObject, struct: type[object], at: _Position) -> object:
+        fields, by_go_name = fields_of(struct), self.internal and issubclass(struct, Struct)
         known = {field.go_name if by_go_name else field.json: field for field in fields}
         values = {field.attribute: absent_value(field, internal=self.internal) for field in fields}
         seen: set[str] = set()
         for key, item in node.pairs:
             field = known.get(key)
-            if field is None and not (root and key in _TYPE_META):
-                self.remark("unknown", key)
+            if field is None and (at.steps or key not in _TYPE_META):
+                self.remark("unknown", key, at)
                 continue
             if key in seen:
-                self.remark("duplicate", key)
+                self.remark("duplicate", key, at)
             seen.add(key)
             if field is None:
                 continue
-            with self.inside(go_type.struct.__name__, field, key):
-                default = absent_value(field, internal=self.internal)
-                values[field.attribute] = self.read(item, field.go_type, default)
-                if field.empty is not None and not self.internal:
-                    values[field.attribute] = values[field.attribute] or field.empty
-        return go_type.struct(**values)
+            embedded = (field.wire.embedded,) if field.wire.embedded else ()
+            inner = _Position((*at.steps, key), struct.__name__, (*at.fields, *embedded, key))
+            value = self.read(item, field.go_type, absent_value(field, internal=self.internal), inner)
+            if field.wire.empty is not None and not self.internal:
+                value = value or field.wire.empty
+            values[field.attribute] = value
+        return struct(**values)
 
-    @contextmanager
-    def inside(self, struct: str, field: StructField, key: str) -> Iterator[None]:
-        """Set the current position to a field of a struct while the field is decoded."""
-        before = self.steps, self.struct, self.fields
-        embedded = (field.embedded,) if field.embedded else ()
-        self.steps, self.struct, self.fields = (*self.steps, key), struct, (*self.fields, *embedded, key)
-        yield
-        self.steps, self.struct, self.fields = before
+    def scalar(self, node: JsonNode, go_type: Scalar, absent: object, at: _Position) -> object:
+        match go_type.kind, node:
+            case ("bool", bool()) | ("string", str()):
+                return node
+            case "int" | "float", JsonNumber(literal):
+                value = _number(literal, go_type)
+                return self.refused(node, go_type, absent, at, literal=literal) if value is None else value
+            case "duration", str() | None:
+                try:
+                    # null is decoded as the empty text, which is not a duration.
+                    return parse_duration(node or "")
+                except GoTextError as error:
+                    raise DecodeError(str(error), steps=at.steps) from None
+            case "duration", _:
+                raise self.mismatch(node, go_type, at)
+            case "bytes", str():
+                try:
+                    return decode_base64(node)
+                except GoTextError as error:
+                    self.type_error = self.type_error or DecodeError(str(error), steps=at.steps)
+            case "bytes", list():
+                return bytes(cast(int, self.scalar(item, _BYTE, 0, at)) for item in node)
+            case "map", JsonObject():
+                return self.string_map(node, at)
+            case "arguments", _ if node is not None and not self.internal:
+                # In the internal version, arguments are a Go interface with methods, which nothing can be decoded into.
+                return RawArguments(node)
+            case _:
+                return self.refused(node, go_type, absent, at)
+        return absent
 
-    def slice(self, node: JsonNode, go_type: Slice) -> object:
-        if not isinstance(node, list):
-            return self.refused(node, go_type, ())
-        items, steps = [], self.steps
-        for index, item in enumerate(node):
-            self.steps = (*steps, index)
-            items.append(self.read(item, go_type.element, zero(go_type.element, internal=self.internal)))
-        self.steps = steps
-        return tuple(items) if items else EMPTY_LIST
-
-    def string_map(self, node: JsonNode, go_type: StringMap) -> object:
-        if not isinstance(node, JsonObject):
-            return self.refused(node, go_type, {})
+    def string_map(self, node: JsonObject, at: _Position) -> dict[str, object]:
         values: dict[str, object] = {}
-        steps = self.steps
         for key, item in node.pairs:
             if key in values:
-                self.remark("duplicate", key)
-            self.steps = (*steps, key)
-            values[key] = self.scalar(item, Scalar("string", "string"), "")
-            self.steps = steps
+                self.remark("duplicate", key, at)
+            values[key] = self.scalar(item, STRING, "", at.inside(key))
         return dict(sorted(values.items()))
 
-    # Single values.
-
-    def scalar(self, node: JsonNode, go_type: Scalar, absent: object) -> object:
-        match node, go_type.kind:
-            case (bool(), "bool") | (str(), "string"):
-                return node
-            case JsonNumber(), "int" | "float":
-                value = _number(node.literal, go_type)
-                return self.refused(node, go_type, absent, literal=node.literal) if value is None else value
-        return self.refused(node, go_type, absent)
-
-    def duration(self, node: JsonNode) -> int:
-        # null is decoded as the empty text, which is not a duration.
-        if node is not None and not isinstance(node, str):
-            raise self.mismatch(node, Scalar("string", "string"), "")
-        try:
-            return parse_duration(node or "")
-        except GoTextError as error:
-            raise DecodeError(str(error), steps=self.steps) from None
-
-    def base64(self, node: JsonNode, go_type: Base64) -> object:
-        if isinstance(node, list):
-            byte = Scalar("int", "uint8", bits=8)
-            return bytes(cast(int, self.scalar(item, byte, 0)) for item in node)
-        if not isinstance(node, str):
-            return self.refused(node, go_type, b"")
-        try:
-            return decode_base64(node)
-        except GoTextError as error:
-            self.type_error = self.type_error or DecodeError(str(error), steps=self.steps)
-            return b""
-
-    # Remarks and errors.
-
-    def remark(self, what: str, key: str) -> None:
-        steps = (*self.steps, key)
-        path = path_of(steps).removeprefix("$").removeprefix(".")
-        text = f"{what} field {quote(path)}"
+    def remark(self, what: str, key: str, at: _Position) -> None:
+        steps = (*at.steps, key)
+        text = f"{what} field {quote(path_of(steps).removeprefix('$').removeprefix('.'))}"
         if len(self.remarks) < _MAX_REMARKS:
             self.remarks.setdefault(text, Remark(text, steps, f"{what} field", of_key=True))
 
-    def refused(self, node: JsonNode, go_type: GoType, absent: object, *, literal: str = "") -> object:
+    def refused(self, node: JsonNode, go_type: GoType, absent: object, at: _Position, *, literal: str = "") -> object:
         """Record a value of the wrong type, unless it is null; return `absent`, the value to use instead."""
         if node is not None:
-            self.type_error = self.type_error or self.mismatch(node, go_type, literal)
+            self.type_error = self.type_error or self.mismatch(node, go_type, at, literal)
         return absent
 
-    def mismatch(self, node: JsonNode, go_type: GoType, literal: str) -> DecodeError:
+    def mismatch(self, node: JsonNode, go_type: GoType, at: _Position, literal: str = "") -> DecodeError:
         found = f"number {literal}" if literal else kind_of(node)
-        target = f"Go struct field {self.struct}.{'.'.join(self.fields)}" if self.fields else "Go value"
+        target = f"Go struct field {at.struct}.{'.'.join(at.fields)}" if at.fields else "Go value"
         name = type_name(go_type, internal=self.internal)
         # If an element of a list is wrong, the position is that of the list, as in upstream's paths.
-        steps = self.steps[:-1] if self.steps and isinstance(self.steps[-1], int) else self.steps
+        steps = at.steps[:-1] if at.steps and isinstance(at.steps[-1], int) else at.steps
         return DecodeError(f"json: cannot unmarshal {found} into {target} of type {name}", steps=steps)
 
 

@@ -3,15 +3,20 @@
 They hold the declared values, with defaults filled in. The profiles derived from them are in ``profiles.py``.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.json_tree import JsonNode
 from bayplan.framework.configuration.plugin_arguments import PluginArguments
-from bayplan.framework.configuration.schema import ALWAYS, Arguments, DurationNs, Float32, Struct, Wire
+from bayplan.framework.configuration.schema import ALWAYS, ARGUMENTS, DurationNs, Float32, Struct, Wire
 from bayplan.objects.meta import Int32, Int64
+
+KIND: Final = "KubeSchedulerConfiguration"
+GROUP: Final = "kubescheduler.config.k8s.io"
+VERSION: Final = "v1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 
 class RawArguments(msgspec.Struct, frozen=True):
@@ -64,7 +69,7 @@ class PluginConfig(Struct, frozen=True):
     """
 
     name: Annotated[str, ALWAYS] = ""
-    args: Annotated[PluginArguments | RawArguments | None, Arguments(), ALWAYS] = None
+    args: Annotated[PluginArguments | RawArguments | None, ARGUMENTS, ALWAYS] = None
     defaulted: Annotated[bool, Wire(json="-")] = True
 
 

@@ -1,101 +1,83 @@
-"""Write a struct as plain JSON data, with the names of v1."""
+"""Write a struct as plain JSON data, with the names of v1 or, for error texts, of the internal version."""
 
 import base64
 
 from bayplan.base.go_text.durations import format_duration
 from bayplan.base.go_text.json import json_float
-from bayplan.framework.configuration.document import RawArguments
+from bayplan.framework.configuration.document import API_VERSION, RawArguments
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.schema import (
     EMPTY_LIST,
-    Arguments,
-    Base64,
-    Duration,
     GoType,
     Nested,
     Pointer,
+    Scalar,
     Slice,
-    StringMap,
     Struct,
     fields_of,
 )
 
-API_VERSION = "kubescheduler.config.k8s.io/v1"
 
-
-def encode_struct(struct: object, *, names: str = "json") -> dict[str, JsonValue]:
+def encode_struct(struct: object, *, internal: bool = False) -> dict[str, JsonValue]:
     """Return a struct as a dict, with the fields in upstream's order.
 
-    Args:
-        struct: one of the structs of the configuration, defaulted.
-        names: ``json`` for the names of v1; ``go`` for those of the internal version, which error texts show with all
-            its fields, even empty ones.
+    With `internal`, names are those of the internal version, and empty fields are not omitted.
     """
     out: dict[str, JsonValue] = {}
     for field in fields_of(type(struct)):
         value = getattr(struct, field.attribute)
-        if names == "go" and isinstance(struct, Struct):
-            out[field.go_name] = _encode(value, field.go_type, names)
-        elif not (field.omit_empty and _is_empty(value, field.go_type)):
-            out[field.json] = _encode(value, field.go_type, names)
+        if internal and isinstance(struct, Struct):
+            out[field.go_name] = _encode(value, field.go_type, internal)
+        elif field.wire.always or not _is_empty(value, field.go_type):
+            out[field.json] = _encode(value, field.go_type, internal)
     return out
 
 
-def encode_arguments(args: Struct | RawArguments | None, *, names: str = "json") -> JsonValue:
-    """Return the arguments of a plugin as JSON data.
-
-    Typed arguments get their kind and version (except with `names` ``go``, for error texts); others are unchanged.
-    """
+def encode_arguments(args: Struct | RawArguments | None, *, internal: bool = False) -> JsonValue:
+    """Return the arguments of a plugin as JSON data; typed arguments in v1 form with their kind and version."""
     if args is None:
         return None
     if isinstance(args, RawArguments):
         return plain_value(args.tree)
-    if names == "go":
-        return encode_struct(args, names=names)
+    if internal:
+        return encode_struct(args, internal=True)
     return {"kind": type(args).__name__, "apiVersion": API_VERSION, **encode_struct(args)}
 
 
-def encode_list(items: tuple[object, ...], *, names: str = "json") -> JsonValue:
+def encode_list(items: tuple[object, ...], *, internal: bool = False) -> JsonValue:
     """Return a list as JSON data; None if the list was not given."""
     if not items and items is not EMPTY_LIST:
         return None
-    return [item if isinstance(item, str) else encode_struct(item, names=names) for item in items]
+    return [item if isinstance(item, str) else encode_struct(item, internal=internal) for item in items]
 
 
 def _is_empty(value: object, go_type: GoType) -> bool:
     if isinstance(go_type, Pointer):
         return value is None
     # Go's encoder never omits structs, and a duration is a struct.
-    return not isinstance(go_type, Duration) and value in (False, 0, "", b"", (), {})
+    is_duration = isinstance(go_type, Scalar) and go_type.kind == "duration"
+    return not is_duration and value in (None, False, 0, "", b"", (), {})
 
 
-def _encode(value: object, go_type: GoType, names: str) -> JsonValue:
+def _encode(value: object, go_type: GoType, internal: bool) -> JsonValue:
     match go_type:
         case Pointer():
-            return None if value is None else _encode(value, go_type.element, names)
-        case Duration():
-            assert isinstance(value, int)
-            return format_duration(value)
+            return None if value is None else _encode(value, go_type.element, internal)
         case Nested():
-            return encode_struct(value, names=names)
+            return encode_struct(value, internal=internal)
         case Slice():
             assert isinstance(value, tuple)
-            return encode_list(value, names=names)
-        case StringMap():
-            assert isinstance(value, dict)
-            return dict(value)
-        case Base64():
-            assert isinstance(value, bytes)
+            return encode_list(value, internal=internal)
+    match go_type.kind, value:
+        case "duration", int():
+            return format_duration(value)
+        case "bytes", bytes():
             return base64.b64encode(value).decode("ascii")
-        case Arguments():
-            assert value is None or isinstance(value, Struct | RawArguments)
+        case "arguments", Struct() | RawArguments() | None:
             return encode_arguments(value)
-        case _:
-            assert isinstance(value, bool | int | float | str)
-            return _whole(value) if isinstance(value, float) else value
-
-
-def _whole(value: float) -> int | float:
-    """Return a number as Go encodes it: integral values below 1e21 without decimal point and exponent."""
-    text = json_float(value)
-    return value if "." in text or "e" in text else int(text)
+        case "float", float():
+            # Go writes integral values below 1e21 without decimal point and exponent.
+            text = json_float(value)
+            return value if "." in text or "e" in text else int(text)
+    assert isinstance(value, bool | int | str | dict)
+    return value

@@ -5,7 +5,7 @@ Handles both YAML and JSON. If a text can't be parsed, all positions are unknown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import yaml
@@ -56,26 +56,20 @@ class TextPositions:
 
     def on_line(self, line: int) -> Place:
         """Return the position of the first field whose key is on a line; if there is none, of the line itself."""
-        for steps, key, _ in self.fields():
+        for steps, key, _ in self._fields():
             if key.start_mark.line + 1 == line:
                 return _place(key, path_of(steps))
         return Place(line, 1 if line else 0, "$")
 
-    def fields(self) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
+    def scalars(self, key: str) -> Iterator[tuple[tuple[Step, ...], str]]:
+        """Yield the path and value of each field with this key that has a scalar value, in the order of the text."""
+        for steps, _, value in self._fields():
+            if steps[-1] == key and isinstance(value, yaml.ScalarNode):
+                yield steps, value.value
+
+    def _fields(self) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
         """Yield the path, key and value of each field, in the order of the text."""
         yield from _fields(self._root, ()) if self._root is not None else ()
-
-    def first(self, wanted: Callable[[tuple[Step, ...], yaml.Node], bool]) -> tuple[Step, ...] | None:
-        """Return the path of the first field for which `wanted(path, value)` returns True, or None."""
-        return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
-
-    def value_at(self, steps: Sequence[Step]) -> str:
-        """Return the scalar at a path as written, or "" if there is none."""
-        node = self._root
-        for step in steps:
-            found = _child(node, step) if node is not None else None
-            node = found[2] if found is not None else None
-        return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
     # Corrections change the text to be examined; positions remain those of the original text.
 

@@ -144,7 +144,9 @@ def _profile(path: Path, profile: KubeSchedulerProfile, api_version: str, featur
             if isinstance(entry.args, argument_type):
                 yield from validate_arguments(entry_path["args"], entry.args, feature_gates)
             else:
-                yield entry_path["args"].invalid(encode_arguments(entry.args, names="go"), "has to match plugin args")
+                yield entry_path["args"].invalid(
+                    encode_arguments(entry.args, internal=True), "has to match plugin args"
+                )
 
 
 def _removed_plugins(path: Path, plugins: Plugins, api_version: str) -> Iterator[str]:
@@ -174,11 +176,11 @@ def _common_queue_sort(path: Path, profiles: Sequence[KubeSchedulerProfile]) -> 
     for index, profile in enumerate(profiles[1:], 1):
         other = _queue_sort(profile)
         if other != first:
-            shown = encode_struct(other, names="go")
+            shown = encode_struct(other, internal=True)
             yield path[index]["plugins"]["queueSort"].invalid(shown, "must be the same for all profiles")
         for entry in profile.plugin_config:
             if entry.name == name and entry.args != first_args:
-                shown_args = encode_arguments(entry.args, names="go")
+                shown_args = encode_arguments(entry.args, internal=True)
                 args_path = path[index]["pluginConfig"]["args"]
                 yield args_path.invalid(shown_args, "queueSort must be the same for all profiles")
 
@@ -326,7 +328,7 @@ def _volume_binding(path: Path, args: VolumeBindingArgs, feature_gates: FeatureG
         yield path["bindTimeoutSeconds"].invalid(args.bind_timeout_seconds, detail)
     if feature_gates.enabled("StorageCapacityScoring"):
         yield from _shape(path["shape"], args.shape)
-    elif (shape := encode_list(args.shape, names="go")) is not None:
+    elif (shape := encode_list(args.shape, internal=True)) is not None:
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         yield path["shape"].invalid(shape, detail)
 
