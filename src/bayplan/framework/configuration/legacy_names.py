@@ -11,12 +11,13 @@ from types import MappingProxyType
 from typing import Final
 
 FIT: Final = "NodeResourcesFit"
+RATIO: Final = "RequestedToCapacityRatio"
 
 STRATEGIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "NodeResourcesLeastAllocated": "LeastAllocated",
         "NodeResourcesMostAllocated": "MostAllocated",
-        "RequestedToCapacityRatio": "RequestedToCapacityRatio",
+        RATIO: RATIO,
     }
 )
 """Score plugins that became strategies of NodeResourcesFit."""
@@ -110,7 +111,7 @@ STRATEGY_PRIORITIES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "LeastRequestedPriority": "LeastAllocated",
         "MostRequestedPriority": "MostAllocated",
-        "RequestedToCapacityRatioPriority": "RequestedToCapacityRatio",
+        "RequestedToCapacityRatioPriority": RATIO,
     }
 )
 
