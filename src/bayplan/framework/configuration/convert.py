@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
-from bayplan.framework.configuration.decode import DecodeError
 from bayplan.framework.configuration.document import API_VERSION, GROUP, KIND
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.legacy_profiles import convert_profile
 from bayplan.framework.configuration.policy_conversion import convert_policy
 from bayplan.framework.configuration.scheme import tree_of_text
+from bayplan.framework.configuration.struct_codec import DecodeError
 
 VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3", "v1")
 

@@ -1,7 +1,4 @@
-"""The structs of a configuration file: ``KubeSchedulerConfiguration`` and its parts.
-
-They hold the declared values, with defaults filled in. The profiles derived from them are in ``profiles.py``.
-"""
+"""The structs of a configuration file, with the declared values: ``KubeSchedulerConfiguration`` and its parts."""
 
 from typing import Annotated, ClassVar, Final
 
@@ -63,10 +60,7 @@ class Plugins(Struct, frozen=True):
 
 
 class PluginConfig(Struct, frozen=True):
-    """The arguments of one plugin.
-
-    `defaulted` is False for arguments in the internal version, which gets no defaults.
-    """
+    """The arguments of one plugin; `defaulted` is False if they are in the internal version, which gets no defaults."""
 
     name: Annotated[str, ALWAYS] = ""
     args: Annotated[PluginArguments | RawArguments | None, ARGUMENTS, ALWAYS] = None

@@ -18,10 +18,7 @@ from bayplan.framework.configuration.legacy_names import (
 )
 
 _WITH_STRATEGIES = ("v1alpha1", "v1alpha2", "v1beta1")
-"""Versions in which the strategies of NodeResourcesFit were plugins.
-
-In later versions, disabling them has no effect.
-"""
+"""Versions in which the strategies of NodeResourcesFit were plugins."""
 
 _WITH_OLD_WEIGHTS = (*_WITH_STRATEGIES, "v1beta2")
 

@@ -12,9 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.decode import DecodeError, Remark
 from bayplan.framework.configuration.document import API_VERSION, KIND, Extender, KubeSchedulerConfiguration
-from bayplan.framework.configuration.encode import encode_struct
 from bayplan.framework.configuration.extenders import CheckTls, apply_ignored_resources, build_extenders, with_timeout
 from bayplan.framework.configuration.extension_points import (
     IN_TREE_EXTENSION_POINTS,
@@ -24,6 +22,7 @@ from bayplan.framework.configuration.extension_points import (
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.profiles import BuildError, ProfileConfiguration, build_profiles
 from bayplan.framework.configuration.scheme import decode_document
+from bayplan.framework.configuration.struct_codec import DecodeError, Remark, encode_struct
 from bayplan.framework.configuration.validation import validate_document
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.framework.plugin import Plugin
@@ -65,8 +64,8 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
     def effective_document(self) -> dict[str, JsonValue]:
         """Return the configuration as ``kube-scheduler --write-config-to`` writes it.
 
-        Differs from the declared configuration: arguments of disabled plugins are omitted, the others are sorted by
-        plugin, and extenders without a timeout have the default one.
+        Arguments of disabled plugins are omitted, the others are sorted by plugin, and extenders without a timeout have
+        the default one.
         """
         profiles = []
         for declared, built in zip(self.declared.profiles, self.profiles, strict=True):

@@ -1,7 +1,4 @@
-"""Build profiles: the plugins at every extension point, with their order, weights and arguments.
-
-kube-scheduler does this when it builds a framework for each profile; errors are those of that step.
-"""
+"""Build profiles, like kube-scheduler's frameworks: the plugins at every extension point, with weights and arguments."""
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -72,8 +69,8 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
         """Return the profile with a plugin added at all its extension points, as if it was enabled with ``multiPoint``.
 
         The plugin runs after the others, except at queueSort, where it replaces the only plugin, and at bind, where it
-        runs first. A profile whose configuration names the plugin is returned unchanged, because the configuration
-        decides where the plugin runs. The plugin's arguments come from the `declared` pluginConfig.
+        runs first. If the configuration names the plugin, it decides where the plugin runs. The plugin's arguments come
+        from the `declared` pluginConfig.
         """
         if any(plugin.name == name for plugins in self.plugins.values() for plugin in plugins):
             return self
@@ -229,8 +226,7 @@ def _with_multi_point(
 ) -> tuple[str, ...]:
     """Return the plugins of an extension point together with those of ``multiPoint`` that implement it.
 
-    The order is: the point's own entries that are also in ``multiPoint``, then the other plugins of ``multiPoint``,
-    then all other own entries.
+    The point's own entries that are also in ``multiPoint`` come first, and all other own entries last.
     """
     own = [plugin.name for plugin in declared.enabled]
     disabled = {plugin.name for plugin in declared.disabled}

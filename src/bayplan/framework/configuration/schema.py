@@ -18,10 +18,7 @@ class _EmptyList(tuple[object, ...]):
 
 
 EMPTY_LIST: Final[tuple[()]] = _EmptyList()  # type: ignore[assignment]
-"""The value of a list that the text sets to empty. Equal to ``()``, the value of an absent list.
-
-Only identity distinguishes them.
-"""
+"""A list that the text sets to empty. Only its identity distinguishes it from ``()``, the value of an absent list."""
 
 
 class Scalar(msgspec.Struct, frozen=True):
@@ -103,7 +100,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """Wire format of a field, if it does not follow from the annotation and the name.
 
     Attributes:
-        json: its name in v1, if not the attribute's name in camel case.
+        json: its name in v1, if not the attribute's name in camel case; "-" if it is not in files.
         go_name: its Go name, if not the JSON name with a capital letter.
         embedded: name of the embedded struct that contains the field upstream; it appears in type errors.
         nil: the default in v1 of an unset pointer.

@@ -5,7 +5,6 @@ arguments of plugins, and finally all unknown and duplicate fields together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -13,7 +12,6 @@ from msgspec.structs import replace
 
 from bayplan.base.go_text.json import json_text
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.configuration.decode import DecodeError, Remark, decode_struct
 from bayplan.framework.configuration.defaults import default_document
 from bayplan.framework.configuration.document import (
     GROUP,
@@ -33,6 +31,7 @@ from bayplan.framework.configuration.json_tree import (
 )
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
+from bayplan.framework.configuration.struct_codec import DecodeError, Remark, decode_struct
 from bayplan.framework.feature_gates import FeatureGates
 
 INTERNAL_VERSION: Final = "__internal"
@@ -41,9 +40,10 @@ _SCHEME: Final = "pkg/runtime/scheme.go:111"
 _FIND_KIND: Final = (
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 )
-_KINDS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
-    {KubeSchedulerConfiguration.__name__: KubeSchedulerConfiguration, **ARGUMENT_TYPES}
-)
+_KINDS: Final[Mapping[str, type[Struct]]] = {
+    KubeSchedulerConfiguration.__name__: KubeSchedulerConfiguration,
+    **ARGUMENT_TYPES,
+}
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):

@@ -1,7 +1,6 @@
 """Validate a defaulted configuration and the arguments of the in-tree plugins, in upstream's order and words.
 
-Does not find problems that appear only when profiles are built, such as unknown plugins; see ``profiles.py``. The
-arguments of NodeResourcesFit are validated when the plugin is created, all others with the configuration.
+Problems such as unknown plugins appear only when profiles are built; see ``profiles.py``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,6 @@ from bayplan.framework.configuration.document import (
     Plugins,
     PluginSet,
 )
-from bayplan.framework.configuration.encode import encode_arguments, encode_list, encode_struct
 from bayplan.framework.configuration.field_errors import Named, Path
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
@@ -42,6 +40,7 @@ from bayplan.framework.configuration.plugin_arguments import (
     argument_type_of,
 )
 from bayplan.framework.configuration.schema import EMPTY_LIST, fields_of
+from bayplan.framework.configuration.struct_codec import encode_arguments, encode_list, encode_struct
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
 from bayplan.objects.names import check_qualified_name
@@ -50,6 +49,8 @@ from bayplan.objects.selectors import compile_node_term
 
 _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 _CHECKED_WHEN_BUILT = "NodeResourcesFit"
+"""The plugin whose arguments upstream validates when it creates the plugin, not with the configuration."""
+
 _POINTS_WITH_REMOVED = ("multi_point", "placement_generate", "placement_score")
 """Extension points at which upstream does not check for removed plugins."""
 
