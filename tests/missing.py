@@ -1,4 +1,4 @@
-"""Skip a test because a program or a permission is missing; in continuous integration, fail the test instead."""
+"""Skip a test because a program or a permission is missing; in GitHub's workflows, fail the test instead."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bayplan.base.build import UNCOMPILED_VARIABLE
 
 
 def missing(reason: str) -> NoReturn:
-    """Skip the calling test; fail it in continuous integration, where everything must be installed.
+    """Skip the calling test; fail it in GitHub's workflows, which install everything.
 
     Args:
         reason: what is missing and how to get it.
     """
-    if os.environ.get("CI"):
+    if os.environ.get("GITHUB_ACTIONS"):
         pytest.fail(reason)
     pytest.skip(reason)
 
@@ -31,7 +31,7 @@ def installed(program: str) -> str:
 
 
 def nothing_compiled() -> NoReturn:
-    """Skip the calling test, which needs compiled modules; fail it in continuous integration, unless disabled."""
+    """Skip the calling test, which needs compiled modules; fail it in GitHub's workflows, unless disabled."""
     if os.environ.get(UNCOMPILED_VARIABLE):
         pytest.skip(f"{UNCOMPILED_VARIABLE} is set, so nothing is compiled")
     missing("nothing is compiled; make build does it, or says why it can't")

@@ -36,7 +36,7 @@ def run(
     registry = in_tree_registry().with_plugins(*plugins)
     points = registry.extension_points_for_configuration
     configuration = default_configuration(gates, extension_points_of=points)
-    configuration = configuration.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    configuration = configuration.with_plugins((plugin, 1) for plugin in plugins)
     scheduler = assemble_scheduler(
         configuration, registry, feature_gates=gates, seed=seed, start_ns=START_NS, record_level=level
     )

@@ -72,7 +72,7 @@ class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):
 def moody_scheduler() -> Scheduler:
     registry = in_tree_registry().with_plugins(Moody)
     points = registry.extension_points_for_configuration
-    configuration = default_configuration(extension_points_of=points).with_plugins([("Moody", 1)], points)
+    configuration = default_configuration(extension_points_of=points).with_plugins([(Moody, 1)])
     return assemble_scheduler(configuration, registry, feature_gates=FeatureGates(), seed=1)
 
 

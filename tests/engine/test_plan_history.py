@@ -98,7 +98,7 @@ def scheduler_with(*plugins: type[Plugin[Any]], nodes: int = 24) -> Scheduler:
     registry = in_tree_registry().with_plugins(*plugins)
     points = registry.extension_points_for_configuration
     configuration = default_configuration(extension_points_of=points)
-    configuration = configuration.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    configuration = configuration.with_plugins((plugin, 1) for plugin in plugins)
     scheduler = assemble_scheduler(
         configuration, registry, feature_gates=FeatureGates(), seed=1, record_level=RecordLevel.FULL
     )

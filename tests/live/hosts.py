@@ -116,7 +116,7 @@ class Cluster:
         registry = GuardedRegistry(plain.plugins, self.runner, in_tree=plain.in_tree)
         points = registry.extension_points_for_configuration
         configuration = load_configuration(HEADER, extension_points_of=points)
-        configuration = configuration.with_plugins([(plugin.name, 1) for plugin in self.plugins], points)
+        configuration = configuration.with_plugins((plugin, 1) for plugin in self.plugins)
         return assemble_scheduler(
             configuration,
             registry,

@@ -48,7 +48,7 @@ def simulator(
     registry = in_tree_registry().with_plugins(*plugins)
     points = registry.extension_points_for_configuration
     configuration = default_configuration(gates, extension_points_of=points)
-    configuration = configuration.with_plugins([(plugin.name, 1) for plugin in plugins], points)
+    configuration = configuration.with_plugins((plugin, 1) for plugin in plugins)
     scheduler = assemble_scheduler(
         configuration,
         registry,

@@ -95,7 +95,7 @@ def read_classic_simulation(
     classic = classic_configuration(provider, policy, feature_gates)
     registry, custom = load_custom_plugins(plugins, NO_PLUGINS) if plugins else (NO_PLUGINS, [])
     configuration = classic_scheduler_configuration(classic, check_tls=check_extender_tls)
-    return with_custom_plugins(configuration, registry, custom), registry, custom
+    return with_custom_plugins(configuration, custom), registry, custom
 
 
 def connect_extenders(configuration: SchedulerConfiguration) -> ExtenderConnections:
@@ -140,11 +140,9 @@ def assemble(
 
 
 def with_custom_plugins(
-    configuration: SchedulerConfiguration, registry: Registry, custom: Sequence[CustomPlugin]
+    configuration: SchedulerConfiguration, custom: Sequence[CustomPlugin]
 ) -> ClassicSchedulerConfiguration:
     """Return a configuration that enables custom plugins."""
-    enabled = configuration.with_plugins(
-        [(each.plugin.name, each.weight) for each in custom], registry.extension_points_for_configuration
-    )
+    enabled = configuration.with_plugins((each.plugin, each.weight) for each in custom)
     assert isinstance(enabled, ClassicSchedulerConfiguration)
     return enabled

@@ -87,7 +87,7 @@ class ClassicSettings(SchedulerSettings):
                 provider=self.options.algorithm_provider or DEFAULT_PROVIDER, gates=self.gates
             )
             configuration = classic_scheduler_configuration(classic)
-        return with_custom_plugins(configuration, registry, custom)
+        return with_custom_plugins(configuration, custom)
 
 
 def read_classic_settings(options: SchedulerOptions, runner: PluginRunner) -> ClassicSettings:
@@ -102,7 +102,7 @@ def read_classic_settings(options: SchedulerOptions, runner: PluginRunner) -> Cl
     configuration: SchedulerConfiguration = classic_scheduler_configuration(
         classic, check_tls=check_extender_tls, text=text
     )
-    configuration = with_custom_plugins(configuration, registry, custom)
+    configuration = with_custom_plugins(configuration, custom)
     return ClassicSettings(
         options=options,
         configuration_text=text,

@@ -218,4 +218,4 @@ def _configuration(
         )
     else:
         found = default_configuration(gates, extension_points_of=points)
-    return found.with_plugins([(custom.plugin.name, custom.weight) for custom in custom_plugins], points)
+    return found.with_plugins((custom.plugin, custom.weight) for custom in custom_plugins)

@@ -144,9 +144,7 @@ class SchedulerSetup(msgspec.Struct, frozen=True, kw_only=True):
 
     def enabling(self, plugins: Sequence[CustomPlugin], registry: Registry) -> SchedulerSetup:
         """Return the setup with a new registry, and with some of its plugins enabled in addition."""
-        configuration = self.configuration.with_plugins(
-            [(each.plugin.name, each.weight) for each in plugins], registry.extension_points_for_configuration
-        )
+        configuration = self.configuration.with_plugins((each.plugin, each.weight) for each in plugins)
         custom = [*self.custom_plugins, *plugins]
         return replace(self, configuration=configuration, registry=registry, custom_plugins=custom)
 

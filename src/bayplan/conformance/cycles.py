@@ -335,7 +335,9 @@ def _examine_all_candidates(scheduler: Scheduler, written: Json) -> None:
     for name, found in scheduler.profiles.items():
         for plugin in found.post_filter:
             if isinstance(plugin, DefaultPreemption) and name not in given:
-                plugin.evaluator.min_candidate_nodes_percentage = 100
+                plugin.evaluator.arguments = structs.replace(
+                    plugin.evaluator.arguments, min_candidate_nodes_percentage=100
+                )
 
 
 def _take_node(

@@ -24,12 +24,10 @@ class Diagnosis:
     """The result of filtering when no node is feasible.
 
     Attributes:
-        num_all_nodes: nodes in the cluster.
         pre_filter_status: the rejection by PreFilter, or None if filters ran.
         examined: bool[rows], nodes on which filters ran.
         values: int64[rows], ``number << 16 | verdict`` of the first failing filter, where `number` is its index in
             `filters`; -1 if none failed.
-        filters: names of the filters that ran, in order.
         explain: the function that returns the status of an element of `values`.
         absent_status: the status of nodes that PreFilter excluded, or None.
         overrides: by row, statuses that are not packed verdicts: those of extenders.
@@ -88,10 +86,7 @@ class Diagnosis:
         return rows
 
     def groups(self) -> Iterator[tuple[Status, int]]:
-        """Yield each distinct status of nodes with the number of nodes that have it, excluding `absent_status`.
-
-        A status may occur several times.
-        """
+        """Yield the statuses of nodes, some repeatedly, with the number of nodes; excluding `absent_status`."""
         counts = self._counted()
         if self.overrides:
             counts = dict(counts)

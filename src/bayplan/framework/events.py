@@ -1,7 +1,6 @@
-"""Cluster events: the changes that they describe, the registrations they match, and those of an object change.
+"""Cluster events: what plugins register to retry the pods that they rejected, and what an object change causes.
 
-A plugin registers the events that may make a rejected pod schedulable, each with a hint; the scheduling queue runs the
-hints when an event arrives. Source: KEP-4247 (queueing hints).
+Source: KEP-4247 (queueing hints).
 """
 
 from __future__ import annotations
@@ -15,20 +14,9 @@ from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.meta import KubernetesObject, ResourceList
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
-from bayplan.objects.policy import PodGroup
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import DEFAULT_GATES, RequestGates
-from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
 from bayplan.objects.scaled_down import is_scaled_down
-from bayplan.objects.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
 
 
 class ActionType(IntFlag):
@@ -94,7 +82,7 @@ class ClusterEvent(NamedTuple):
     """An event that a plugin registers or the queue receives.
 
     Attributes:
-        resource: kind of object; plugins register ``Pod``, the queue receives ``AssignedPod`` or ``UnschedulablePod``.
+        resource: the kind of object; plugins register ``Pod``, the queue gets ``AssignedPod`` or ``UnschedulablePod``.
         actions: the change; a registration may combine several.
         custom_label: the name of an event with a special label (UnschedulableTimeout, ForceActivate).
     """
@@ -116,8 +104,8 @@ class ClusterEvent(NamedTuple):
     def matches(self, incoming: ClusterEvent) -> bool:
         """Return whether this registration matches an incoming event.
 
-        An incoming general Update does not match a registration for a specific update, because it means that none of
-        the specific changes happened. Hence the condition that its value is at most that of the registration.
+        An incoming general Update does not match a registration for a specific update, because it means that no
+        specific change happened.
         """
         if self.is_wildcard:
             return True
@@ -151,12 +139,12 @@ POP_FROM_BACKOFF_QUEUE = "PopFromBackoffQ"
 
 
 class HintAnswer(IntEnum):
-    """The result of a hint for a waiting pod and an event. QUEUE and ERROR requeue the pod. A plain bool works, too."""
+    """The result of a hint for a waiting pod and an event. QUEUE and ERROR requeue the pod."""
 
     SKIP = 0
     QUEUE = 1
     ERROR = 2
-    """The hint failed. Upstream treats this as QUEUE, so that a failing hint can't leave a pod waiting forever."""
+    """The hint failed. This counts as QUEUE, so that a failing hint can't leave a pod waiting forever."""
 
 
 QueueingHint: TypeAlias = Callable[[Pod, object | None, object | None], HintAnswer | bool]
@@ -202,9 +190,7 @@ def hint(
 ) -> Callable[[Callable[..., HintAnswer | bool]], Hint]:
     """Return a decorator that checks the objects of an event before it calls a queueing hint (function or method).
 
-    The decorated function returns whether to queue the pod. It is called only with objects of type `kind`, or None for
-    an addition or a deletion; for other objects, and with `old` or `new` for events without that object, the hint
-    returns ERROR.
+    The hint returns ERROR for objects of other types than `kind`, and with `old` or `new` if that object is None.
     """
 
     def decorate(function: Callable[..., HintAnswer | bool]) -> Hint:
@@ -222,23 +208,8 @@ def hint(
     return decorate
 
 
-EVENT_RESOURCE_BY_TYPE: Mapping[type[KubernetesObject], EventResource] = {
-    PersistentVolume: EventResource.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: EventResource.PERSISTENT_VOLUME_CLAIM,
-    CSINode: EventResource.CSI_NODE,
-    CSIDriver: EventResource.CSI_DRIVER,
-    CSIStorageCapacity: EventResource.CSI_STORAGE_CAPACITY,
-    StorageClass: EventResource.STORAGE_CLASS,
-    VolumeAttachment: EventResource.VOLUME_ATTACHMENT,
-    ResourceClaim: EventResource.RESOURCE_CLAIM,
-    ResourceSlice: EventResource.RESOURCE_SLICE,
-    DeviceClass: EventResource.DEVICE_CLASS,
-    PodGroup: EventResource.POD_GROUP,
-}
-"""The event resource of each type. Updates of these types have no specific action.
-
-All other types produce no events.
-"""
+_RESOURCE_BY_KIND = {resource.rpartition("/")[2]: resource for resource in EventResource}
+"""Event resources by kind. Updates of other kinds than pods and nodes have no specific action."""
 
 
 class ObjectChange(NamedTuple):
@@ -311,12 +282,9 @@ def object_changes(
 ) -> list[ObjectChange]:
     """Return the events of one object's addition (`old` is None), update, or deletion (`new` is None), in order.
 
-    Events of an unassigned pod's update are listed for completeness: the queue's `update` derives them itself, and they
-    move no other pod. `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
+    `declared_features` is the gate NodeDeclaredFeatures, `gang_scheduling` is GangScheduling.
     """
-    if isinstance(new if new is not None else old, Pod):
-        assert old is None or isinstance(old, Pod)
-        assert new is None or isinstance(new, Pod)
+    if isinstance(old, Pod | None) and isinstance(new, Pod | None):
         return _pod_changes(old, new, gang_scheduling, gates)
     if isinstance(new, Node):
         if not isinstance(old, Node):
@@ -325,7 +293,7 @@ def object_changes(
         return [ObjectChange(event, old, new) for event in events]
     if isinstance(old, Node):
         return [ObjectChange(NODE_DELETE, old, None)]
-    resource = EVENT_RESOURCE_BY_TYPE.get(type(new if new is not None else old))  # type: ignore[arg-type]
+    resource = _RESOURCE_BY_KIND.get(type(new if new is not None else old).__name__)
     if resource is None:
         return []
     action = ActionType.ADD if old is None else ActionType.DELETE if new is None else ActionType.UPDATE

@@ -1,7 +1,6 @@
 """HTTP extenders as the engine uses them: requests, the meaning of responses, and the handling of failures.
 
-The host passes the transport in as a callable (`Send`); `bayplan.extender.client` implements HTTP. Texts and
-rules are those of upstream's HTTPExtender. Source:
+`bayplan.extender.client` implements HTTP. Source:
 https://kubernetes.io/docs/reference/config-api/kube-scheduler-config.v1/#Extender
 """
 
@@ -32,9 +31,6 @@ EXTENDER = "Extender"
 MAX_EXTENDER_PRIORITY = 10
 """The maximum score of an extender; the minimum is 0."""
 
-TO_NODE_SCORE = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
-"""The factor that scales an extender's scores to the range of plugins' scores."""
-
 
 class ExtenderFailure(msgspec.Struct, frozen=True):
     """An extender that could not be called, or whose response is unusable. `message` is upstream's error text."""
@@ -57,8 +53,7 @@ class Filtered(msgspec.Struct, frozen=True):
     Attributes:
         nodes: names of the remaining nodes, in the extender's order, each once.
         failed, unresolvable: the reasons for rejected nodes, by name; for unresolvable nodes, preemption can't help.
-        bare: whether the extender returned node objects instead of names; from then on, the cycle sees only the data in
-            them.
+        bare: whether the extender returned node objects instead of names; from then on, the cycle sees only these.
     """
 
     nodes: tuple[str, ...]
@@ -77,10 +72,6 @@ class Victims(msgspec.Struct, frozen=True):
 class Extender:
     """One extender of a configuration.
 
-    Args:
-        configuration: the verbs and settings of the extender.
-        send: the function that calls the extender.
-
     Attributes:
         name: the URL prefix, which identifies the extender in messages.
         ignorable: whether cycles continue if the extender can't be called.
@@ -89,7 +80,7 @@ class Extender:
         is_filter, is_prioritizer, is_binder, supports_preemption: the verbs that it supports.
     """
 
-    scale: ClassVar[int] = TO_NODE_SCORE
+    scale: ClassVar[int] = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
 
     def __init__(self, configuration: ExtenderConfiguration, send: Send) -> None:
         self.name = configuration.url_prefix
@@ -105,11 +96,7 @@ class Extender:
         self._send = send
 
     def is_interested(self, pod: Pod) -> bool:
-        """Return whether the extender must be called for a pod.
-
-        This is the case if the pod requests a resource that the extender manages, or the extender declares no managed
-        resources.
-        """
+        """Return whether the extender manages a resource that a pod requests, or declares no managed resources."""
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
@@ -151,20 +138,18 @@ class Extender:
             victims: the victims by node name.
             pods_on: the function that returns the pods on a node by its name, or None if there is no such node.
         """
-        arguments: dict[str, object] = {"Pod": pod, "NodeNameToVictims": None, "NodeNameToMetaVictims": None}
-        if self._by_name:
-            arguments["NodeNameToMetaVictims"] = {
-                name: {
-                    "Pods": [{"UID": victim.metadata.uid} for victim in found.pods],
-                    "NumPDBViolations": found.num_pdb_violations,
-                }
-                for name, found in sorted(victims.items())
+        by_node = {
+            name: {
+                "Pods": [{"UID": victim.metadata.uid} for victim in found.pods] if self._by_name else found.pods,
+                "NumPDBViolations": found.num_pdb_violations,
             }
-        else:
-            arguments["NodeNameToVictims"] = {
-                name: {"Pods": found.pods, "NumPDBViolations": found.num_pdb_violations}
-                for name, found in sorted(victims.items())
-            }
+            for name, found in sorted(victims.items())
+        }
+        arguments = {
+            "Pod": pod,
+            "NodeNameToVictims": None if self._by_name else by_node,
+            "NodeNameToMetaVictims": by_node if self._by_name else None,
+        }
         answer = self._call(self._configuration.preempt_verb, arguments, meta_victims)
         if isinstance(answer, ExtenderFailure):
             return answer
@@ -193,13 +178,8 @@ class Extender:
 
     def bind(self, pod: Pod, node_name: str) -> ExtenderFailure | None:
         """Bind a pod through the extender; return None or the failure. The extender must have a bind verb."""
-        metadata = pod.metadata
-        arguments = {
-            "PodName": metadata.name,
-            "PodNamespace": metadata.namespace,
-            "PodUID": metadata.uid,
-            "Node": node_name,
-        }
+        name, namespace, uid = pod.metadata.name, pod.metadata.namespace, pod.metadata.uid
+        arguments = {"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node_name}
         text = self._call(self._configuration.bind_verb, arguments, bind_error)
         if isinstance(text, ExtenderFailure):
             return text

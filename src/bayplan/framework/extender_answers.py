@@ -6,7 +6,6 @@ Source: the types of k8s.io/kube-scheduler/extender/v1, and the rules of Go's en
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -15,10 +14,7 @@ MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
 class AnswerError(ValueError):
-    """A response with a wrong type; the text is the message of Go's decoder.
-
-    Only `bayplan.framework.extender` catches it.
-    """
+    """A response with a wrong type; the text is the message of Go's decoder."""
 
 
 class FilterAnswer(msgspec.Struct, frozen=True):
@@ -38,30 +34,26 @@ class MetaVictims(msgspec.Struct, frozen=True):
     num_pdb_violations: int
 
 
-_STRUCTS: Final[Mapping[str, Mapping[str, str]]] = MappingProxyType(
-    {
-        "v1.ExtenderFilterResult": {
-            "Nodes": "*v1.NodeList",
-            "NodeNames": "[]string",
-            "FailedNodes": "v1.FailedNodesMap",
-            "FailedAndUnresolvableNodes": "v1.FailedNodesMap",
-            "Error": "string",
-        },
-        "v1.NodeList": {"items": "[]v1.Node"},
-        "v1.Node": {"metadata": "v1.ObjectMeta"},
-        "v1.ObjectMeta": {"name": "string"},
-        "v1.HostPriority": {"Host": "string", "Score": "int64"},
-        "v1.ExtenderPreemptionResult": {"NodeNameToMetaVictims": "map[string]*v1.MetaVictims"},
-        "v1.MetaVictims": {"Pods": "[]*v1.MetaPod", "NumPDBViolations": "int64"},
-        "v1.MetaPod": {"UID": "string"},
-        "v1.ExtenderBindingResult": {"Error": "string"},
-    }
-)
+_STRUCTS: Final[Mapping[str, Mapping[str, str]]] = {
+    "v1.ExtenderFilterResult": {
+        "Nodes": "*v1.NodeList",
+        "NodeNames": "[]string",
+        "FailedNodes": "v1.FailedNodesMap",
+        "FailedAndUnresolvableNodes": "v1.FailedNodesMap",
+        "Error": "string",
+    },
+    "v1.NodeList": {"items": "[]v1.Node"},
+    "v1.Node": {"metadata": "v1.ObjectMeta"},
+    "v1.ObjectMeta": {"name": "string"},
+    "v1.HostPriority": {"Host": "string", "Score": "int64"},
+    "v1.ExtenderPreemptionResult": {"NodeNameToMetaVictims": "map[string]*v1.MetaVictims"},
+    "v1.MetaVictims": {"Pods": "[]*v1.MetaPod", "NumPDBViolations": "int64"},
+    "v1.MetaPod": {"UID": "string"},
+    "v1.ExtenderBindingResult": {"Error": "string"},
+}
 """The fields that are read from each Go struct, with their Go types."""
 
-_ELEMENT_OF_MAP: Final = MappingProxyType(
-    {"v1.FailedNodesMap": "string", "map[string]*v1.MetaVictims": "*v1.MetaVictims"}
-)
+_ELEMENT_OF_MAP: Final = {"v1.FailedNodesMap": "string", "map[string]*v1.MetaVictims": "*v1.MetaVictims"}
 
 
 def filter_answer(value: object) -> FilterAnswer:
@@ -102,15 +94,13 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
 
 def meta_victims(value: object) -> Mapping[str, MetaVictims]:
     """Decode the response of a preempt verb into victims by node name; raises like `filter_answer`."""
-    found = _decode(value, "v1.ExtenderPreemptionResult")["NodeNameToMetaVictims"] or {}
-    return {
-        name: MetaVictims(
-            tuple(pod["UID"] if pod is not None else "" for pod in victims["Pods"] or ()), victims["NumPDBViolations"]
-        )
-        if victims is not None
-        else MetaVictims((), 0)
-        for name, victims in found.items()
-    }
+    answer = _decode(value, "v1.ExtenderPreemptionResult")["NodeNameToMetaVictims"] or {}
+    found: dict[str, MetaVictims] = {}
+    for name, victims in answer.items():
+        of_node = victims or {"Pods": None, "NumPDBViolations": 0}
+        uids = tuple(pod["UID"] if pod is not None else "" for pod in of_node["Pods"] or ())
+        found[name] = MetaVictims(uids, of_node["NumPDBViolations"])
+    return found
 
 
 def bind_error(value: object) -> str:
@@ -154,10 +144,4 @@ def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> An
 
 def _kind(value: object) -> str:
     """Return Go's word for the type of a JSON value."""
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, int | float):
-        return "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+    return {bool: "bool", str: "string", list: "array", dict: "object"}.get(type(value), "number")

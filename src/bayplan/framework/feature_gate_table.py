@@ -4,7 +4,6 @@ The table was read from the kube-scheduler binary of the pinned release. ``featu
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Final
 
 _GATES_BY_FACTS: Final[Mapping[tuple[str, bool, bool], str]] = {
@@ -100,66 +99,59 @@ _GATES_BY_FACTS: Final[Mapping[tuple[str, bool, bool], str]] = {
     """,
 }
 
-GATES: Final[Mapping[str, tuple[str, bool, bool]]] = MappingProxyType(
-    dict(sorted((name, facts) for facts, names in _GATES_BY_FACTS.items() for name in names.split()))
+GATES: Final[Mapping[str, tuple[str, bool, bool]]] = dict(
+    sorted((name, facts) for facts, names in _GATES_BY_FACTS.items() for name in names.split())
 )
 """By gate, in alphabetical order: stage (ALPHA, BETA, GA, DEPRECATED), default, and whether the default is locked."""
 
-DEPENDENCIES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "AuthorizeNodeWithSelectors": ("AuthorizeWithSelectors",),
-        "ClusterTrustBundleProjection": ("ClusterTrustBundle",),
-        "DRAAdminAccess": ("DynamicResourceAllocation",),
-        "DRAConsumableCapacity": ("DynamicResourceAllocation",),
-        "DRADeviceBindingConditions": ("DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"),
-        "DRADeviceTaintRules": ("DRADeviceTaints",),
-        "DRADeviceTaints": ("DynamicResourceAllocation",),
-        "DRAExtendedResource": ("DynamicResourceAllocation",),
-        "DRAListTypeAttributes": ("DynamicResourceAllocation",),
-        "DRANodeAllocatableResources": ("DynamicResourceAllocation",),
-        "DRAPartitionableDevices": ("DynamicResourceAllocation",),
-        "DRAPrioritizedList": ("DynamicResourceAllocation",),
-        "DRAResourceClaimGranularStatusAuthorization": ("DRAResourceClaimDeviceStatus", "DynamicResourceAllocation"),
-        "DRAResourcePoolStatus": ("DynamicResourceAllocation",),
-        "DRASchedulerFilterTimeout": ("DynamicResourceAllocation",),
-        "DRAWorkloadResourceClaims": ("DynamicResourceAllocation", "GenericWorkload"),
-        "DeclarativeValidationBeta": ("DeclarativeValidation",),
-        "DeclarativeValidationTakeover": ("DeclarativeValidation",),
-        "DisableAllocatorDualWrite": ("MultiCIDRServiceAllocator",),
-        "ExtendWebSocketsToKubelet": ("NodeDeclaredFeatures",),
-        "GangScheduling": ("GenericWorkload",),
-        "GracefulNodeShutdownBasedOnPodPriority": ("GracefulNodeShutdown",),
-        "ImageVolumeWithDigest": ("ImageVolume",),
-        "InPlacePodLevelResourcesVerticalScaling": (
-            "InPlacePodVerticalScaling",
-            "NodeDeclaredFeatures",
-            "PodLevelResources",
-        ),
-        "InPlacePodVerticalScalingExclusiveCPUs": ("InPlacePodVerticalScaling",),
-        "InPlacePodVerticalScalingExclusiveMemory": ("InPlacePodVerticalScaling",),
-        "InPlacePodVerticalScalingInitContainers": ("InPlacePodVerticalScaling", "NodeDeclaredFeatures"),
-        "MatchLabelKeysInPodTopologySpreadSelectorMerge": ("MatchLabelKeysInPodTopologySpread",),
-        "PodCertificateRequest": ("AuthorizeNodeWithSelectors",),
-        "PodLevelResourceManagers": ("PodLevelResources",),
-        "PodLifecycleSleepActionAllowZero": ("PodLifecycleSleepAction",),
-        "ProcMountType": ("UserNamespacesSupport",),
-        "ResourceHealthStatus": ("DynamicResourceAllocation",),
-        "ResourceHealthStatusMessage": ("ResourceHealthStatus",),
-        "RestartAllContainersOnContainerExits": ("ContainerRestartRules", "NodeDeclaredFeatures"),
-        "ServiceAccountTokenNodeBinding": ("ServiceAccountTokenNodeBindingValidation",),
-        "StaleControllerConsistencyDaemonSet": ("AtomicFIFO",),
-        "StaleControllerConsistencyJob": ("AtomicFIFO",),
-        "StaleControllerConsistencyReplicaSet": ("AtomicFIFO",),
-        "StaleControllerConsistencyStatefulSet": ("AtomicFIFO",),
-        "StorageVersionAPI": ("APIServerIdentity",),
-        "StructuredAuthenticationConfigurationEgressSelector": ("StructuredAuthenticationConfiguration",),
-        "StructuredAuthenticationConfigurationJWKSMetrics": ("StructuredAuthenticationConfiguration",),
-        "TopologyAwareWorkloadScheduling": ("GenericWorkload",),
-        "UnknownVersionInteroperabilityProxy": ("APIServerIdentity",),
-        "UserNamespacesHostNetworkSupport": ("NodeDeclaredFeatures", "UserNamespacesSupport"),
-        "WindowsGracefulNodeShutdown": ("GracefulNodeShutdown",),
-        "WorkloadAwarePreemption": ("GangScheduling",),
-        "WorkloadWithJob": ("GenericWorkload",),
-    }
-)
+_DEPENDENTS: Final[Mapping[str, str]] = {
+    "APIServerIdentity": "StorageVersionAPI UnknownVersionInteroperabilityProxy",
+    "AtomicFIFO": """
+        StaleControllerConsistencyDaemonSet StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
+        StaleControllerConsistencyStatefulSet
+    """,
+    "AuthorizeNodeWithSelectors": "PodCertificateRequest",
+    "AuthorizeWithSelectors": "AuthorizeNodeWithSelectors",
+    "ClusterTrustBundle": "ClusterTrustBundleProjection",
+    "ContainerRestartRules": "RestartAllContainersOnContainerExits",
+    "DRADeviceTaints": "DRADeviceTaintRules",
+    "DRAResourceClaimDeviceStatus": "DRADeviceBindingConditions DRAResourceClaimGranularStatusAuthorization",
+    "DeclarativeValidation": "DeclarativeValidationBeta DeclarativeValidationTakeover",
+    "DynamicResourceAllocation": """
+        DRAAdminAccess DRAConsumableCapacity DRADeviceBindingConditions DRADeviceTaints DRAExtendedResource
+        DRAListTypeAttributes DRANodeAllocatableResources DRAPartitionableDevices DRAPrioritizedList
+        DRAResourceClaimGranularStatusAuthorization DRAResourcePoolStatus DRASchedulerFilterTimeout
+        DRAWorkloadResourceClaims ResourceHealthStatus
+    """,
+    "GangScheduling": "WorkloadAwarePreemption",
+    "GenericWorkload": """
+        DRAWorkloadResourceClaims GangScheduling TopologyAwareWorkloadScheduling WorkloadWithJob
+    """,
+    "GracefulNodeShutdown": "GracefulNodeShutdownBasedOnPodPriority WindowsGracefulNodeShutdown",
+    "ImageVolume": "ImageVolumeWithDigest",
+    "InPlacePodVerticalScaling": """
+        InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingExclusiveCPUs
+        InPlacePodVerticalScalingExclusiveMemory InPlacePodVerticalScalingInitContainers
+    """,
+    "MatchLabelKeysInPodTopologySpread": "MatchLabelKeysInPodTopologySpreadSelectorMerge",
+    "MultiCIDRServiceAllocator": "DisableAllocatorDualWrite",
+    "NodeDeclaredFeatures": """
+        ExtendWebSocketsToKubelet InPlacePodLevelResourcesVerticalScaling InPlacePodVerticalScalingInitContainers
+        RestartAllContainersOnContainerExits UserNamespacesHostNetworkSupport
+    """,
+    "PodLevelResources": "InPlacePodLevelResourcesVerticalScaling PodLevelResourceManagers",
+    "PodLifecycleSleepAction": "PodLifecycleSleepActionAllowZero",
+    "ResourceHealthStatus": "ResourceHealthStatusMessage",
+    "ServiceAccountTokenNodeBindingValidation": "ServiceAccountTokenNodeBinding",
+    "StructuredAuthenticationConfiguration": """
+        StructuredAuthenticationConfigurationEgressSelector StructuredAuthenticationConfigurationJWKSMetrics
+    """,
+    "UserNamespacesSupport": "ProcMountType UserNamespacesHostNetworkSupport",
+}
+
+DEPENDENCIES: Final[dict[str, list[str]]] = {}
 """The gates that each gate depends on: it can't be enabled while one of them is disabled."""
+
+for _needed, _dependents in _DEPENDENTS.items():
+    for _name in _dependents.split():
+        DEPENDENCIES.setdefault(_name, []).append(_needed)

@@ -1,7 +1,7 @@
 """Feature gates: which gates are enabled, and kube-scheduler's checks of the gates that are set.
 
-Values are immutable: setting gates returns a new `FeatureGates`. Messages are upstream's (component-base, featuregate).
-Where upstream lists names in the random order of a Go map, they are in alphabetical order here.
+Messages are upstream's (component-base, featuregate). Where upstream lists names in the random order of a Go map, they
+are in alphabetical order here.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,10 +13,7 @@ from bayplan.base.near_names import near_name
 from bayplan.framework.feature_gate_table import DEPENDENCIES, GATES
 from bayplan.objects.selectors import join_errors
 
-ALL_ALPHA: Final = "AllAlpha"
-ALL_BETA: Final = "AllBeta"
-
-_GROUP_STAGES: Final[Mapping[str, str]] = {ALL_ALPHA: "ALPHA", ALL_BETA: "BETA"}
+_GROUP_STAGES: Final[Mapping[str, str]] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 _COMPONENT: Final = "kube"
@@ -62,8 +59,7 @@ class FeatureGates:
 
     def _apply(self) -> list[str]:
         errors: list[str] = []
-        for name in sorted(self._given):
-            value = self._given[name]
+        for name, value in self.given().items():
             if name not in GATES:
                 # Upstream stops at the first unknown gate.
                 return [*errors, _UNRECOGNIZED + name]
@@ -75,26 +71,16 @@ class FeatureGates:
             self._changed[name] = value
         if errors:
             return errors
-        self._apply_groups()
-        return list(self._dependency_errors())
-
-    def _apply_groups(self) -> None:
-        """Set the gates of a stage to the value of AllAlpha or AllBeta, unless they are set by name.
-
-        Locked gates, too.
-        """
+        # AllAlpha and AllBeta set the gates of a stage that are not set by name, even locked ones.
         for group, stage in _GROUP_STAGES.items():
-            if group not in self._given:
-                continue
-            for name, (gate_stage, _, _) in GATES.items():
+            for name, (gate_stage, _, _) in GATES.items() if group in self._given else ():
                 if gate_stage == stage and name not in _GROUP_STAGES and name not in self._given:
                     self._changed[name] = self._given[group]
+        return list(self._dependency_errors())
 
     def _dependency_errors(self) -> Iterator[str]:
-        for name, needed in DEPENDENCIES.items():
-            if not self.enabled(name):
-                continue
-            missing = [other for other in needed if not self.enabled(other)]
+        for name, needed in sorted(DEPENDENCIES.items()):
+            missing = [other for other in needed if self.enabled(name) and not self.enabled(other)]
             if missing:
                 yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(missing)}]"
 
@@ -112,7 +98,7 @@ class FeatureGates:
 
     def given(self) -> dict[str, bool]:
         """Return the gates that were set by name, including AllAlpha and AllBeta, in alphabetical order."""
-        return {name: self._given[name] for name in sorted(self._given)}
+        return dict(sorted(self._given.items()))
 
     def all(self) -> dict[str, bool]:
         """Return all gates with their values, in alphabetical order."""

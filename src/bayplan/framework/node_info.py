@@ -59,8 +59,5 @@ class NodeInfo:
         return 0 if number is None else int(self._state.usage[FIRST_RESOURCE + number, self._row])
 
     def free(self, resource: str) -> int:
-        """Return the free amount of a resource, `allocatable` minus `requested`.
-
-        Negative if the node is overcommitted.
-        """
+        """Return `allocatable` minus `requested`; negative if the node is overcommitted."""
         return self.allocatable(resource) - self.requested(resource)

@@ -30,9 +30,8 @@ class PerNodeSpec:
 class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
     """A filter and score plugin for single nodes.
 
-    Override `filter_node`, `score_node`, or both. They are called for each node in every cycle, which is fast enough
-    for a few thousand nodes. Declare `reads = Reads.NODES` if the result depends only on the pod and the node's
-    description; then they are called once for each combination of pod and node.
+    Override `filter_node`, `score_node`, or both. They are called for each node in every cycle, or once for each
+    combination of pod and node if you declare `reads = Reads.NODES`.
     """
 
     def __init__(self, arguments: object, handle: Handle) -> None:

@@ -1,10 +1,9 @@
 """The extension points of the scheduling framework, as base classes of plugins.
 
-A plugin implements each rule once: for one node, as a compiled rule (`bayplan.framework.rule`), or for arrays of rows
-(`bayplan.state.views`). It compiles the data that it needs from the pod into a *spec*, once per distinct pod signature,
-and computes the data that it needs from the whole cluster as small *params* that compare by value, once per cycle.
-Verdicts and scores must depend only on spec, params and the columns that the rule reads: then the engine runs the rule
-again only on rows that changed. Source: KEP-624.
+A plugin implements its rule for one node (`bayplan.framework.rule`), or for arrays of rows (`bayplan.state.views`). It
+compiles a pod into a *spec* once per distinct pod signature, and reads the whole cluster into *params*, which compare by
+value, once per cycle. Verdicts and scores must depend only on spec, params and the columns that the rule reads, because
+the engine runs the rule again only on rows that changed. Source: KEP-624.
 """
 
 from __future__ import annotations
@@ -63,9 +62,6 @@ class Handle:
     """The interface of the scheduler for its plugins.
 
     Attributes:
-        cluster: the state.
-        feature_gates: gates that change decisions.
-        scheduler_name: the scheduler name of the profile.
         dry_runs: the engine's interface for preemption; None outside of a scheduler.
         extenders: the extenders in calling order.
         waiting_pods: the pods that wait at Permit; None outside of a scheduler.
@@ -109,8 +105,8 @@ class Plugin(Generic[S]):
         reads: the data that `filter` and `score` read; see `Reads`.
         pre_reads: the data that `pre_filter` and `pre_score` read. With NOTHING, they run once per spec instead of once
             per cycle.
-        compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims. If
-            it does not, pods that differ only in these share a spec.
+        compiles_requests: whether `compile` reads requests and claims of containers, or the pod's resource claims;
+            otherwise, pods that differ only in these share a spec.
         compiles_volumes: the same for the pod's volumes.
         sums_in_pre_filter, sums_in_pre_score: how often upstream's plugin sums a pod's requests, including pod-level
             ones, at that extension point.
@@ -138,10 +134,7 @@ class Plugin(Generic[S]):
         return tuple(point for point, base in EXTENSION_POINTS.items() if issubclass(cls, base))
 
     def sign_pod(self, pod: Pod) -> Hashable:
-        """Return the data of a pod that `compile` reads in addition to namespace, labels, controlling owner and spec.
-
-        Pods with equal signatures share specs and cached results.
-        """
+        """Return the data of a pod that `compile` reads in addition to namespace, labels, controlling owner and spec."""
         return None
 
     def signs(self, spec: PodSpec) -> bool:
@@ -149,26 +142,19 @@ class Plugin(Generic[S]):
         return True
 
     def compile(self, pod: Pod, cluster: ClusterState) -> S:
-        """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents.
-
-        Called once per pod signature.
-        """
+        """Return the spec of a pod: a value with a hashable attribute ``key`` that identifies its contents."""
         raise TypeError(
             f"{type(self).__name__} must define compile(pod, cluster): an extension point that it implements needs it"
         )
 
     def observe(self, spec: S, cluster: ClusterState) -> Params:
-        """Return the data about the whole cluster that `filter` or `score` reads, as params.
-
-        Called in every cycle instead of PreFilter or PreScore if the plugin does not implement that extension point.
-        """
+        """Return the params of `filter` or `score` if the plugin has no PreFilter or PreScore; called in every cycle."""
         return ()
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Return the events that may make pods schedulable after this plugin rejected them, each with its hint.
 
-        A plugin that can reject pods and does not override this is registered for every event, like a plugin without
-        EnqueueExtensions upstream, because it is unknown what the plugin reads.
+        By default, every event for a plugin that can reject pods, like a plugin without EnqueueExtensions upstream.
         """
         rejecting = not REJECTING_POINTS.isdisjoint(self.extension_points())
         return ((ANY_EVENT, None),) if rejecting else ()
@@ -251,10 +237,9 @@ class FilterPlugin(Plugin[S]):
         return (self.texts[verdict],)
 
     def params_after_changes(self, spec: S, params: Params | None, cluster: ClusterState) -> Params | None:
-        """Return the params for a state in which pods were added or removed since PreFilter.
+        """Return the params for a state in which nominated pods or a dry run moved pods since PreFilter.
 
-        Corresponds to upstream's PreFilterExtensions (AddPod, RemovePod): called while nominated pods or a dry run move
-        pods. Only plugins whose params contain counts of pods override it. PreFilter's decision to skip or to reject is
+        Corresponds to upstream's PreFilterExtensions (AddPod, RemovePod). PreFilter's decision to skip or to reject is
         final.
         """
         return params
@@ -316,10 +301,7 @@ class ScorePlugin(Plugin[S]):
 
 
 class NormalizePlugin(ScorePlugin[S]):
-    """A score plugin with NormalizeScore.
-
-    Normalisation has two parts: `scale` depends on all feasible nodes, `normalize` on the score of a single node.
-    """
+    """A score plugin with NormalizeScore: `scale` depends on all feasible nodes, `normalize` on one score."""
 
     def scale(self, spec: S, params: Params | None, raw: Ints) -> Params:
         """Return the data (never empty) that `normalize` needs from feasible nodes' raw scores, e.g. their maximum."""
@@ -340,10 +322,7 @@ class NormalizePlugin(ScorePlugin[S]):
         return rule.scale(np.ascontiguousarray(raw), flags)
 
     def normalize(self, spec: S, scale: Params, raw: Ints, rows: Rows) -> Ints:
-        """Return the normalised scores, from 0 to 100, each computed from its raw score alone.
-
-        `rows`: the rows of `raw`.
-        """
+        """Return the normalised scores, from 0 to 100, each computed from its raw score alone. `rows`: those of `raw`."""
         rule = self.score_rule(spec, rows.state)
         if rule is None:
             raise TypeError(f"{type(self).__name__} lacks normalize()")
@@ -372,10 +351,7 @@ class ReservePlugin(Plugin[S]):
         raise TypeError(f"{type(self).__name__} lacks unreserve()")
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
-        """Return the resources that `reserve` reserved in this cycle, as plain values by kind, for records.
-
-        Empty if none.
-        """
+        """Return the resources that `reserve` reserved in this cycle, as plain values by kind, for records."""
         return {}
 
 
@@ -437,4 +413,4 @@ class WeightedPlugin:
     """A score plugin of a profile with its weight."""
 
     plugin: ScorePlugin[object]
-    weight: int = field(default=1)
+    weight: int = 1

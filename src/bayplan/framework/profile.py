@@ -44,8 +44,7 @@ class Profile:
         custom_plugins: the custom plugins, see `Registry.custom_plugins`.
         compiling: the plugins that compile specs for plans.
         compiling_requests, compiling_volumes: the names of the plugins whose `compile` reads requests, or volumes.
-        signing: the plugins that override `sign_pod`, to distinguish pods by more than namespace, labels, owner and
-            spec.
+        signing: the plugins that override `sign_pod`.
         pre_filter_names, pre_score_names: the names of the plugins whose PreFilter, or PreScore, runs.
         sums_before_binding: how often upstream sums a pod's requests in a cycle; see `count_request_sums`.
 
@@ -103,8 +102,7 @@ class Profile:
     def count_request_sums(self, pre_filter_runs: int = 1) -> None:
         """Compute how often upstream sums a pod's requests before Score, and before the binding.
 
-        Matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True. `pre_filter_runs` is
-        the number of PreFilter runs in a cycle.
+        Matters only for pods for which `bayplan.objects.requests.repeats_overhead` returns True.
         """
         before_score = pre_filter_runs * sum(plugin.sums_in_pre_filter for plugin in self.pre_filter)
         for plugin in self.plugins.values():

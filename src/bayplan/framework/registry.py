@@ -14,20 +14,13 @@ from bayplan.framework.per_node_plugin import PerNodePlugin
 from bayplan.framework.plugin import REPLACED, Handle, Plugin
 from bayplan.framework.rule import Rule
 
-PER_NODE_METHODS = ("filter_node", "score_node")
+_PER_NODE_METHODS = ("filter_node", "score_node")
 """The methods of `PerNodePlugin`; a subclass overrides at least one of them."""
 
 
 @dataclass(frozen=True)
 class Registry:
-    """Plugin classes by name.
-
-    In-tree and custom plugins are treated alike; a custom plugin can't have the name of another plugin.
-
-    Attributes:
-        plugins: the classes by name.
-        in_tree: the names of kube-scheduler's own plugins among them.
-    """
+    """Plugin classes by name. `in_tree` names kube-scheduler's own plugins among them."""
 
     plugins: Mapping[str, type[Plugin[object]]]
     in_tree: Collection[str] = field(default=(), kw_only=True)
@@ -60,8 +53,7 @@ class Registry:
     def custom_plugins(self, enabled: Mapping[str, Sequence[tuple[str, int]]]) -> list[str]:
         """Return the custom plugins of a profile, sorted by name: ``NAME=WEIGHT``, or ``NAME`` without a weight.
 
-        Args:
-            enabled: (name, weight) by extension point; the weight is 0 if weights don't apply.
+        `enabled`: (name, weight) by extension point; the weight is 0 if weights don't apply.
         """
         weights: dict[str, int] = {}
         for entries in enabled.values():
@@ -79,10 +71,7 @@ class Registry:
 
         For in-tree plugins these are upstream's extension points, even if this version lacks the plugin.
         """
-        known = in_tree_extension_points(name)
-        if known is not None:
-            return known
-        return self.extension_points_of(name) if name in self.plugins else None
+        return in_tree_extension_points(name) or (self.extension_points_of(name) if name in self.plugins else None)
 
     def make(self, name: str, arguments: object, handle: Handle) -> Plugin[object]:
         """Create the plugin `name`."""
@@ -97,10 +86,9 @@ def _without_extension_point(name: str, plugin: type[Plugin[Any]]) -> PluginErro
             wanted="a subclass of bayplan.PerNodePlugin or of one of the extension points",
         )
     own = [each for each in vars(plugin) if not each.startswith("__")]
-    wanted = " or ".join(f"a method {method}()" for method in PER_NODE_METHODS)
-    for method in PER_NODE_METHODS:
-        meant = near_name(method, own)
-        if meant:
+    wanted = " or ".join(f"a method {method}()" for method in _PER_NODE_METHODS)
+    for method in _PER_NODE_METHODS:
+        if meant := near_name(method, own):
             return PluginError(f"plugin {name}", wanted=wanted, got=f"{meant}()", hint=f"{method}()")
     return PluginError(f"plugin {name}", wanted=wanted, got="neither")
 

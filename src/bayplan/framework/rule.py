@@ -1,8 +1,7 @@
 """Rules: the verdict or score of one node for one compiled pod.
 
-A rule has one body, about one node: `filter(row)` or `score(row)`. It does not know why it runs: for all rows, for a
-row that changed, or while a dry run moves pods. A rule that depends on the cluster as a whole (for example, on the
-smallest domain of a topology key) reads that in `refresh`, and returns whether it changed.
+A rule has one body, `filter(row)` or `score(row)`, which runs for all rows, for a row that changed, or while a dry run
+moves pods. What it needs of the whole cluster, such as the smallest domain of a topology key, it reads in `refresh`.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ MAX_NODE_SCORE = 100
 MIN_NODE_SCORE = 0
 
 Params: TypeAlias = tuple[Hashable, ...]
-"""A plugin's data about the cluster in this cycle.
-
-Compared by value, to decide whether cached results are still valid.
-"""
+"""A plugin's data about the cluster in this cycle. Cached results are valid as long as params are equal."""
 
 Scale: TypeAlias = tuple[Any, ...]
 """The result of `ScoreRule.scale`, passed to `normalize`."""
@@ -30,9 +26,6 @@ Scale: TypeAlias = tuple[Any, ...]
 
 class Rule:
     """Base of `FilterRule` and `ScoreRule`.
-
-    Args:
-        columns: the columns of the cluster.
 
     Attributes:
         params: the result of PreFilter, PreScore or `observe` in this cycle; None if the profile disables the plugin's
@@ -104,10 +97,7 @@ class ScoreRule(Rule):
         self.reads_feasible = False
 
     def prepare(self, feasible: Flags) -> None:
-        """Read the data about the feasible rows (uint8[capacity]) that the rule needs.
-
-        Called only if `reads_feasible`.
-        """
+        """Read the data about the feasible rows (uint8[capacity]) that the rule needs. Called only if `reads_feasible`."""
 
     def score(self, row: int) -> int:
         """Return the raw score of a row (int64)."""
@@ -126,9 +116,7 @@ class ScoreRule(Rule):
     def scale(self, raw: Ints, feasible: Flags) -> Params:
         """Return the data that normalisation needs of the feasible rows' raw scores.
 
-        Args:
-            raw: int64[capacity].
-            feasible: uint8[capacity], true in at least one row.
+        `raw` is int64[capacity], `feasible` uint8[capacity] and true in at least one row.
         """
         raise TypeError(f"{type(self).__name__} lacks scale()")
 
@@ -146,10 +134,7 @@ class ScoreRule(Rule):
             normalized[row] = self.normalize(scale, raw[row], row)
 
     def normalize_rows(self, scale: Scale, raw: Ints, rows: Index | None, count: int, normalized: Ints) -> None:
-        """Write the normalised scores of the first `count` elements of `rows` (intp).
-
-        Other rows get undefined values.
-        """
+        """Write the normalised scores of the first `count` elements of `rows` (intp); other values are undefined."""
         self.normalize_all(scale, raw, normalized)
 
 

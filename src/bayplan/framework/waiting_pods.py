@@ -1,8 +1,7 @@
 """Pods that wait at Permit: a Permit plugin delays them between the choice of their node and the binding.
 
-Plugins see them through their handle; upstream's names are IterateOverWaitingPods, GetWaitingPod, Allow and Reject. A
-call takes effect at the end of the engine's current step: a pod that all plugins have allowed is bound, and a rejected
-pod releases its node.
+Calls of plugins take effect at the end of the engine's current step: a pod that all plugins have allowed is bound, and a
+rejected pod releases its node.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ class WaitingPod:
     Attributes:
         key: ``namespace/name``.
         pod: the pod, without a node in its spec.
-        node_name: the node to bind the pod to.
-        deadlines: the deadline of each plugin that has not allowed the pod yet, in nanoseconds on the scheduler's
-            clock.
+        deadlines: the deadline of each plugin that has not allowed the pod yet, in nanoseconds of the scheduler's clock.
         timeouts: the maximum time that each plugin lets the pod wait, in nanoseconds.
         rejection: the status with which the pod was rejected; None if it was not.
         decided: the list to which the pod's key is appended when the wait is over.

@@ -11,8 +11,7 @@ from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import ConfigurationError
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.loading import Examination, SchedulerConfiguration
-from bayplan.framework.configuration.positions import TextPositions
-from bayplan.framework.configuration.problems import problems_of, suggestion
+from bayplan.framework.configuration.problems import list_problems
 from bayplan.http_api.contract.configuration import (
     Configuration,
     ConfigurationProblem,
@@ -110,22 +109,19 @@ def _with_custom_plugins(
         for plugin in plugins:
             if plugin.name in settings.plugin_files:
                 weights[plugin.name] = max(plugin.weight, weights.get(plugin.name, 1))
-    return configuration.with_plugins(weights.items(), settings.registry.extension_points_for_configuration)
+    return configuration.with_plugins((settings.registry.plugins[name], weight) for name, weight in weights.items())
 
 
 def _problems(settings: Settings, found: Examination, text: str) -> list[ConfigurationProblem]:
-    value_at, plugins = TextPositions(text).value_at, list(settings.registry)
-    listed = problems_of(found, text)
-    hints = [suggestion(each.message, each.place.path, value_at, plugins) for each in listed]
     return [
         ConfigurationProblem(
             line=each.place.line,
             column=each.place.column,
             path=each.place.path,
             message=each.message,
-            hint=f"'{hint}'" if hint else "",
+            hint=each.quoted_hint,
         )
-        for each, hint in zip(listed, hints, strict=True)
+        for each in list_problems(text, found, settings.examine, list(settings.registry))
     ]
 
 
@@ -139,7 +135,7 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is not None:
         return configuration
-    lines = [each.line("configuration") for each in problems_of(found, text)]
+    lines = [each.line("configuration") for each in list_problems(text, found, settings.examine, ())]
     raise RequestError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
@@ -33,14 +32,7 @@ class DefaultPreemption(PreEnqueuePlugin[None], PostFilterPlugin[None]):
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
         given = arguments if isinstance(arguments, DefaultPreemptionArgs) else DEFAULT_ARGS
-        if handle.dry_runs is None:
-            raise PluginError("DefaultPreemption needs the dry runs of a scheduler", hint="Handle(..., dry_runs=...)")
-        self.evaluator = Evaluator(
-            handle,
-            handle.dry_runs,
-            min_candidate_nodes_percentage=given.min_candidate_nodes_percentage,
-            min_candidate_nodes_absolute=given.min_candidate_nodes_absolute,
-        )
+        self.evaluator = Evaluator(handle, given)
         self._asynchronous = handle.feature_gates.enabled("SchedulerAsyncPreemption")
         self._last_victims: dict[str, str] = {}
 

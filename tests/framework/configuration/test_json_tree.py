@@ -13,7 +13,6 @@ from bayplan.framework.configuration.json_tree import (
     JsonValue,
     parse_json,
     plain_value,
-    tree_of,
 )
 
 _VALUES = st.recursive(
@@ -29,7 +28,7 @@ _VALUES = st.recursive(
 
 def test_parsing_preserves_duplicate_keys_order_and_number_text() -> None:
     assert parse_json('{"b": 1e3, "a": [1.0], "b": -0}') == JsonObject(
-        (("b", JsonNumber("1e3")), ("a", [JsonNumber("1.0")]), ("b", JsonNumber("-0")))
+        [("b", JsonNumber("1e3")), ("a", [JsonNumber("1.0")]), ("b", JsonNumber("-0"))]
     )
 
 
@@ -41,7 +40,6 @@ def test_plain_value_uses_the_last_value_of_a_duplicate_key() -> None:
 def test_json_written_by_python_parses_to_the_same_value(value: JsonValue) -> None:
     assert plain_value(parse_json(json.dumps(value))) == value
     assert plain_value(parse_json(json.dumps(value, ensure_ascii=False, indent=1))) == value
-    assert plain_value(tree_of(value)) == value
 
 
 def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
@@ -82,8 +80,3 @@ def test_invalid_json_is_refused_with_the_messages_of_go(text: str, want: str) -
     with pytest.raises(JsonSyntaxError) as refused:
         parse_json(text)
     assert str(refused.value) == want
-
-
-def test_data_without_a_json_form_is_refused() -> None:
-    with pytest.raises(TypeError, match="no JSON form for set"):
-        tree_of({"a": {1, 2}})

@@ -84,7 +84,7 @@ def test_parsed_data_loads_like_its_text() -> None:
 
 
 def test_parsed_data_without_a_kind_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="Object 'Kind' is missing in 'the given object'"):
+    with pytest.raises(ConfigurationError, match=r"Object 'Kind' is missing in '\{\}'"):
         load_configuration({})
 
 

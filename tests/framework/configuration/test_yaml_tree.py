@@ -112,12 +112,3 @@ def test_excessive_aliasing_is_refused() -> None:
 def test_deeply_nested_yaml_is_refused() -> None:
     with pytest.raises(YamlError, match=r"^yaml: exceeded max depth of 10000$"):
         read_yaml(b"[" * 5000 + b"]" * 5000)
-
-
-def test_error_messages_are_the_same_without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delattr("yaml.CSafeLoader")
-    with pytest.raises(YamlError, match=r"^yaml: line 2: did not find expected key$"):
-        read_yaml(b"a:\n  b: 1\n c: 2")
-    with pytest.raises(YamlError, match=r"^yaml: line 2: mapping values are not allowed in this context$"):
-        read_yaml(b"a: 1\nb: 2: 3")
-    assert plain_value(read_yaml(b"a: [1, x]").tree) == {"a": [1, "x"]}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -10,11 +9,6 @@ from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.json_tree import JsonValue
 
 Document: TypeAlias = "dict[str, JsonValue]"
-
-Note: TypeAlias = Callable[[str, str], None]
-"""Called with a path in the old document and a note about the setting there."""
-
-KIND = "KubeSchedulerConfiguration"
 
 
 @dataclass
@@ -36,15 +30,31 @@ class Conversion:
         if (path, text) not in self.notes:
             self.notes.append((path, text))
 
+    def add_extenders(self, extenders: JsonValue) -> None:
+        """Add extenders in v1 form to the document, if they are a list."""
+        if isinstance(extenders, list):
+            converted = [
+                self._extender(each, f"$.extenders[{n}]") for n, each in enumerate(extenders) if isinstance(each, dict)
+            ]
+            self.document["extenders"] = list[JsonValue](converted)
 
-def convert_extender(old: Document, path: str, note: Note) -> Document:
-    """Return an extender in v1 form; call `note` for each change. `path`: its path in the old document."""
-    new: Document = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in old.items()}
-    timeout = new.get("httpTimeout")
-    if isinstance(timeout, int):
-        new["httpTimeout"] = format_duration(timeout)
-        note(f"{path}.httpTimeout", f"{timeout} nanoseconds became {new['httpTimeout']}")
-    if "apiVersion" in new:
-        del new["apiVersion"]
-        note(f"{path}.apiVersion", "left out: there is one version of the protocol")
-    return new
+    def _extender(self, old: JsonValue, path: str) -> Document:
+        new = {("enableHTTPS" if name == "enableHttps" else name): value for name, value in object_of(old).items()}
+        timeout = new.get("httpTimeout")
+        if isinstance(timeout, int):
+            new["httpTimeout"] = format_duration(timeout)
+            self.note(f"{path}.httpTimeout", f"{timeout} nanoseconds became {new['httpTimeout']}")
+        if "apiVersion" in new:
+            del new["apiVersion"]
+            self.note(f"{path}.apiVersion", "left out: there is one version of the protocol")
+        return new
+
+
+def object_of(value: JsonValue) -> Document:
+    """Return a value if it is an object, else an empty object."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects_in(value: JsonValue) -> list[Document]:
+    """Return the objects in a list; empty if the value is not a list."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []

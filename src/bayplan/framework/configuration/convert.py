@@ -6,38 +6,31 @@ files, and ConfigMaps that contain one of these. The result is a v1 document tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.conversion import KIND, Conversion, Document, convert_extender
-from bayplan.framework.configuration.encode import API_VERSION
-from bayplan.framework.configuration.json_tree import JsonSyntaxError, JsonValue, parse_json, plain_value
+from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
+from bayplan.framework.configuration.document import API_VERSION, GROUP, KIND
+from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.legacy_profiles import convert_profile
 from bayplan.framework.configuration.policy_conversion import convert_policy
-from bayplan.framework.configuration.yaml_tree import YamlError, read_yaml
+from bayplan.framework.configuration.scheme import tree_of_text
+from bayplan.framework.configuration.struct_codec import DecodeError
 
-GROUP = "kubescheduler.config.k8s.io"
 VERSIONS = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2", "v1beta3", "v1")
 
-_SERVING = "addresses are options of the program: --bind-address, --secure-port"
-_DROPPED = {
-    "healthzBindAddress": _SERVING,
-    "metricsBindAddress": _SERVING,
-    "schedulerName": "",
-    "algorithmSource": "",
-    "hardPodAffinitySymmetricWeight": "",
-    "bindTimeoutSeconds": "",
-    "disablePreemption": "",
-    "plugins": "",
-    "pluginConfig": "",
-    "profiles": "",
-    "apiVersion": "",
-    "kind": "",
-}
-"""Fields that are not copied, because v1 lacks them or other code handles them.
+_ADDRESSES = ("healthzBindAddress", "metricsBindAddress")
+_NOT_COPIED = (
+    *("apiVersion", "kind", "profiles", "extenders", "schedulerName", "algorithmSource", "plugins", "pluginConfig"),
+    *("hardPodAffinitySymmetricWeight", "bindTimeoutSeconds", "disablePreemption"),
+)
+"""Fields that v1 lacks or that have another form in v1."""
 
-The value is the note to add, if any.
-"""
+_OLD_SETTINGS = (
+    ("hardPodAffinitySymmetricWeight", "InterPodAffinity", "hardPodAffinityWeight"),
+    ("bindTimeoutSeconds", "VolumeBinding", "bindTimeoutSeconds"),
+)
+"""Settings that older versions had at the top level, for all profiles; the plugin, and its argument in v1."""
+
+_ELECTION_NAMES = {"lockObjectName": "resourceName", "lockObjectNamespace": "resourceNamespace"}
 
 
 def convert_text(text: str, *, where: str = "") -> Conversion:
@@ -57,13 +50,9 @@ def convert_text(text: str, *, where: str = "") -> Conversion:
 
 def _parse(text: str, where: str) -> Document:
     try:
-        if text.lstrip().startswith("{"):
-            tree = parse_json(text)
-        else:
-            tree = read_yaml(text.encode("utf-8", "replace")).tree
-    except (YamlError, JsonSyntaxError) as error:
+        value = plain_value(tree_of_text(text.encode("utf-8", "replace"))[0])
+    except DecodeError as error:
         raise ConfigurationError(str(error), where=where) from None
-    value = plain_value(tree)
     if not isinstance(value, dict):
         raise ConfigurationError("configuration", where=where, wanted="an object", got=type(value).__name__)
     return value
@@ -71,82 +60,73 @@ def _parse(text: str, where: str) -> Document:
 
 def _embedded(document: Document, where: str) -> tuple[str, Document]:
     """Return the name and the content of the ConfigMap entry that holds a configuration."""
-    data = document.get("data")
-    for name, text in data.items() if isinstance(data, dict) else ():
-        if isinstance(text, str) and ("KubeSchedulerConfiguration" in text or '"Policy"' in text or "Policy" in text):
+    for name, text in object_of(document.get("data")).items():
+        if isinstance(text, str) and (KIND in text or "Policy" in text):
             inner = _parse(text, where)
-            if _is_convertible(inner):
+            if inner.get("kind") == KIND or _is_policy(inner):
                 return name, inner
     raise ConfigurationError(
         "ConfigMap", where=where, wanted="one that holds a scheduler configuration", got="none in its data"
     )
 
 
-def _is_convertible(document: Document) -> bool:
-    return document.get("kind") in (KIND, "Policy") or "predicates" in document or "priorities" in document
+def _is_policy(document: Document) -> bool:
+    kind = document.get("kind")
+    return kind == "Policy" or (not kind and ("predicates" in document or "priorities" in document))
 
 
 def _convert(document: Document, where: str) -> Conversion:
-    if document.get("kind") == "Policy" or (not document.get("kind") and _is_convertible(document)):
+    if _is_policy(document):
         return convert_policy(document)
     api_version = str(document.get("apiVersion") or "")
     group, _, version = api_version.partition("/")
     if document.get("kind") != KIND or group != GROUP or version not in VERSIONS:
-        what = f"{document.get('kind') or 'object without a kind'} {api_version}".strip()
         raise ConfigurationError(
             "configuration",
             where=where,
-            got=what,
+            got=f"{document.get('kind') or 'object without a kind'} {api_version}".strip(),
             wanted=f"{KIND} {GROUP}/{VERSIONS[0]} to v1, or a Policy",
         )
     found = Conversion(api_version)
     if version == "v1":
         found.document = document
         found.note("$.apiVersion", "this is v1 already: nothing was changed")
-        return found
-    _convert_configuration(document, version, found)
+    else:
+        _convert_configuration(document, version, found)
     return found
 
 
 def _convert_configuration(old: Document, version: str, found: Conversion) -> None:
-    new: Document = {"apiVersion": API_VERSION, "kind": KIND}
+    new = found.document
+    new |= {"apiVersion": API_VERSION, "kind": KIND}
     for name, value in old.items():
-        if name not in _DROPPED:
+        if name in _ADDRESSES:
+            if value:
+                found.note(f"$.{name}", "left out: addresses are options of the program: --bind-address, --secure-port")
+        elif name not in _NOT_COPIED:
             new[name] = value
-        elif _DROPPED[name] and value:
-            found.note(f"$.{name}", f"left out: {_DROPPED[name]}")
     if isinstance(election := old.get("leaderElection"), dict):
         new["leaderElection"] = _leader_election(election, found)
-    if isinstance(connection := new.get("clientConnection"), dict):
+    if isinstance(connection := old.get("clientConnection"), dict):
         new["clientConnection"] = {key: value for key, value in connection.items() if value is not None}
-    extenders = new.pop("extenders", None)
-    if isinstance(extenders, list):
-        converted = [
-            convert_extender(each, f"$.extenders[{number}]", found.note)
-            for number, each in enumerate(extenders)
-            if isinstance(each, dict)
-        ]
-        new["extenders"] = list[JsonValue](converted)
-    given = old.get("profiles")
-    declared = [each for each in given if isinstance(each, dict)] if isinstance(given, list) else []
+    found.add_extenders(old.get("extenders"))
+    declared = objects_in(old.get("profiles"))
     if version == "v1alpha1" or not declared:
         declared = [_only_profile(old, found)]
     profiles = [
-        convert_profile(_with_old_settings(each, old, found), version, f"$.profiles[{number}]", found.note)
+        convert_profile(_with_old_settings(each, old, found), version, f"$.profiles[{number}]", found)
         for number, each in enumerate(declared)
     ]
     if old.get("disablePreemption"):
         for profile in profiles:
-            plugins = dict(sets) if isinstance(sets := profile.get("plugins"), dict) else {}
-            profile["plugins"] = {**plugins, "postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
+            off: Document = {"postFilter": {"disabled": [{"name": "DefaultPreemption"}]}}
+            profile["plugins"] = object_of(profile.get("plugins")) | off
         found.note("$.disablePreemption", "became DefaultPreemption disabled at postFilter")
     new["profiles"] = list[JsonValue](profiles)
-    found.document = new
 
 
 def _leader_election(old: Document, found: Conversion) -> JsonValue:
-    names = {"lockObjectName": "resourceName", "lockObjectNamespace": "resourceNamespace"}
-    new: Document = {names.get(name, name): value for name, value in old.items()}
+    new: Document = {_ELECTION_NAMES.get(name, name): value for name, value in old.items()}
     if new.get("resourceLock") not in (None, "", "leases"):
         found.note("$.leaderElection.resourceLock", f"{new['resourceLock']} became leases, the only lock there is")
         new["resourceLock"] = "leases"
@@ -155,44 +135,30 @@ def _leader_election(old: Document, found: Conversion) -> JsonValue:
 
 def _only_profile(old: Document, found: Conversion) -> Document:
     """Return the profile that a configuration without profiles implies."""
-    profile: Document = {}
+    profile = {name: old[name] for name in ("plugins", "pluginConfig") if old.get(name)}
     if isinstance(name := old.get("schedulerName"), str) and name:
         profile["schedulerName"] = name
-    for field_name in ("plugins", "pluginConfig"):
-        if old.get(field_name):
-            profile[field_name] = old[field_name]
-    source = old.get("algorithmSource")
-    if isinstance(source, Mapping):
-        if source.get("policy"):
-            found.note("$.algorithmSource.policy", "left out: convert the Policy file itself, or see --mode classic")
-        elif source.get("provider") == "ClusterAutoscalerProvider":
-            profile["plugins"] = _most_allocated(profile.get("plugins"))
-            found.note("$.algorithmSource.provider", "ClusterAutoscalerProvider became the strategy MostAllocated")
+    source = object_of(old.get("algorithmSource"))
+    if source.get("policy"):
+        found.note("$.algorithmSource.policy", "left out: convert the Policy file itself, or see --mode classic")
+    elif source.get("provider") == "ClusterAutoscalerProvider":
+        plugins = object_of(profile.get("plugins"))
+        score = object_of(plugins.get("score"))
+        enabled: list[JsonValue] = [
+            {"name": "NodeResourcesMostAllocated", "weight": 1},
+            *objects_in(score.get("enabled")),
+        ]
+        profile["plugins"] = {**plugins, "score": {**score, "enabled": enabled}}
+        found.note("$.algorithmSource.provider", "ClusterAutoscalerProvider became the strategy MostAllocated")
     return profile
-
-
-def _most_allocated(plugins: JsonValue) -> JsonValue:
-    given = dict(plugins) if isinstance(plugins, dict) else {}
-    score = dict(at_score) if isinstance(at_score := given.get("score"), dict) else {}
-    before = enabled if isinstance(enabled := score.get("enabled"), list) else []
-    score["enabled"] = [{"name": "NodeResourcesMostAllocated", "weight": 1}, *before]
-    given["score"] = score
-    return given
 
 
 def _with_old_settings(profile: Document, old: Document, found: Conversion) -> Document:
-    """Return a profile with the settings that older versions had at the top level, for all profiles."""
-    profile = dict(profile)
-    entries = profile.get("pluginConfig")
-    configured = [each for each in entries if isinstance(each, dict)] if isinstance(entries, list) else []
+    """Return a profile with `_OLD_SETTINGS` as arguments of plugins that have no arguments."""
+    configured = objects_in(profile.get("pluginConfig"))
     names = {str(each.get("name")) for each in configured}
-    for setting, plugin, argument in (
-        ("hardPodAffinitySymmetricWeight", "InterPodAffinity", "hardPodAffinityWeight"),
-        ("bindTimeoutSeconds", "VolumeBinding", "bindTimeoutSeconds"),
-    ):
+    for setting, plugin, argument in _OLD_SETTINGS:
         if old.get(setting) is not None and plugin not in names:
             configured.append({"name": plugin, "args": {argument: old[setting]}})
             found.note(f"$.{setting}", f"became {argument} of {plugin}")
-    if configured:
-        profile["pluginConfig"] = list[JsonValue](configured)
-    return profile
+    return {**profile, "pluginConfig": list[JsonValue](configured)}

@@ -3,6 +3,7 @@
 The rules are those of kube-scheduler's v1 defaulting; constants of single fields are declared with the fields (`Wire`).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -32,8 +33,7 @@ from bayplan.framework.configuration.plugin_arguments import (
 from bayplan.framework.configuration.schema import Nested, zero
 from bayplan.framework.feature_gates import FeatureGates
 
-DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
-ALL_PLUGINS: Final = "*"
+_DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 
 _DEFAULT_MULTI_POINT: Final = (
     Plugin("SchedulingGates"),
@@ -80,53 +80,42 @@ def default_document(document: KubeSchedulerConfiguration, feature_gates: Featur
     """Return a configuration of version v1 with its defaults filled in."""
     profiles = document.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
-        profiles = (replace(profiles[0], scheduler_name=DEFAULT_SCHEDULER_NAME),)
+        profiles = (replace(profiles[0], scheduler_name=_DEFAULT_SCHEDULER_NAME),)
+    contention = document.enable_contention_profiling
     return replace(
         document,
         profiles=tuple(_default_profile(profile, feature_gates) for profile in profiles),
-        enable_contention_profiling=document.enable_profiling
-        if document.enable_contention_profiling is None
-        else document.enable_contention_profiling,
+        enable_contention_profiling=document.enable_profiling if contention is None else contention,
     )
 
 
 def _default_profile(profile: KubeSchedulerProfile, feature_gates: FeatureGates) -> KubeSchedulerProfile:
-    plugins = _merged_plugins(PluginSet(enabled=default_plugins(feature_gates)), profile.plugins or Plugins())
+    declared = profile.plugins or Plugins()
+    sets = {point: _merged((), getattr(declared, point)) for point in declared.__struct_fields__}
+    sets["multi_point"] = _merged(default_plugins(feature_gates), declared.multi_point)
     plugin_config = [
-        replace(entry, args=default_arguments(entry.args, feature_gates))
+        replace(entry, args=_default_arguments(entry.args, feature_gates))
         if entry.defaulted and not isinstance(entry.args, RawArguments | None)
         else entry
         for entry in profile.plugin_config
     ]
+    enabled = {plugin.name for plugin_set in sets.values() for plugin in plugin_set.enabled}
     configured = {entry.name for entry in plugin_config}
-    for name in sorted(_plugin_names(plugins) - configured, key=str.encode):
+    for name in sorted(enabled - configured, key=str.encode):
         if argument_type := argument_type_of(name):
             empty = zero(Nested(argument_type), internal=False)
             assert isinstance(empty, argument_type)
-            plugin_config.append(PluginConfig(name, default_arguments(empty, feature_gates)))
+            plugin_config.append(PluginConfig(name, _default_arguments(empty, feature_gates)))
     return replace(
         profile,
         scheduler_name=profile.scheduler_name or "",
-        plugins=plugins,
+        plugins=Plugins(**sets),
         plugin_config=tuple(plugin_config),
     )
 
 
-def _plugin_names(plugins: Plugins) -> set[str]:
-    return {plugin.name for point in plugins.__struct_fields__ for plugin in getattr(plugins, point).enabled}
-
-
-def _merged_plugins(default_multi_point: PluginSet, declared: Plugins) -> Plugins:
-    """Merge each declared plugin set with the default set, which is empty except for ``multi_point``."""
-    merged = {
-        point: _merged_set(default_multi_point if point == "multi_point" else PluginSet(), getattr(declared, point))
-        for point in declared.__struct_fields__
-    }
-    return Plugins(**merged)
-
-
-def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
-    """Merge two plugin sets.
+def _merged(default: Sequence[Plugin], declared: PluginSet) -> PluginSet:
+    """Merge a declared plugin set with default plugins.
 
     Defaults keep their positions, declared entries replace defaults of the same name, other declared entries are
     appended.
@@ -134,24 +123,15 @@ def _merged_set(default: PluginSet, declared: PluginSet) -> PluginSet:
     disabled = tuple(Plugin(plugin.name) for plugin in declared.disabled)
     names = {plugin.name for plugin in disabled}
     # If several entries have the same name, the last one replaces the default; validation rejects the others later.
-    positions = {plugin.name: position for position, plugin in enumerate(declared.enabled)}
-    enabled: list[Plugin] = []
-    replaced: set[int] = set()
-    if ALL_PLUGINS not in names:
-        for plugin in default.enabled:
-            if plugin.name in names:
-                continue
-            position = positions.get(plugin.name)
-            if position is None:
-                enabled.append(plugin)
-            else:
-                enabled.append(declared.enabled[position])
-                replaced.add(position)
+    own = {plugin.name: position for position, plugin in enumerate(declared.enabled)}
+    defaults = [] if "*" in names else [plugin for plugin in default if plugin.name not in names]
+    replaced = {own[plugin.name] for plugin in defaults if plugin.name in own}
+    enabled = [declared.enabled[own[plugin.name]] if plugin.name in own else plugin for plugin in defaults]
     enabled += [plugin for position, plugin in enumerate(declared.enabled) if position not in replaced]
     return PluginSet(tuple(enabled), disabled)
 
 
-def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> PluginArguments:
+def _default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> PluginArguments:
     """Return a plugin's arguments with those defaults filled in that are not constants."""
     match args:
         case NodeResourcesFitArgs():
@@ -163,20 +143,14 @@ def default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> Plu
         case VolumeBindingArgs():
             if not args.shape and feature_gates.enabled("StorageCapacityScoring"):
                 return replace(args, shape=_DEFAULT_SHAPE)
-            return args
         case DynamicResourcesArgs():
-            return _default_dynamic_resources(args, feature_gates)
-        case _:
-            return args
-
-
-def _default_dynamic_resources(args: DynamicResourcesArgs, feature_gates: FeatureGates) -> DynamicResourcesArgs:
-    filter_timeout_ns, binding_timeout_ns = args.filter_timeout_ns, args.binding_timeout_ns
-    if filter_timeout_ns is None and feature_gates.enabled("DRASchedulerFilterTimeout"):
-        filter_timeout_ns = _FILTER_TIMEOUT_NS
-    if binding_timeout_ns is None and binding_conditions_enabled(feature_gates):
-        binding_timeout_ns = _BINDING_TIMEOUT_NS
-    return DynamicResourcesArgs(filter_timeout_ns, binding_timeout_ns)
+            filter_timeout_ns, binding_timeout_ns = args.filter_timeout_ns, args.binding_timeout_ns
+            if filter_timeout_ns is None and feature_gates.enabled("DRASchedulerFilterTimeout"):
+                filter_timeout_ns = _FILTER_TIMEOUT_NS
+            if binding_timeout_ns is None and binding_conditions_enabled(feature_gates):
+                binding_timeout_ns = _BINDING_TIMEOUT_NS
+            return DynamicResourcesArgs(filter_timeout_ns, binding_timeout_ns)
+    return args
 
 
 def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:

@@ -1,17 +1,19 @@
-"""The structs of a configuration file: ``KubeSchedulerConfiguration`` and its parts.
+"""The structs of a configuration file, with the declared values: ``KubeSchedulerConfiguration`` and its parts."""
 
-They hold the declared values, with defaults filled in. The profiles derived from them are in ``profiles.py``.
-"""
-
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 import msgspec
 
 from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.json_tree import JsonNode
 from bayplan.framework.configuration.plugin_arguments import PluginArguments
-from bayplan.framework.configuration.schema import ALWAYS, Arguments, DurationNs, Float32, Struct, Wire
+from bayplan.framework.configuration.schema import ALWAYS, ARGUMENTS, DurationNs, Float32, Struct, Wire
 from bayplan.objects.meta import Int32, Int64
+
+KIND: Final = "KubeSchedulerConfiguration"
+GROUP: Final = "kubescheduler.config.k8s.io"
+VERSION: Final = "v1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
 
 
 class RawArguments(msgspec.Struct, frozen=True):
@@ -58,13 +60,10 @@ class Plugins(Struct, frozen=True):
 
 
 class PluginConfig(Struct, frozen=True):
-    """The arguments of one plugin.
-
-    `defaulted` is False for arguments in the internal version, which gets no defaults.
-    """
+    """The arguments of one plugin; `defaulted` is False if they are in the internal version, which gets no defaults."""
 
     name: Annotated[str, ALWAYS] = ""
-    args: Annotated[PluginArguments | RawArguments | None, Arguments(), ALWAYS] = None
+    args: Annotated[PluginArguments | RawArguments | None, ARGUMENTS, ALWAYS] = None
     defaulted: Annotated[bool, Wire(json="-")] = True
 
 

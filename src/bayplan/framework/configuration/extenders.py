@@ -11,28 +11,19 @@ from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArg
 from bayplan.framework.configuration.profiles import BuildError
 
 CheckTls: TypeAlias = Callable[[ExtenderTLSConfig], str | None]
-"""Loads the certificates of an extender; returns what is wrong with them, or None.
-
-Reads files, so the host provides it.
-"""
+"""Loads the certificates of an extender, which are files; returns the problem, or None."""
 
 _DEFAULT_TIMEOUT_NS = 5 * SECOND_NS
-_FIT = "NodeResourcesFit"
 
 
 def build_extenders(extenders: Sequence[Extender], check_tls: CheckTls | None) -> tuple[Extender, ...]:
-    """Return the extenders in calling order, ignorable ones last; those without a timeout get 5 seconds.
-
-    Args:
-        extenders: the extenders as declared.
-        check_tls: checks certificates; None skips the check.
+    """Return the extenders in calling order, ignorable ones last. Without `check_tls`, certificates are not checked.
 
     Raises:
         BuildError: the TLS settings of an extender are not usable.
     """
     for extender in extenders:
-        problem = _tls_problem(extender, check_tls)
-        if problem is not None:
+        if problem := _tls_problem(extender, check_tls):
             raise BuildError(f"couldn't build extenders: {problem}")
     return tuple(sorted(map(with_timeout, extenders), key=lambda extender: extender.ignorable))
 
@@ -75,7 +66,7 @@ def apply_ignored_resources(
 
 def _with_ignored(plugin_config: tuple[PluginConfig, ...], ignored: tuple[str, ...]) -> tuple[PluginConfig, ...]:
     for index, entry in enumerate(plugin_config):
-        if entry.name != _FIT:
+        if entry.name != "NodeResourcesFit":
             continue
         if not isinstance(entry.args, NodeResourcesFitArgs):
             raise BuildError("couldn't build extenders: want args to be of type NodeResourcesFitArgs, got <nil>")

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Collection, Mapping
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final, TypeAlias
 
 
@@ -49,35 +48,33 @@ ExtensionPointsOf: TypeAlias = Callable[[str], Collection[str] | None]
 
 _P = ExtensionPoint
 
-IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = MappingProxyType(
-    {
-        "DefaultBinder": frozenset({_P.BIND}),
-        "DefaultPreemption": frozenset({_P.PRE_ENQUEUE, _P.POST_FILTER}),
-        "DynamicResources": frozenset(
-            {_P.PRE_ENQUEUE, _P.PRE_FILTER, _P.FILTER, _P.POST_FILTER, _P.SCORE, _P.RESERVE, _P.PRE_BIND}
-        ),
-        "GangScheduling": frozenset({_P.PRE_ENQUEUE, _P.PERMIT}),
-        "ImageLocality": frozenset({_P.SCORE}),
-        "InterPodAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-        "NodeAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-        "NodeDeclaredFeatures": frozenset({_P.PRE_FILTER, _P.FILTER}),
-        "NodeName": frozenset({_P.FILTER}),
-        "NodePorts": frozenset({_P.PRE_FILTER, _P.FILTER}),
-        "NodeResourcesBalancedAllocation": frozenset({_P.PRE_SCORE, _P.SCORE}),
-        "NodeResourcesFit": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.PLACEMENT_SCORE}),
-        "NodeUnschedulable": frozenset({_P.FILTER}),
-        "NodeVolumeLimits": frozenset({_P.PRE_FILTER, _P.FILTER}),
-        "PodGroupPodsCount": frozenset({_P.PLACEMENT_SCORE}),
-        "PodTopologySpread": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-        "PrioritySort": frozenset({_P.QUEUE_SORT}),
-        "SchedulingGates": frozenset({_P.PRE_ENQUEUE}),
-        "TaintToleration": frozenset({_P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-        "TopologyPlacementGenerator": frozenset({_P.PLACEMENT_GENERATE}),
-        "VolumeBinding": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.RESERVE, _P.PRE_BIND}),
-        "VolumeRestrictions": frozenset({_P.PRE_FILTER, _P.FILTER}),
-        "VolumeZone": frozenset({_P.PRE_FILTER, _P.FILTER}),
-    }
-)
+IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = {
+    "DefaultBinder": frozenset({_P.BIND}),
+    "DefaultPreemption": frozenset({_P.PRE_ENQUEUE, _P.POST_FILTER}),
+    "DynamicResources": frozenset(
+        {_P.PRE_ENQUEUE, _P.PRE_FILTER, _P.FILTER, _P.POST_FILTER, _P.SCORE, _P.RESERVE, _P.PRE_BIND}
+    ),
+    "GangScheduling": frozenset({_P.PRE_ENQUEUE, _P.PERMIT}),
+    "ImageLocality": frozenset({_P.SCORE}),
+    "InterPodAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+    "NodeAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+    "NodeDeclaredFeatures": frozenset({_P.PRE_FILTER, _P.FILTER}),
+    "NodeName": frozenset({_P.FILTER}),
+    "NodePorts": frozenset({_P.PRE_FILTER, _P.FILTER}),
+    "NodeResourcesBalancedAllocation": frozenset({_P.PRE_SCORE, _P.SCORE}),
+    "NodeResourcesFit": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.PLACEMENT_SCORE}),
+    "NodeUnschedulable": frozenset({_P.FILTER}),
+    "NodeVolumeLimits": frozenset({_P.PRE_FILTER, _P.FILTER}),
+    "PodGroupPodsCount": frozenset({_P.PLACEMENT_SCORE}),
+    "PodTopologySpread": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+    "PrioritySort": frozenset({_P.QUEUE_SORT}),
+    "SchedulingGates": frozenset({_P.PRE_ENQUEUE}),
+    "TaintToleration": frozenset({_P.FILTER, _P.PRE_SCORE, _P.SCORE}),
+    "TopologyPlacementGenerator": frozenset({_P.PLACEMENT_GENERATE}),
+    "VolumeBinding": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.RESERVE, _P.PRE_BIND}),
+    "VolumeRestrictions": frozenset({_P.PRE_FILTER, _P.FILTER}),
+    "VolumeZone": frozenset({_P.PRE_FILTER, _P.FILTER}),
+}
 """The extension points of every in-tree plugin of v1.36.3, including plugins outside the default profile."""
 
 

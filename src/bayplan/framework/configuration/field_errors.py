@@ -1,8 +1,4 @@
-"""Field errors, in the words of Kubernetes.
-
-A field error is a text: ``path: Invalid value: 0: must be greater than 0``. `Path` formats single errors;
-`bayplan.objects.selectors.join_errors` joins several, as upstream does.
-"""
+"""Field errors, in the words of Kubernetes: ``path: Invalid value: 0: must be greater than 0``."""
 
 import re
 from collections.abc import Sequence
@@ -44,10 +40,7 @@ def _shown(value: object) -> str:
 
 
 class Path:
-    """The path of a field; formats errors about the field. `path["profiles"][0]` is the path of an element inside.
-
-    When a plugin is built, the path of its arguments is empty.
-    """
+    """The path of a field; formats errors about the field. `path["profiles"][0]` is the path of an element inside."""
 
     __slots__ = ("text",)
 
@@ -60,7 +53,7 @@ class Path:
         return Path(f"{self.text}.{step}" if self.text else step)
 
     def invalid(self, value: object, detail: str) -> str:
-        """Return the error for an invalid value; `detail` describes the problem."""
+        """Return the error for an invalid value."""
         return f"{self.text}: Invalid value: {_shown(value)}: {detail}"
 
     def required(self, detail: str = "") -> str:

@@ -1,10 +1,11 @@
 """JSON as a lossless tree: it preserves duplicate keys, the order of keys and the digits of numbers.
 
-Syntax errors have the words of Go's ``encoding/json``. ``decode.py`` checks the fields of objects.
+Syntax errors have the words of Go's ``encoding/json``.
 """
 
 import json
 import re
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -32,11 +33,11 @@ class JsonNumber(msgspec.Struct, frozen=True):
 class JsonObject(msgspec.Struct, frozen=True):
     """An object: its keys and values in the order of the text, including duplicate keys."""
 
-    pairs: tuple[tuple[str, JsonNode], ...]
+    pairs: Sequence[tuple[str, JsonNode]]
 
 
 class JsonSyntaxError(ValueError):
-    """A text that is not JSON; the message is that of Go's ``encoding/json``."""
+    """A text that is not JSON."""
 
 
 def kind_of(node: JsonNode) -> str:
@@ -55,40 +56,17 @@ def plain_value(node: JsonNode) -> JsonValue:
     return node
 
 
-def tree_of(value: object) -> JsonNode:
-    """Return plain data (dicts, lists, scalars) as a tree.
-
-    Raises:
-        TypeError: the value contains something that JSON can't represent.
-    """
-    if value is None or isinstance(value, bool | str):
-        return value
-    if isinstance(value, int):
-        return JsonNumber(str(value))
-    if isinstance(value, float):
-        return JsonNumber(repr(value))
-    if isinstance(value, dict):
-        return JsonObject(tuple((str(key), tree_of(item)) for key, item in value.items()))
-    if isinstance(value, list | tuple):
-        return [tree_of(item) for item in value]
-    raise TypeError(f"no JSON form for {type(value).__name__}")
-
-
 def parse_json(text: str) -> JsonNode:
     """Parse one JSON text.
 
     Raises:
-        JsonSyntaxError: the text is not JSON; the message comes from Go's ``encoding/json``.
+        JsonSyntaxError: the text is not JSON; the message is that of Go's ``encoding/json``.
     """
     if problem := json_problem(text):
         raise JsonSyntaxError(problem)
     text = _ESCAPES.sub(_with_whole_surrogates, text)
-    node: JsonNode = json.loads(text, object_pairs_hook=_object, parse_int=JsonNumber, parse_float=JsonNumber)
+    node: JsonNode = json.loads(text, object_pairs_hook=JsonObject, parse_int=JsonNumber, parse_float=JsonNumber)
     return node
-
-
-def _object(pairs: list[tuple[str, JsonNode]]) -> JsonObject:
-    return JsonObject(tuple(pairs))
 
 
 def _with_whole_surrogates(match: re.Match[str]) -> str:

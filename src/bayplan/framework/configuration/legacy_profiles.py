@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
-from bayplan.framework.configuration.conversion import Document, Note
+from bayplan.framework.configuration.conversion import Conversion, Document, object_of, objects_in
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import (
     FIT,
@@ -17,38 +18,29 @@ from bayplan.framework.configuration.legacy_names import (
 )
 
 _WITH_STRATEGIES = ("v1alpha1", "v1alpha2", "v1beta1")
-"""Versions in which the strategies of NodeResourcesFit were plugins.
-
-In later versions, disabling them has no effect.
-"""
+"""Versions in which the strategies of NodeResourcesFit were plugins."""
 
 _WITH_OLD_WEIGHTS = (*_WITH_STRATEGIES, "v1beta2")
 
-_POINTS_OF_OLD = {"postFilter": "preScore", "unreserve": "reserve"}
+_OLD_POINTS = {"postFilter": "preScore", "unreserve": "reserve"}
 """Extension points of v1alpha1 that were renamed or merged, with the current name."""
 
 
-def convert_profile(old: Document, version: str, path: str, note: Note) -> Document:
-    """Return a profile in v1 form; call `note` for each change.
-
-    Args:
-        old: the profile.
-        version: the version of the profile.
-        path: the path of the profile, for notes.
-        note: the function to call with the path and text of each change.
-    """
+def convert_profile(old: Document, version: str, path: str, found: Conversion) -> Document:
+    """Return a profile in v1 form, and note each change. `path`: the path of the profile, for notes."""
     new: Document = {name: value for name, value in old.items() if name not in ("plugins", "pluginConfig")}
-    plugins = _Plugins(old.get("plugins"), version, f"{path}.plugins", note)
-    arguments = _Arguments(old.get("pluginConfig"), f"{path}.pluginConfig", note)
-    strategy = arguments.strategy(plugins.strategies)
-    if strategy is not None:
-        arguments.merge(FIT, {"scoringStrategy": strategy})
-        note(f"{path}.plugins.score", f"{' and '.join(plugins.strategies)} became the strategy of {FIT}")
-    converted = plugins.document()
-    if converted:
+    plugins = _Plugins(object_of(old.get("plugins")), version, f"{path}.plugins", found)
+    arguments, of_strategies = _arguments(old.get("pluginConfig"), f"{path}.pluginConfig", found)
+    if plugins.strategies:
+        last = plugins.strategies[-1]
+        given = of_strategies.get(last, {})
+        strategy = scoring_strategy(STRATEGIES[last], given.get("resources"), given.get("shape"))
+        arguments[FIT] = {**arguments.get(FIT, {}), "scoringStrategy": strategy}
+        found.note(f"{path}.plugins.score", f"{' and '.join(plugins.strategies)} became the strategy of {FIT}")
+    if converted := plugins.document():
         new["plugins"] = converted
-    if arguments.entries:
-        new["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.entries.items()]
+    if arguments:
+        new["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.items()]
     return new
 
 
@@ -59,150 +51,125 @@ class _Plugins:
         strategies: enabled score plugins that are strategies of NodeResourcesFit today.
     """
 
-    def __init__(self, old: JsonValue, version: str, path: str, note: Note) -> None:
+    def __init__(self, old: Document, version: str, path: str, found: Conversion) -> None:
         self.strategies: list[str] = []
         self._version = version
         self._path = path
-        self._note = note
-        self._sets: dict[str, tuple[list[Document], list[Document]]] = {}
+        self._found = found
+        self._sets: defaultdict[str, tuple[list[Document], list[Document]]] = defaultdict(lambda: ([], []))
         self._strategy_weight = 0
         self._least_allocated_off = False
-        for point, plugin_set in old.items() if isinstance(old, dict) else ():
+        for point, plugin_set in old.items():
             if isinstance(plugin_set, dict):
-                self._take(point, plugin_set)
+                self._add(point, plugin_set)
 
-    def _take(self, point: str, plugin_set: Document) -> None:
-        name = point
-        if self._version == "v1alpha1" or point == "unreserve":
-            name = _POINTS_OF_OLD.get(point, point)
-            if name != point:
-                self._note(f"{self._path}.{point}", f"is {name} today")
-        enabled, disabled = self._sets.setdefault(name, ([], []))
-        for entry in _entries(plugin_set.get("enabled")):
-            kept = self._enabled(entry, f"{self._path}.{point}.enabled")
-            if kept is not None and all(each["name"] != kept["name"] for each in enabled):
-                enabled.append(kept)
-        for entry in _entries(plugin_set.get("disabled")):
-            kept = self._disabled(entry, f"{self._path}.{point}.disabled")
-            if kept is not None and kept not in disabled:
-                disabled.append(kept)
+    def _add(self, point: str, plugin_set: Document) -> None:
+        name = _OLD_POINTS.get(point, point) if self._version == "v1alpha1" or point == "unreserve" else point
+        if name != point:
+            self._found.note(f"{self._path}.{point}", f"is {name} today")
+        enabled, disabled = self._sets[name]
+        for entry in objects_in(plugin_set.get("enabled")):
+            is_new = all(each.get("name") != entry.get("name") for each in enabled)
+            if self._stays_enabled(entry, f"{self._path}.{point}.enabled") and is_new:
+                enabled.append(entry)
+        for entry in objects_in(plugin_set.get("disabled")):
+            if self._stays_disabled(entry, f"{self._path}.{point}.disabled") and entry not in disabled:
+                disabled.append(entry)
 
-    def _enabled(self, entry: Document, path: str) -> Document | None:
+    def _stays_enabled(self, entry: Document, path: str) -> bool:
         name = str(entry.get("name"))
         if name in STRATEGIES and self._version in _WITH_STRATEGIES:
             self.strategies.append(name)
             weight = entry.get("weight")
             self._strategy_weight = weight if isinstance(weight, int) else 1
-            return None
+            return False
         if name in LEFT_OUT:
-            self._note(f"{path} {name}", f"left out: {LEFT_OUT[name]}")
-            return None
-        return entry
+            self._found.note(f"{path} {name}", f"left out: {LEFT_OUT[name]}")
+        return name not in LEFT_OUT
 
-    def _disabled(self, entry: Document, path: str) -> Document | None:
+    def _stays_disabled(self, entry: Document, path: str) -> bool:
         name = str(entry.get("name"))
         if name == "NodeResourcesLeastAllocated" and self._version in _WITH_STRATEGIES:
             self._least_allocated_off = True
-            return None
-        if name in STRATEGIES or name in LEFT_OUT:
-            self._note(f"{path} {name}", "left out: there is no such plugin to be disabled")
-            return None
-        return entry
+            return False
+        is_gone = name in STRATEGIES or name in LEFT_OUT
+        if is_gone:
+            self._found.note(f"{path} {name}", "left out: there is no such plugin to be disabled")
+        return not is_gone
 
     def document(self) -> Document:
         """Return the plugin sets in v1 form."""
         self._score_fit()
         if self._version in _WITH_OLD_WEIGHTS:
             self._keep_weights()
-        found: Document = {}
+        document: Document = {}
         for point, (enabled, disabled) in self._sets.items():
             lists = {"enabled": list[JsonValue](enabled), "disabled": list[JsonValue](disabled)}
             if enabled or disabled:
-                found[point] = {name: entries for name, entries in lists.items() if entries}
-        return found
+                document[point] = {name: entries for name, entries in lists.items() if entries}
+        return document
 
     def _score_fit(self) -> None:
         """Enable NodeResourcesFit at score if one of its strategies was enabled, else disable it."""
-        enabled, disabled = self._sets.get("score", ([], []))
-        all_off = any(each["name"] == "*" for each in disabled)
+        enabled, disabled = self._sets["score"]
+        all_off = any(each.get("name") == "*" for each in disabled)
         if self.strategies:
             if all_off or self._strategy_weight != 1:
                 enabled.append({"name": FIT, "weight": self._strategy_weight})
-                self._sets["score"] = (enabled, disabled)
         elif self._least_allocated_off and not all_off:
             disabled.append({"name": FIT})
-            self._sets["score"] = (enabled, disabled)
-            self._note(f"{self._path}.score.disabled", f"NodeResourcesLeastAllocated became {FIT}, disabled at score")
+            text = f"NodeResourcesLeastAllocated became {FIT}, disabled at score"
+            self._found.note(f"{self._path}.score.disabled", text)
 
     def _keep_weights(self) -> None:
         """Set the default weights from before v1beta3 explicitly if the profile relies on them."""
-        enabled, disabled = self._sets.get("score", ([], []))
-        named = {each["name"] for each in (*enabled, *disabled)}
-        pinned: list[Document] = [
-            {"name": name, "weight": weight}
-            for name, weight in OLD_WEIGHTS.items()
-            if name not in named and "*" not in named
-        ]
+        enabled, disabled = self._sets["score"]
+        named = {each.get("name") for each in (*enabled, *disabled)}
+        pinned = {name: weight for name, weight in OLD_WEIGHTS.items() if name not in named and "*" not in named}
         if pinned:
-            self._sets["score"] = ([*enabled, *pinned], disabled)
-            weights = ", ".join(f"{each['name']} {each['weight']}" for each in pinned)
-            self._note(f"{self._path}.score", f"previous default weights: {weights}")
+            enabled += [{"name": name, "weight": weight} for name, weight in pinned.items()]
+            weights = ", ".join(f"{name} {weight}" for name, weight in pinned.items())
+            self._found.note(f"{self._path}.score", f"previous default weights: {weights}")
 
 
-class _Arguments:
-    """The arguments of a profile's plugins during its conversion.
-
-    Attributes:
-        entries: the arguments in v1 form, by plugin.
-    """
-
-    def __init__(self, old: JsonValue, path: str, note: Note) -> None:
-        self.entries: dict[str, Document] = {}
-        self._strategies: dict[str, Document] = {}
-        for number, entry in enumerate(_entries(old)):
-            name, args = str(entry.get("name")), entry.get("args")
-            given: Document = dict(args) if isinstance(args, dict) else {}
-            if str(given.get("apiVersion", "kubescheduler")).startswith("kubescheduler"):
-                # Arguments of out-of-tree plugins may have their own versions.
-                given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
-            self._take(name, given, f"{path}[{number}]", note)
-
-    def _take(self, name: str, given: Document, path: str, note: Note) -> None:
+def _arguments(old: JsonValue, path: str, found: Conversion) -> tuple[dict[str, Document], dict[str, Document]]:
+    """Return the arguments in v1 form by plugin, and those of plugins that are strategies today."""
+    arguments: dict[str, Document] = {}
+    of_strategies: dict[str, Document] = {}
+    for number, entry in enumerate(objects_in(old)):
+        name, given = str(entry.get("name")), object_of(entry.get("args"))
+        place = f"{path}[{number}] {name}"
+        if str(given.get("apiVersion", "kubescheduler")).startswith("kubescheduler"):
+            # Arguments of out-of-tree plugins may have their own versions.
+            given = {key: value for key, value in given.items() if key not in ("apiVersion", "kind")}
         if name in STRATEGIES:
-            self._strategies[name] = given
-        elif name == NODE_LABEL:
-            self.merge("NodeAffinity", {"addedAffinity": affinity_of_labels(given)})
-            note(f"{path} {name}", "became an added affinity of NodeAffinity")
+            of_strategies[name] = given
         elif name in REMOVED:
-            note(f"{path} {name}", f"left out: {REMOVED[name]}")
+            found.note(place, f"left out: {REMOVED[name]}")
         elif name in RENAMED:
-            note(f"{path} {name}", f"left out: {RENAMED[name]} has no such arguments")
+            found.note(place, f"left out: {RENAMED[name]} has no such arguments")
+        elif name == NODE_LABEL:
+            affinity = _affinity_of_labels(given)
+            arguments["NodeAffinity"] = {**arguments.get("NodeAffinity", {}), "addedAffinity": affinity}
+            found.note(place, "became an added affinity of NodeAffinity")
         else:
+            arguments[name] = {**arguments.get(name, {}), **given}
             if name == "PodTopologySpread" and given.get("defaultConstraints") and not given.get("defaultingType"):
-                given["defaultingType"] = "List"
-                note(f"{path} {name}", "defaultingType List, which the constraints meant")
-            self.merge(name, given)
-
-    def merge(self, name: str, args: Document) -> None:
-        """Merge arguments into those that a plugin already has."""
-        self.entries[name] = {**self.entries.get(name, {}), **args}
-
-    def strategy(self, names: Sequence[str]) -> Document | None:
-        """Return the scoring strategy of NodeResourcesFit for these former plugins; the last one counts.
-
-        None if there are none.
-        """
-        found: Document | None = None
-        for name in names:
-            given = self._strategies.get(name, {})
-            default: list[JsonValue] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
-            found = {"type": STRATEGIES[name], "resources": given.get("resources") or default}
-            if given.get("shape"):
-                found["requestedToCapacityRatio"] = {"shape": given["shape"]}
-        return found
+                arguments[name]["defaultingType"] = "List"
+                found.note(place, "defaultingType List, which the constraints meant")
+    return arguments, of_strategies
 
 
-def affinity_of_labels(args: Document) -> Document:
+def scoring_strategy(kind: str, resources: JsonValue, shape: JsonValue) -> Document:
+    """Return a scoring strategy of NodeResourcesFit; without resources, CPU and memory count."""
+    both: list[JsonValue] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
+    strategy: Document = {"type": kind, "resources": resources or both}
+    if shape:
+        strategy["requestedToCapacityRatio"] = {"shape": shape}
+    return strategy
+
+
+def _affinity_of_labels(args: Document) -> Document:
     """Return the node affinity that is equivalent to the arguments of NodeLabel."""
     required = label_expressions(args.get("presentLabels"), args.get("absentLabels"))
     preferred = label_expressions(args.get("presentLabelsPreference"), args.get("absentLabelsPreference"))
@@ -230,7 +197,3 @@ def label_expressions(present: JsonValue, absent: JsonValue) -> list[Document]:
         for labels, operator in ((present, "Exists"), (absent, "DoesNotExist"))
         for label in (labels if isinstance(labels, list) else ())
     ]
-
-
-def _entries(value: JsonValue) -> list[Document]:
-    return [dict(each) for each in value if isinstance(each, dict)] if isinstance(value, list) else []

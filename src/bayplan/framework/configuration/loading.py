@@ -1,43 +1,37 @@
 """Load a scheduler configuration from a text, from parsed data, or the default one.
 
-The rest of the program uses `load_configuration`, which raises on errors. `examine_configuration` returns the result of
-every step as a value. The steps are upstream's: decode (with defaults), validate, build.
+`load_configuration` raises on errors, `examine_configuration` returns the result of every step as a value. The steps
+are upstream's: decode (with defaults), validate, build.
 """
 
+import json
 from collections.abc import Collection, Iterable, Mapping
-from typing import ClassVar, Final, Literal
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from bayplan.base.errors import ConfigurationError
-from bayplan.framework.configuration.decode import DecodeError, Remark
-from bayplan.framework.configuration.document import (
-    Extender,
-    KubeSchedulerConfiguration,
-    PluginConfig,
-)
-from bayplan.framework.configuration.encode import API_VERSION, encode_struct
+from bayplan.framework.configuration.document import API_VERSION, KIND, Extender, KubeSchedulerConfiguration
 from bayplan.framework.configuration.extenders import CheckTls, apply_ignored_resources, build_extenders, with_timeout
 from bayplan.framework.configuration.extension_points import (
     IN_TREE_EXTENSION_POINTS,
     ExtensionPointsOf,
     in_tree_extension_points,
 )
-from bayplan.framework.configuration.json_tree import JsonValue, tree_of
-from bayplan.framework.configuration.profiles import (
-    BuildError,
-    ProfileConfiguration,
-    build_profiles,
-)
-from bayplan.framework.configuration.scheme import decode_document, decode_document_tree
+from bayplan.framework.configuration.json_tree import JsonValue
+from bayplan.framework.configuration.profiles import BuildError, ProfileConfiguration, build_profiles
+from bayplan.framework.configuration.scheme import decode_document
+from bayplan.framework.configuration.struct_codec import DecodeError, Remark, encode_struct
 from bayplan.framework.configuration.validation import validate_document
 from bayplan.framework.feature_gates import FeatureGates
+from bayplan.framework.plugin import Plugin
 from bayplan.objects.selectors import join_errors
 
-Stage = Literal["decode", "validation", "build"]
+Source: TypeAlias = str | bytes | Mapping[str, object]
+"""A configuration as YAML or JSON, or as plain data: dicts, lists and scalars."""
 
-KIND: Final = "KubeSchedulerConfiguration"
+Stage = Literal["decode", "validation", "build"]
 
 
 class SchedulerConfiguration(msgspec.Struct, frozen=True):
@@ -60,41 +54,37 @@ class SchedulerConfiguration(msgspec.Struct, frozen=True):
 
     @property
     def percentage_of_nodes_to_score(self) -> int:
-        """Return the percentage for profiles that do not set their own; 0 means adaptive."""
+        """Return the percentage for profiles without one of their own; 0 means adaptive."""
         return self.declared.percentage_of_nodes_to_score or 0
 
     def profile(self, scheduler_name: str) -> ProfileConfiguration | None:
         """Return the profile with a scheduler name; None if there is none."""
-        for profile in self.profiles:
-            if profile.scheduler_name == scheduler_name:
-                return profile
-        return None
+        return next((profile for profile in self.profiles if profile.scheduler_name == scheduler_name), None)
 
     def effective_document(self) -> dict[str, JsonValue]:
         """Return the configuration as ``kube-scheduler --write-config-to`` writes it.
 
-        Differs from the declared configuration: arguments of disabled plugins are omitted, the others are sorted by
-        plugin, and extenders without a timeout have the default one.
+        Arguments of disabled plugins are omitted, the others are sorted by plugin, and extenders without a timeout have
+        the default one.
         """
         profiles = []
         for declared, built in zip(self.declared.profiles, self.profiles, strict=True):
             entries = tuple(entry for entry in declared.plugin_config if entry.name in built.plugin_arguments)
-            profiles.append(replace(declared, plugin_config=tuple(sorted(entries, key=_name))))
+            profiles.append(
+                replace(declared, plugin_config=tuple(sorted(entries, key=lambda entry: entry.name.encode())))
+            )
         extenders = tuple(with_timeout(extender) for extender in self.declared.extenders)
         return declared_document(replace(self.declared, profiles=tuple(profiles), extenders=extenders))
 
-    def with_plugins(
-        self, plugins: Iterable[tuple[str, int]], extension_points_of: ExtensionPointsOf
-    ) -> "SchedulerConfiguration":
-        """Return the configuration with custom plugins, given as (name, weight), enabled in every profile.
+    def with_plugins(self, plugins: Iterable[tuple[type[Plugin[Any]], int]]) -> "SchedulerConfiguration":
+        """Return the configuration with custom plugins, given with their weights, enabled in every profile.
 
         See `ProfileConfiguration.with_plugin`.
         """
         profiles = self.profiles
-        for name, weight in plugins:
-            points = extension_points_of(name) or ()
+        for plugin, weight in plugins:
             profiles = tuple(
-                profile.with_plugin(name, weight, points, declared)
+                profile.with_plugin(plugin.name, weight, plugin.extension_points(), declared)
                 for profile, declared in zip(profiles, self.declared.profiles, strict=True)
             )
         return replace(self, profiles=profiles)
@@ -126,16 +116,16 @@ class Examination(msgspec.Struct, frozen=True):
         remarks: the individual problems found while decoding.
     """
 
-    stage: Stage | None
-    error: str | None
-    messages: tuple[str, ...]
-    declared: KubeSchedulerConfiguration | None
-    configuration: SchedulerConfiguration | None
+    stage: Stage | None = None
+    error: str | None = None
+    messages: tuple[str, ...] = ()
+    declared: KubeSchedulerConfiguration | None = None
+    configuration: SchedulerConfiguration | None = None
     remarks: tuple[Remark, ...] = ()
 
 
 def load_configuration(
-    source: str | bytes | Mapping[str, object],
+    source: Source,
     *,
     where: str = "",
     feature_gates: FeatureGates | None = None,
@@ -146,7 +136,7 @@ def load_configuration(
     """Return a configuration after decoding, defaulting, validating and building it.
 
     Args:
-        source: YAML or JSON, or plain data: dicts, lists and scalars.
+        source: the configuration.
         where: the name of the configuration in errors, e.g. the file name.
         feature_gates: the feature gates; by default those of the release.
         extension_points_of: the function that returns the extension points of a plugin; the default knows only in-tree
@@ -159,7 +149,7 @@ def load_configuration(
             lines and columns; otherwise it is upstream's message.
     """
 
-    def examine(source: str | bytes | Mapping[str, object]) -> Examination:
+    def examine(source: Source) -> Examination:
         return examine_configuration(
             source, feature_gates=feature_gates, extension_points_of=extension_points_of, check_tls=check_tls
         )
@@ -171,8 +161,8 @@ def load_configuration(
         # Only a rejected file needs the positions of its fields.
         from bayplan.framework.configuration.problems import invalid_configuration
 
-        written = source if isinstance(source, str) else source.decode("utf-8", "replace")
-        raise invalid_configuration(written, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
+        text = _text_of(source).decode("utf-8", "replace")
+        raise invalid_configuration(text, where, found, examine, [*IN_TREE_EXTENSION_POINTS, *plugin_names])
     raise ConfigurationError(found.error or "", where=where)
 
 
@@ -187,7 +177,7 @@ def default_configuration(
 
 
 def examine_configuration(
-    source: str | bytes | Mapping[str, object],
+    source: Source,
     *,
     feature_gates: FeatureGates | None = None,
     extension_points_of: ExtensionPointsOf = in_tree_extension_points,
@@ -199,20 +189,22 @@ def examine_configuration(
     """
     gates = feature_gates if feature_gates is not None else FeatureGates()
     try:
-        if isinstance(source, str | bytes):
-            text = source.encode("utf-8", "replace") if isinstance(source, str) else source
-            declared = decode_document(text, gates)
-        else:
-            declared = decode_document_tree(tree_of(source), gates)
+        declared = decode_document(_text_of(source), gates)
     except DecodeError as error:
-        return Examination("decode", str(error), (), None, None, error.remarks)
+        return Examination("decode", str(error), remarks=error.remarks)
     if messages := validate_document(declared, gates):
-        return Examination("validation", join_errors(messages), tuple(messages), declared, None)
+        return Examination("validation", join_errors(messages), tuple(messages), declared)
     try:
         configuration = _build(declared, gates, extension_points_of, check_tls)
     except BuildError as error:
-        return Examination("build", str(error), (), declared, None)
-    return Examination(None, None, (), declared, configuration)
+        return Examination("build", str(error), declared=declared)
+    return Examination(declared=declared, configuration=configuration)
+
+
+def _text_of(source: Source) -> bytes:
+    if isinstance(source, bytes):
+        return source
+    return (source if isinstance(source, str) else json.dumps(source)).encode("utf-8", "replace")
 
 
 def _build(
@@ -233,7 +225,3 @@ def _build(
 def declared_document(declared: KubeSchedulerConfiguration) -> dict[str, JsonValue]:
     """Return a declared configuration as a v1 document, with the fields in upstream's order."""
     return {"kind": KIND, "apiVersion": API_VERSION, **encode_struct(declared)}
-
-
-def _name(entry: PluginConfig) -> bytes:
-    return entry.name.encode()

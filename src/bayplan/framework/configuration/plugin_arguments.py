@@ -5,7 +5,6 @@ upstream's scale of 0 to 10.
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Final, TypeAlias, get_args
 
 from bayplan.base.errors import InvariantError
@@ -123,11 +122,7 @@ class NodeResourcesFitArgs(Struct, frozen=True):
 
     @property
     def strategy(self) -> ScoringStrategy:
-        """Return the scoring strategy of valid arguments.
-
-        Raises:
-            InvariantError: the arguments were not validated.
-        """
+        """Return the scoring strategy of valid arguments."""
         if self.scoring_strategy is None:
             raise InvariantError("NodeResourcesFitArgs without scoringStrategy passed the checks")
         return self.scoring_strategy
@@ -141,10 +136,7 @@ class PodTopologySpreadArgs(Struct, frozen=True):
 
 
 class VolumeBindingArgs(Struct, frozen=True):
-    """The arguments of VolumeBinding.
-
-    The timeout of a bind, and the function that scores storage capacity (feature gate StorageCapacityScoring).
-    """
+    """The arguments of VolumeBinding; `shape` scores storage capacity (feature gate StorageCapacityScoring)."""
 
     bind_timeout_seconds: Annotated[Int64, Wire(nil=600)] = 0
     shape: tuple[UtilizationShapePoint, ...] = ()
@@ -161,9 +153,9 @@ PluginArguments: TypeAlias = (
     | VolumeBindingArgs
 )
 
-ARGUMENT_TYPES: Final[Mapping[str, type[PluginArguments]]] = MappingProxyType(
-    {argument_type.__name__: argument_type for argument_type in get_args(PluginArguments)}
-)
+ARGUMENT_TYPES: Final[Mapping[str, type[PluginArguments]]] = {
+    argument_type.__name__: argument_type for argument_type in get_args(PluginArguments)
+}
 """The argument types by their kind: the name of the plugin followed by ``Args``."""
 
 

@@ -6,8 +6,8 @@ normalise scores. To run the classic scheduler itself with a Policy file, use ``
 
 from __future__ import annotations
 
-from bayplan.framework.configuration.conversion import KIND, Conversion, Document, convert_extender
-from bayplan.framework.configuration.encode import API_VERSION
+from bayplan.framework.configuration.conversion import Conversion, Document, object_of
+from bayplan.framework.configuration.document import API_VERSION, KIND
 from bayplan.framework.configuration.extension_points import IN_TREE_EXTENSION_POINTS, ExtensionPoint
 from bayplan.framework.configuration.json_tree import JsonValue
 from bayplan.framework.configuration.legacy_names import (
@@ -15,13 +15,20 @@ from bayplan.framework.configuration.legacy_names import (
     FIT,
     PREDICATES,
     PRIORITIES,
+    RATIO,
     REMOVED_PRIORITIES,
     STRATEGY_PRIORITIES,
 )
-from bayplan.framework.configuration.legacy_profiles import affinity_of_expressions, label_expressions
+from bayplan.framework.configuration.legacy_profiles import (
+    affinity_of_expressions,
+    label_expressions,
+    scoring_strategy,
+)
 
 _ALWAYS = ("SchedulingGates", "PrioritySort")
 _AFTERWARDS = ("DefaultPreemption", "DefaultBinder")
+_CLASSIC_SHAPE: list[JsonValue] = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
+"""The default shape of the classic priority, which prefers emptier nodes."""
 
 
 def convert_policy(policy: Document) -> Conversion:
@@ -49,14 +56,7 @@ def convert_policy(policy: Document) -> Conversion:
     if arguments:
         profile["pluginConfig"] = [{"name": name, "args": args} for name, args in arguments.items()]
     found.document = {"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]}
-    extenders = policy.get("extenders") or policy.get("extenderConfigs")
-    if isinstance(extenders, list):
-        converted = [
-            convert_extender(each, f"$.extenders[{number}]", found.note)
-            for number, each in enumerate(extenders)
-            if isinstance(each, dict)
-        ]
-        found.document["extenders"] = list[JsonValue](converted)
+    found.add_extenders(policy.get("extenders") or policy.get("extenderConfigs"))
     return found
 
 
@@ -66,13 +66,12 @@ def _filters(predicates: list[JsonValue], required: list[Document], found: Conve
         if not isinstance(rule, dict):
             continue
         name, path = str(rule.get("name")), f"$.predicates[{number}] {rule.get('name')}"
-        argument = rule.get("argument")
-        labels = argument.get("labelsPresence") if isinstance(argument, dict) else None
-        if isinstance(labels, dict):
+        argument = object_of(rule.get("argument"))
+        if isinstance(labels := argument.get("labelsPresence"), dict):
             required += _expressions(labels.get("labels"), labels.get("presence"))
             filters["NodeAffinity"] = None
             found.note(path, "became a required affinity that NodeAffinity adds to all pods")
-        elif isinstance(argument, dict) and argument.get("serviceAffinity"):
+        elif argument.get("serviceAffinity"):
             found.note(path, "left out: pods of a service are no longer kept together by node labels")
         elif name in PREDICATES:
             filters |= dict.fromkeys(PREDICATES[name])
@@ -93,8 +92,7 @@ def _scores(
         name, path = str(rule.get("name")), f"$.priorities[{number}] {rule.get('name')}"
         weight = rule.get("weight")
         points = weight if isinstance(weight, int) else 1
-        argument = rule.get("argument")
-        given: Document = argument if isinstance(argument, dict) else {}
+        given = object_of(rule.get("argument"))
         ratio, label = given.get("requestedToCapacityRatioArguments"), given.get("labelPreference")
         if isinstance(label, dict):
             preferred += _expressions([label.get("label")], label.get("presence"))
@@ -108,8 +106,9 @@ def _scores(
                 found.note(path, f"left out: {FIT} has one strategy, and another priority has set it")
                 continue
             scores[FIT] = points
-            arguments[FIT] = {"scoringStrategy": _strategy(name, ratio)}
-            found.note(path, f"became the strategy {_strategy(name, ratio)['type']} of {FIT}")
+            strategy = _strategy(name, ratio)
+            arguments[FIT] = {"scoringStrategy": strategy}
+            found.note(path, f"became the strategy {strategy['type']} of {FIT}")
         elif name in PRIORITIES:
             plugin = PRIORITIES[name]
             scores[plugin] = max(scores.get(plugin, 0), points)
@@ -124,19 +123,10 @@ def _expressions(labels: JsonValue, presence: JsonValue) -> list[Document]:
 
 
 def _strategy(name: str, ratio: JsonValue) -> Document:
-    both: list[JsonValue] = [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}]
-    if not isinstance(ratio, dict):
-        strategy: Document = {"type": STRATEGY_PRIORITIES[name], "resources": both}
-        if strategy["type"] == "RequestedToCapacityRatio":
-            # The default shape of the classic priority, which prefers emptier nodes.
-            shape: list[JsonValue] = [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 0}]
-            strategy["requestedToCapacityRatio"] = {"shape": shape}
-        return strategy
-    return {
-        "type": "RequestedToCapacityRatio",
-        "resources": ratio.get("resources") or both,
-        "requestedToCapacityRatio": {"shape": ratio.get("shape") or ratio.get("utilizationShape")},
-    }
+    if isinstance(ratio, dict):
+        return scoring_strategy(RATIO, ratio.get("resources"), ratio.get("shape") or ratio.get("utilizationShape"))
+    kind = STRATEGY_PRIORITIES[name]
+    return scoring_strategy(kind, None, _CLASSIC_SHAPE if kind == RATIO else None)
 
 
 def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
@@ -157,8 +147,6 @@ def _plugins(filters: list[str] | None, scores: dict[str, int] | None) -> Docume
 
 def _narrowed(filters: list[str] | None, scores: dict[str, int] | None) -> Document:
     """Return plugin sets with the plugins of a Policy at one extension point, and the default plugins at the other."""
-    names: list[JsonValue] = [{"name": name} for name in filters or ()]
-    for name, weight in (scores or {}).items():
-        names.append({"name": name, "weight": weight})
-    point = "filter" if filters is not None else "score"
-    return {point: {"disabled": [{"name": "*"}], "enabled": names}}
+    enabled: list[JsonValue] = [{"name": name} for name in filters or ()]
+    enabled += [{"name": name, "weight": weight} for name, weight in (scores or {}).items()]
+    return {"score" if filters is None else "filter": {"disabled": [{"name": "*"}], "enabled": enabled}}

@@ -1,11 +1,8 @@
-"""The positions of fields in a configuration text: from a path like ``profiles[0].plugins`` to line and column.
-
-Handles both YAML and JSON. If a text can't be parsed, all positions are unknown.
-"""
+"""The positions of fields in a YAML or JSON text: from a path like ``profiles[0].plugins`` to line and column."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import yaml
@@ -14,12 +11,7 @@ from bayplan.framework.configuration.field_errors import Step, path_of
 
 
 class Place(NamedTuple):
-    """A position in a text.
-
-    Attributes:
-        line, column: 1-based; 0 if unknown.
-        path: the path of the field, e.g. ``$.profiles[0]``.
-    """
+    """A position in a text, 1-based or 0 if unknown, and the path of the field there, e.g. ``$.profiles[0]``."""
 
     line: int
     column: int
@@ -27,7 +19,7 @@ class Place(NamedTuple):
 
 
 class TextPositions:
-    """The positions of all fields and elements in the first document of a text."""
+    """The positions of all fields and elements in the first document of a text; unknown if it can't be parsed."""
 
     def __init__(self, text: str) -> None:
         self._root = _parse(text)
@@ -36,8 +28,8 @@ class TextPositions:
     def place(self, steps: Sequence[Step], *, of_key: bool = False) -> Place:
         """Return the position of a field or, if it is missing, of its closest existing parent.
 
-        The position of a scalar is that of its value, the position of an object or list is that of its key. `of_key`:
-        always return the position of the key.
+        The position of a scalar is that of its value, the position of an object or list is that of its key. With
+        `of_key`, it is always that of the key.
         """
         if self._root is None:
             return Place(0, 0, path_of(steps))
@@ -56,26 +48,20 @@ class TextPositions:
 
     def on_line(self, line: int) -> Place:
         """Return the position of the first field whose key is on a line; if there is none, of the line itself."""
-        for steps, key, _ in self.fields():
+        for steps, key, _ in self._fields():
             if key.start_mark.line + 1 == line:
                 return _place(key, path_of(steps))
         return Place(line, 1 if line else 0, "$")
 
-    def fields(self) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
+    def scalars(self, key: str) -> Iterator[tuple[tuple[Step, ...], str]]:
+        """Yield the path and value of each field with this key that has a scalar value, in the order of the text."""
+        for steps, _, value in self._fields():
+            if steps[-1] == key and isinstance(value, yaml.ScalarNode):
+                yield steps, value.value
+
+    def _fields(self) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
         """Yield the path, key and value of each field, in the order of the text."""
         yield from _fields(self._root, ()) if self._root is not None else ()
-
-    def first(self, wanted: Callable[[tuple[Step, ...], yaml.Node], bool]) -> tuple[Step, ...] | None:
-        """Return the path of the first field for which `wanted(path, value)` returns True, or None."""
-        return next((steps for steps, _, value in self.fields() if wanted(steps, value)), None)
-
-    def value_at(self, steps: Sequence[Step]) -> str:
-        """Return the scalar at a path as written, or "" if there is none."""
-        node = self._root
-        for step in steps:
-            found = _child(node, step) if node is not None else None
-            node = found[2] if found is not None else None
-        return str(node.value) if isinstance(node, yaml.ScalarNode) else ""
 
     # Corrections change the text to be examined; positions remain those of the original text.
 
@@ -91,8 +77,7 @@ class TextPositions:
     def remove(self, line: int, column: int) -> bool:
         """Remove the field or element whose key or value begins at a position; return False if there is none.
 
-        If the field is the `name` of an element, the whole element is removed: without a name it would be another
-        problem.
+        Instead of the `name` of an element, the whole element is removed: without a name it would be another problem.
         """
         elements: dict[int, tuple[yaml.CollectionNode, int]] = {}
         for parent, index in self._parts():
@@ -138,10 +123,7 @@ def _parse(text: str) -> yaml.Node | None:
 
 
 def _child(node: yaml.Node, step: Step) -> tuple[Step, yaml.Node | None, yaml.Node] | None:
-    """Return (step, key, value) of an element or field, or None.
-
-    Keys are case-insensitive, the last duplicate counts.
-    """
+    """Return (step, key, value) of an element or field, or None. Case is ignored, the last duplicate counts."""
     if isinstance(step, int):
         if isinstance(node, yaml.SequenceNode) and step < len(node.value):
             return step, None, node.value[step]

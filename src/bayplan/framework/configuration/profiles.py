@@ -1,7 +1,4 @@
-"""Build profiles: the plugins at every extension point, with their order, weights and arguments.
-
-kube-scheduler does this when it builds a framework for each profile; errors are those of that step.
-"""
+"""Build profiles, like kube-scheduler's frameworks: the plugins at every extension point, with weights and arguments."""
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -10,6 +7,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from bayplan.base.go_arithmetic import wrap
 from bayplan.base.go_text.quoting import quote
 from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugin, Plugins, PluginSet, RawArguments
 from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
@@ -71,8 +69,8 @@ class ProfileConfiguration(msgspec.Struct, frozen=True):
         """Return the profile with a plugin added at all its extension points, as if it was enabled with ``multiPoint``.
 
         The plugin runs after the others, except at queueSort, where it replaces the only plugin, and at bind, where it
-        runs first. A profile whose configuration names the plugin is returned unchanged, because the configuration
-        decides where the plugin runs. The plugin's arguments come from the `declared` pluginConfig.
+        runs first. If the configuration names the plugin, it decides where the plugin runs. The plugin's arguments come
+        from the `declared` pluginConfig.
         """
         if any(plugin.name == name for plugins in self.plugins.values() for plugin in plugins):
             return self
@@ -105,7 +103,7 @@ def build_profiles(
     built: list[ProfileConfiguration] = []
     for profile in profiles:
         try:
-            following = build_profile(profile, feature_gates, extension_points_of)
+            following = _build(profile, feature_gates, extension_points_of)
         except BuildError as error:
             name = profile.scheduler_name or ""
             raise BuildError(f"creating profile for scheduler name {name}: {error}") from None
@@ -118,41 +116,33 @@ def _check_against(
     built: list[ProfileConfiguration], profile: KubeSchedulerProfile, following: ProfileConfiguration
 ) -> None:
     """Check that a profile has a unique name, and sorts the queue like the first profile."""
-    name = following.scheduler_name
+    name = quote(following.scheduler_name)
     if profile.plugins is None:
-        raise BuildError(f"plugins required for profile with scheduler name {quote(name)}")
-    if any(other.scheduler_name == name for other in built):
-        raise BuildError(f"duplicate profile with scheduler name {quote(name)}")
+        raise BuildError(f"plugins required for profile with scheduler name {name}")
+    if any(other.scheduler_name == following.scheduler_name for other in built):
+        raise BuildError(f"duplicate profile with scheduler name {name}")
     if not built:
         return
     (first_sort,), (sort,) = built[0].names(ExtensionPoint.QUEUE_SORT), following.names(ExtensionPoint.QUEUE_SORT)
     if first_sort != sort:
-        raise BuildError(
-            f"different queue sort plugins for profile {quote(name)}: {quote(sort)}, first: {quote(first_sort)}"
-        )
+        raise BuildError(f"different queue sort plugins for profile {name}: {quote(sort)}, first: {quote(first_sort)}")
     if built[0].plugin_arguments.get(sort) != following.plugin_arguments.get(sort):
-        raise BuildError(f"different queue sort plugin args for profile {quote(name)}")
+        raise BuildError(f"different queue sort plugin args for profile {name}")
 
 
-def build_profile(
+def _build(
     profile: KubeSchedulerProfile, feature_gates: FeatureGates, extension_points_of: ExtensionPointsOf
 ) -> ProfileConfiguration:
-    """Build one profile; see `build_profiles`."""
     plugins = profile.plugins or Plugins()
-    needed = _needed(plugins)
-    implemented = {name: found for name in sorted(needed) if (found := extension_points_of(name)) is not None}
+    declared = [plugin for point in plugins.__struct_fields__ for plugin in getattr(plugins, point).enabled]
+    needed = sorted({plugin.name for plugin in declared})
+    implemented = {name: found for name in needed if (found := extension_points_of(name)) is not None}
     arguments = _arguments(profile, implemented, feature_gates)
+    at_points = dict.fromkeys(ExtensionPoint, ())
     if profile.plugins is not None:
         at_points = _expanded(plugins, implemented)
         _check_counts(profile.scheduler_name or "", at_points)
-    else:
-        at_points = dict.fromkeys(ExtensionPoint, ())
-    weights = {
-        ExtensionPoint.SCORE: _weights(plugins, implemented, ExtensionPoint.SCORE, "score"),
-        ExtensionPoint.PLACEMENT_SCORE: _weights(
-            plugins, implemented, ExtensionPoint.PLACEMENT_SCORE, "placement score"
-        ),
-    }
+    weights = {point: _weights(plugins, implemented, point) for point in ExtensionPoint if point.has_weights}
     effective: dict[str, tuple[PluginWeight, ...]] = {
         point: tuple(PluginWeight(name, weights.get(point, {}).get(name, 0)) for name in names)
         for point, names in at_points.items()
@@ -165,16 +155,10 @@ def build_profile(
     )
 
 
-def plugin_set_at(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
-    """Return the declared plugin set of an extension point."""
+def _plugin_set(plugins: Plugins, point: ExtensionPoint) -> PluginSet:
     declared = getattr(plugins, point.value)
     assert isinstance(declared, PluginSet)
     return declared
-
-
-def _needed(plugins: Plugins) -> set[str]:
-    sets = [plugins.multi_point, *(plugin_set_at(plugins, point) for point in ExtensionPoint)]
-    return {plugin.name for plugin_set in sets for plugin in plugin_set.enabled}
 
 
 def _arguments(
@@ -196,7 +180,10 @@ def _arguments(
         if isinstance(args, RawArguments):
             arguments[name] = plain_value(args.tree)
         elif args is not None:
-            _check_arguments(name, args, feature_gates)
+            # The arguments of other plugins were validated with the configuration, by the same rules.
+            errors = validate_arguments(Path(), args, feature_gates) if isinstance(args, NodeResourcesFitArgs) else []
+            if errors:
+                raise BuildError(f"initializing plugin {quote(name)}: {join_errors(errors)}")
             arguments[name] = args
         elif (argument_type := argument_type_of(name)) is not None:
             missing = _MISSING_ARGUMENTS.get(name, f"want args to be of type {argument_type.__name__}, got <nil>")
@@ -204,19 +191,13 @@ def _arguments(
     return arguments
 
 
-def _check_arguments(plugin: str, args: PluginArguments, feature_gates: FeatureGates) -> None:
-    # The arguments of other plugins were validated with the configuration, by the same rules.
-    if isinstance(args, NodeResourcesFitArgs) and (errors := validate_arguments(Path(), args, feature_gates)):
-        raise BuildError(f"initializing plugin {quote(plugin)}: {join_errors(errors)}")
-
-
 def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> dict[ExtensionPoint, tuple[str, ...]]:
     """Return the plugins of every extension point, in execution order."""
-    own = {point: _own_plugins(point, plugin_set_at(plugins, point), implemented) for point in ExtensionPoint}
+    own = {point: _own_plugins(point, _plugin_set(plugins, point), implemented) for point in ExtensionPoint}
     if not plugins.multi_point.enabled:
         return own
     return {
-        point: _with_multi_point(point, plugin_set_at(plugins, point), plugins.multi_point.enabled, implemented)
+        point: _with_multi_point(point, _plugin_set(plugins, point), plugins.multi_point.enabled, implemented)
         for point in ExtensionPoint
     }
 
@@ -245,8 +226,7 @@ def _with_multi_point(
 ) -> tuple[str, ...]:
     """Return the plugins of an extension point together with those of ``multiPoint`` that implement it.
 
-    The order is: the point's own entries that are also in ``multiPoint``, then the other plugins of ``multiPoint``,
-    then all other own entries.
+    The point's own entries that are also in ``multiPoint`` come first, and all other own entries last.
     """
     own = [plugin.name for plugin in declared.enabled]
     disabled = {plugin.name for plugin in declared.disabled}
@@ -274,33 +254,26 @@ def _check_counts(scheduler_name: str, at_points: Mapping[ExtensionPoint, tuple[
     name = quote(scheduler_name)
     sorters = len(at_points[ExtensionPoint.QUEUE_SORT])
     if sorters != 1:
-        raise BuildError(
-            f"only one queue sort plugin required for profile with scheduler name {name}, but got {sorters}"
-        )
+        required = "only one queue sort plugin required for profile with scheduler name"
+        raise BuildError(f"{required} {name}, but got {sorters}")
     if not at_points[ExtensionPoint.BIND]:
         raise BuildError(f"at least one bind plugin is needed for profile with scheduler name {name}")
     if len(at_points[ExtensionPoint.PLACEMENT_GENERATE]) > 1:
         raise BuildError(f"at most one placement generate plugin is allowed for profile with scheduler name {name}")
 
 
-def _weights(
-    plugins: Plugins, implemented: Mapping[str, Collection[str]], point: ExtensionPoint, what: str
-) -> dict[str, int]:
+def _weights(plugins: Plugins, implemented: Mapping[str, Collection[str]], point: ExtensionPoint) -> dict[str, int]:
     """Return the weight of each plugin that scores: from the extension point, else from ``multiPoint``; 0 becomes 1."""
     weights: dict[str, int] = {}
     total = 0
-    for plugin in (*plugin_set_at(plugins, point).enabled, *plugins.multi_point.enabled):
+    for plugin in (*_plugin_set(plugins, point).enabled, *plugins.multi_point.enabled):
         if point not in implemented.get(plugin.name, ()) or plugin.name in weights:
             continue
         weights[plugin.name] = plugin.weight or 1
         # Upstream's overflow check overflows itself if the total so far is negative.
-        room = _wrapped(_MAX_INT64 - total)
+        room = wrap(_MAX_INT64 - total)
         if weights[plugin.name] * _MAX_NODE_SCORE > room:
+            what = point.value.replace("_", " ")
             raise BuildError(f"{what} plugins: total score of Score plugins could overflow")
         total += weights[plugin.name] * _MAX_NODE_SCORE
     return weights
-
-
-def _wrapped(value: int) -> int:
-    """Wrap like an int64."""
-    return (value + (1 << 63)) % (1 << 64) - (1 << 63)

@@ -1,9 +1,8 @@
 """The wire format of a struct: JSON names, Go types, and the meaning of an absent field.
 
-The structs of the configuration are frozen, in the form that the scheduler uses (no pointers if there is a default).
-The Go type and the JSON name of a field follow from its annotation and its name; `Wire` states the exceptions.
-``decode.py`` and ``encode.py`` use the result. Upstream has two versions of every struct: ``v1``, used in files, and
-the internal one, which a file can request with the version ``__internal``.
+The structs have the form that the scheduler uses: no pointers if there is a default. The Go type and the JSON name of a
+field follow from its annotation and its name; `Wire` states the exceptions. Upstream has two versions of every struct:
+``v1``, used in files, and the internal one, which a file can request with the version ``__internal``.
 """
 
 from types import NoneType
@@ -19,38 +18,23 @@ class _EmptyList(tuple[object, ...]):
 
 
 EMPTY_LIST: Final[tuple[()]] = _EmptyList()  # type: ignore[assignment]
-"""The value of a list that the text sets to empty. Equal to ``()``, the value of an absent list.
-
-Only identity distinguishes them.
-"""
+"""A list that the text sets to empty. Only its identity distinguishes it from ``()``, the value of an absent list."""
 
 
 class Scalar(msgspec.Struct, frozen=True):
-    """A Go bool, string, integer or float.
+    """A Go type that is decoded as a whole.
 
-    `name`: its Go type, and `internal_name` that in the internal version, if different.
+    Attributes:
+        kind: how it is decoded, a key of `_ZEROS`.
+        name: its Go name in error texts.
+        internal_name: its Go name in the internal version, if different.
+        bits: the size of an integer.
     """
 
     kind: str
     name: str
     internal_name: str = ""
     bits: int = 0
-
-
-class Duration(msgspec.Struct, frozen=True):
-    """A ``metav1.Duration``: a Go duration string in files, nanoseconds here."""
-
-
-class Base64(msgspec.Struct, frozen=True):
-    """A Go ``[]byte``: base64 text in files."""
-
-
-class StringMap(msgspec.Struct, frozen=True):
-    """A ``map[string]string``."""
-
-
-class Arguments(msgspec.Struct, frozen=True):
-    """The arguments of a plugin: any JSON, decoded when the plugin is known."""
 
 
 class Pointer(msgspec.Struct, frozen=True):
@@ -82,16 +66,33 @@ class Nested(msgspec.Struct, frozen=True):
     struct: type[object]
 
 
-GoType: TypeAlias = Scalar | Duration | Base64 | StringMap | Arguments | Pointer | Slice | Nested
+GoType: TypeAlias = Scalar | Pointer | Slice | Nested
 
 BOOL: Final = Scalar("bool", "bool")
 STRING: Final = Scalar("string", "string")
 INT32: Final = Scalar("int", "int32", bits=32)
 INT64: Final = Scalar("int", "int64", bits=64)
-Float32: TypeAlias = Annotated[float, Scalar("float", "float32", bits=32)]
-DurationNs: TypeAlias = Annotated[int, Duration()]
+BYTES: Final = Scalar("bytes", "[]uint8")
+"""Base64 text in files."""
+STRING_MAP: Final = Scalar("map", "map[string]string")
+ARGUMENTS: Final = Scalar("arguments", "runtime.Object")
+"""The arguments of a plugin: any JSON, decoded when the plugin is known."""
 
-_PLAIN: Final[dict[object, GoType]] = {bool: BOOL, str: STRING, bytes: Base64()}
+Float32: TypeAlias = Annotated[float, Scalar("float", "float32")]
+DurationNs: TypeAlias = Annotated[int, Scalar("duration", "string")]
+"""A ``metav1.Duration``: a Go duration string in files."""
+
+_PLAIN: Final[dict[object, GoType]] = {bool: BOOL, str: STRING, bytes: BYTES}
+_ZEROS: Final[dict[str, type[object]]] = {
+    "bool": bool,
+    "string": str,
+    "int": int,
+    "float": float,
+    "duration": int,
+    "bytes": bytes,
+    "map": dict,
+    "arguments": NoneType,
+}
 _MAX_INT32: Final = (1 << 31) - 1
 
 
@@ -99,7 +100,7 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """Wire format of a field, if it does not follow from the annotation and the name.
 
     Attributes:
-        json: its name in v1, if not the attribute's name in camel case.
+        json: its name in v1, if not the attribute's name in camel case; "-" if it is not in files.
         go_name: its Go name, if not the JSON name with a capital letter.
         embedded: name of the embedded struct that contains the field upstream; it appears in type errors.
         nil: the default in v1 of an unset pointer.
@@ -121,16 +122,13 @@ ALWAYS: Final = Wire(always=True)
 
 
 class StructField(msgspec.Struct, frozen=True):
-    """A field of a struct. `omit_empty` is the opposite of `Wire.always`, the other attributes are those of `Wire`."""
+    """A field of a struct: its attribute, its Go type, its names in v1 and in Go, and the rest of its wire format."""
 
     attribute: str
     go_type: GoType
     json: str
     go_name: str
-    embedded: str
-    nil: object
-    empty: object
-    omit_empty: bool
+    wire: Wire
 
 
 _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
@@ -139,8 +137,8 @@ _FIELDS: dict[type[object], tuple[StructField, ...]] = {}
 def fields_of(struct: type[object], **annotations: object) -> tuple[StructField, ...]:
     """Return the fields of a struct in upstream's order.
 
-    `annotations` replace annotations of a Kubernetes API type, which lack details of this wire format; pass them once,
-    before the type is used.
+    `annotations` replace annotations of a Kubernetes API type, which lack details of this wire format. Pass them before
+    the type is used.
     """
     found = _FIELDS.get(struct)
     if found is None:
@@ -163,7 +161,7 @@ def _field(attribute: str, annotation: object) -> StructField:
     first, *others = attribute.removesuffix("_ns").split("_")
     json = wire.json or first + "".join(word.capitalize() for word in others)
     go_name = wire.go_name or json[:1].upper() + json[1:]
-    return StructField(attribute, go_type, json, go_name, wire.embedded, wire.nil, wire.empty, not wire.always)
+    return StructField(attribute, go_type, json, go_name, wire)
 
 
 def _type_of(annotation: object) -> GoType:
@@ -183,7 +181,7 @@ def _type_of(annotation: object) -> GoType:
     if origin is tuple:
         return Slice(_type_of(arguments[0]))
     if origin is dict:
-        return StringMap()
+        return STRING_MAP
     if annotation in _PLAIN:
         return _PLAIN[annotation]
     assert isinstance(annotation, type)
@@ -202,42 +200,25 @@ def type_name(go_type: GoType, *, internal: bool) -> str:
         case Nested(struct):
             package = ("config" if internal else struct.go_package) if issubclass(struct, Struct) else "v1"
             return f"{package}.{struct.__name__}"
-        case Duration():
-            return "string"
-        case Base64():
-            return "[]uint8"
-        case StringMap():
-            return "map[string]string"
-        case Arguments():
-            return "runtime.Object"
-
-
-_ZEROS: Final[dict[str, object]] = {"bool": False, "string": "", "int": 0, "float": 0.0}
 
 
 def zero(go_type: GoType, *, internal: bool) -> object:
     """Return the value of an absent field of a type, before defaults."""
     match go_type:
         case Scalar():
-            return _ZEROS[go_type.kind]
-        case Duration():
-            return 0
-        case Base64():
-            return b""
-        case Slice():
-            return ()
-        case StringMap():
-            return {}
+            return _ZEROS[go_type.kind]()
         case Pointer():
             return zero(go_type.element, internal=True) if internal and not go_type.everywhere else None
+        case Slice():
+            return ()
         case Nested(struct):
             return struct(**{field.attribute: absent_value(field, internal=internal) for field in fields_of(struct)})
-        case Arguments():
-            return None
 
 
 def absent_value(field: StructField, *, internal: bool) -> object:
     """Return the value of a field that is not set: the default of a pointer in v1, otherwise the zero value."""
-    if not internal and (field.empty is not None or isinstance(field.go_type, Pointer)):
-        return field.nil if field.empty is None else field.empty
+    if not internal and field.wire.empty is not None:
+        return field.wire.empty
+    if not internal and isinstance(field.go_type, Pointer):
+        return field.wire.nil
     return zero(field.go_type, internal=internal)

@@ -5,7 +5,6 @@ arguments of plugins, and finally all unknown and duplicate fields together.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -13,9 +12,14 @@ from msgspec.structs import replace
 
 from bayplan.base.go_text.json import json_text
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.configuration.decode import DecodeError, Remark, decode_struct
 from bayplan.framework.configuration.defaults import default_document
-from bayplan.framework.configuration.document import KubeSchedulerConfiguration, PluginConfig, RawArguments
+from bayplan.framework.configuration.document import (
+    GROUP,
+    VERSION,
+    KubeSchedulerConfiguration,
+    PluginConfig,
+    RawArguments,
+)
 from bayplan.framework.configuration.field_errors import Step
 from bayplan.framework.configuration.json_tree import (
     JsonNode,
@@ -27,19 +31,19 @@ from bayplan.framework.configuration.json_tree import (
 )
 from bayplan.framework.configuration.plugin_arguments import ARGUMENT_TYPES, PluginArguments, argument_type_of
 from bayplan.framework.configuration.schema import Struct
+from bayplan.framework.configuration.struct_codec import DecodeError, Remark, decode_struct
 from bayplan.framework.feature_gates import FeatureGates
 
-GROUP: Final = "kubescheduler.config.k8s.io"
-VERSION: Final = "v1"
 INTERNAL_VERSION: Final = "__internal"
 
 _SCHEME: Final = "pkg/runtime/scheme.go:111"
 _FIND_KIND: Final = (
     r'struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }'
 )
-_KINDS: Final[Mapping[str, type[Struct]]] = MappingProxyType(
-    {KubeSchedulerConfiguration.__name__: KubeSchedulerConfiguration, **ARGUMENT_TYPES}
-)
+_KINDS: Final[Mapping[str, type[Struct]]] = {
+    KubeSchedulerConfiguration.__name__: KubeSchedulerConfiguration,
+    **ARGUMENT_TYPES,
+}
 
 
 class GroupVersionKind(msgspec.Struct, frozen=True):
@@ -54,11 +58,6 @@ class GroupVersionKind(msgspec.Struct, frozen=True):
         """Return group and version as in ``apiVersion``."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
-    @property
-    def group_kind(self) -> str:
-        """Return kind and group as in error texts."""
-        return f"{self.kind}.{self.group}" if self.group else self.kind
-
 
 def decode_document(text: bytes, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
     """Decode a configuration file and fill in its defaults.
@@ -66,19 +65,39 @@ def decode_document(text: bytes, feature_gates: FeatureGates) -> KubeSchedulerCo
     Raises:
         DecodeError: the text is rejected; the message is upstream's.
     """
-    tree, complaint = _tree_of_text(text)
-    return _decode_tree(tree, text.decode("utf-8", "replace"), complaint, feature_gates)
+    tree, complaint = tree_of_text(text)
+    identity = _identify(tree)
+    shown = text.decode("utf-8", "replace")
+    if not identity.kind:
+        missing = "Object 'Kind' is missing"
+        raise DecodeError(f"{missing} in '{shown}'", [Remark(missing, ("kind",))])
+    if not identity.version:
+        raise DecodeError(f"Object 'apiVersion' is missing in '{shown}'", steps=("apiVersion",))
+    document, found = _decode_object(tree, identity)
+    texts, remarks = [remark.text for remark in found], [*found]
+    if complaint is not None:
+        texts.insert(0, complaint)
+        remarks = [*map(Remark, complaint.splitlines()[1:]), *remarks]
+    internal = identity.version == INTERNAL_VERSION
+    if isinstance(document, KubeSchedulerConfiguration) and not internal:
+        document = _decode_nested(document, texts, remarks)
+    if remarks:
+        raise DecodeError(_strict(texts), remarks)
+    if not isinstance(document, KubeSchedulerConfiguration):
+        got = f"{identity.group}/{identity.version}, Kind={identity.kind}"
+        raise DecodeError(f"couldn't decode as KubeSchedulerConfiguration, got {got}: ")
+    if not internal:
+        document = default_document(document, feature_gates)
+    return replace(document, api_version=identity.api_version)
 
 
-def decode_document_tree(tree: JsonNode, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
-    """Decode a configuration that is already parsed; see `decode_document`."""
-    return _decode_tree(tree, "the given object", None, feature_gates)
-
-
-def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
+def tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
     """Parse JSON if the text begins with a brace, else YAML.
 
-    Return the tree, and the problem of duplicate keys or None.
+    Return the tree, and go-yaml's message about duplicate keys or None.
+
+    Raises:
+        DecodeError: the text can't be parsed; the message is upstream's.
     """
     decoded = text.decode("utf-8", "replace")
     if not decoded.lstrip().startswith("{"):
@@ -96,33 +115,6 @@ def _tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
         raise _no_identity(str(error)) from None
     except RecursionError:
         raise _no_identity("exceeded max depth") from None
-
-
-def _decode_tree(
-    tree: JsonNode, text: str, complaint: str | None, feature_gates: FeatureGates
-) -> KubeSchedulerConfiguration:
-    identity = _identify(tree)
-    if not identity.kind:
-        missing = "Object 'Kind' is missing"
-        raise DecodeError(f"{missing} in '{text}'", [Remark(missing, ("kind",))])
-    if not identity.version:
-        raise DecodeError(f"Object 'apiVersion' is missing in '{text}'", steps=("apiVersion",))
-    document, remarks = _decode_object(tree, identity)
-    texts = [remark.text for remark in remarks]
-    if complaint is not None:
-        texts.insert(0, complaint)
-        remarks = (*map(Remark, complaint.splitlines()[1:]), *remarks)
-    internal = identity.version == INTERNAL_VERSION
-    if isinstance(document, KubeSchedulerConfiguration) and not internal:
-        document = _decode_nested(document, texts, remarks := [*remarks])
-    if remarks:
-        raise DecodeError(_strict(texts), remarks)
-    if not isinstance(document, KubeSchedulerConfiguration):
-        shown = f"{identity.group}/{identity.version}, Kind={identity.kind}"
-        raise DecodeError(f"couldn't decode as KubeSchedulerConfiguration, got {shown}: ")
-    if not internal:
-        document = default_document(document, feature_gates)
-    return replace(document, api_version=identity.api_version)
 
 
 def _strict(texts: Iterable[str]) -> str:
@@ -150,21 +142,14 @@ def _identify(tree: JsonNode) -> GroupVersionKind:
             error = _no_identity(text, steps=(name,))
     if error is not None:
         raise error
-    group, version = _group_version(values["apiVersion"])
-    return GroupVersionKind(group, version, values["kind"])
+    group, slash, version = values["apiVersion"].partition("/")
+    if "/" in version:
+        raise DecodeError(f"unexpected GroupVersion string: {values['apiVersion']}")
+    return GroupVersionKind(group, version, values["kind"]) if slash else GroupVersionKind("", group, values["kind"])
 
 
 def _no_identity(reason: str, *, steps: tuple[Step, ...] = ()) -> DecodeError:
     return DecodeError(f"couldn't get version/kind; json parse error: {reason}", steps=steps)
-
-
-def _group_version(api_version: str) -> tuple[str, str]:
-    if api_version in ("", "/"):
-        return "", ""
-    parts = api_version.split("/")
-    if len(parts) > 2:
-        raise DecodeError(f"unexpected GroupVersion string: {api_version}")
-    return ("", parts[0]) if len(parts) == 1 else (parts[0], parts[1])
 
 
 def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> tuple[Struct, Sequence[Remark]]:
@@ -173,9 +158,11 @@ def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> tuple[Struct, 
     internal = identity.version == INTERNAL_VERSION
     if identity.group == GROUP and identity.version in (VERSION, INTERNAL_VERSION) and struct is not None:
         return decode_struct(tree, struct, internal=internal)
-    version = f"the internal version of group {quote(identity.group)}"
-    if not internal:
-        version = f"version {quote(identity.api_version)}"
+    version = (
+        f"the internal version of group {quote(identity.group)}"
+        if internal
+        else f"version {quote(identity.api_version)}"
+    )
     text = f"no kind {quote(identity.kind)} is registered for {version} in scheme {quote(_SCHEME)}"
     raise DecodeError(text, steps=("apiVersion",))
 
@@ -214,23 +201,18 @@ def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, Sequence[Remar
         return entry, ()
     tree = entry.args.tree if isinstance(entry.args, RawArguments) else None
     try:
-        identity = _with_defaults(_identify(tree), GroupVersionKind(GROUP, VERSION, expected.__name__))
-        if not identity.version:
+        identity = _identify(tree)
+        kind = identity.kind or expected.__name__
+        if not identity.version and identity.group in ("", GROUP):
+            identity = GroupVersionKind(GROUP, VERSION, kind)
+        elif not identity.version:
             missing = f"Object 'apiVersion' is missing in '{json_text(plain_value(tree))}'"
             raise DecodeError(missing, steps=("apiVersion",))
-        args, remarks = _decode_object(tree, identity)
+        args, remarks = _decode_object(tree, replace(identity, kind=kind))
     except DecodeError as error:
         raise DecodeError(f"decoding args for plugin {entry.name}: {error}", error.remarks) from None
-    wanted = replace(identity, group=GROUP, kind=expected.__name__).group_kind
-    if identity.group_kind != wanted:
-        raise DecodeError(f"args for plugin {entry.name} were not of type {wanted}, got {identity.group_kind}")
+    if kind != expected.__name__:
+        wanted, got = f"{expected.__name__}.{GROUP}", f"{kind}.{GROUP}"
+        raise DecodeError(f"args for plugin {entry.name} were not of type {wanted}, got {got}")
     assert isinstance(args, PluginArguments)
     return replace(entry, args=args, defaulted=identity.version != INTERNAL_VERSION), remarks
-
-
-def _with_defaults(identity: GroupVersionKind, default: GroupVersionKind) -> GroupVersionKind:
-    """Return the identity with the kind and version that the arguments omit."""
-    kind = identity.kind or default.kind
-    if not identity.version and identity.group in ("", default.group):
-        return GroupVersionKind(default.group, default.version, kind)
-    return replace(identity, kind=kind)

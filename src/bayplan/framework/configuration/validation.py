@@ -1,7 +1,6 @@
 """Validate a defaulted configuration and the arguments of the in-tree plugins, in upstream's order and words.
 
-Does not find problems that appear only when profiles are built, such as unknown plugins; see ``profiles.py``. The
-arguments of NodeResourcesFit are validated when the plugin is created, all others with the configuration.
+Problems such as unknown plugins appear only when profiles are built; see ``profiles.py``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +19,6 @@ from bayplan.framework.configuration.document import (
     Plugins,
     PluginSet,
 )
-from bayplan.framework.configuration.encode import encode_arguments, encode_list, encode_struct
 from bayplan.framework.configuration.field_errors import Named, Path
 from bayplan.framework.configuration.plugin_arguments import (
     LEAST_ALLOCATED,
@@ -42,6 +40,7 @@ from bayplan.framework.configuration.plugin_arguments import (
     argument_type_of,
 )
 from bayplan.framework.configuration.schema import EMPTY_LIST, fields_of
+from bayplan.framework.configuration.struct_codec import encode_arguments, encode_list, encode_struct
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
 from bayplan.objects.names import check_qualified_name
@@ -49,13 +48,15 @@ from bayplan.objects.resource_names import is_extended
 from bayplan.objects.selectors import compile_node_term
 
 _REMOVED_PLUGINS = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
-_CHECKED_WHEN_BUILT = frozenset(("NodeResourcesFit",))
-# Upstream checks for removed plugins at these points only.
-_POINTS_WITHOUT_REMOVED = frozenset(Plugins.__struct_fields__) - {
-    "multi_point",
-    "placement_generate",
-    "placement_score",
-}
+_CHECKED_WHEN_BUILT = "NodeResourcesFit"
+"""The plugin whose arguments upstream validates when it creates the plugin, not with the configuration."""
+
+_POINTS_WITH_REMOVED = ("multi_point", "placement_generate", "placement_score")
+"""Extension points at which upstream does not check for removed plugins."""
+
+_UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+_STRATEGIES = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
+_DEFAULTING_TYPES = (SYSTEM_DEFAULTING, LIST_DEFAULTING)
 
 
 def validate_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> list[str]:
@@ -140,19 +141,19 @@ def _profile(path: Path, profile: KubeSchedulerProfile, api_version: str, featur
         seen.add(entry.name)
         if entry.name in _REMOVED_PLUGINS:
             yield _removed(entry_path, entry.name, api_version)
-        elif entry.name not in _CHECKED_WHEN_BUILT and (argument_type := argument_type_of(entry.name)):
+        elif entry.name != _CHECKED_WHEN_BUILT and (argument_type := argument_type_of(entry.name)):
             if isinstance(entry.args, argument_type):
                 yield from validate_arguments(entry_path["args"], entry.args, feature_gates)
             else:
-                yield entry_path["args"].invalid(encode_arguments(entry.args, names="go"), "has to match plugin args")
+                yield entry_path["args"].invalid(
+                    encode_arguments(entry.args, internal=True), "has to match plugin args"
+                )
 
 
 def _removed_plugins(path: Path, plugins: Plugins, api_version: str) -> Iterator[str]:
     for point in fields_of(Plugins):
-        if point.attribute not in _POINTS_WITHOUT_REMOVED:
-            continue
         for index, plugin in enumerate(getattr(plugins, point.attribute).enabled):
-            if plugin.name in _REMOVED_PLUGINS:
+            if plugin.name in _REMOVED_PLUGINS and point.attribute not in _POINTS_WITH_REMOVED:
                 yield _removed(path[point.json]["enabled"][index], plugin.name, api_version)
 
 
@@ -162,23 +163,20 @@ def _removed(path: Path, plugin: str, api_version: str) -> str:
 
 def _common_queue_sort(path: Path, profiles: Sequence[KubeSchedulerProfile]) -> Iterator[str]:
     """Yield errors if the profiles' queueSort settings differ before defaults are merged in."""
-    first = _queue_sort(profiles[0])
-    name = first.enabled[0].name if first.enabled else ""
-    if len(first.enabled) > 1:
+    first, *others = profiles
+    sort = _queue_sort(first)
+    name = sort.enabled[0].name if sort.enabled else ""
+    if len(sort.enabled) > 1:
         point_path = path[0]["plugins"]["queueSort"]["Enabled"]
-        yield point_path.invalid(len(first.enabled), "only one queue sort plugin can be enabled")
-    first_args = None
-    for entry in profiles[0].plugin_config:
-        if name and entry.name == name:
-            first_args = entry.args
-    for index, profile in enumerate(profiles[1:], 1):
-        other = _queue_sort(profile)
-        if other != first:
-            shown = encode_struct(other, names="go")
+        yield point_path.invalid(len(sort.enabled), "only one queue sort plugin can be enabled")
+    first_args = {entry.name: entry.args for entry in first.plugin_config}.get(name) if name else None
+    for index, profile in enumerate(others, 1):
+        if _queue_sort(profile) != sort:
+            shown = encode_struct(_queue_sort(profile), internal=True)
             yield path[index]["plugins"]["queueSort"].invalid(shown, "must be the same for all profiles")
         for entry in profile.plugin_config:
             if entry.name == name and entry.args != first_args:
-                shown_args = encode_arguments(entry.args, names="go")
+                shown_args = encode_arguments(entry.args, internal=True)
                 args_path = path[index]["pluginConfig"]["args"]
                 yield args_path.invalid(shown_args, "queueSort must be the same for all profiles")
 
@@ -204,9 +202,6 @@ def _extenders(path: Path, extenders: Sequence[Extender]) -> Iterator[str]:
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:
         yield path.invalid(f"found {binders} extenders implementing bind", "only one extender can implement bind")
-
-
-_UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
 
 
 def validate_arguments(path: Path, args: PluginArguments, feature_gates: FeatureGates) -> list[str]:
@@ -291,9 +286,8 @@ def _resources_fit(path: Path, args: NodeResourcesFitArgs) -> Iterator[str]:
 
 
 def _scoring_strategy(path: Path, strategy: ScoringStrategy) -> Iterator[str]:
-    types = (LEAST_ALLOCATED, MOST_ALLOCATED, REQUESTED_TO_CAPACITY_RATIO)
-    if strategy.type not in types:
-        yield path["type"].not_supported(Named(strategy.type), types)
+    if strategy.type not in _STRATEGIES:
+        yield path["type"].not_supported(Named(strategy.type), _STRATEGIES)
     for index, resource in enumerate(strategy.resources):
         if not 0 < resource.weight <= 100:
             detail = f"resource weight of {resource.name} not in valid range (0, 100]"
@@ -326,20 +320,19 @@ def _volume_binding(path: Path, args: VolumeBindingArgs, feature_gates: FeatureG
         yield path["bindTimeoutSeconds"].invalid(args.bind_timeout_seconds, detail)
     if feature_gates.enabled("StorageCapacityScoring"):
         yield from _shape(path["shape"], args.shape)
-    elif (shape := encode_list(args.shape, names="go")) is not None:
+    elif (shape := encode_list(args.shape, internal=True)) is not None:
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         yield path["shape"].invalid(shape, detail)
 
 
 def _pod_topology_spread(path: Path, args: PodTopologySpreadArgs) -> Iterator[str]:
-    types, constraints = (SYSTEM_DEFAULTING, LIST_DEFAULTING), args.default_constraints
-    if args.defaulting_type not in types:
-        yield path["defaultingType"].not_supported(Named(args.defaulting_type), types)
-    elif args.defaulting_type == SYSTEM_DEFAULTING and constraints:
-        detail = "when .defaultConstraints are not empty"
-        yield path["defaultingType"].invalid(Named(args.defaulting_type), detail)
+    shown = Named(args.defaulting_type)
+    if args.defaulting_type not in _DEFAULTING_TYPES:
+        yield path["defaultingType"].not_supported(shown, _DEFAULTING_TYPES)
+    elif args.defaulting_type == SYSTEM_DEFAULTING and args.default_constraints:
+        yield path["defaultingType"].invalid(shown, "when .defaultConstraints are not empty")
     seen = set[tuple[str, str]]()
-    for index, constraint in enumerate(constraints):
+    for index, constraint in enumerate(args.default_constraints):
         constraint_path = path["defaultConstraints"][index]
         yield from _spread_constraint(constraint_path, constraint)
         identity = constraint.topology_key, constraint.when_unsatisfiable
@@ -380,13 +373,10 @@ def _node_affinity(path: Path, affinity: NodeAffinity | None) -> Iterator[str]:
 
 def _as_written(term: NodeSelectorTerm) -> NodeSelectorTerm:
     """Return a term whose omitted requirement values are None, as in objects."""
-    return replace(
-        term,
-        match_expressions=tuple(map(_requirement_as_written, term.match_expressions)),
-        match_fields=tuple(map(_requirement_as_written, term.match_fields)),
-    )
 
+    def written(requirements: Sequence[NodeSelectorRequirement]) -> tuple[NodeSelectorRequirement, ...]:
+        return tuple(
+            each if each.values or each.values is EMPTY_LIST else replace(each, values=None) for each in requirements
+        )
 
-def _requirement_as_written(requirement: NodeSelectorRequirement) -> NodeSelectorRequirement:
-    values = requirement.values
-    return requirement if values or values is EMPTY_LIST else replace(requirement, values=None)
+    return replace(term, match_expressions=written(term.match_expressions), match_fields=written(term.match_fields))

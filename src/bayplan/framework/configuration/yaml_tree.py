@@ -1,8 +1,8 @@
 """Parse the first document of a YAML text like kube-scheduler: YAML 1.1 scalars, merge keys, duplicate keys reported.
 
-kube-scheduler first converts YAML to JSON with sorted keys (sigs.k8s.io/yaml over go-yaml 2); so does this module. It
-uses libyaml, whose messages go-yaml inherited, if PyYAML includes it. In flow style, newer libyaml is stricter than
-go-yaml in two places: a plain scalar can't end in a colon (``{name: a:}``), and a tag can't contain brackets.
+kube-scheduler first converts YAML to JSON with sorted keys (sigs.k8s.io/yaml over go-yaml 2). libyaml has the messages of
+go-yaml. In flow style, newer libyaml is stricter in two places: a plain scalar can't end in a colon (``{name: a:}``), and
+a tag can't contain brackets.
 """
 
 import math
@@ -36,27 +36,6 @@ _DATE_SYNTAX = re.compile(
     re.ASCII,
 )
 
-# Messages of PyYAML's Python scanner, used if libyaml is missing, and libyaml's messages for the same errors.
-_WORDINGS = (
-    (re.compile(r"expected <block end>, but found '?-'?.*"), "did not find expected '-' indicator"),
-    (re.compile(r"expected <block end>, but found .*"), "did not find expected key"),
-    (re.compile(r"expected (',' or '[]}]'), but got .*"), r"did not find expected \1"),
-    (re.compile(r"expected the node content, but found .*"), "did not find expected node content"),
-    (re.compile(r"expected '<document start>', but found .*"), "did not find expected <document start>"),
-    (re.compile(r"found undefined tag handle .*"), "found undefined tag handle"),
-    (
-        re.compile(r"(mapping values|mapping keys|sequence entries) are not allowed here"),
-        r"\1 are not allowed in this context",
-    ),
-    (re.compile(r"found character .* that cannot start any token"), "found character that cannot start any token"),
-    (re.compile(r"found unexpected document separator"), "found unexpected document indicator"),
-    (re.compile(r"found unknown escape character .*"), "found unknown escape character"),
-    (
-        re.compile(r"expected alphabetic or numeric character, but found .*"),
-        "did not find expected alphabetic or numeric character",
-    ),
-)
-
 _ALIAS_LIMIT_LOW = 400_000
 _ALIAS_LIMIT_HIGH = 4_000_000
 
@@ -80,14 +59,14 @@ class _Node(msgspec.Struct):
     value: str = ""
     tag: str = ""
     implicit: bool = False
-    children: list["_Node"] = msgspec.field(default_factory=list)
+    children: list["_Node"] = []
     target: "_Node | None" = None
 
 
 class _Map(msgspec.Struct):
     """A mapping: typed keys (``1`` and ``"1"`` differ) and values; a later value replaces an earlier one."""
 
-    items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = msgspec.field(default_factory=dict)
+    items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = {}
 
 
 def read_yaml(text: bytes) -> YamlDocument:
@@ -110,11 +89,10 @@ def read_yaml(text: bytes) -> YamlDocument:
 
 
 class _Composer:
-    """Builds nodes from the parser's events. Stops after the first document, without parsing the rest."""
+    """Builds nodes from libyaml's events. Stops after the first document, without parsing the rest."""
 
     def __init__(self, text: bytes) -> None:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        self.events: Iterator[yaml.Event] = iter(yaml.parse(text or b"\n", Loader=loader))
+        self.events: Iterator[yaml.Event] = iter(yaml.parse(text or b"\n", Loader=yaml.CSafeLoader))
         self.anchors: dict[str, _Node] = {}
 
     def document(self) -> _Node | None:
@@ -131,7 +109,7 @@ class _Composer:
         try:
             return next(self.events)
         except yaml.MarkedYAMLError as error:
-            raise YamlError(f"yaml: {_place(error)}{_wording(error)}") from None
+            raise YamlError(f"yaml: {_place(error)}{error.problem}") from None
         except yaml.reader.ReaderError as error:
             raise YamlError(f"yaml: {error.reason}") from None
 
@@ -139,16 +117,13 @@ class _Composer:
         line = event.start_mark.line + 1 if event.start_mark is not None else 0
         if isinstance(event, yaml.AliasEvent):
             name = event.anchor or ""
-            target = self.anchors.get(name)
-            if target is None:
+            if name not in self.anchors:
                 raise YamlError(f"yaml: unknown anchor '{name}' referenced")
-            return _Node(line, "alias", name, target=target)
+            return _Node(line, "alias", name, target=self.anchors[name])
         if isinstance(event, yaml.ScalarEvent):
             node = _Node(line, "scalar", event.value, event.tag or "", bool(event.implicit[0]))
-        elif isinstance(event, yaml.SequenceStartEvent):
-            node = _Node(line, "sequence")
         else:
-            node = _Node(line, "mapping")
+            node = _Node(line, "sequence" if isinstance(event, yaml.SequenceStartEvent) else "mapping")
         if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
             self.anchors[event.anchor] = node
         if node.kind != "scalar":
@@ -167,14 +142,6 @@ def _place(error: yaml.MarkedYAMLError) -> str:
     return f"line {line}: " if line else ""
 
 
-def _wording(error: yaml.MarkedYAMLError) -> str:
-    problem = error.problem or "unknown problem parsing YAML content"
-    for pattern, wording in _WORDINGS:
-        if match := pattern.fullmatch(problem):
-            return match.expand(wording)
-    return problem
-
-
 class _Reader:
     """Evaluates nodes; `complaints` collects messages about keys that are set twice."""
 
@@ -185,20 +152,16 @@ class _Reader:
         self.alias_reads = 0
 
     def value(self, node: _Node) -> "_Value":
+        self.count()
+        if node.kind == "alias":
+            value = self.value(self.enter_alias(node))
+            self.open_aliases.discard(id(node))
+            return value
         if node.kind == "mapping":
-            self.count()
             out = _Map()
             self.fill(node, out)
             return out
-        if node.kind == "alias":
-            with_target = self.enter_alias(node)
-            value = self.value(with_target)
-            self.open_aliases.discard(id(node))
-            return value
-        self.count()
-        if node.kind == "sequence":
-            return [self.value(child) for child in node.children]
-        return self.scalar(node)
+        return [self.value(child) for child in node.children] if node.kind == "sequence" else self.scalar(node)
 
     def count(self) -> None:
         """Reject documents with excessive alias expansion, by go-yaml's limit."""
@@ -212,7 +175,6 @@ class _Reader:
             raise YamlError("yaml: document contains excessive aliasing")
 
     def enter_alias(self, node: _Node) -> _Node:
-        self.count()
         if id(node) in self.open_aliases:
             raise YamlError(f"yaml: anchor '{node.value}' value contains itself")
         self.open_aliases.add(id(node))
@@ -240,6 +202,7 @@ class _Reader:
             if target is None or target.kind != "mapping":
                 raise YamlError("yaml: map merge requires map or sequence of maps as the value")
             if source.kind == "alias":
+                self.count()
                 self.enter_alias(source)
             self.count()
             self.fill(target, out)
@@ -289,7 +252,7 @@ def _go_syntax(value: "_Value") -> str:
     if isinstance(value, str):
         return quote(value)
     if value is None:
-        return "<nil>" if not isinstance(value, list) else ""
+        return "<nil>"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):

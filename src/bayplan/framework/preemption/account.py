@@ -28,10 +28,8 @@ class CandidateAccount(msgspec.Struct, frozen=True):
     """A node on which preemption could have made room.
 
     Attributes:
-        node: the node's name.
         victims: the pods to evict, most important first.
         pdb_violations: the number of victims that a disruption budget protects.
-        priority_sum: the sum of all victims' priorities.
         lost_by: the criterion (see `CRITERIA`) by which other candidates were better; "" if none was better.
     """
 
@@ -56,7 +54,6 @@ class PreemptionAccount(msgspec.Struct, frozen=True):
     Attributes:
         chosen: the chosen node, or "".
         candidates: the chosen candidate first, then the others, those that lost by the latest criterion first.
-        candidate_count: the number of candidates found.
         refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
         struck_out: candidates that extenders removed.
         untried: the number of potential candidates that were not examined, because enough others were found.

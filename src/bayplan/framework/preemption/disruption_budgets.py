@@ -1,7 +1,4 @@
-"""PodDisruptionBudgets in preemption: which victims they protect.
-
-Budgets are violated only if no candidate avoids it.
-"""
+"""PodDisruptionBudgets in preemption: which victims they protect."""
 
 from __future__ import annotations
 
@@ -14,11 +11,7 @@ from bayplan.state.pod_info import PodClass, PodInfo
 
 
 class DisruptionBudgets:
-    """The disruption budgets of a cluster, recompiled when any of them changes.
-
-    Args:
-        catalog: the catalog with the budgets.
-    """
+    """The disruption budgets of a cluster, recompiled when any of them changes."""
 
     def __init__(self, catalog: ObjectCatalog) -> None:
         self._catalog = catalog
@@ -49,10 +42,9 @@ class DisruptionBudgets:
         for info in infos:
             violates = False
             for number, budget in self._budgets_of(info.pod_class) if self._by_namespace else ():
-                if info.pod.metadata.name in budget.status.disrupted_pods:
-                    continue
-                left[number] -= 1
-                violates |= left[number] < 0
+                if info.pod.metadata.name not in budget.status.disrupted_pods:
+                    left[number] -= 1
+                    violates |= left[number] < 0
             violations.append(violates)
         return violations
 
@@ -66,10 +58,9 @@ class DisruptionBudgets:
             try:
                 selector = compile_label_selector(budget.spec.selector)
             except SelectorError:
-                # An invalid selector selects nothing.
                 continue
+            # An invalid selector selects nothing; so does an empty one here, unlike in the disruption controller.
             if selector.matches_nothing or selector.matches_everything:
-                # An empty selector selects nothing here, unlike in the disruption controller.
                 continue
             entries = self._by_namespace.setdefault(budget.metadata.namespace, [])
             entries.append((len(self._allowed), selector, budget))

@@ -1,17 +1,19 @@
 """Decide whether and on which node a pod that fits no node preempts others: upstream's preemption evaluator.
 
-The constructor takes the settings of the plugin; the engine provides dry runs (`DryRuns`), and extenders may remove
-candidates and change their victims. Source:
+The engine provides dry runs (`DryRuns`); extenders may remove candidates and change their victims. Source:
 https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from bayplan.base.errors import PluginError
+from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, format_reasons
 from bayplan.framework.extender import Extender, ExtenderFailure, Victims
@@ -20,6 +22,7 @@ from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
 from bayplan.framework.preemption.shortlist import Shortlist, shortlist_of
 from bayplan.framework.status import SUCCESS, Code, Status, error, unschedulable
 from bayplan.objects.pod import Pod
+from bayplan.objects.selectors import join_errors
 from bayplan.state.arrays import Index
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.pod_info import PodInfo
@@ -67,25 +70,21 @@ class Evaluator:
     """Finds the node on which a pod should preempt other pods.
 
     Args:
-        handle: the handle of the plugin; extenders with a preempt verb take part.
-        dry_runs: the engine's interface.
-        min_candidate_nodes_percentage, min_candidate_nodes_absolute: the number of candidates to find, in percent of
-            the potential nodes and as a minimum (see `number_of_candidates`).
+        handle: the handle of the plugin; must have dry runs. Extenders with a preempt verb take part.
+        arguments: the number of candidates to find, in percent of the potential nodes and as a minimum; also an
+            attribute.
+
+    Raises:
+        PluginError: the handle has no dry runs.
     """
 
-    def __init__(
-        self,
-        handle: Handle,
-        dry_runs: DryRuns,
-        *,
-        min_candidate_nodes_percentage: int,
-        min_candidate_nodes_absolute: int,
-    ) -> None:
-        self.min_candidate_nodes_percentage = min_candidate_nodes_percentage
-        self.min_candidate_nodes_absolute = min_candidate_nodes_absolute
+    def __init__(self, handle: Handle, arguments: DefaultPreemptionArgs) -> None:
+        if handle.dry_runs is None:
+            raise PluginError("preemption needs the dry runs of a scheduler", hint="Handle(..., dry_runs=...)")
+        self.arguments = arguments
         self._cluster = handle.cluster
         self._pods = handle.pods
-        self._dry_runs = dry_runs
+        self._dry_runs = handle.dry_runs
         self._extenders = [extender for extender in handle.extenders if extender.supports_preemption]
         self._budgets = DisruptionBudgets(handle.cluster.catalog)
 
@@ -147,18 +146,18 @@ class Evaluator:
         name = pod.status.nominated_node_name
         if not name:
             return ""
-        cluster = self._cluster
-        row = cluster.nodes.row_of.get(name)
+        row = self._cluster.nodes.row_of.get(name)
         if row is None:
             return ""
         status = diagnosis.status_of(row)
         if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         priority = pod.spec.priority or 0
-        for info in cluster.pods_on[row].values():
-            if info.priority < priority and terminating_by_preemption(info.pod):
-                return VICTIM_TERMINATING
-        return ""
+        waits = any(
+            info.priority < priority and _terminating_by_preemption(info.pod)
+            for info in self._cluster.pods_on[row].values()
+        )
+        return VICTIM_TERMINATING if waits else ""
 
     def potential_nodes(self, diagnosis: Diagnosis) -> Index:
         """Return the rows whose status preemption could change, in visiting order."""
@@ -168,26 +167,24 @@ class Evaluator:
 
     def number_of_candidates(self, count: int) -> int:
         """Return the number of candidates at which a search among `count` potential nodes ends."""
-        wanted = count * self.min_candidate_nodes_percentage // 100
-        return min(max(wanted, self.min_candidate_nodes_absolute), count)
+        wanted = count * self.arguments.min_candidate_nodes_percentage // 100
+        return min(max(wanted, self.arguments.min_candidate_nodes_absolute), count)
 
     def find_candidates(self, pod: Pod, state: CycleState, rows: Index, wanted: int, start: int = 0) -> Shortlist:
         """Dry-run preemption on `rows` from index `start` (wrapping) until `wanted` candidates are found."""
         return self._dry_runs.find_candidates(pod, state, rows, self._budgets, wanted, start)
 
     def _nothing_found(self, shortlist: Shortlist | None) -> tuple[PostFilterResult | None, Status]:
-        errors: dict[str, None] = {}
-        histogram: dict[str, int] = {}
+        infeasible = shortlist.infeasible() if shortlist is not None else ()
+        errors = [status.message for status, _ in infeasible if status.code is _ERROR]
+        if errors:
+            return None, error(join_errors(errors))
+        histogram: Counter[str] = Counter()
         known = 0
-        for status, rows in shortlist.infeasible() if shortlist is not None else ():
-            if status.code is _ERROR:
-                errors[status.message] = None
+        for status, rows in infeasible:
             known += len(rows)
             for reason in status.reasons:
-                histogram[reason] = histogram.get(reason, 0) + len(rows)
-        if errors:
-            texts = list(errors)
-            return None, error(texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]")
+                histogram[reason] += len(rows)
         total = len(self._cluster.nodes)
         if known < total:
             histogram[NOT_HELPFUL] = total - known
@@ -215,13 +212,9 @@ class Evaluator:
 def call_extenders(
     extenders: Sequence[Extender], pod: Pod, shortlist: Shortlist, cluster: ClusterState
 ) -> Shortlist | Status:
-    """Call the extenders with a preempt verb in order; return the remaining candidates, or the Error of one that fails.
+    """Call the extenders of a preemptor in order; return the remaining candidates, or the Error of an extender.
 
-    Args:
-        extenders: the extenders in calling order.
-        pod: the preemptor.
-        shortlist: the candidates found by dry runs; never empty.
-        cluster: the state.
+    `shortlist`: the candidates found by dry runs, at least one.
     """
     names = cluster.nodes.names
     victims: Mapping[str, Victims] = {
@@ -233,7 +226,6 @@ def call_extenders(
     interested = [extender for extender in extenders if extender.is_interested(pod)]
     if not interested:
         return shortlist
-
     for extender in interested:
         found = extender.process_preemption(pod, victims, lambda name: pods_on(name, cluster))
         if isinstance(found, ExtenderFailure):
@@ -250,7 +242,7 @@ def call_extenders(
 
 
 def pods_on(name: str, cluster: ClusterState) -> Sequence[Pod] | None:
-    """Return the pods on the node with this name, or None if there is no such node."""
+    """Return the pods on a node, or None if there is no such node."""
     row = cluster.nodes.row_of.get(name)
     return None if row is None else [info.pod for info in cluster.pods_on[row].values()]
 
@@ -261,7 +253,7 @@ def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, lis
     return row, infos, victims.num_pdb_violations
 
 
-def terminating_by_preemption(pod: Pod) -> bool:
+def _terminating_by_preemption(pod: Pod) -> bool:
     """Return whether a pod is terminating because the scheduler preempted it."""
     if pod.metadata.deletion_timestamp is None:
         return False

@@ -29,11 +29,10 @@ def new_table(places: int) -> Ints:
 
 
 def fill(table: Any, place: int, victims: list[PodInfo], violations: int) -> None:
-    """Write a candidate's values of `CRITERIA` to its row of a table; smaller is better.
+    """Write a candidate's values of `CRITERIA` to the row `place` of a table; smaller is better.
 
     Args:
         table: int64[places, criteria].
-        place: the row of the table.
         victims: sorted by importance, never empty.
         violations: the number of victims that a disruption budget protects.
     """

@@ -1,0 +1,285 @@
+"""Decode a JSON tree into a struct, and write a struct as JSON data.
+
+Decoding is strict: it reports unknown and duplicate fields, and rejects wrong types. Texts and precedence are those of
+sigs.k8s.io/json, with which kube-scheduler reads its configuration: a type error takes precedence over all remarks about
+fields, only the first type error is reported, and an invalid duration ends decoding.
+"""
+
+import base64
+import math
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar, cast
+
+from bayplan.base.go_text.base64 import decode_base64
+from bayplan.base.go_text.durations import format_duration, parse_duration
+from bayplan.base.go_text.json import float32, json_float
+from bayplan.base.go_text.quoting import GoTextError, quote
+from bayplan.framework.configuration.document import API_VERSION, RawArguments
+from bayplan.framework.configuration.field_errors import Step, path_of
+from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject, JsonValue, kind_of, plain_value
+from bayplan.framework.configuration.schema import (
+    EMPTY_LIST,
+    STRING,
+    GoType,
+    Nested,
+    Pointer,
+    Scalar,
+    Slice,
+    Struct,
+    absent_value,
+    fields_of,
+    type_name,
+    zero,
+)
+from bayplan.objects.selectors import parse_int64
+
+_MAX_REMARKS = 100
+_TYPE_META = ("kind", "apiVersion")
+_BYTE = Scalar("int", "uint8", bits=8)
+
+S = TypeVar("S", bound=Struct)
+
+
+class Remark(NamedTuple):
+    """One problem found while decoding.
+
+    Attributes:
+        text: upstream's text.
+        steps: the path of the field.
+        message: the text without the path, or "" to show `text`.
+        of_key: whether the name of the field is wrong, not its value.
+    """
+
+    text: str
+    steps: tuple[Step, ...] = ()
+    message: str = ""
+    of_key: bool = False
+
+
+class DecodeError(ValueError):
+    """A text that can't be decoded into the struct, with the individual problems."""
+
+    def __init__(self, text: str, remarks: Sequence[Remark] = (), *, steps: tuple[Step, ...] = ()) -> None:
+        super().__init__(text)
+        self.remarks = tuple(remarks) or (Remark(text, steps),)
+
+
+def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) -> tuple[S, tuple[Remark, ...]]:
+    """Decode a tree into a struct that has ``kind`` and ``apiVersion``; return it with the remarks of strict decoding.
+
+    Args:
+        node: the tree; null leaves every field as if it were absent.
+        struct: the class to create.
+        internal: whether the tree is in the internal version, which has other names and types, and no defaults.
+
+    Raises:
+        DecodeError: a value has the wrong type.
+    """
+    decoder = _Decoder(internal)
+    value = decoder.read(node, Nested(struct), zero(Nested(struct), internal=internal), _Position())
+    if decoder.type_error is not None:
+        raise decoder.type_error
+    assert isinstance(value, struct)
+    return value, tuple(decoder.remarks.values())
+
+
+class _Position(NamedTuple):
+    """The position of a value: its path, its innermost struct, and the fields of Go structs that lead to it."""
+
+    steps: tuple[Step, ...] = ()
+    struct: str = ""
+    fields: tuple[str, ...] = ()
+
+    def inside(self, step: Step) -> "_Position":
+        return self._replace(steps=(*self.steps, step))
+
+
+class _Decoder:
+    """Decodes one tree, and collects its problems."""
+
+    def __init__(self, internal: bool) -> None:
+        self.internal = internal
+        self.remarks: dict[str, Remark] = {}
+        self.type_error: DecodeError | None = None
+
+    def read(self, node: JsonNode, go_type: GoType, absent: object, at: _Position) -> object:
+        """Decode a value of a type. `absent`: the result if there is no usable value."""
+        match go_type:
+            case Pointer(element):
+                return absent if node is None else self.read(node, element, self.zero(element), at)
+            case Nested(struct) if isinstance(node, JsonObject):
+                return self.nested(node, struct, at)
+            case Slice(element) if isinstance(node, list):
+                items = [
+                    self.read(item, element, self.zero(element), at.inside(index)) for index, item in enumerate(node)
+                ]
+                return tuple(items) or EMPTY_LIST
+            case Scalar():
+                return self.scalar(node, go_type, absent, at)
+        return self.refused(node, go_type, absent, at)
+
+    def zero(self, go_type: GoType) -> object:
+        return zero(go_type, internal=self.internal)
+
+    def nested(self, node: JsonObject, struct: type[object], at: _Position) -> object:
+        fields, by_go_name = fields_of(struct), self.internal and issubclass(struct, Struct)
+        known = {field.go_name if by_go_name else field.json: field for field in fields}
+        values = {field.attribute: absent_value(field, internal=self.internal) for field in fields}
+        seen: set[str] = set()
+        for key, item in node.pairs:
+            field = known.get(key)
+            if field is None and (at.steps or key not in _TYPE_META):
+                self.remark("unknown", key, at)
+                continue
+            if key in seen:
+                self.remark("duplicate", key, at)
+            seen.add(key)
+            if field is None:
+                continue
+            embedded = (field.wire.embedded,) if field.wire.embedded else ()
+            inner = _Position((*at.steps, key), struct.__name__, (*at.fields, *embedded, key))
+            value = self.read(item, field.go_type, absent_value(field, internal=self.internal), inner)
+            if field.wire.empty is not None and not self.internal:
+                value = value or field.wire.empty
+            values[field.attribute] = value
+        return struct(**values)
+
+    def scalar(self, node: JsonNode, go_type: Scalar, absent: object, at: _Position) -> object:
+        match go_type.kind, node:
+            case ("bool", bool()) | ("string", str()):
+                return node
+            case "int" | "float", JsonNumber(literal):
+                value = _number(literal, go_type)
+                return self.refused(node, go_type, absent, at, literal=literal) if value is None else value
+            case "duration", str() | None:
+                try:
+                    # null is decoded as the empty text, which is not a duration.
+                    return parse_duration(node or "")
+                except GoTextError as error:
+                    raise DecodeError(str(error), steps=at.steps) from None
+            case "duration", _:
+                raise self.mismatch(node, go_type, at)
+            case "bytes", str():
+                try:
+                    return decode_base64(node)
+                except GoTextError as error:
+                    self.type_error = self.type_error or DecodeError(str(error), steps=at.steps)
+            case "bytes", list():
+                return bytes(cast(int, self.scalar(item, _BYTE, 0, at)) for item in node)
+            case "map", JsonObject():
+                return self.string_map(node, at)
+            case "arguments", _ if node is not None and not self.internal:
+                # In the internal version, arguments are a Go interface with methods, which nothing can be decoded into.
+                return RawArguments(node)
+            case _:
+                return self.refused(node, go_type, absent, at)
+        return absent
+
+    def string_map(self, node: JsonObject, at: _Position) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for key, item in node.pairs:
+            if key in values:
+                self.remark("duplicate", key, at)
+            values[key] = self.scalar(item, STRING, "", at.inside(key))
+        return dict(sorted(values.items()))
+
+    def remark(self, what: str, key: str, at: _Position) -> None:
+        steps = (*at.steps, key)
+        text = f"{what} field {quote(path_of(steps).removeprefix('$').removeprefix('.'))}"
+        if len(self.remarks) < _MAX_REMARKS:
+            self.remarks.setdefault(text, Remark(text, steps, f"{what} field", of_key=True))
+
+    def refused(self, node: JsonNode, go_type: GoType, absent: object, at: _Position, *, literal: str = "") -> object:
+        """Record a value of the wrong type, unless it is null; return `absent`, the value to use instead."""
+        if node is not None:
+            self.type_error = self.type_error or self.mismatch(node, go_type, at, literal)
+        return absent
+
+    def mismatch(self, node: JsonNode, go_type: GoType, at: _Position, literal: str = "") -> DecodeError:
+        found = f"number {literal}" if literal else kind_of(node)
+        target = f"Go struct field {at.struct}.{'.'.join(at.fields)}" if at.fields else "Go value"
+        name = type_name(go_type, internal=self.internal)
+        # If an element of a list is wrong, the position is that of the list, as in upstream's paths.
+        steps = at.steps[:-1] if at.steps and isinstance(at.steps[-1], int) else at.steps
+        return DecodeError(f"json: cannot unmarshal {found} into {target} of type {name}", steps=steps)
+
+
+def _number(literal: str, go_type: Scalar) -> int | float | None:
+    """Parse a number as a Go integer or float of this type; return None if it does not fit."""
+    if go_type.kind == "float":
+        try:
+            value = float32(float(literal))
+        except OverflowError:
+            return None
+        return None if math.isinf(value) else value
+    integer = parse_int64(literal)
+    if integer is None:
+        return None
+    if go_type.bits == 8:
+        return integer if 0 <= integer < 256 else None
+    return integer if -(1 << go_type.bits - 1) <= integer < 1 << go_type.bits - 1 else None
+
+
+def encode_struct(struct: object, *, internal: bool = False) -> dict[str, JsonValue]:
+    """Return a struct as a dict, with the fields in upstream's order.
+
+    With `internal`, names are those of the internal version, and empty fields are not omitted.
+    """
+    out: dict[str, JsonValue] = {}
+    for field in fields_of(type(struct)):
+        value = getattr(struct, field.attribute)
+        if internal and isinstance(struct, Struct):
+            out[field.go_name] = _encode(value, field.go_type, internal)
+        elif field.wire.always or not _is_empty(value, field.go_type):
+            out[field.json] = _encode(value, field.go_type, internal)
+    return out
+
+
+def encode_arguments(args: Struct | RawArguments | None, *, internal: bool = False) -> JsonValue:
+    """Return the arguments of a plugin as JSON data; typed arguments in v1 form with their kind and version."""
+    if args is None:
+        return None
+    if isinstance(args, RawArguments):
+        return plain_value(args.tree)
+    if internal:
+        return encode_struct(args, internal=True)
+    return {"kind": type(args).__name__, "apiVersion": API_VERSION, **encode_struct(args)}
+
+
+def encode_list(items: tuple[object, ...], *, internal: bool = False) -> JsonValue:
+    """Return a list as JSON data; None if the list was not given."""
+    if not items and items is not EMPTY_LIST:
+        return None
+    return [item if isinstance(item, str) else encode_struct(item, internal=internal) for item in items]
+
+
+def _is_empty(value: object, go_type: GoType) -> bool:
+    if isinstance(go_type, Pointer):
+        return value is None
+    # Go's encoder never omits structs, and a duration is a struct.
+    is_duration = isinstance(go_type, Scalar) and go_type.kind == "duration"
+    return not is_duration and value in (None, False, 0, "", b"", (), {})
+
+
+def _encode(value: object, go_type: GoType, internal: bool) -> JsonValue:
+    match go_type:
+        case Pointer():
+            return None if value is None else _encode(value, go_type.element, internal)
+        case Nested():
+            return encode_struct(value, internal=internal)
+        case Slice():
+            assert isinstance(value, tuple)
+            return encode_list(value, internal=internal)
+    match go_type.kind, value:
+        case "duration", int():
+            return format_duration(value)
+        case "bytes", bytes():
+            return base64.b64encode(value).decode("ascii")
+        case "arguments", Struct() | RawArguments() | None:
+            return encode_arguments(value)
+        case "float", float():
+            # Go writes integral values below 1e21 without decimal point and exponent.
+            text = json_float(value)
+            return value if "." in text or "e" in text else int(text)
+    assert isinstance(value, bool | int | str | dict)
+    return value
