@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -31,6 +32,7 @@ Reach: TypeAlias = tuple[tuple[Requirement, ...], ...] | None
 """A condition on the labels of nodes: all requirements of any term must hold. None: every node meets it."""
 
 
+@lru_cache(maxsize=1 << 15)
 def affinity_reach(affinity: NodeSelector | None) -> Reach:
     """Return the condition that a volume's node affinity sets. Only labels count; invalid terms match nothing."""
     if affinity is None:
