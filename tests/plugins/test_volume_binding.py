@@ -10,7 +10,6 @@ from bayplan.framework.status import SKIP, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
-from bayplan.plugins.pod_claims import class_of_volume
 from bayplan.plugins.volume_binding import VolumeBinding
 from bayplan.plugins.volume_binding.matching import VolumesByClass
 from bayplan.state.cluster_state import ClusterState
@@ -321,32 +320,34 @@ def test_changes_of_volumes_are_seen_by_later_pods() -> None:
     assert ask(plugin, using("c")) == {}
 
 
-def test_only_written_volumes_are_grouped_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[str] = []
+def names_of(volumes: VolumesByClass, claim: KubernetesObject) -> list[str]:
+    """Return the names of the volumes that a claim may take."""
+    assert isinstance(claim, PersistentVolumeClaim)
+    return [volume.metadata.name for volume in volumes.find(claim)]
 
-    def class_of(volume: PersistentVolume) -> str:
-        read.append(volume.metadata.name)
-        return class_of_volume(volume)
 
-    monkeypatch.setattr("bayplan.plugins.volume_binding.matching.class_of_volume", class_of)
-    state = cluster(*(make_volume(name, storage_class="static") for name in ("b", "a")))
+def test_only_written_volumes_are_grouped_again() -> None:
+    claim, later = make_claim("c", storage_class="static"), make_claim("d", storage_class="later")
+    reserved = make_volume("z", storage_class="static", spec={"claimRef": {"namespace": "default", "name": "c"}})
+    state = cluster(*(make_volume(name, storage_class="static") for name in ("b", "a")), reserved)
     volumes = VolumesByClass(state.catalog)
     for _ in range(2):
-        assert [volume.metadata.name for volume in volumes.of_class("static")] == ["a", "b"]
-    put(state, make_volume("a", "1Gi", storage_class="later"))
-    assert [volume.metadata.name for volume in volumes.of_class("static")] == ["b"]
-    assert [volume.metadata.name for volume in volumes.of_class("later")] == ["a"]
-    assert read == ["b", "a", "a"]
+        assert names_of(volumes, claim) == ["z", "a", "b"]
+    assert names_of(volumes, make_claim("other", storage_class="static")) == ["a", "b"]
+    put(state, make_volume("a", storage_class="later"))
+    assert names_of(volumes, claim) == ["z", "b"]
+    assert names_of(volumes, later) == ["a"]
+    assert volumes.sorted_in == 4
 
 
 def test_volumes_are_grouped_after_more_writes_than_are_remembered() -> None:
-    state = cluster()
+    state, claim = cluster(), make_claim("c", storage_class="static")
     volumes = VolumesByClass(state.catalog)
     item = make_volume("v", storage_class="static")
-    assert volumes.of_class("static") == []
+    assert names_of(volumes, claim) == []
     for _ in range(2 * state.catalog.REMEMBERED + 1):
         state.catalog.put(item.key, item)
-    assert volumes.of_class("static") == [item]
+    assert names_of(volumes, claim) == ["v"]
 
 
 def test_a_claim_reserved_for_provisioning_restricts_later_pods_to_its_node() -> None:

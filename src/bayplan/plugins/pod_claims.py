@@ -143,6 +143,12 @@ def claim_name_of(pod_name: str, volume: Volume) -> str | None:
     return claim_of_ephemeral(pod_name, volume.name) if volume.ephemeral is not None else None
 
 
+def named_claims(pod: Pod) -> frozenset[str]:
+    """Return the names of a pod's claims, except those of its ephemeral volumes."""
+    claims = [volume.persistent_volume_claim for volume in pod.spec.volumes]
+    return frozenset(claim.claim_name for claim in claims if claim is not None)
+
+
 @hint(PersistentVolumeClaim, new=True)
 def is_schedulable_after_claim_change(pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim) -> bool:
     """Queue the pod if one of its volumes is the claim that was added or changed."""

@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bayplan.framework.configuration.plugin_arguments import ResourceSpec
 from bayplan.framework.plugin import Handle
@@ -20,7 +22,14 @@ from bayplan.objects.resource_names import is_dra_extended
 from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_use import DeviceId, DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import allocation_features
-from bayplan.plugins.dynamic_resources.pools import AllocationFailed, PoolDevice, PoolSlice, Selectors, node_matches
+from bayplan.plugins.dynamic_resources.pools import (
+    AllocationFailed,
+    PoolDevice,
+    PoolSlice,
+    meets_selectors,
+    node_matches,
+    read_slices,
+)
 from bayplan.state.arrays import Ints
 from bayplan.state.device_classes import DeviceClassResolver
 
@@ -28,64 +37,31 @@ if TYPE_CHECKING:
     from bayplan.plugins.scored_resources import ScoredResource
 
 
-class DeviceTally:
-    """The number of devices that serve one resource, by node.
+class DeviceTally(msgspec.Struct, frozen=True, eq=False):
+    """The number of devices that serve one resource, by node. Every change makes a new tally, compared by identity.
 
     Attributes:
         number: the number of the resource.
         capacity, used: int64[rows], the number of devices of each node, and the number of allocated ones.
+        devices: by row, the devices.
+        rows: by pool, the rows with devices of the pool. The values are dictionaries, because sets have no defined order.
     """
 
-    __slots__ = ("capacity", "number", "used")
+    number: int
+    capacity: Ints
+    used: Ints
+    devices: dict[int, list[DeviceId]]
+    rows: dict[PoolId, dict[int, None]]
 
-    def __init__(self, number: int, capacity: Ints, used: Ints) -> None:
-        self.number = number
-        self.capacity = capacity
-        self.used = used
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, DeviceTally):
-            return NotImplemented
-        return (
-            self.number == other.number
-            and np.array_equal(self.capacity, other.capacity)
-            and np.array_equal(self.used, other.used)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.number, self.capacity.tobytes(), self.used.tobytes()))
-
-
-class CountedDevices:
-    """The devices that serve one resource, by node, with their tally.
-
-    Attributes:
-        tally: the current tally; a new object after each change.
-    """
-
-    def __init__(self, number: int, count: int) -> None:
-        self.tally = DeviceTally(number, np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64))
-        self._devices: dict[int, list[DeviceId]] = {}
-        # The values are dictionaries, because sets have no defined order.
-        self._rows: dict[PoolId, dict[int, None]] = {}
-
-    def put(self, row: int, devices: list[DeviceId], use: DeviceUse) -> None:
-        """Add the devices of a node."""
-        self._devices[row] = devices
-        for device in devices:
-            self._rows.setdefault(device[:2], {})[row] = None
-        self.tally.capacity[row] = len(devices)
-        self.tally.used[row] = sum(map(use.is_allocated, devices))
-
-    def count_used(self, pools: Iterable[PoolId], use: DeviceUse) -> None:
-        """Count the allocated devices again on nodes with devices of these pools."""
-        rows = dict.fromkeys(row for pool in pools for row in self._rows.get(pool, ()))
+    def recounted(self, pools: Iterable[PoolId], use: DeviceUse) -> DeviceTally:
+        """Return the tally after changes of the allocated devices in these pools."""
+        rows = dict.fromkeys(row for pool in pools for row in self.rows.get(pool, ()))
         if not rows:
-            return
-        used = self.tally.used.copy()
+            return self
+        used = self.used.copy()
         for row in rows:
-            used[row] = sum(map(use.is_allocated, self._devices[row]))
-        self.tally = DeviceTally(self.tally.number, self.tally.capacity, used)
+            used[row] = sum(map(use.is_allocated, self.devices[row]))
+        return replace(self, used=used)
 
 
 class ScoredDevices:
@@ -104,13 +80,13 @@ class ScoredDevices:
         features = allocation_features(handle.feature_gates)
         self._tracker = ClaimTracker(handle.cluster.catalog)
         self._use = DeviceUse(self._tracker, consumable_capacity=features.consumable_capacity)
-        self._selectors = Selectors(features)
+        self._list_attributes = features.list_attributes
         self._slices: dict[str, PoolSlice] = {}
         # Slices whose devices are all on one node, by node, and all other slices.
         self._on_node: dict[str, list[PoolSlice]] = {}
         self._shared: list[PoolSlice] = []
         self._version: tuple[object, ...] | None = None
-        self._counted: dict[int, CountedDevices] = {}
+        self._tallies: dict[int, DeviceTally] = {}
 
     def may_serve(self, scored: Sequence[ScoredResource]) -> bool:
         """Return whether devices may serve one of these resources."""
@@ -126,10 +102,10 @@ class ScoredDevices:
             device_class = self._classes.get(self._cluster.nodes.resources.names[resource.number])
             if device_class is None or not resource.is_scalar:
                 continue
-            counted = self._counted.get(resource.number)
-            if counted is None:
-                counted = self._counted[resource.number] = self._count(resource.number, device_class)
-            found.append(counted.tally)
+            tally = self._tallies.get(resource.number)
+            if tally is None:
+                tally = self._tallies[resource.number] = self._count(resource.number, device_class)
+            found.append(tally)
         return tuple(found)
 
     def _refresh(self) -> None:
@@ -138,28 +114,23 @@ class ScoredDevices:
         changed = self._use.take_changed_pools()
         version = (catalog.version(ResourceSlice), catalog.version(DeviceClass), self._cluster.node_log.end)
         if version == self._version:
-            for counted in self._counted.values():
-                counted.count_used(changed, self._use)
+            for number, tally in self._tallies.items():
+                self._tallies[number] = tally.recounted(changed, self._use)
             return
         self._version = version
-        self._counted = {}
-        known = self._slices
-        self._slices, self._on_node, self._shared = {}, {}, []
-        for source in catalog.all(ResourceSlice):
-            name = source.metadata.name
-            slice_ = known.get(name)
-            if slice_ is None or slice_.source is not source:
-                slice_ = PoolSlice(source)
-            self._slices[name] = slice_
-            spec = source.spec
+        self._tallies = {}
+        self._slices, self._on_node, self._shared = read_slices(catalog, self._slices), {}, []
+        for slice_ in self._slices.values():
+            spec = slice_.source.spec
             if spec.node_name and not spec.per_device_node_selection and not spec.all_nodes:
                 self._on_node.setdefault(spec.node_name, []).append(slice_)
             else:
                 self._shared.append(slice_)
 
-    def _count(self, number: int, device_class: DeviceClass) -> CountedDevices:
+    def _count(self, number: int, device_class: DeviceClass) -> DeviceTally:
         nodes = self._cluster.nodes
-        counted = CountedDevices(number, nodes.count)
+        capacity, used = np.zeros((2, nodes.count), dtype=np.int64)
+        tally = DeviceTally(number, capacity, used, {}, {})
         for row, node in enumerate(nodes.nodes[: nodes.count]):
             if node is None:
                 continue
@@ -168,32 +139,28 @@ class ScoredDevices:
             except (AllocationFailed, ValueError):
                 # Upstream logs an invalid selector and counts no devices on this node.
                 continue
-            counted.put(row, devices, self._use)
-        return counted
+            tally.devices[row] = devices
+            for device in devices:
+                tally.rows.setdefault(device[:2], {})[row] = None
+            capacity[row] = len(devices)
+            used[row] = sum(map(self._use.is_allocated, devices))
+        return tally
 
     def _devices_on(self, node: Node) -> Iterable[PoolDevice]:
         for slice_ in self._on_node.get(node.metadata.name, ()):
             yield from slice_.devices
         for slice_ in self._shared:
             spec = slice_.source.spec
+            # A slice that selects no nodes counts on all of them.
+            everywhere = spec.all_nodes or (not spec.node_name and spec.node_selector is None)
             if spec.per_device_node_selection:
                 for device in slice_.devices:
                     source = device.source
                     if source.all_nodes or node_matches(node, source.node_name, None, source.node_selector):
                         yield device
-            elif (
-                spec.all_nodes
-                or _has_no_selection(slice_)
-                or node_matches(node, spec.node_name, None, spec.node_selector)
-            ):
+            elif everywhere or node_matches(node, spec.node_name, None, spec.node_selector):
                 yield from slice_.devices
 
     def _is_of(self, device: PoolDevice, device_class: DeviceClass) -> bool:
         selectors = [selector for selector in device_class.spec.selectors if selector.cel is not None]
-        return self._selectors.match(selectors, device, device_class.metadata.name)
-
-
-def _has_no_selection(slice_: PoolSlice) -> bool:
-    """Return whether a slice selects no nodes, so that it counts on all of them."""
-    spec = slice_.source.spec
-    return not spec.node_name and spec.node_selector is None
+        return meets_selectors(device, selectors, device_class.metadata.name, list_attributes=self._list_attributes)

@@ -6,13 +6,14 @@ Source: https://kubernetes.io/docs/reference/labels-annotations-taints/#topology
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from typing import TypeAlias, cast
+
+import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
-from bayplan.framework.rule import FilterRule
-from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Code, Status, unresolvable
+from bayplan.framework.status import SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Requirement
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -22,25 +23,25 @@ from bayplan.plugins.pod_claims import (
     PodVolumes,
     claim_not_found,
     class_of_claim,
+    named_claims,
     pod_volumes,
 )
+from bayplan.plugins.verdict_texts import VerdictTexts
+from bayplan.state.arrays import Bools, Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.node_matcher import LabelTest
-from bayplan.state.node_table import NodeTable
+from bayplan.state.views import Rows
 
 TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 NEW_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 REASON = "node(s) had no available volume zone"
 WRONG_ZONE = 1 | UNRESOLVABLE_BIT
-FIRST_TEXT = 2
-"""Lowest verdict that represents a status of PreFilter, which the filter finds itself if PreFilter is disabled."""
+
+Topologies: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
+"""The key and the allowed values of each zone or region label of bound volumes."""
 
 
 class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes outside of the zones and regions of bound volumes. Nodes without zone and region labels pass.
-
-    Params: for each zone or region label of a bound volume, its key and the allowed values.
-    """
+    """Rejects nodes outside of the zones and regions of bound volumes. Params: `Topologies`."""
 
     name = "VolumeZone"
     reads = Reads.NODES
@@ -49,7 +50,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        self._statuses: dict[Status, int] = {}
+        self._texts = VerdictTexts()
         # Whether the profile runs PreFilter; then verdicts depend only on the params.
         self._pre_filters = False
 
@@ -58,19 +59,19 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Return OBJECTS if the pod has claims that are not ephemeral: PreFilter reads them and their volumes."""
+        """Return NOTHING for pods without named claims, which PreFilter skips."""
         return Reads.OBJECTS if spec.has_named_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
-        """Return the zones and regions of the bound volumes as params; SKIP if there are none."""
+        """Return SKIP if the bound volumes have no zone and region labels."""
         self._pre_filters = True
-        topologies = self.topologies(spec, cluster)
+        topologies = self._topologies(spec, cluster)
         if isinstance(topologies, Status):
             return topologies
         return PreFilterResult(topologies) if topologies else SKIP
 
-    def topologies(self, spec: PodVolumes, cluster: ClusterState) -> tuple[tuple[str, tuple[str, ...]], ...] | Status:
-        """Return key and allowed values of each zone or region label of a bound volume; or why the pod is rejected."""
+    def _topologies(self, spec: PodVolumes, cluster: ClusterState) -> Topologies | Status:
+        """Return the topologies of the bound volumes, or why the pod is rejected."""
         catalog = cluster.catalog
         found: list[tuple[str, tuple[str, ...]]] = []
         for volume in spec.volumes:
@@ -93,21 +94,28 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             found += volume_topologies(bound)
         return tuple(found)
 
-    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks a node's zone and region labels."""
-        return VolumeZones(self, spec, cluster)
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Accept nodes without zone and region labels; others must have an allowed value for every label of a volume.
 
-    def verdict_of(self, status: Status) -> int:
-        """Return the verdict that represents a status of PreFilter."""
-        number = self._statuses.setdefault(status, len(self._statuses) + FIRST_TEXT)
-        return number | (ERROR_BIT if status.code is Code.ERROR else UNRESOLVABLE_BIT)
+        A node without a label of an old name may have the label of the new name. If the profile disables PreFilter, its
+        rejections apply to every node, as upstream.
+        """
+        topologies = self._topologies(spec, rows.state) if params is None else cast("Topologies", params)
+        if isinstance(topologies, Status):
+            return np.full(len(rows), self._texts.verdict(topologies.message, UNRESOLVABLE_BIT), dtype=np.uint16)
+        labelled, wrong = rows.everywhere(False), rows.everywhere(False)
+        for key in TOPOLOGY_LABELS:
+            labelled |= rows.label(key) >= 0
+        for key, values in topologies:
+            allowed = _has_value(rows, key, values)
+            if key in NEW_LABELS:
+                allowed |= (rows.label(key) < 0) & _has_value(rows, NEW_LABELS[key], values)
+            wrong |= ~allowed
+        return rows.verdicts((labelled & wrong, WRONG_ZONE))
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reasons for a verdict; verdicts from `FIRST_TEXT` on stand for a status of PreFilter."""
-        if verdict == WRONG_ZONE:
-            return (REASON,)
-        number = verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)
-        return next(status.reasons for status, other in self._statuses.items() if other == number)
+        """Return the reason for a verdict."""
+        return (REASON if verdict == WRONG_ZONE else self._texts.text(verdict),)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register storage classes added, nodes added or relabelled, and claims and volumes added or changed."""
@@ -138,10 +146,11 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
     ) -> bool:
         """Queue the pod if it uses the claim that was added or changed."""
-        if new is None or new.metadata.namespace != pod.metadata.namespace:
-            return False
-        names = [volume.persistent_volume_claim for volume in pod.spec.volumes]
-        return any(source is not None and source.claim_name == new.metadata.name for source in names)
+        return (
+            new is not None
+            and new.metadata.namespace == pod.metadata.namespace
+            and new.metadata.name in named_claims(pod)
+        )
 
     @hint(PersistentVolume, new=True)
     def is_schedulable_after_persistent_volume_change(
@@ -149,88 +158,6 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     ) -> bool:
         """Queue the pod if a volume was added, or its zones or regions changed."""
         return old is None or volume_topologies(old) != volume_topologies(new)
-
-
-class ZoneTest:
-    """Tests whether a node has an allowed value of a volume's label, under the label's key or its newer name."""
-
-    def __init__(self, key: str, values: tuple[str, ...], nodes: NodeTable) -> None:
-        newer = NEW_LABELS.get(key)
-        self._test = LabelTest(Requirement(key, "In", values), nodes)
-        self._newer = LabelTest(Requirement(newer, "In", values), nodes) if newer is not None else None
-
-    def bind(self) -> None:
-        """Bind the tests to the current labels."""
-        self._test.bind()
-        if self._newer is not None:
-            self._newer.bind()
-
-    def matches(self, row: int) -> bool:
-        """Return whether the node of a row has an allowed value.
-
-        The newer name counts only if it lacks the older one.
-        """
-        if self._test.matches(row):
-            return True
-        return self._newer is not None and not self._test.has_key(row) and self._newer.matches(row)
-
-
-class VolumeZones(FilterRule):
-    """Returns `WRONG_ZONE` for nodes with zone or region labels that a volume does not allow."""
-
-    def __init__(self, plugin: VolumeZone, spec: PodVolumes, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self._plugin, self._spec, self._cluster = plugin, spec, cluster
-        self._labels = [LabelTest(Requirement(key, "Exists", ()), cluster.nodes) for key in TOPOLOGY_LABELS]
-        self._topologies: object = None
-        self._tests: list[ZoneTest] = []
-        self._verdict = 0
-
-    def bind(self) -> None:
-        """Bind the tests to the current labels."""
-        for label in self._labels:
-            label.bind()
-        for test in self._tests:
-            test.bind()
-
-    def refresh(self) -> bool:
-        """Use the topologies that PreFilter found. Without PreFilter, find them, as upstream does for each node."""
-        topologies = self.params
-        self._verdict = 0
-        if topologies is None:
-            answer = self._plugin.topologies(self._spec, self._cluster)
-            if isinstance(answer, Status):
-                self._verdict = self._plugin.verdict_of(answer)
-                return False
-            topologies = answer
-        if topologies is not self._topologies:
-            self._topologies = topologies
-            pairs = cast("tuple[tuple[str, tuple[str, ...]], ...]", topologies)
-            self._tests = [ZoneTest(key, values, self._cluster.nodes) for key, values in pairs]
-            for test in self._tests:
-                test.bind()
-        return False
-
-    def filter(self, row: int) -> int:
-        """Accept nodes without zone and region labels.
-
-        Others must have an allowed value for every label of every volume.
-        """
-        if self._verdict:
-            return self._verdict
-        labelled = False
-        for number in range(len(self._labels)):
-            label = self._labels[number]
-            if label.has_key(row):
-                labelled = True
-                break
-        if not labelled:
-            return 0
-        for number in range(len(self._tests)):
-            test = self._tests[number]
-            if not test.matches(row):
-                return WRONG_ZONE
-        return 0
 
 
 def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:
@@ -259,3 +186,10 @@ def _status_of_unbound(claim: PersistentVolumeClaim, cluster: ClusterState) -> S
     if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return None
     return unresolvable("PersistentVolume had no name")
+
+
+def _has_value(rows: Rows, key: str, values: tuple[str, ...]) -> Bools:
+    """Return which nodes have one of these values of a label (bool per row)."""
+    column = rows.state.nodes.label_column(key)
+    # Nodes without the label have the code -1, which selects the last element of the table.
+    return column.table(Requirement(key, "In", values))[rows.label(key)]

@@ -12,6 +12,7 @@ from bayplan.framework.status import SKIP, Code, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import ResourceClaim
 from bayplan.plugins.dynamic_resources.node_filter import CANNOT_ALLOCATE, NOT_AVAILABLE
+from bayplan.plugins.verdict_texts import FIRST_NUMBER
 from bayplan.state.views import Rows
 from tests.plugins.builders import make_pod
 from tests.plugins.dynamic_resources.worlds import (
@@ -55,7 +56,7 @@ def rejected_everywhere(world: World, status: Status | None = None) -> Diagnosis
         num_all_nodes=count,
         pre_filter_status=status,
         examined=np.ones(count, dtype=np.bool_),
-        values=np.ones(count, dtype=np.int64),
+        values=np.full(count, FIRST_NUMBER, dtype=np.int64),
         filters=("DynamicResources",),
         explain=lambda value: unresolvable(),
     )

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bayplan.engine.rule_result import filter_rule
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.rule import ready
@@ -137,7 +138,7 @@ def ask(plugin: DynamicResources, world: World, pod: Pod) -> dict[str, Any]:
     if not isinstance(answer, PreFilterResult):
         return {**found, "answer": answer}
     columns, nodes = world.state.columns, world.state.nodes
-    rule, scorer = plugin.filter_rule(spec, world.state), plugin.score_rule(spec, world.state)
+    rule, scorer = filter_rule(plugin, spec, world.state), plugin.score_rule(spec, world.state)
     ready(rule, answer.params, columns)
     ready(scorer, plugin.observe(spec, world.state), columns)
     codes, raw = np.zeros(columns.capacity, dtype=np.uint16), np.zeros(columns.capacity, dtype=np.int64)
@@ -208,23 +209,6 @@ def test_only_a_changed_node_is_searched_again() -> None:
     world.state.update_node(make_node("n3", labels={"name": "n3", "more": "x"}))
     world.filter(claiming("c"))
     assert searches(world) == 20 + 1
-
-
-def test_all_nodes_are_evaluated_once_for_any_number_of_rows() -> None:
-    world = many_nodes(20)
-    world.put(claim("c", request()))
-    assert world.filter(claiming("c")) == {}
-    spec, state, columns = world.plugin.compile(claiming("c"), world.state), CycleState(), world.state.columns
-    answer = world.plugin.pre_filter(spec, world.state, state)
-    assert isinstance(answer, PreFilterResult)
-    rule = world.plugin.filter_rule(spec, world.state)
-    ready(rule, answer.params, columns)
-    rows = list(world.state.nodes.row_of.values())
-    assert [rule.filter(row) for row in rows] == [0] * 20
-    assert world.plugin._node_filter.evaluations == 1
-    world.state.update_node(make_node("n3", labels={"name": "n3", "more": "x"}))
-    assert [rule.filter(row) for row in rows] == [0] * 20
-    assert world.plugin._node_filter.evaluations == 2
 
 
 def test_deleting_a_written_extended_resource_claim_frees_its_devices() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from bayplan.base.recursion_limit import RECURSION_LIMIT
 from bayplan.cel.checker import Checker
@@ -85,6 +86,7 @@ class DeviceProgram:
         raise RunProblem("unsupported attribute value")
 
 
+@lru_cache(maxsize=1024)
 def compile_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram:
     """Compile an expression over ``device``.
 

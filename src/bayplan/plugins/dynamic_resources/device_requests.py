@@ -16,7 +16,13 @@ from bayplan.objects.resource import DeviceClass, DeviceRequest, DeviceSubReques
 from bayplan.plugins.dynamic_resources.capacity import fits
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.pools import AllocationFailed, Pool, PoolDevice, Selectors, node_matches
+from bayplan.plugins.dynamic_resources.pools import (
+    AllocationFailed,
+    Pool,
+    PoolDevice,
+    meets_selectors,
+    node_matches,
+)
 from bayplan.state.object_catalog import ObjectCatalog
 
 EXACT_COUNT = "ExactCount"
@@ -81,15 +87,11 @@ class RequestChecks:
         use: the allocated devices.
     """
 
-    def __init__(
-        self, features: AllocationFeatures, use: DeviceUse, catalog: ObjectCatalog, selectors: Selectors, node: Node
-    ) -> None:
+    def __init__(self, features: AllocationFeatures, use: DeviceUse, catalog: ObjectCatalog, node: Node) -> None:
         self.features = features
         self.use = use
         self._catalog = catalog
-        self._selectors = selectors
         self._node = node
-        self._selectable: dict[tuple[int, int], bool] = {}
 
     def check_request(
         self, claim: ResourceClaim, request: DeviceRequest, pools: Sequence[Pool]
@@ -175,22 +177,15 @@ class RequestChecks:
         source = device.source
         if source.binding_conditions and not self.features.binding_conditions:
             return False
-        alternative = checked.alternative
-        key = (id(alternative), id(device))
-        known = self._selectable.get(key)
-        if known is None:
-            device_class = checked.device_class
-            known = self._selectable[key] = (
-                self._selectors.match(device_class.spec.selectors, device, f"class {device_class.metadata.name}")
-                and self._selectors.match(alternative.requested.selectors, device, f"claim {claim.key}")
-                and self._is_for_node(device)
-            )
-        return known
-
-    def _is_for_node(self, device: PoolDevice) -> bool:
+        device_class, selectors = checked.device_class, checked.alternative.requested.selectors
+        lists = self.features.list_attributes
+        owner = f"class {device_class.metadata.name}"
+        if not meets_selectors(device, device_class.spec.selectors, owner, list_attributes=lists):
+            return False
+        if not meets_selectors(device, selectors, f"claim {claim.key}", list_attributes=lists):
+            return False
         if not device.slice.source.spec.per_device_node_selection:
             return True
-        source = device.source
         try:
             return node_matches(self._node, source.node_name, source.all_nodes, source.node_selector)
         except ValueError as problem:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from bayplan.objects.meta import ObjectMeta, OwnerReference
-from bayplan.objects.pod import Container, ContainerExtendedResourceRequest, Pod
+from bayplan.objects.pod import Container, ContainerExtendedResourceRequest, Pod, PodSpec
 from bayplan.objects.quantity import parse_quantity
 from bayplan.objects.requests import RequestOptions, pod_requests
 from bayplan.objects.resource import (
@@ -20,7 +20,10 @@ from bayplan.objects.resource import (
     ResourceClaimSpec,
 )
 from bayplan.objects.resource_names import is_dra_extended
+from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_requests import EXACT_COUNT
+from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.resource_table import FIRST_RESOURCES
 
 IN_MEMORY_NAME = "<extended-resources>"
 """The name of the special claim until the API generates one; real claims can't have this name."""
@@ -30,39 +33,85 @@ ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
 _REQUEST_NAME = re.compile(r"container-(\d+)-request-(\d+)")
 
 
-class NodeRequests(msgspec.Struct, frozen=True, eq=False):
-    """The device requests of a pod's special claim on one kind of nodes.
-
-    Attributes:
-        requests: the requests.
-        mappings: the request that serves each resource of each container.
-    """
-
-    requests: tuple[DeviceRequest, ...]
-    mappings: tuple[ContainerExtendedResourceRequest, ...]
-
-
-def requested_resources(pod: Pod) -> dict[str, int]:
+def requested_resources(pod: Pod) -> list[str]:
     """Return the extended resources that a pod requests, with amounts above 0."""
-    found = {}
-    for name, quantity in pod_requests(pod, RequestOptions()).items():
-        if is_dra_extended(name) and quantity.sign() != 0:
-            found[name] = quantity.value()
-    return found
+    requests = pod_requests(pod, RequestOptions())
+    return [name for name, quantity in requests.items() if is_dra_extended(name) and quantity.sign() != 0]
 
 
-def owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
+def requests_extended(spec: PodSpec) -> bool:
+    """Return whether a pod requests extended resources that devices may serve. Fast, because few pods do."""
+    listed = [container.resources.requests for container in (*spec.init_containers, *spec.containers)]
+    if spec.overhead:
+        listed.append(spec.overhead)
+    if spec.resources is not None:
+        listed.append(spec.resources.requests)
+    for requests in listed:
+        for name in requests:
+            if name not in FIRST_RESOURCES and is_dra_extended(name):
+                return True
+    return False
+
+
+def is_served_by_devices(pod: Pod, classes: DeviceClassResolver | None) -> bool:
+    """Return whether a device class serves any resource of which the pod requests more than 0.
+
+    `classes` is None if the feature gate DRAExtendedResource is disabled.
+    """
+    if not classes or not requests_extended(pod.spec):
+        return False
+    return any(classes.get(name) is not None for name in requested_resources(pod))
+
+
+class SpecialClaims:
+    """The special claims of a cluster by owner, updated from the claims written since the last call."""
+
+    def __init__(self, tracker: ClaimTracker) -> None:
+        self._tracker = tracker
+        self._seen: tuple[int, int, int] | None = None
+        # By key of a special claim, its owners; by owner, the keys of its special claims.
+        self._owners: dict[str, list[tuple[str, str]]] = {}
+        self._keys: dict[tuple[str, str], dict[str, None]] = {}
+
+    def find(self, pod: Pod) -> ResourceClaim | None:
+        """Return the special claim that an earlier attempt created for a pod, or None."""
+        self._refresh()
+        keys = self._keys.get((pod.metadata.name, pod.metadata.uid), {})
+        if len(keys) > 1:
+            # Return the claim that was added first.
+            return next(claim for claim in self._tracker.all() if claim.key in keys)
+        for key in keys:
+            return self._tracker.get(key)
+        return None
+
+    def _refresh(self) -> None:
+        tracker, seen = self._tracker, self._seen
+        if tracker.version == seen:
+            return
+        changed = tracker.changed_since(seen) if seen is not None else None
+        self._seen = tracker.version
+        if changed is None:
+            self._owners.clear()
+            self._keys.clear()
+        for key in [claim.key for claim in tracker.all()] if changed is None else changed[0]:
+            for owner in self._owners.pop(key, ()):
+                del self._keys[owner][key]
+                if not self._keys[owner]:
+                    del self._keys[owner]
+            claim = tracker.get(key)
+            owners = _owners_of_special_claim(claim) if claim is not None else []
+            if owners:
+                self._owners[key] = owners
+                for owner in owners:
+                    self._keys.setdefault(owner, {})[key] = None
+
+
+def _owners_of_special_claim(claim: ResourceClaim) -> list[tuple[str, str]]:
     """Return the names and UIDs of the pods whose special claim this is, without duplicates; empty for other claims."""
     metadata = claim.metadata
     if metadata.annotations.get(ANNOTATION) != "true":
         return []
     return list(dict.fromkeys((owner.name, owner.uid) for owner in metadata.owner_references if owner.controller))
-
-
-def find_special_claim(pod: Pod, claims: Iterable[ResourceClaim]) -> ResourceClaim | None:
-    """Return the special claim that an earlier attempt created for a pod, or None."""
-    owner = (pod.metadata.name, pod.metadata.uid)
-    return next((claim for claim in claims if owner in owners_of_special_claim(claim)), None)
 
 
 def make_special_claim(pod: Pod) -> ResourceClaim:
@@ -86,31 +135,48 @@ def with_requests(claim: ResourceClaim, requests: tuple[DeviceRequest, ...]) -> 
     return msgspec.structs.replace(claim, spec=ResourceClaimSpec(devices=DeviceClaim(requests=requests)))
 
 
-def node_requests(pod: Pod, resources: Iterable[str], class_of: Callable[[str], DeviceClass | None]) -> NodeRequests:
+def node_requests(
+    pod: Pod, resources: Iterable[str], class_of: Callable[[str], DeviceClass | None]
+) -> tuple[tuple[DeviceRequest, ...], tuple[ContainerExtendedResourceRequest, ...]]:
     """Return the device requests for the resources that a node can provide only as devices.
 
-    Containers that run at the same time each get their own devices. Init containers run before them: they use the same
-    devices, and share one additional request, of the size that the largest of them needs.
+    Also return which request serves which resource of which container. Containers that run at the same time each get
+    their own devices. Init containers run before them: they use the same devices, and share one additional request, of
+    the size that the largest of them needs.
     """
     containers = (*pod.spec.init_containers, *pod.spec.containers)
-    inits = len(pod.spec.init_containers)
-    brief = [number < inits and container.restart_policy != "Always" for number, container in enumerate(containers)]
+    brief = [container.restart_policy != "Always" for container in pod.spec.init_containers]
+    brief += [False] * len(pod.spec.containers)
     requests: list[DeviceRequest] = []
     mappings: list[ContainerExtendedResourceRequest] = []
     for resource in sorted(resources):
         device_class = class_of(resource)
         if device_class is None:
             continue
-        own: list[DeviceRequest | None] = [None] * len(containers)
-        for number, container in enumerate(containers):
-            if not brief[number]:
-                own[number], mapped = _request(number, container, resource, device_class.metadata.name, ())
-                mappings += mapped
-        most, mapped = _brief_request(containers, brief, resource, device_class.metadata.name, own)
+        name = device_class.metadata.name
+        own = [
+            None if brief[number] else _request(number, container, resource, name, (), mappings)
+            for number, container in enumerate(containers)
+        ]
+        mapped: list[ContainerExtendedResourceRequest] = []
+        additional = [
+            _request(number, container, resource, name, own[number:], mapped)
+            for number, container in enumerate(containers)
+            if brief[number]
+        ]
+        shared = [request for request in additional if request is not None]
+        requests += [request for request in own if request is not None]
+        if shared:
+            largest = max(shared, key=_count)
+            requests.append(largest)
+            names = {request.name for request in shared}
+            mapped = [
+                msgspec.structs.replace(item, request_name=largest.name) if item.request_name in names else item
+                for item in mapped
+            ]
         mappings += mapped
-        requests += [request for request in (most, *own) if request is not None]
     requests.sort(key=lambda request: request.name)
-    return NodeRequests(tuple(requests), tuple(mappings))
+    return tuple(requests), tuple(mappings)
 
 
 def mappings_of(pod: Pod, claim: ResourceClaim) -> tuple[ContainerExtendedResourceRequest, ...]:
@@ -122,36 +188,7 @@ def mappings_of(pod: Pod, claim: ResourceClaim) -> tuple[ContainerExtendedResour
         if found is not None and request.exactly is not None:
             resource = sorted(containers[int(found[1])].resources.requests)[int(found[2])]
             classes[resource] = DeviceClass(metadata=ObjectMeta(name=request.exactly.device_class_name))
-    return node_requests(pod, classes, classes.get).mappings
-
-
-def _brief_request(
-    containers: Sequence[Container],
-    brief: Sequence[bool],
-    resource: str,
-    device_class: str,
-    own: Sequence[DeviceRequest | None],
-) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """Return the one request that all init containers share for a resource, or None, and the mappings of each."""
-    most: DeviceRequest | None = None
-    names: set[str] = set()
-    mappings: list[ContainerExtendedResourceRequest] = []
-    for number, container in enumerate(containers):
-        if not brief[number]:
-            continue
-        request, mapped = _request(number, container, resource, device_class, own[number:])
-        mappings += mapped
-        if request is not None:
-            names.add(request.name)
-            if most is None or _count(most) < _count(request):
-                most = request
-    if most is None:
-        return None, mappings
-    renamed = [
-        msgspec.structs.replace(mapping, request_name=most.name) if mapping.request_name in names else mapping
-        for mapping in mappings
-    ]
-    return most, renamed
+    return node_requests(pod, classes, classes.get)[1]
 
 
 def _request(
@@ -160,28 +197,27 @@ def _request(
     resource: str,
     device_class: str,
     reusable: Sequence[DeviceRequest | None],
-) -> tuple[DeviceRequest | None, list[ContainerExtendedResourceRequest]]:
-    """Return one container's request for a resource, beyond the reusable devices of other requests, and its mappings.
+    mappings: list[ContainerExtendedResourceRequest],
+) -> DeviceRequest | None:
+    """Return one container's request for a resource beyond the reusable devices of other requests, or None.
 
-    The request is None if the reusable devices are enough.
+    Add the requests that serve the container to `mappings`.
     """
     wanted = _whole_amount(container.resources.requests, resource)
-    mappings: list[ContainerExtendedResourceRequest] = []
     if not wanted:
-        return None, mappings
+        return None
     found = 0
     for request in reusable:
-        if request is None:
-            continue
-        found += _count(request)
-        mappings.append(_mapping(container, resource, request.name))
-        if found >= wanted:
-            return None, mappings
+        if request is not None:
+            found += _count(request)
+            mappings.append(_mapping(container, resource, request.name))
+            if found >= wanted:
+                return None
     place = sorted(container.resources.requests).index(resource)
     name = f"container-{number}-request-{place}"
     mappings.append(_mapping(container, resource, name))
     exact = ExactDeviceRequest(device_class_name=device_class, allocation_mode=EXACT_COUNT, count=wanted - found)
-    return DeviceRequest(name=name, exactly=exact), mappings
+    return DeviceRequest(name=name, exactly=exact)
 
 
 def _mapping(container: Container, resource: str, request: str) -> ContainerExtendedResourceRequest:
@@ -194,10 +230,5 @@ def _count(request: DeviceRequest) -> int:
 
 def _whole_amount(requests: Mapping[str, str | int | float], resource: str) -> int:
     """Return the requested amount of a resource; 0 if it is not an integer."""
-    written = requests.get(resource)
-    if written is None:
-        return 0
-    quantity = parse_quantity(written)
-    if quantity.is_decimal or quantity.scale < 0:
-        return 0
-    return quantity.value()
+    quantity = parse_quantity(requests.get(resource, 0))
+    return 0 if quantity.is_decimal or quantity.scale < 0 else quantity.value()

@@ -25,7 +25,7 @@ from bayplan.plugins.dynamic_resources.claims import ClaimTracker
 from bayplan.plugins.dynamic_resources.device_requests import RequestChecks
 from bayplan.plugins.dynamic_resources.device_use import DeviceUse, PoolId
 from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-from bayplan.plugins.dynamic_resources.pools import AllocationFailed, PoolCatalog, PoolSlice, Selectors
+from bayplan.plugins.dynamic_resources.pools import AllocationFailed, PoolCatalog, PoolSlice, read_slices
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.row_log import RowLog
@@ -147,7 +147,6 @@ class NodeAllocator:
         self._cluster = cluster
         self._catalog = cluster.catalog
         self._use = DeviceUse(tracker, consumable_capacity=features.consumable_capacity)
-        self._selectors = Selectors(features)
         self._taint_rules = taint_rules
         self._seen: tuple[int, int, int] | None = None
         self._slices: dict[str, PoolSlice] = {}
@@ -210,15 +209,8 @@ class NodeAllocator:
 
     def _read_slices(self) -> None:
         rules = tuple(self._catalog.all(DeviceTaintRule)) if self._taint_rules else ()
-        known = self._slices if rules == self._rules else {}
+        self._slices = read_slices(self._catalog, self._slices if rules == self._rules else {}, rules)
         self._rules = rules
-        self._slices = {}
-        for source in self._catalog.all(ResourceSlice):
-            name = source.metadata.name
-            slice_ = known.get(name)
-            if slice_ is None or slice_.source is not source:
-                slice_ = PoolSlice(source, rules)
-            self._slices[name] = slice_
         self._pools = PoolCatalog(self._slices.values(), partitionable_devices=self.features.partitionable_devices)
 
     def signature(self, claims: Sequence[ResourceClaim]) -> bytes:
@@ -259,7 +251,7 @@ class NodeAllocator:
             pools = self._pools.pools_of(node)
         except ValueError as problem:
             raise AllocationFailed(f"gather pool information: {problem}") from problem
-        checks = RequestChecks(self.features, self._use, self._catalog, self._selectors, node)
+        checks = RequestChecks(self.features, self._use, self._catalog, node)
         chosen = Allocator(checks, pools, claims).allocate()
         if chosen is None and any(pool.invalid for pool in pools):
             raise InvalidPools

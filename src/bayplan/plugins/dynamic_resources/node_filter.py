@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from bayplan.base.errors import InvariantError
-from bayplan.framework.rule import FilterRule, ScoreRule
-from bayplan.framework.status import ERROR_BIT
+from bayplan.framework.rule import ScoreRule
+from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.node import Node
 from bayplan.plugins.dynamic_resources.allocator import ChosenClaim, SearchTimedOut
-from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, NodeVerdicts, Variant
-from bayplan.plugins.dynamic_resources.extended_resources import NodeRequests, node_requests, with_requests
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Variant
+from bayplan.plugins.dynamic_resources.extended_resources import node_requests, with_requests
 from bayplan.plugins.dynamic_resources.node_allocator import (
     FAILED,
     INVALID,
@@ -20,6 +20,7 @@ from bayplan.plugins.dynamic_resources.node_allocator import (
     NodeAllocator,
     NodeSolutions,
     has_alternatives,
+    preference,
 )
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed
 from bayplan.plugins.normalize_score import StretchedScoreRule
@@ -28,14 +29,13 @@ from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
 
 NOT_AVAILABLE = "resourceclaim not available on the node"
-CANNOT_ALLOCATE = "cannot allocate all claims"
 STALE_SPECIAL_CLAIM = "cannot schedule extended resource claim"
 CANNOT_FIT = "cannot fit resource"
-INVALID_POOLS = "invalid resource pools were encountered"
-PASSES = 0
-
-TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: INVALID_POOLS}
+CANNOT_ALLOCATE = "cannot allocate all claims"
+TEXTS = {UNSOLVED: CANNOT_ALLOCATE, INVALID: "invalid resource pools were encountered"}
 """The texts of outcomes whose text is the same for all claims of a kind."""
+
+PASSES = 0
 
 
 class NodeFilter:
@@ -45,37 +45,28 @@ class NodeFilter:
         cluster: the state with the nodes.
         allocator: chooses devices; it must be up to date.
         classes: the device class of each extended resource.
-
-    Attributes:
-        evaluations: the number of times that the verdicts on all nodes were computed. Rules read verdicts row by row,
-            so they are cached in `CycleClaims`.
     """
 
     def __init__(self, cluster: ClusterState, allocator: NodeAllocator, classes: DeviceClassResolver) -> None:
-        self.evaluations = 0
         self._cluster = cluster
         self._allocator = allocator
         self._classes = classes
 
-    def verdicts(self, cycle: CycleClaims) -> NodeVerdicts:
-        """Return the verdicts on all nodes: the same object until a node or its devices change."""
-        version = (self._cluster.node_log.end, self._allocator.log.end, self._allocator.epoch)
-        known = cycle.verdicts
-        if known is None or known.version != version:
-            self.evaluations += 1
-            kinds, lacking = self._nodes_by_kind(cycle)
-            codes: Codes = np.zeros(len(kinds), dtype=np.uint16)
-            if cycle.special is not None and cycle.special.spec.devices.requests:
-                # The special claim was created by an earlier attempt.
-                codes[:] = cycle.verdict(STALE_SPECIAL_CLAIM)
-            else:
-                if (kinds < 0).any():
-                    codes[kinds < 0] = cycle.verdict(CANNOT_FIT)
-                for kind, names in enumerate(lacking):
-                    if not _needs_nothing(cycle, names):
-                        self._judge(cycle, names, kinds == kind, codes)
-            known = cycle.verdicts = NodeVerdicts(version, codes, kinds, lacking)
-        return known
+    def verdicts(self, cycle: CycleClaims) -> Codes:
+        """Return uint16[capacity], the verdicts on all nodes."""
+        kinds, lacking = self._nodes_by_kind(cycle)
+        codes: Codes = np.zeros(len(kinds), dtype=np.uint16)
+        if cycle.special is not None and cycle.special.spec.devices.requests:
+            # The special claim was created by an earlier attempt.
+            codes[:] = cycle.texts.verdict(STALE_SPECIAL_CLAIM, UNRESOLVABLE_BIT)
+            return codes
+        unfit = kinds < 0
+        if unfit.any():
+            codes[unfit] = cycle.texts.verdict(CANNOT_FIT, UNRESOLVABLE_BIT)
+        for kind, names in enumerate(lacking):
+            if not _needs_nothing(cycle, names):
+                self._judge(cycle, names, kinds == kind, codes)
+        return codes
 
     def _judge(self, cycle: CycleClaims, lacking: tuple[str, ...], kind: Bools, codes: Codes) -> None:
         """Write the verdicts on the nodes of one kind; `kind` (bool[capacity]) selects them."""
@@ -85,47 +76,49 @@ class NodeFilter:
             for outcome, text in TEXTS.items():
                 alike = kind & (outcomes == outcome)
                 if alike.any():
-                    codes[alike] = cycle.verdict(text)
+                    codes[alike] = cycle.texts.verdict(text, UNRESOLVABLE_BIT)
             for row in np.flatnonzero(kind & (outcomes == FAILED)).tolist():
                 node = nodes[row] if row < len(nodes) else None
                 codes[row] = PASSES if node is None else self._search_failure(cycle, node, lacking)
         if cycle.unready or any(selector is not None for selector in cycle.available_on):
             for row in np.flatnonzero(kind & (codes == PASSES)).tolist():
                 node = nodes[row] if row < len(nodes) else None
-                if node is not None and self._unavailable(cycle, node):
-                    codes[row] = cycle.verdict(NOT_AVAILABLE)
+                if node is not None and _unavailable(cycle, node):
+                    codes[row] = cycle.texts.verdict(NOT_AVAILABLE, UNRESOLVABLE_BIT)
 
     def allocation(self, cycle: CycleClaims, row: int) -> tuple[Variant, tuple[ChosenClaim, ...]] | None:
         """Return the claims to allocate on a node that passes, with the devices for each. None: there are none."""
-        found = self.verdicts(cycle)
-        kind = int(found.kinds[row])
-        if kind < 0 or not cycle.wants_allocation or _needs_nothing(cycle, found.lacking[kind]):
+        kinds, lacking = self._nodes_by_kind(cycle)
+        kind = int(kinds[row])
+        if kind < 0 or not cycle.wants_allocation or _needs_nothing(cycle, lacking[kind]):
             return None
-        chosen = self._solutions(cycle, found.lacking[kind]).chosen[row]
-        return None if chosen is None else (self._variant(cycle, found.lacking[kind]), chosen)
+        chosen = self._solutions(cycle, lacking[kind]).chosen[row]
+        return None if chosen is None else (self._variant(cycle, lacking[kind]), chosen)
 
-    def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> tuple[int, ...]:
+    def unavailable(self, cycle: CycleClaims, node: Node, verdict: int) -> list[int]:
         """Return the indexes of the claims that led to a node's verdict because the node can't use them."""
-        return self._unavailable(cycle, node) if cycle.text_of(verdict) == NOT_AVAILABLE else ()
+        return _unavailable(cycle, node) if cycle.texts.text(verdict) == NOT_AVAILABLE else []
 
     def preferences(self, cycle: CycleClaims, raw: Ints) -> None:
-        """Write a score for each node, by the rank of the alternatives that would be allocated there."""
+        """Write a score for each node, by the rank of the alternatives that are or would be allocated there."""
         raw[:] = 0
         if not cycle.wants_allocation or not has_alternatives(cycle.claims):
             return
-        known = cycle.preference_of_allocated()
-        found = self.verdicts(cycle)
-        for kind, names in enumerate(found.lacking):
+        allocated = sum(
+            preference(claim, {result.request for result in claim.status.allocation.devices.results})
+            for claim in cycle.claims
+            if claim.status.allocation is not None
+        )
+        kinds, lacking = self._nodes_by_kind(cycle)
+        for kind, names in enumerate(lacking):
             if not _needs_nothing(cycle, names):
-                here = found.kinds == kind
-                raw[here] = self._solutions(cycle, names).preferences[here] + known
+                here = kinds == kind
+                raw[here] = self._solutions(cycle, names).preferences[here] + allocated
 
     def _nodes_by_kind(self, cycle: CycleClaims) -> tuple[Index, list[tuple[str, ...]]]:
-        """Return the kind of each node, and for each kind the resources that its nodes provide as devices.
+        """Return the kind of each node, and for each kind the resources that its nodes can provide only as devices.
 
         The kinds are intp[capacity]; -1: the node lacks a resource for which there is no device class.
-
-        The kind is -1 if the node lacks a resource for which there is no device class.
         """
         nodes = self._cluster.nodes
         kinds: Index = np.zeros(nodes.capacity, dtype=np.intp)
@@ -147,29 +140,15 @@ class NodeFilter:
         kinds[unfit] = -1
         return kinds, lacking
 
-    def _unavailable(self, cycle: CycleClaims, node: Node) -> tuple[int, ...]:
-        """Return the indexes of allocated claims that a node can't use, or whose devices don't become ready."""
-        found = []
-        for place in range(len(cycle.claims)):
-            selector = cycle.available_on[place]
-            if (
-                selector is not None and not selector.matches(node.metadata.labels, node.metadata.name)
-            ) or place in cycle.unready:
-                found.append(place)
-        return tuple(found)
-
     def _variant(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> Variant:
         known = cycle.variants.get(lacking)
         if known is None:
-            requests: NodeRequests | None = None
             claims = []
             for _, claim in cycle.to_allocate():
                 if claim is cycle.special:
-                    requests = node_requests(cycle.pod, lacking, self._classes.get)
-                    claim = with_requests(claim, requests.requests)
+                    claim = with_requests(claim, node_requests(cycle.pod, lacking, self._classes.get)[0])
                 claims.append(claim)
-            signature = self._allocator.signature(claims)
-            known = cycle.variants[lacking] = Variant(tuple(claims), signature, requests)
+            known = cycle.variants[lacking] = Variant(tuple(claims), self._allocator.signature(claims))
         return known
 
     def _solutions(self, cycle: CycleClaims, lacking: tuple[str, ...]) -> NodeSolutions:
@@ -184,10 +163,10 @@ class NodeFilter:
         try:
             self._allocator.search(node, self._variant(cycle, lacking).claims)
         except AllocationFailed as problem:
-            return cycle.verdict(str(problem), fatal=True)
+            return cycle.texts.verdict(str(problem), ERROR_BIT)
         except SearchTimedOut:
             text = f"node {node.metadata.name}: timed out trying to allocate devices"
-            return cycle.verdict(text, fatal=True)
+            return cycle.texts.verdict(text, ERROR_BIT)
         raise InvariantError(f"the search on node {node.metadata.name} failed, but succeeds when repeated")
 
 
@@ -196,35 +175,14 @@ def _needs_nothing(cycle: CycleClaims, lacking: tuple[str, ...]) -> bool:
     return cycle.special is not None and not lacking and len(cycle.claims) == 1
 
 
-STATE_MISSING = 0x2000 | ERROR_BIT
-
-
-class ClaimsFit(FilterRule):
-    """Rejects nodes on which the claims can't be allocated or used.
-
-    All rows are evaluated again after any change of claims, but devices are searched again only on nodes that changed.
-    """
-
-    def __init__(self, nodes: NodeFilter, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self._filter = nodes
-
-    def filter(self, row: int) -> int:
-        """Return the cached verdict on a node."""
-        codes = self._codes()
-        return STATE_MISSING if codes is None else codes.item(row)
-
-    def filter_all(self, codes: Codes) -> None:
-        """Write the cached verdicts on all nodes."""
-        found = self._codes()
-        np.asarray(codes)[:] = STATE_MISSING if found is None else found
-
-    def _codes(self) -> Codes | None:
-        if self.params is None:
-            return None
-        (cycle,) = self.params
-        assert isinstance(cycle, CycleClaims)
-        return self._filter.verdicts(cycle).codes
+def _unavailable(cycle: CycleClaims, node: Node) -> list[int]:
+    """Return the indexes of allocated claims that a node can't use, or whose devices don't become ready."""
+    return [
+        place
+        for place, selector in enumerate(cycle.available_on)
+        if place in cycle.unready
+        or (selector is not None and not selector.matches(node.metadata.labels, node.metadata.name))
+    ]
 
 
 class NoPreference(ScoreRule):

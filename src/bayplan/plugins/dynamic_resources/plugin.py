@@ -26,8 +26,8 @@ from bayplan.framework.plugin import (
     Reads,
     ReservePlugin,
 )
-from bayplan.framework.rule import FilterRule, Params, ScoreRule
-from bayplan.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from bayplan.framework.rule import Params, ScoreRule
+from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
 from bayplan.objects.resource import ResourceClaim
@@ -40,37 +40,39 @@ from bayplan.plugins.dynamic_resources.claim_binding import (
     result_document,
 )
 from bayplan.plugins.dynamic_resources.claims import ClaimsUnusable, ClaimTracker, is_reserved_for, pod_claims, uid_of
-from bayplan.plugins.dynamic_resources.cycle_claims import (
-    CycleClaims,
-    Preparation,
-    Reservation,
+from bayplan.plugins.dynamic_resources.cycle_claims import CycleClaims, Preparation
+from bayplan.plugins.dynamic_resources.extended_resources import (
+    IN_MEMORY_NAME,
     is_served_by_devices,
     requests_extended,
 )
-from bayplan.plugins.dynamic_resources.extended_resources import IN_MEMORY_NAME
 from bayplan.plugins.dynamic_resources.features import allocation_features
 from bayplan.plugins.dynamic_resources.node_allocator import NodeAllocator
-from bayplan.plugins.dynamic_resources.node_filter import ClaimsFit, NodeFilter, NoPreference, PreferredDevices
+from bayplan.plugins.dynamic_resources.node_filter import NodeFilter, NoPreference, PreferredDevices
 from bayplan.plugins.dynamic_resources.pools import AllocationFailed
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
+from bayplan.state.views import Rows
 
 STATE_KEY = "DynamicResources"
 RESERVED_KEY = "DynamicResources/reserved"
 UPDATES_KEY = "DynamicResources/updates"
 NO_CLAIMS = "no new claims to deallocate"
 NOT_FOUND = "not found"
+STATE_MISSING = 1 | ERROR_BIT
 MAX_CACHED_CYCLES = 256
+
+
+class Reservation(msgspec.Struct, frozen=True, eq=False):
+    """The claims with the allocations that Reserve chose, by index in the cycle's claims."""
+
+    claims: dict[int, ResourceClaim]
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesSpec:
-    """The spec: the pod, if it has claims.
-
-    Attributes:
-        key: empty for pods without claims, which share all results; otherwise unique to this pod.
-        pod: the pod, or None if it has no claims.
-    """
+    """The spec: the pod, or None for pods without claims, which share all results."""
 
     key: Hashable
     pod: Pod | None = field(compare=False)
@@ -143,7 +145,7 @@ class DynamicResources(
     # PreFilter and Filter.
 
     def pre_filter_reads(self, spec: DynamicResourcesSpec) -> Reads:
-        """Return NOTHING for pods without claims, else OBJECTS."""
+        """Return NOTHING for pods without claims, which PreFilter skips."""
         return Reads.NOTHING if spec.pod is None else Reads.OBJECTS
 
     def pre_filter(
@@ -171,9 +173,13 @@ class DynamicResources(
         self._preparation.prepare(cycle, now_ns)
         return cycle
 
-    def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that checks whether the claims can be allocated or used on a node."""
-        return ClaimsFit(self._node_filter, cluster)
+    def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject nodes on which the claims can't be allocated or used; an error everywhere if PreFilter is disabled."""
+        if params is None:
+            return np.full(len(rows), STATE_MISSING, dtype=np.uint16)
+        (cycle,) = params
+        assert isinstance(cycle, CycleClaims)
+        return self._node_filter.verdicts(cycle)[rows.row_numbers()]
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""
@@ -181,7 +187,7 @@ class DynamicResources(
             return (NOT_FOUND,)
         (cycle,) = params
         assert isinstance(cycle, CycleClaims)
-        return (cycle.text_of(verdict),)
+        return (cycle.texts.text(verdict),)
 
     # PostFilter.
 
@@ -263,7 +269,7 @@ class DynamicResources(
             return error(str(problem))
         for claim in claims.values():
             self._tracker.signal(claim)
-        state.write(RESERVED_KEY, Reservation(node_name, claims, variant.requests))
+        state.write(RESERVED_KEY, Reservation(claims))
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:

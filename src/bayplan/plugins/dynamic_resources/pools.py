@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,30 +21,9 @@ from bayplan.objects.resource import (
 )
 from bayplan.objects.selectors import compile_node_selector
 from bayplan.plugins.dynamic_resources.device_use import DeviceId, PoolId
-from bayplan.plugins.dynamic_resources.features import AllocationFeatures
-
-if TYPE_CHECKING:
-    from bayplan.plugins.dynamic_resources.device_environment import DeviceProgram
+from bayplan.state.object_catalog import ObjectCatalog
 
 PREVENTING = ("NoSchedule", "NoExecute")
-
-
-def rule_taints(rules: Sequence[DeviceTaintRule], slice_: ResourceSlice, device: str) -> tuple[DeviceTaint, ...]:
-    """Return the taints that DeviceTaintRules add to a device of a slice.
-
-    A rule without selector applies to all devices.
-    """
-    found = []
-    spec = slice_.spec
-    for rule in rules:
-        selector = rule.spec.device_selector
-        if selector is None or (
-            selector.driver in (None, spec.driver)
-            and selector.pool in (None, spec.pool.name)
-            and selector.device in (None, device)
-        ):
-            found.append(rule.spec.taint)
-    return tuple(found)
 
 
 def has_untolerated_taint(taints: Iterable[DeviceTaint], tolerations: Sequence[DeviceToleration]) -> bool:
@@ -77,8 +55,6 @@ class PoolDevice:
 
     Attributes:
         id: driver, pool and name.
-        source: the device.
-        slice: the slice of the device.
         consumes: the counter sets from which it consumes, each with its amounts by counter.
         taints: its own taints, and those that DeviceTaintRules add.
         matches: the cached results of selectors for this device, by expression.
@@ -86,35 +62,50 @@ class PoolDevice:
 
     __slots__ = ("consumes", "id", "matches", "slice", "source", "taints")
 
-    def __init__(self, source: Device, slice_: PoolSlice, taints: tuple[DeviceTaint, ...] = ()) -> None:
-        spec = slice_.source.spec
-        self.id: DeviceId = (spec.driver, spec.pool.name, source.name)
+    def __init__(self, source: Device, slice_: PoolSlice, rules: Sequence[DeviceTaintRule]) -> None:
+        self.id: DeviceId = (*slice_.pool, source.name)
         self.source = source
         self.slice = slice_
         self.consumes = [(part.counter_set, _amounts(part.counters)) for part in source.consumes_counters]
-        self.taints = (*source.taints, *taints)
+        self.taints = (*source.taints, *[rule.spec.taint for rule in rules if _taints(rule, self.id)])
         self.matches: dict[str, object] = {}
 
     def __str__(self) -> str:
         return "/".join(self.id)
 
 
+def _taints(rule: DeviceTaintRule, device: DeviceId) -> bool:
+    """Return whether a rule taints a device. A rule without selector taints all devices."""
+    selector = rule.spec.device_selector
+    return selector is None or (
+        selector.driver in (None, device[0])
+        and selector.pool in (None, device[1])
+        and selector.device in (None, device[2])
+    )
+
+
 class PoolSlice:
-    """A slice, prepared for allocation."""
+    """A slice, prepared for allocation; `pool`: the driver and the name of its pool."""
 
-    __slots__ = ("devices", "name", "source")
+    __slots__ = ("devices", "name", "pool", "source")
 
-    def __init__(self, source: ResourceSlice, rules: Sequence[DeviceTaintRule] = ()) -> None:
+    def __init__(self, source: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
         self.name = source.metadata.name
         self.source = source
-        self.devices = [
-            PoolDevice(device, self, rule_taints(rules, source, device.name)) for device in source.spec.devices
-        ]
+        self.pool: PoolId = (source.spec.driver, source.spec.pool.name)
+        self.devices = [PoolDevice(device, self, rules) for device in source.spec.devices]
 
-    @property
-    def pool(self) -> PoolId:
-        """Return the driver and the name of the slice's pool."""
-        return (self.source.spec.driver, self.source.spec.pool.name)
+
+def read_slices(
+    catalog: ObjectCatalog, known: Mapping[str, PoolSlice], rules: Sequence[DeviceTaintRule] = ()
+) -> dict[str, PoolSlice]:
+    """Return all slices by name; unchanged ones of `known` are reused with the results of their selectors."""
+    found = {}
+    for source in catalog.all(ResourceSlice):
+        name = source.metadata.name
+        slice_ = known.get(name)
+        found[name] = slice_ if slice_ is not None and slice_.source is source else PoolSlice(source, rules)
+    return found
 
 
 class Pool(msgspec.Struct, frozen=True, eq=False):
@@ -153,7 +144,6 @@ class PoolCatalog:
         self._on_node: dict[str, list[PoolSlice]] = {}
         self._shared: list[PoolSlice] = []
         self._by_pool: dict[PoolId, list[PoolSlice]] = {}
-        self._built: dict[tuple[PoolId, tuple[int, ...]], Pool] = {}
         self._of_node: dict[str, tuple[Node, tuple[Pool, ...]]] = {}
         for slice_ in slices:
             spec = slice_.source.spec
@@ -198,25 +188,16 @@ class PoolCatalog:
 
     def _pool(self, pool: PoolId, slices: list[PoolSlice]) -> Pool | None:
         """Return the pool made of a node's slices; None if newer slices for other nodes show that it is outdated."""
-        key = (pool, tuple(id(slice_) for slice_ in slices))
-        if key in self._built:
-            return self._built[key]
         spec = slices[0].source.spec.pool
-        every: list[PoolSlice] | None = None
+        every = slices
         if len(slices) != spec.resource_slice_count:
             # The missing slices may be for other nodes.
-            every = []
-            for slice_ in self._by_pool[pool]:
-                generation = slice_.source.spec.pool.generation
-                if generation > spec.generation:
-                    return None
-                if generation == spec.generation:
-                    every.append(slice_)
+            if any(slice_.source.spec.pool.generation > spec.generation for slice_ in self._by_pool[pool]):
+                return None
+            every = [item for item in self._by_pool[pool] if item.source.spec.pool.generation == spec.generation]
             if len(every) != spec.resource_slice_count:
-                self._built[key] = Pool(pool, incomplete=True)
-                return self._built[key]
-        self._built[key] = _build(pool, slices, every, partitionable=self._partitionable)
-        return self._built[key]
+                return Pool(pool, incomplete=True)
+        return _build(pool, slices, every, partitionable=self._partitionable)
 
 
 def node_matches(node: Node, name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> bool:
@@ -246,29 +227,26 @@ def _add_slice(pools: dict[PoolId, list[PoolSlice]], slice_: PoolSlice) -> None:
         known.append(slice_)
 
 
-def _build(pool: PoolId, slices: list[PoolSlice], every: list[PoolSlice] | None, *, partitionable: bool) -> Pool:
+def _build(pool: PoolId, slices: list[PoolSlice], every: list[PoolSlice], *, partitionable: bool) -> Pool:
+    """Return a complete pool with these slices for a node; `every`: all its slices."""
     ordered = sorted(slices, key=lambda slice_: slice_.name)
-    with_devices = [item for item in ordered if not (partitionable and item.source.spec.shared_counters)]
+    with_devices = tuple(item for item in ordered if not (partitionable and item.source.spec.shared_counters))
     names = [device.source.name for item in with_devices for device in item.devices]
     if len(set(names)) != len(names):
         return Pool(pool, invalid=True)
     if not partitionable:
-        return Pool(pool, slices=tuple(with_devices))
+        return Pool(pool, slices=with_devices)
     counter_sets: CounterSets = {}
     for item in ordered:
         for counter_set in item.source.spec.shared_counters:
             if counter_set.name in counter_sets:
                 return Pool(pool, invalid=True)
             counter_sets[counter_set.name] = _amounts(counter_set.counters)
-    if not _draws_on_known(counter_sets, ordered):
+    if not _draws_on_known(counter_sets, every):
         return Pool(pool, invalid=True)
-    if every is None or len(every) == len(slices):
-        return Pool(pool, slices=tuple(with_devices), counter_sets=counter_sets)
     here = {item.name for item in slices}
-    elsewhere = [item for item in every if item.name not in here]
-    if not _draws_on_known(counter_sets, elsewhere):
-        return Pool(pool, invalid=True)
-    return Pool(pool, slices=tuple(with_devices), elsewhere=tuple(elsewhere), counter_sets=counter_sets)
+    elsewhere = tuple(item for item in every if item.name not in here)
+    return Pool(pool, slices=with_devices, elsewhere=elsewhere, counter_sets=counter_sets)
 
 
 def _draws_on_known(counter_sets: CounterSets, slices: Sequence[PoolSlice]) -> bool:
@@ -289,55 +267,38 @@ def _amounts(counters: Mapping[str, Counter]) -> dict[str, Quantity]:
     return {name: parse_quantity(counter.value) for name, counter in counters.items()}
 
 
-MAX_CACHED_PROGRAMS = 1024
-
-
 class AllocationFailed(Exception):
     """A claim, class or slice is invalid, which ends the cycle. The text is upstream's. Caught in this package."""
 
 
-class Selectors:
-    """The device selectors (CEL expressions) of one scheduler; each is compiled once."""
+def meets_selectors(
+    device: PoolDevice, selectors: Sequence[DeviceSelector], owner: str, *, list_attributes: bool
+) -> bool:
+    """Return whether a device meets all selectors. `owner`: the request or class that has them, for error texts.
 
-    def __init__(self, features: AllocationFeatures) -> None:
-        self._features = features
-        self._programs: dict[str, DeviceProgram | CompileProblem] = {}
+    Raises:
+        AllocationFailed: an expression can't be compiled, or fails on the device.
+    """
+    for number, selector in enumerate(selectors):
+        expression = selector.cel.expression if selector.cel is not None else ""
+        answer = device.matches.get(expression)
+        if answer is None:
+            answer = device.matches[expression] = _evaluate(expression, device, list_attributes=list_attributes)
+        if isinstance(answer, CompileProblem):
+            raise AllocationFailed(f"{owner}: selector #{number}: CEL compile error: {answer}")
+        if isinstance(answer, RunProblem):
+            raise AllocationFailed(f"{owner}: selector #{number}: CEL runtime error: {answer}")
+        if not answer:
+            return False
+    return True
 
-    def match(self, selectors: Sequence[DeviceSelector], device: PoolDevice, owner: str) -> bool:
-        """Return whether a device meets all selectors. `owner`: the request or class that has them, for error texts.
 
-        Raises:
-            AllocationFailed: an expression can't be compiled, or fails on the device.
-        """
-        for number, selector in enumerate(selectors):
-            expression = selector.cel.expression if selector.cel is not None else ""
-            answer = device.matches.get(expression)
-            if answer is None:
-                answer = device.matches[expression] = self._evaluate(expression, device)
-            if isinstance(answer, CompileProblem):
-                raise AllocationFailed(f"{owner}: selector #{number}: CEL compile error: {answer}")
-            if isinstance(answer, RunProblem):
-                raise AllocationFailed(f"{owner}: selector #{number}: CEL runtime error: {answer}")
-            if not answer:
-                return False
-        return True
+def _evaluate(expression: str, device: PoolDevice, *, list_attributes: bool) -> bool | CompileProblem | RunProblem:
+    # Imported only when needed: importing CEL is slow, and most clusters have no devices.
+    from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 
-    def _evaluate(self, expression: str, device: PoolDevice) -> bool | CompileProblem | RunProblem:
-        program = self._programs.get(expression)
-        if program is None:
-            # Imported only when needed: importing CEL is slow, and most clusters have no devices.
-            from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
-
-            try:
-                program = compile_device_expression(expression, list_attributes=self._features.list_attributes)
-            except CompileProblem as problem:
-                program = problem
-            if len(self._programs) >= MAX_CACHED_PROGRAMS:
-                self._programs.clear()
-            self._programs[expression] = program
-        if isinstance(program, CompileProblem):
-            return program
-        try:
-            return program.matches(device.id[0], device.source)
-        except RunProblem as problem:
-            return problem
+    try:
+        program = compile_device_expression(expression, list_attributes=list_attributes)
+        return program.matches(device.id[0], device.source)
+    except (CompileProblem, RunProblem) as problem:
+        return problem

@@ -1,10 +1,8 @@
-"""The attached volumes of each CSI driver on each node, the limits, and the rows that use each volume.
-
-Columns are updated lazily, like `VolumeUse`: reading takes time proportional to the changes since the last read.
-"""
+"""The attached volumes of each CSI driver on each node, the limits, and the rows that use each volume."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 import numpy as np
@@ -40,13 +38,12 @@ class OfPod(NamedTuple):
 
 
 class AttachedVolumes:
-    """The volumes on the nodes of a cluster.
+    """The volumes on the nodes of a cluster; `refresh` takes time proportional to the changes since its last call.
 
     Attributes:
         has_csi_node: bool[capacity], nodes with a CSINode.
         limited: bool[capacity], nodes whose CSINode has a limit for at least one driver.
         limits: int64[capacity] per driver, `NO_LIMIT` if the node has no limit.
-        counts: int64[capacity] per driver, the volumes that pods on the node use, and other volumes attached to it.
         rows_of: by unique name of a volume, the rows whose pods use it, each with the number of these pods.
         errors: by row, why the volumes of a pod there are unknown.
         version: changes when rows may have changed that are not in the usage log.
@@ -56,6 +53,7 @@ class AttachedVolumes:
         self._cluster = cluster
         self._position = -1
         self._of_pods: dict[int, list[OfPod]] = {}
+        # By row, the driver of each volume that a VolumeAttachment attaches, by unique name.
         self._attached: dict[int, dict[str, str]] = {}
         self._attached_volumes: dict[str, None] = {}
         self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
@@ -67,16 +65,16 @@ class AttachedVolumes:
         self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)
         self.limits: dict[str, Ints] = {}
-        self.counts: dict[str, Ints] = {}
+        self._counts: dict[str, Ints] = {}
         self.rows_of: dict[str, dict[int, int]] = {}
         self.errors: dict[int, str] = {}
         self.version = 0
 
     def counts_of(self, driver: str) -> Ints:
-        """Return int64[capacity], the number of a driver's volumes on each node."""
-        counts = self.counts.get(driver)
+        """Return int64[capacity], the number of a driver's volumes that pods use on each node or that are attached."""
+        counts = self._counts.get(driver)
         if counts is None:
-            counts = self.counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
+            counts = self._counts[driver] = np.zeros(self._cluster.nodes.capacity, dtype=np.int64)
         return counts
 
     def drivers_of(self, row: int) -> frozenset[str]:
@@ -85,38 +83,48 @@ class AttachedVolumes:
         return frozenset(driver.name for driver in csi_node.spec.drivers) if csi_node is not None else frozenset()
 
     def refresh(self) -> None:
-        """Update all columns."""
-        cluster, catalog = self._cluster, self._cluster.catalog
+        """Apply the changes of the cluster."""
+        cluster = self._cluster
         moved = moved_rows(cluster, self._position)
         self._position = cluster.usage_log.end
-        if self._writes == catalog.writes and self._nodes_seen[1:] == (cluster.node_log.end, cluster.nodes.capacity):
-            for row in moved:
+        stale: dict[int, None] = {}
+        if (self._writes, *self._nodes_seen[1:]) != (cluster.catalog.writes, *self._nodes()[1:]):
+            self._writes = cluster.catalog.writes
+            stale = self._find_stale(moved)
+        for row in moved:
+            if row not in stale:
                 self._update_row(row, True)
-            return
-        stale: dict[int, None] = dict.fromkeys(moved)
-        self._writes = catalog.writes
-        placed = len(stale)
-        nodes_seen = (catalog.version(CSINode), cluster.node_log.end, cluster.nodes.capacity)
-        nodes_changed = nodes_seen != self._nodes_seen
+        for row in stale:
+            self._update_row(row)
+
+    def _nodes(self) -> tuple[int, int, int]:
+        """Return a value that changes whenever nodes or their CSINodes may have changed."""
+        cluster = self._cluster
+        return (cluster.catalog.version(CSINode), cluster.node_log.end, cluster.nodes.capacity)
+
+    def _find_stale(self, moved: Collection[int]) -> dict[int, None]:
+        """Read nodes and attachments again if they changed; return the rows whose pods or attachments must be read."""
+        stale: dict[int, None] = {}
+        nodes_changed = self._nodes() != self._nodes_seen
         if nodes_changed:
-            self._nodes_seen = nodes_seen
+            self._nodes_seen = self._nodes()
             self._read_nodes()
             stale.update(dict.fromkeys(self._of_pods))
         written = {kind: self._written(kind) for kind in READ}
-        if nodes_changed or written[VolumeAttachment] != [] or self._are_attached(written[PersistentVolume]):
+        claims, volumes = written[PersistentVolumeClaim], written[PersistentVolume]
+        attached_written = volumes is None or any(name in self._attached_volumes for name in volumes)
+        if nodes_changed or written[VolumeAttachment] != [] or attached_written:
             stale.update(dict.fromkeys(self._attached))
             self._read_attachments()
             stale.update(dict.fromkeys(self._attached))
-        claims, volumes = written[PersistentVolumeClaim], written[PersistentVolume]
         if written[StorageClass] != [] or claims is None or volumes is None:
             stale.update(dict.fromkeys(self._of_pods))
         else:
             for key in [*[CLAIM + claim for claim in claims], *[VOLUME + volume for volume in volumes]]:
                 stale.update(dict.fromkeys(self._readers.get(key, ())))
-        if nodes_changed or len(stale) > placed:
+        if nodes_changed or not stale.keys() <= set(moved):
             self.version += 1
-        for row in stale:
-            self._update_row(row)
+        return stale
 
     def _written(self, kind: type[Struct]) -> list[str] | None:
         """Return the keys of the objects of a type written since the last call, or None if all may have been."""
@@ -124,36 +132,24 @@ class AttachedVolumes:
         self._versions[kind] = catalog.version(kind)
         return catalog.written(kind, known) if known >= 0 else None
 
-    def _are_attached(self, volumes: list[str] | None) -> bool:
-        """Return whether one of these volumes is attached; True for None, which means that they are unknown."""
-        if volumes is None:
-            return True
-        return bool(self._attached_volumes) and any(name in self._attached_volumes for name in volumes)
-
     def _read_nodes(self) -> None:
-        """Read the limits of all nodes again."""
-        cluster = self._cluster
-        capacity, row_of = cluster.nodes.capacity, cluster.nodes.row_of
+        """Read the limits of all nodes again, and forget all counts."""
+        capacity, row_of = self._cluster.nodes.capacity, self._cluster.nodes.row_of
         self.has_csi_node = np.zeros(capacity, dtype=np.bool_)
         self.limited = np.zeros(capacity, dtype=np.bool_)
         self.limits = {}
-        for driver, counts in self.counts.items():
-            if len(counts) != capacity:
-                self.counts[driver] = np.resize(counts, capacity)
-                self.counts[driver][len(counts) :] = 0
-        for csi_node in cluster.catalog.all(CSINode):
+        self._counts = {}
+        for csi_node in self._cluster.catalog.all(CSINode):
             row = row_of.get(csi_node.metadata.name)
             if row is None:
                 continue
             self.has_csi_node[row] = True
             for item in csi_node.spec.drivers:
-                if item.allocatable is None or item.allocatable.count is None:
-                    continue
-                self.limited[row] = True
-                limits = self.limits.get(item.name)
-                if limits is None:
-                    limits = self.limits[item.name] = np.full(capacity, NO_LIMIT, dtype=np.int64)
-                limits[row] = item.allocatable.count
+                if item.allocatable is not None and item.allocatable.count is not None:
+                    self.limited[row] = True
+                    if item.name not in self.limits:
+                        self.limits[item.name] = np.full(capacity, NO_LIMIT, dtype=np.int64)
+                    self.limits[item.name][row] = item.allocatable.count
 
     def _read_attachments(self) -> None:
         """Read the volumes that are attached to nodes, even if no pod uses them."""
@@ -172,17 +168,14 @@ class AttachedVolumes:
                 names[f"{spec.attacher}/{volume.spec.csi.volume_handle}"] = spec.attacher
 
     def _update_row(self, row: int, placed: bool = False) -> None:
-        """Update the volumes of one node.
-
-        With `placed`, pods were only placed or removed: read only those of new pods.
-        """
+        """Update the volumes of one node. With `placed`, pods were only added or removed: read only those of new pods."""
         infos, known, same = pods_with_volumes(self._cluster, row), self._of_pods.pop(row, []), 0
         while placed and same < min(len(known), len(infos)) and known[same].info is infos[same]:
             same += 1
         for of_pod in known[same:]:
             self._count(row, of_pod, -1)
         if not placed:
-            for counts in self.counts.values():
+            for counts in self._counts.values():
                 counts[row] = 0
             for driver in self._attached.get(row, {}).values():
                 self.counts_of(driver)[row] += 1

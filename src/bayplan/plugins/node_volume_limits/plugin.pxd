@@ -2,12 +2,6 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 from bayplan.framework.rule cimport FilterRule
-from bayplan.plugins.node_volume_limits.attached_volumes cimport AttachedVolumes
-
-cdef class RequiredVolumes:
-    cdef readonly tuple counts, in_use, needed
-    cdef readonly int problem
-    cdef readonly object drivers
 
 cdef class DriverLimit:
     cdef int64_t[::1] _limits, _counts
@@ -18,20 +12,13 @@ cdef class DriverLimit:
     cpdef bint exceeded(self, Py_ssize_t row) except -1
 
 cdef class AttachableVolumes(FilterRule):
-    cdef object _plugin, _spec
-    cdef AttachedVolumes _attached
-    cdef RequiredVolumes _plain, _migrated
-    cdef Py_ssize_t _version
+    cdef object _plugin, _spec, _attached, _plain, _migrated
     cdef list _limits
     cdef uint8_t[::1] _has_csi_node
     cdef int _problem_on_plain, _problem_on_migrated
-    cdef bint _has_errors, _needs_drivers, _in_use
+    cdef bint _has_errors, _needs_drivers
 
     cpdef bint refresh(self) except -1
-    cpdef void after_changes(self, object params) except *
-    cpdef void after_undo(self, object params) except *
-    @cython.locals(attached=AttachedVolumes, plain=RequiredVolumes, migrated=RequiredVolumes)
-    cdef void _look_up(self) except *
     @cython.locals(migrated=bint, problem=int, verdict=int, number=Py_ssize_t, limit=DriverLimit)
     cpdef int filter(self, Py_ssize_t row) except -1
     cdef int _verdict_of_error(self, Py_ssize_t row, int verdict) except -1

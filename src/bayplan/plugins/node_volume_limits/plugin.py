@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, HintAnswer, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
 from bayplan.framework.rule import FilterRule
-from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
+from bayplan.framework.status import ERROR_BIT, SKIP, Status
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import CSIDriver, CSINode, VolumeAttachment
 from bayplan.plugins.csi_migration import (
@@ -26,21 +27,18 @@ from bayplan.plugins.csi_migration import (
 from bayplan.plugins.node_volume_limits.attached_volumes import AttachedVolumes
 from bayplan.plugins.node_volume_limits.csi_names import CsiNames, csi_names
 from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes
+from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
 
 EXCEEDED = 1
-FIRST_TEXT = 2
-LAST_TEXT = 0x3FFF
 REASON_EXCEEDED = "node(s) exceed max volume count"
-
-NO_DRIVERS: Mapping[str, str] = MappingProxyType({})
 
 
 class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes that would have to attach more volumes of a driver than they can.
 
-    Params: two `RequiredVolumes`, the pod's volumes on nodes without CSINode, and on nodes with one.
+    Params: the pod's volumes on nodes without CSINode and on nodes with one, and the version of `AttachedVolumes`.
     """
 
     name = "NodeVolumeLimits"
@@ -52,7 +50,7 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
         super().__init__(arguments, handle)
         self._needs_driver = handle.feature_gates.enabled("VolumeLimitScaling")
         self.attached = AttachedVolumes(handle.cluster)
-        self._texts: dict[str, int] = {}
+        self.messages = VerdictTexts()
         # Whether the profile runs PreFilter; then verdicts depend only on the params.
         self._pre_filters = False
 
@@ -61,7 +59,7 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
         return pod_volumes(pod, shared=self._pre_filters)
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Return NOTHING for pods without claims and migratable volumes, which PreFilter skips, else OBJECTS."""
+        """Return NOTHING for pods without claims and migratable volumes, which PreFilter skips."""
         return Reads.OBJECTS if _may_count(spec) else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -71,38 +69,28 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
         self._pre_filters = True
         return PreFilterResult(self.examine(spec))
 
-    def examine(self, spec: PodVolumes) -> tuple[RequiredVolumes, RequiredVolumes]:
-        """Return a pod's volumes on nodes without CSINode, and on nodes with one."""
+    def examine(self, spec: PodVolumes) -> tuple[RequiredVolumes, RequiredVolumes, int]:
+        """Return the params for a pod."""
         self.attached.refresh()
         catalog = self.handle.cluster.catalog
         names = csi_names(spec, catalog, migrated=True, new_pod=True)
-        migrated = self._wanted(names)
-        if not names.migrates:
-            return migrated, migrated
-        return self._wanted(csi_names(spec, catalog, migrated=False, new_pod=True)), migrated
+        plain = migrated = self._wanted(names)
+        if names.migrates:
+            plain = self._wanted(csi_names(spec, catalog, migrated=False, new_pod=True))
+        return plain, migrated, self.attached.version
 
     def _wanted(self, names: CsiNames) -> RequiredVolumes:
         if names.error:
-            return RequiredVolumes((), (), self.verdict_of(names.error, names.flags), (), names.drivers)
-        counts: dict[str, int] = {}
-        rows_of = self.attached.rows_of
-        in_use = []
-        for name, driver in names.drivers.items():
-            counts[driver] = counts.get(driver, 0) + 1
-            if name in rows_of:
-                in_use.append(name)
-        return RequiredVolumes(tuple(counts.items()), tuple(in_use), 0, self._needed_drivers(counts), names.drivers)
+            return RequiredVolumes(problem=self.messages.verdict(names.error, names.flags))
+        counts = Counter(names.drivers.values())
+        in_use = tuple([name for name in names.drivers if name in self.attached.rows_of])
+        needed = tuple([driver for driver in sorted(counts) if self._must_be_installed(driver)])
+        return RequiredVolumes(tuple(counts.items()), in_use, 0, needed, names.drivers)
 
-    def _needed_drivers(self, drivers: Iterable[str]) -> tuple[str, ...]:
-        """Return those drivers whose pods may run only on nodes with the driver."""
-        if not self._needs_driver:
-            return ()
-        needed = []
-        for driver in sorted(drivers):
-            described = self.handle.cluster.catalog.get(CSIDriver, driver)
-            if described is not None and described.spec.prevent_pod_scheduling_if_missing:
-                needed.append(driver)
-        return tuple(needed)
+    def _must_be_installed(self, driver: str) -> bool:
+        """Return whether pods with volumes of a driver may run only on nodes with the driver."""
+        described = self.handle.cluster.catalog.get(CSIDriver, driver) if self._needs_driver else None
+        return described is not None and bool(described.spec.prevent_pod_scheduling_if_missing)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
         """Return the rule that compares the pod's volumes with a node's limits."""
@@ -112,18 +100,13 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
         """Return the verdict on a node that lacks one of the needed drivers; 0 if it has them all."""
         installed = self.attached.drivers_of(row)
         missing = next((driver for driver in needed if driver not in installed), None)
-        return 0 if missing is None else self.verdict_of(f"{missing} CSI driver is not installed on the node", 0)
-
-    def verdict_of(self, text: str, flags: int) -> int:
-        """Return the verdict that represents a message."""
-        return min(self._texts.setdefault(text, len(self._texts) + FIRST_TEXT), LAST_TEXT) | flags
+        if missing is None:
+            return 0
+        return self.messages.verdict(f"{missing} CSI driver is not installed on the node", 0)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the message of a verdict."""
-        number = verdict & ~(ERROR_BIT | UNRESOLVABLE_BIT)
-        if number == EXCEEDED:
-            return (REASON_EXCEEDED,)
-        return (next(text for text, other in self._texts.items() if min(other, LAST_TEXT) == number),)
+        return (REASON_EXCEEDED if verdict == EXCEEDED else self.messages.text(verdict),)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register CSINodes added or with higher limits, deleted pods, added claims, and deleted VolumeAttachments."""
@@ -146,6 +129,7 @@ def _may_count(spec: PodVolumes) -> bool:
     return spec.has_claims or any(is_migratable(volume.source) for volume in spec.volumes)
 
 
+@dataclass(frozen=True)
 class RequiredVolumes:
     """The volumes that a node would have to attach for a pod. Equal values get equal verdicts on every node.
 
@@ -157,31 +141,11 @@ class RequiredVolumes:
         drivers: the driver by unique name, for counting again while pods are moved; not compared.
     """
 
-    def __init__(
-        self,
-        counts: tuple[tuple[str, int], ...] = (),
-        in_use: tuple[str, ...] = (),
-        problem: int = 0,
-        needed: tuple[str, ...] = (),
-        drivers: Mapping[str, str] = NO_DRIVERS,
-    ) -> None:
-        self.counts = counts
-        self.in_use = in_use
-        self.problem = problem
-        self.needed = needed
-        self.drivers = drivers
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RequiredVolumes)
-            and self.counts == other.counts
-            and self.in_use == other.in_use
-            and self.problem == other.problem
-            and self.needed == other.needed
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.counts, self.in_use, self.problem, self.needed))
+    counts: tuple[tuple[str, int], ...] = ()
+    in_use: tuple[str, ...] = ()
+    problem: int = 0
+    needed: tuple[str, ...] = ()
+    drivers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 class DriverLimit:
@@ -210,60 +174,37 @@ class DriverLimit:
 
 
 class AttachableVolumes(FilterRule):
-    """Returns `EXCEEDED`, or the number of a message about invalid volumes or a missing driver."""
+    """Returns `EXCEEDED`, or the verdict of a message about invalid volumes or a missing driver."""
 
     def __init__(self, plugin: NodeVolumeLimits, spec: PodVolumes, cluster: ClusterState) -> None:
         super().__init__(cluster.columns)
         self.reads_pods = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
-        self._plain = self._migrated = NO_VOLUMES_REQUIRED
-        self._version = -1
+        self._plain = self._migrated = RequiredVolumes()
         self._limits: list[DriverLimit] = []
         self._has_csi_node: Any = None
         self._problem_on_plain = self._problem_on_migrated = 0
-        self._has_errors = self._needs_drivers = self._in_use = False
+        self._has_errors = self._needs_drivers = False
 
     def refresh(self) -> bool:
-        """Update the columns; return whether objects were written that affect rows which are not in the logs."""
-        self._look_up()
-        moved = self._version != self._attached.version
-        self._version = self._attached.version
-        return moved
-
-    def after_changes(self, params: Params | None) -> None:
-        """Count the volumes of all pods that are on nodes now."""
-        self._look_up()
-
-    def after_undo(self, params: Params | None) -> None:
-        """Count the volumes again after the pods were moved back."""
-        self._look_up()
-
-    def _look_up(self) -> None:
+        """Look up the volumes; the params report changes that are not in the logs."""
         attached = self._attached
         attached.refresh()
-        found: Any = self.params if self.params is not None else self._plugin.examine(self._spec)
-        plain: RequiredVolumes = found[0]
-        migrated: RequiredVolumes = found[1]
+        plain, migrated, _ = self.params if self.params is not None else self._plugin.examine(self._spec)
+        self._plain, self._migrated = plain, migrated
+        self._problem_on_plain, self._problem_on_migrated = plain.problem, migrated.problem
         # A pod on the node whose volumes are unknown causes an error if the new pod adds volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
-        was_in_use, self._in_use = self._in_use, not attached.rows_of.keys().isdisjoint(migrated.drivers)
-        known = self._version == attached.version and plain == self._plain and migrated == self._migrated
-        if known and not was_in_use and not self._in_use:
-            # Nothing changed: the pod wants the same volumes, and no pod on a node uses one of them.
-            return
-        self._plain, self._migrated = plain, migrated
-        self._problem_on_plain, self._problem_on_migrated = self._plain.problem, self._migrated.problem
         self._has_csi_node = attached.has_csi_node.view(np.uint8)
-        self._needs_drivers = bool(self._plain.needed or self._migrated.needed)
+        self._needs_drivers = bool(plain.needed or migrated.needed)
         self._limits = []
-        if not self._migrated.problem:
-            for driver, _ in self._migrated.counts:
-                limits = attached.limits.get(driver)
-                if limits is not None:
-                    names = [name for name, other in self._migrated.drivers.items() if other == driver]
-                    in_use = [attached.rows_of[name] for name in names if name in attached.rows_of]
-                    counts = attached.counts_of(driver)
-                    self._limits.append(DriverLimit(limits, counts, len(names) - len(in_use), in_use))
+        for driver, count in migrated.counts:
+            limits = attached.limits.get(driver)
+            if limits is not None:
+                names = [name for name, other in migrated.drivers.items() if other == driver]
+                in_use = [attached.rows_of[name] for name in names if name in attached.rows_of]
+                self._limits.append(DriverLimit(limits, attached.counts_of(driver), count - len(in_use), in_use))
+        return False
 
     def filter(self, row: int) -> int:
         """Return the first of: unknown volumes, a missing driver, unknown volumes on the node, an exceeded limit."""
@@ -289,10 +230,7 @@ class AttachableVolumes(FilterRule):
         text = self._attached.errors.get(row)
         if text is None or not self._attached.limited[row]:
             return verdict
-        return self._plugin.verdict_of(text, ERROR_BIT)
-
-
-NO_VOLUMES_REQUIRED = RequiredVolumes()
+        return self._plugin.messages.verdict(text, ERROR_BIT)
 
 
 # Queueing hints (KEP-4247).

@@ -37,9 +37,6 @@ class AssumedObjects(Generic[T]):
         self._sweep_at = SWEEP_AT
         self.version = 0
 
-    def __len__(self) -> int:
-        return len(self._assumed)
-
     def get(self, key: str) -> T | None:
         """Return an object by its key, or None: the assumed version if there is one, else that of the cluster."""
         item = self._catalog.get(self._kind, key)

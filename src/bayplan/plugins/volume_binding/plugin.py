@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from bayplan.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
-from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -35,12 +34,8 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import (
-    PodVolumes,
-    VolumePlugin,
-    is_schedulable_after_claim_change,
-    pod_volumes,
-)
+from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes
+from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.plugins.volume_binding.assumed_objects import (
     AssumedObjects,
     Reservation,
@@ -48,14 +43,12 @@ from bayplan.plugins.volume_binding.assumed_objects import (
     volume_for_claim,
 )
 from bayplan.plugins.volume_binding.matching import ReachableRows, VolumesByClass
-from bayplan.plugins.volume_binding.solution import FIRST_ERROR, LAST_ERROR, REASONS, Decision, Solution, capacity_score
+from bayplan.plugins.volume_binding.solution import REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
-    MIGRATED_PLUGINS,
-    ClassifiedClaims,
     VolumeNeeds,
-    bound_volume,
     claims_error,
-    classify_claims,
+    find_needs,
+    migrated_plugins,
     solve,
     volume_limit,
 )
@@ -69,7 +62,6 @@ MAX_CUSTOM_PRIORITY_SCORE = 10
 STATE_KEY = "VolumeBinding"
 RESERVED_KEY = "VolumeBinding/reserved"
 NOT_FOUND = "not found"
-STATE_MISSING = 0x2000 | ERROR_BIT
 MAX_CACHED_SOLUTIONS = 8
 
 
@@ -107,7 +99,7 @@ class VolumeBinding(
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
         self._volumes_by_class = VolumesByClass(catalog)
-        self._texts: dict[str, int] = {}
+        self._texts = VerdictTexts()
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
         self._pre_filters = False
@@ -120,7 +112,7 @@ class VolumeBinding(
     # Filter.
 
     def pre_filter_reads(self, spec: PodVolumes) -> Reads:
-        """Return NOTHING for pods without claims, which PreFilter skips, else OBJECTS."""
+        """Return NOTHING for pods without claims, which PreFilter skips."""
         return Reads.OBJECTS if spec.has_claims else Reads.NOTHING
 
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
@@ -128,48 +120,30 @@ class VolumeBinding(
         self._pre_filters = True
         if not spec.has_claims:
             return SKIP
-        needs = self._examine(spec, cluster)
+        needs = self._examine(spec)
         if isinstance(needs, Status):
             return needs
         state.write(STATE_KEY, needs)
         return PreFilterResult((needs,))
 
-    def _examine(self, spec: PodVolumes, cluster: ClusterState) -> VolumeNeeds | Status:
+    def _examine(self, spec: PodVolumes) -> VolumeNeeds | Status:
         """Return the needs of a pod with claims, or the status with which the pod is rejected."""
-        catalog = cluster.catalog
-        text = claims_error(spec, catalog)
-        if text:
-            return unresolvable(text)
-        claims = classify_claims(spec, catalog, self._claims, self._volumes)
-        if isinstance(claims, Status):
-            return claims
-        return self.needs(claims)
+        text = claims_error(spec, self.handle.cluster.catalog)
+        return unresolvable(text) if text else self.needs(spec)
 
-    def needs(self, claims: ClassifiedClaims) -> VolumeNeeds:
-        """Return the data that determines the choice of volumes for these claims."""
+    def needs(self, spec: PodVolumes) -> VolumeNeeds | Status:
+        """Return the needs of a pod whose claims all exist, or the status with which the pod is rejected."""
         catalog = self.handle.cluster.catalog
-        bound = tuple([bound_volume(item, self._reachable, migration=self.migration) for item in claims.bound])
-        versions: tuple[int, ...] = ()
-        if any(volume.plugin for volume in bound):
-            versions = (catalog.version(CSINode),)
-        if claims.delayed:
-            kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)
-            versions = (*versions, *(catalog.version(kind) for kind in kinds), self._volumes.version)
-        return VolumeNeeds(bound, claims.delayed, claims.classes, versions)
+        return find_needs(spec, catalog, self._claims, self._volumes, migration=self.migration)
 
-    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule | None:
-        """Return the rule that looks up the plugin's verdicts."""
-        return VolumesOnNode(self, cluster)
-
-    def verdicts(self, params: Params) -> Codes:
-        """Return uint16[rows], the verdicts on all nodes: the same array until data on which they depend changes."""
+    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+        """Return the flags of a node's problems (`REASONS`), or an error; an error everywhere if PreFilter is disabled."""
         self._filters = True
+        if params is None:
+            return np.full(len(rows), self._texts.verdict(NOT_FOUND, ERROR_BIT), dtype=np.uint16)
         needs = params[0]
         assert isinstance(needs, VolumeNeeds)
-        return self._solution(needs).verdicts(self._number_of)
-
-    def _number_of(self, text: str) -> int:
-        return min(self._texts.setdefault(text, len(self._texts) + FIRST_ERROR), LAST_ERROR)
+        return self._solution(needs).verdicts(self._texts)[rows.row_numbers()]
 
     def _solution(self, needs: VolumeNeeds) -> Solution:
         """Return the volumes of a pod on all nodes; computed once for equal needs."""
@@ -178,21 +152,19 @@ class VolumeBinding(
         for known, known_position, solution in self._solutions:
             if known_position == position and known == needs:
                 return solution
-        solution = solve(needs, cluster, self._reachable, self._volumes_of_class)
+        solution = solve(needs, cluster, self._reachable, self._volumes_for)
         self._solutions = [(needs, position, solution), *self._solutions[: MAX_CACHED_SOLUTIONS - 1]]
         return solution
 
-    def _volumes_of_class(self, name: str) -> Sequence[PersistentVolume]:
-        """Return the volumes of a class sorted by name; assumed versions replace stored ones."""
-        found = self._volumes_by_class.of_class(name)
-        return [self._volumes.latest(volume.metadata.name, volume) for volume in found] if self._volumes else found
+    def _volumes_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
+        """Return the volumes that a claim may take; assumed versions replace stored ones."""
+        found = self._volumes_by_class.find(claim)
+        return [self._volumes.latest(volume.metadata.name, volume) for volume in found]
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reasons for a verdict."""
-        if verdict == STATE_MISSING:
-            return (NOT_FOUND,)
         if verdict & ERROR_BIT:
-            return (next(text for text in self._texts if self._number_of(text) | ERROR_BIT == verdict),)
+            return (self._texts.text(verdict),)
         return tuple(text for flag, text in REASONS.items() if verdict & flag)
 
     # Score.
@@ -209,7 +181,7 @@ class VolumeBinding(
             return error(NOT_FOUND)
         if not spec.has_claims or not self._filters:
             return ()
-        needs = self._examine(spec, cluster)
+        needs = self._examine(spec)
         return needs if isinstance(needs, Status) else (needs,)
 
     def score(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Ints:
@@ -220,7 +192,7 @@ class VolumeBinding(
         needs = params[0]
         assert isinstance(needs, VolumeNeeds)
         solution = self._solution(needs)
-        passing = solution.verdicts(self._number_of) == 0
+        passing = solution.verdicts(self._texts) == 0
         for place, row in enumerate(rows.row_numbers().tolist()):
             if passing[row]:
                 scores[place] = capacity_score(solution.decision(row), self._shape)
@@ -313,35 +285,6 @@ class VolumeBinding(
         )
 
 
-class VolumesOnNode(FilterRule):
-    """Looks up the verdict on a node: the flags of its problems (see `solution`), or the number of an error.
-
-    The choice of a volume depends on all available volumes, so the plugin computes it for all nodes together, once for
-    all pods with equal params.
-    """
-
-    def __init__(self, plugin: VolumeBinding, cluster: ClusterState) -> None:
-        super().__init__(cluster.columns)
-        self._plugin = plugin
-        self._known: object = None
-        self._codes: Any = None
-
-    def refresh(self) -> bool:
-        """Look up the verdicts for the params of this cycle; return whether they changed."""
-        if self.params is None:
-            self._known = self._codes = None
-            return True
-        codes = self._plugin.verdicts(self.params)
-        if codes is self._known:
-            return False
-        self._known = self._codes = codes
-        return True
-
-    def filter(self, row: int) -> int:
-        """Return the verdict on a node, or an error if PreFilter is disabled."""
-        return STATE_MISSING if self._known is None else self._codes[row]
-
-
 @hint(StorageClass, new=True)
 def is_schedulable_after_storage_class_change(pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
     """Queue the pod if a storage class was added, or its allowed topologies changed."""
@@ -351,7 +294,7 @@ def is_schedulable_after_storage_class_change(pod: Pod, old: StorageClass | None
 @hint(CSINode, new=True)
 def is_schedulable_after_csi_node_change(pod: Pod, old: CSINode | None, new: CSINode) -> bool:
     """Queue the pod if a CSINode was added, or its set of migrated plugins changed."""
-    return old is None or _migrated_plugins(old) != _migrated_plugins(new)
+    return old is None or migrated_plugins(old) != migrated_plugins(new)
 
 
 @hint(CSIDriver, old=True, new=True)
@@ -371,7 +314,3 @@ def is_schedulable_after_csi_storage_capacity_change(
         return True
     was, is_now = volume_limit(old), volume_limit(new)
     return is_now is not None and (was is None or is_now > was)
-
-
-def _migrated_plugins(node: CSINode) -> str:
-    return node.metadata.annotations.get(MIGRATED_PLUGINS, "")

@@ -1,13 +1,8 @@
-"""The volumes for a pod on each node: VolumeBinding's Filter, over all nodes at once.
-
-On each node, bound claims must be accessible; each unbound claim takes the smallest volume that fits, smaller claims
-first; volumes for the remaining claims must be provisioned there. None of this depends on the pods of a node. The score
-for storage usage also applies to these volumes (gate StorageCapacityScoring, KEP-4049).
-"""
+"""The volumes for a pod on every node, with their verdicts, and the score for storage usage (KEP-4049)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import msgspec
@@ -18,6 +13,7 @@ from bayplan.framework.status import ERROR_BIT, UNRESOLVABLE_BIT
 from bayplan.objects.quantity import value, wrap_int64
 from bayplan.objects.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.pod_claims import storage_amount
+from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.state.arrays import Bools, Codes, Ints
 
 NODE_CONFLICT = 1
@@ -31,9 +27,6 @@ REASONS = {
     VOLUME_MISSING: "node(s) unavailable due to one or more pvc(s) bound to non-existent pv(s)",
 }
 """The flags of a verdict with their reasons, in the order in which reasons are listed."""
-
-FIRST_ERROR = 16
-LAST_ERROR = 0x1FFF
 NOTHING = -1
 
 
@@ -64,8 +57,8 @@ class Decision(msgspec.Struct, frozen=True):
 
     Attributes:
         bindings: claims with the volumes that they take.
-        provisions: claims whose volumes must be provisioned, each with the published capacity that is sufficient, if
-            any.
+        provisions: claims whose volumes must be provisioned, each with a published capacity that is sufficient; None if
+            the driver publishes none.
     """
 
     bindings: tuple[tuple[PersistentVolumeClaim, PersistentVolume], ...]
@@ -88,19 +81,13 @@ class Solution:
         self.errors: list[tuple[str, Bools]] = []
         self._verdicts: Codes | None = None
 
-    def verdicts(self, number_of: Callable[[str], int]) -> Codes:
-        """Return uint16 per row, 0 if all volumes of the pod are available.
-
-        `number_of` returns the number of an error message. Every call returns the same array; don't change the solution
-        after the first call.
-        """
-        if self._verdicts is not None:
-            return self._verdicts
-        verdicts: Codes = self.flags | (self.flags != 0) * np.uint16(UNRESOLVABLE_BIT)
-        for text, rows in reversed(self.errors):
-            verdicts[rows] = number_of(text) | ERROR_BIT
-        self._verdicts = verdicts
-        return verdicts
+    def verdicts(self, texts: VerdictTexts) -> Codes:
+        """Return uint16 per row, 0 if all volumes of the pod are available. `texts`: the plugin's errors."""
+        if self._verdicts is None:
+            self._verdicts = self.flags | (self.flags != 0) * np.uint16(UNRESOLVABLE_BIT)
+            for text, rows in reversed(self.errors):
+                self._verdicts[rows] = texts.verdict(text, ERROR_BIT)
+        return self._verdicts
 
     def decision(self, row: int) -> Decision:
         """Return the volumes for the pod on the node of a row that passed."""
@@ -125,34 +112,30 @@ def capacity_score(decision: Decision, shape: Sequence[tuple[int, int]]) -> int:
 
     If the pod takes existing volumes, volumes to be provisioned are ignored.
     """
-    requested: dict[str, int] = {}
-    capacity: dict[str, int] = {}
+    # By class: the requested amount and the capacity in bytes.
+    amounts: dict[str, tuple[int, int]] = {}
     for claim, volume in decision.bindings:
         name = volume.spec.storage_class_name
-        requested[name] = requested.get(name, 0) + storage_amount(claim.spec.resources.requests).value()
-        capacity[name] = capacity.get(name, 0) + storage_amount(volume.spec.capacity).value()
-    if not decision.bindings:
-        for claim, published in decision.provisions:
-            if published is None:
-                continue
+        requested, capacity = amounts.get(name, (0, 0))
+        requested += storage_amount(claim.spec.resources.requests).value()
+        amounts[name] = (requested, capacity + storage_amount(volume.spec.capacity).value())
+    for claim, published in decision.provisions if not decision.bindings else ():
+        if published is not None:
             name = claim.spec.storage_class_name or ""
-            requested[name] = requested.get(name, 0) + storage_amount(claim.spec.resources.requests).value()
-            capacity[name] = value(published.capacity) if published.capacity is not None else 0
-    if not requested:
+            requested = amounts.get(name, (0, 0))[0] + storage_amount(claim.spec.resources.requests).value()
+            amounts[name] = (requested, value(published.capacity) if published.capacity is not None else 0)
+    if not amounts:
         return 0
-    total = sum(_score(wrap_int64(requested[name]), wrap_int64(capacity[name]), shape) for name in requested)
+    total = sum(_score(wrap_int64(requested), wrap_int64(capacity), shape) for requested, capacity in amounts.values())
     # Round half away from zero; scores in a shape are never negative.
-    return (2 * total + len(requested)) // (2 * len(requested))
+    return (2 * total + len(amounts)) // (2 * len(amounts))
 
 
 def _score(requested: int, capacity: int, shape: Sequence[tuple[int, int]]) -> int:
-    if capacity == 0 or requested > capacity:
-        return _broken_linear(shape, FULL_UTILIZATION)
-    return _broken_linear(shape, go.quotient(wrap_int64(requested * FULL_UTILIZATION), capacity))
-
-
-def _broken_linear(shape: Sequence[tuple[int, int]], utilization: int) -> int:
-    """Return the value of a piecewise linear function that is constant before its first point and after its last."""
+    """Return the value of the shape, which is constant before its first point and after its last."""
+    utilization = FULL_UTILIZATION
+    if capacity != 0 and requested <= capacity:
+        utilization = go.quotient(wrap_int64(requested * FULL_UTILIZATION), capacity)
     if utilization <= shape[0][0]:
         return shape[0][1]
     for (x0, y0), (x1, y1) in pairwise(shape):

@@ -1,4 +1,8 @@
-"""A pod's claims and its volumes on all nodes, computed in the steps that upstream runs for one node."""
+"""VolumeBinding's Filter: the volumes of a pod, on all nodes at once.
+
+On each node, bound claims must be accessible; each unbound claim takes the smallest volume that fits, smaller claims
+first; volumes for the remaining claims must be provisioned there. None of this depends on the pods of a node.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import numpy as np
 
 from bayplan.framework.status import Status, error, unresolvable
 from bayplan.objects.quantity import value
-from bayplan.objects.selectors import Selector, SelectorError, compile_label_selector
+from bayplan.objects.selectors import EVERYTHING, SelectorError, compile_label_selector
 from bayplan.objects.storage import (
     CSIDriver,
     CSINode,
@@ -30,7 +34,15 @@ from bayplan.plugins.pod_claims import (
     ownership_error,
 )
 from bayplan.plugins.volume_binding.assumed_objects import AssumedObjects
-from bayplan.plugins.volume_binding.matching import EVERY_NODE, Reach, ReachableRows, by_size, choose_volume
+from bayplan.plugins.volume_binding.matching import (
+    Reach,
+    ReachableRows,
+    affinity_reach,
+    by_size,
+    choose_volume,
+    label_reach,
+    topology_reach,
+)
 from bayplan.plugins.volume_binding.solution import (
     BIND_CONFLICT,
     NODE_CONFLICT,
@@ -47,18 +59,42 @@ from bayplan.state.object_catalog import ObjectCatalog
 UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
-class ClassifiedClaims(msgspec.Struct, frozen=True):
-    """The claims of a pod. Unbound claims with immediate binding are not included, because they reject the pod.
+MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
+
+
+class BoundVolume(msgspec.Struct, frozen=True):
+    """The nodes that can access the volume of a bound claim; volumes with equal values get equal verdicts.
 
     Attributes:
-        bound: for each bound claim, the name of its volume, and the volume, or None if it does not exist.
-        delayed: the claims that wait for their first consumer.
-        classes: the storage classes of the delayed claims, in the same order.
+        missing: the name of the volume if it does not exist, else "".
+        reach: its node affinity.
+        plugin: its in-tree plugin if nodes may access it through a CSI driver, else "".
+        driver_reach: its node affinity for nodes that access it through that driver.
+        error: why the volume can't be translated for such nodes, or "".
     """
 
-    bound: tuple[tuple[str, PersistentVolume | None], ...]
+    missing: str = ""
+    reach: Reach = None
+    plugin: str = ""
+    driver_reach: Reach = None
+    error: str = ""
+
+
+class VolumeNeeds(msgspec.Struct, frozen=True):
+    """All data that determines the volumes of a pod on each node; compared by value.
+
+    Attributes:
+        bound: for each bound claim, the nodes that can access its volume.
+        delayed: the claims that wait for their first consumer.
+        classes: the storage classes of the delayed claims, in the same order.
+        versions: the versions of the other objects that are read, and of the assumed volumes.
+    """
+
+    bound: tuple[BoundVolume, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
     classes: tuple[StorageClass, ...]
+    versions: tuple[int, ...] = ()
 
 
 def claims_error(spec: PodVolumes, catalog: ObjectCatalog) -> str:
@@ -84,14 +120,19 @@ def claims_error(spec: PodVolumes, catalog: ObjectCatalog) -> str:
     return ""
 
 
-def classify_claims(
+def find_needs(
     spec: PodVolumes,
     catalog: ObjectCatalog,
     claims: AssumedObjects[PersistentVolumeClaim],
     volumes: AssumedObjects[PersistentVolume],
-) -> ClassifiedClaims | Status:
-    """Return a pod's claims divided into bound and delayed ones, or why the pod is rejected. All claims must exist."""
-    bound: list[tuple[str, PersistentVolume | None]] = []
+    *,
+    migration: bool,
+) -> VolumeNeeds | Status:
+    """Return a pod's needs, or why the pod is rejected. All its claims must exist.
+
+    `migration`: whether nodes may access in-tree volumes through CSI drivers.
+    """
+    bound: list[BoundVolume] = []
     delayed: list[PersistentVolumeClaim] = []
     classes: list[StorageClass] = []
     immediate = False
@@ -102,7 +143,8 @@ def classify_claims(
         assert claim is not None
         name = claim.spec.volume_name
         if name and BIND_COMPLETED in claim.metadata.annotations:
-            bound.append((name, volumes.get(name)))
+            found = volumes.get(name)
+            bound.append(BoundVolume(name) if found is None else _bound_volume(found, migration=migration))
             continue
         class_name = class_of_claim(claim)
         storage_class = catalog.get(StorageClass, class_name) if class_name else None
@@ -117,232 +159,173 @@ def classify_claims(
             classes.append(storage_class)
     if immediate:
         return unresolvable(UNBOUND_IMMEDIATE)
-    return ClassifiedClaims(tuple(bound), tuple(delayed), tuple(classes))
+    versions: tuple[int, ...] = ()
+    if any(item.plugin for item in bound):
+        versions = (catalog.version(CSINode),)
+    if delayed:
+        kinds = (PersistentVolume, CSIDriver, CSIStorageCapacity)
+        versions = (*versions, *(catalog.version(kind) for kind in kinds), volumes.version)
+    return VolumeNeeds(tuple(bound), tuple(delayed), tuple(classes), versions)
 
 
-MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
-
-VolumesOfClass = Callable[[str], Sequence[PersistentVolume]]
-"""Returns the volumes of a storage class sorted by name, including assumed versions."""
-
-
-class BoundVolume(msgspec.Struct, frozen=True):
-    """The nodes that can access the volume of a bound claim; volumes with equal values get equal verdicts.
-
-    Attributes:
-        missing: the name of the volume if it does not exist, else "".
-        reach: its node affinity.
-        plugin: its in-tree plugin if nodes may access it through a CSI driver, else "".
-        driver_reach: its node affinity for nodes that access it through that driver.
-        error: why the volume can't be translated for such nodes, or "".
-    """
-
-    missing: str = ""
-    reach: Reach = EVERY_NODE
-    plugin: str = ""
-    driver_reach: Reach = EVERY_NODE
-    error: str = ""
-
-
-EVERYWHERE = BoundVolume()
-
-
-class VolumeNeeds(msgspec.Struct, frozen=True):
-    """All data that determines the volumes of a pod on each node; compared by value.
-
-    Attributes:
-        bound: for each bound claim, the nodes that can access its volume.
-        delayed: the claims that wait for their first consumer.
-        classes: the storage classes of the delayed claims, in the same order.
-        versions: the versions of the other objects that are read, and of the assumed volumes.
-    """
-
-    bound: tuple[BoundVolume, ...]
-    delayed: tuple[PersistentVolumeClaim, ...]
-    classes: tuple[StorageClass, ...]
-    versions: tuple[int, ...]
-
-
-def bound_volume(
-    bound: tuple[str, PersistentVolume | None], reachable: ReachableRows, *, migration: bool
-) -> BoundVolume:
-    """Return the nodes that can access a bound claim's volume, given by name and object.
-
-    `migration`: whether nodes may access in-tree volumes through CSI drivers.
-    """
-    name, volume = bound
-    if volume is None:
-        return BoundVolume(missing=name)
+def _bound_volume(volume: PersistentVolume, *, migration: bool) -> BoundVolume:
     affinity = volume.spec.node_affinity
+    reach = None if affinity is None else affinity_reach(affinity.required)
     plugin = in_tree_plugin(volume.spec) if migration else ""
     if plugin not in MIGRATED:
-        return EVERYWHERE if affinity is None else BoundVolume(reach=reachable.reach_of(affinity.required))
-    reach = EVERY_NODE if affinity is None else reachable.reach_of(affinity.required)
+        return BoundVolume(reach=reach)
     try:
         translated = translate_volume(volume).node_affinity
     except TranslationError as problem:
         return BoundVolume(reach=reach, plugin=plugin, error=f"could not translate pv: {problem}")
-    return BoundVolume(reach=reach, plugin=plugin, driver_reach=reachable.reach_of(translated))
+    return BoundVolume(reach=reach, plugin=plugin, driver_reach=affinity_reach(translated))
 
 
 def solve(
-    claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, volumes_of_class: VolumesOfClass
+    needs: VolumeNeeds,
+    cluster: ClusterState,
+    reachable: ReachableRows,
+    volumes_for: Callable[[PersistentVolumeClaim], Sequence[PersistentVolume]],
 ) -> Solution:
-    """Return a pod's volumes on all nodes."""
-    solution = Solution(cluster.nodes.count)
-    _check_bound_claims(claims, cluster, reachable, solution)
-    if claims.delayed:
-        _find_volumes(claims, cluster, reachable, volumes_of_class, solution)
-    return solution
+    """Return a pod's volumes on all nodes. `volumes_for` returns the volumes, also assumed ones, for `choose_volume`."""
+    solving = _Solving(cluster, reachable)
+    solving.check_bound_claims(needs.bound)
+    if needs.delayed:
+        solving.find_volumes(needs, volumes_for)
+    return solving.solution
 
 
-# Bound claims.
+class _Solving:
+    """The steps that upstream runs for one node, with the nodes on which each step goes on (bool per row)."""
 
+    def __init__(self, cluster: ClusterState, reachable: ReachableRows) -> None:
+        self.solution = Solution(cluster.nodes.count)
+        self._cluster = cluster
+        self._reachable = reachable
 
-def _check_bound_claims(
-    claims: VolumeNeeds, cluster: ClusterState, reachable: ReachableRows, solution: Solution
-) -> None:
-    """Record the nodes where a bound volume is missing or not accessible; only the first failure of a node counts."""
-    unrejected = np.ones(cluster.nodes.count, dtype=np.bool_)
-    for volume in claims.bound:
-        if volume.missing:
-            solution.flags[unrejected] |= VOLUME_MISSING
-            return
-        reached = np.zeros_like(unrejected)
-        reached[reachable.rows_of(volume.reach)] = True
-        if volume.plugin:
-            migrated = _migrated_rows(volume.plugin, cluster)
-            if volume.error:
-                failed = migrated & unrejected
-                solution.errors.append((volume.error, failed))
-                unrejected = unrejected & ~failed
-            else:
-                by_driver = np.zeros_like(unrejected)
-                by_driver[reachable.rows_of(volume.driver_reach)] = True
-                reached = np.where(migrated, by_driver, reached)
-        solution.flags[unrejected & ~reached] |= NODE_CONFLICT
-        unrejected = unrejected & reached
+    def _rows(self, reach: Reach) -> Bools:
+        rows = np.zeros(self._cluster.nodes.count, dtype=np.bool_)
+        rows[self._reachable.find(reach)] = True
+        return rows
 
+    # Bound claims.
 
-def _migrated_rows(plugin: str, cluster: ClusterState) -> Bools:
-    """Return the nodes that use the CSI driver for volumes of an in-tree plugin (bool per row)."""
-    rows = np.zeros(cluster.nodes.count, dtype=np.bool_)
-    for csi_node in cluster.catalog.all(CSINode):
-        row = cluster.nodes.row_of.get(csi_node.metadata.name)
-        plugins = csi_node.metadata.annotations.get(MIGRATED_PLUGINS, "")
-        if row is not None and plugin in plugins.split(","):
-            rows[row] = True
-    return rows
+    def check_bound_claims(self, volumes: Sequence[BoundVolume]) -> None:
+        """Record the nodes where a volume is missing or not accessible; only the first failure of a node counts."""
+        solution, unrejected = self.solution, np.ones(self._cluster.nodes.count, dtype=np.bool_)
+        for volume in volumes:
+            if volume.missing:
+                solution.flags[unrejected] |= VOLUME_MISSING
+                return
+            reached = self._rows(volume.reach)
+            if volume.plugin:
+                migrated = self._migrated_rows(volume.plugin)
+                if volume.error:
+                    failed = migrated & unrejected
+                    solution.errors.append((volume.error, failed))
+                    unrejected = unrejected & ~failed
+                else:
+                    reached = np.where(migrated, self._rows(volume.driver_reach), reached)
+            solution.flags[unrejected & ~reached] |= NODE_CONFLICT
+            unrejected = unrejected & reached
 
+    def _migrated_rows(self, plugin: str) -> Bools:
+        """Return the nodes that use the CSI driver for volumes of an in-tree plugin."""
+        rows = np.zeros(self._cluster.nodes.count, dtype=np.bool_)
+        for csi_node in self._cluster.catalog.all(CSINode):
+            row = self._cluster.nodes.row_of.get(csi_node.metadata.name)
+            if row is not None and plugin in migrated_plugins(csi_node).split(","):
+                rows[row] = True
+        return rows
 
-# Unbound claims.
+    # Unbound claims.
 
+    def find_volumes(
+        self, needs: VolumeNeeds, volumes_for: Callable[[PersistentVolumeClaim], Sequence[PersistentVolume]]
+    ) -> None:
+        """Choose volumes for the delayed claims, and check whether the remaining volumes can be provisioned."""
+        solution, count = self.solution, self._cluster.nodes.count
+        everywhere = np.ones(count, dtype=np.bool_)
+        unrejected = everywhere
+        unselected: list[PersistentVolumeClaim] = []
+        wanted: list[tuple[PersistentVolumeClaim, Bools]] = []
+        for claim in needs.delayed:
+            node_name = claim.metadata.annotations.get(SELECTED_NODE)
+            if node_name is None:
+                unselected.append(claim)
+                continue
+            wanted.append((claim, everywhere))
+            selected = np.zeros(count, dtype=np.bool_)
+            row = self._cluster.nodes.row_of.get(node_name)
+            if row is not None:
+                selected[row] = True
+            unrejected = unrejected & selected
+        solution.flags[~unrejected] |= BIND_CONFLICT
+        for claim in by_size(unselected):
+            try:
+                selector = EVERYTHING if claim.spec.selector is None else compile_label_selector(claim.spec.selector)
+            except SelectorError as problem:
+                name = f"{claim.metadata.namespace}/{claim.metadata.name}"
+                text = f"error creating internal label selector for claim: {name}: {problem}"
+                solution.errors.append((text, unrejected))
+                return
+            choice = choose_volume(claim, selector, volumes_for(claim), self._reachable, count, solution.static)
+            solution.static.append(choice)
+            wanted.append((claim, choice.picks == NOTHING))
+        classes = {id(claim): storage_class for claim, storage_class in zip(needs.delayed, needs.classes, strict=True)}
+        for claim, rows in wanted:
+            unrejected = self._check_provision(claim, classes[id(claim)], rows, unrejected)
 
-def _find_volumes(
-    claims: VolumeNeeds,
-    cluster: ClusterState,
-    reachable: ReachableRows,
-    volumes_of_class: VolumesOfClass,
-    solution: Solution,
-) -> None:
-    """Choose volumes for the delayed claims, and check whether the remaining volumes can be provisioned."""
-    count = cluster.nodes.count
-    unrejected = np.ones(count, dtype=np.bool_)
-    selected: list[PersistentVolumeClaim] = []
-    unselected: list[PersistentVolumeClaim] = []
-    for claim in claims.delayed:
-        node_name = claim.metadata.annotations.get(SELECTED_NODE)
-        if node_name is None:
-            unselected.append(claim)
-            continue
-        selected.append(claim)
-        elsewhere = np.ones(count, dtype=np.bool_)
-        row = cluster.nodes.row_of.get(node_name)
-        if row is not None:
-            elsewhere[row] = False
-        unrejected = unrejected & ~elsewhere
-    solution.flags[~unrejected] |= BIND_CONFLICT
-    for claim in by_size(unselected):
-        try:
-            selector = _selector_of(claim)
-        except SelectorError as problem:
-            name = f"{claim.metadata.namespace}/{claim.metadata.name}"
-            text = f"error creating internal label selector for claim: {name}: {problem}"
-            solution.errors.append((text, unrejected))
-            return
-        volumes = volumes_of_class(class_of_claim(claim))
-        solution.static.append(choose_volume(claim, selector, volumes, reachable, count, solution.static))
-    unmatched = [(choice.claim, choice.picks == NOTHING) for choice in solution.static]
-    everywhere = np.ones(count, dtype=np.bool_)
-    classes = {id(claim): storage_class for claim, storage_class in zip(claims.delayed, claims.classes, strict=True)}
-    for claim, wanted in (*((claim, everywhere) for claim in selected), *unmatched):
-        unrejected = _check_provision(claim, classes[id(claim)], wanted, unrejected, cluster, reachable, solution)
+    def _check_provision(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass, wanted: Bools, unrejected: Bools
+    ) -> Bools:
+        """Record the nodes where a claim's volume can't be provisioned; return the nodes that are not rejected then."""
+        solution, wanted = self.solution, wanted & unrejected
+        if storage_class.provisioner in ("", NO_PROVISIONER):
+            solution.flags[wanted] |= BIND_CONFLICT
+            return unrejected & ~wanted
+        allowed = self._rows(topology_reach(storage_class.allowed_topologies))
+        solution.flags[wanted & ~allowed] |= BIND_CONFLICT
+        unrejected = unrejected & (allowed | ~wanted)
+        wanted = wanted & allowed
+        picks = np.full(len(wanted), NOTHING, dtype=np.int64)
+        capacities: list[CSIStorageCapacity] = []
+        if wanted.any() and self._tracks_capacity(claim, storage_class):
+            capacities = self._sufficient_capacities(claim, storage_class)
+            for number in range(len(capacities) - 1, -1, -1):
+                picks[self._reachable.find(label_reach(capacities[number].node_topology))] = number
+            short = wanted & (picks == NOTHING)
+            solution.flags[short] |= NOT_ENOUGH_SPACE
+            unrejected = unrejected & ~short
+        solution.provisions.append(Provision(claim, wanted, capacities, picks))
+        return unrejected
 
+    def _tracks_capacity(self, claim: PersistentVolumeClaim, storage_class: StorageClass) -> bool:
+        """Return whether the driver publishes its capacity, and the claim specifies a size."""
+        driver = self._cluster.catalog.get(CSIDriver, storage_class.provisioner)
+        return STORAGE in claim.spec.resources.requests and driver is not None and bool(driver.spec.storage_capacity)
 
-def _selector_of(claim: PersistentVolumeClaim) -> Selector | None:
-    return compile_label_selector(claim.spec.selector) if claim.spec.selector is not None else None
-
-
-def _check_provision(
-    claim: PersistentVolumeClaim,
-    storage_class: StorageClass,
-    wanted: Bools,
-    unrejected: Bools,
-    cluster: ClusterState,
-    reachable: ReachableRows,
-    solution: Solution,
-) -> Bools:
-    """Record the nodes where a claim's volume can't be provisioned.
-
-    Return the nodes on which later claims are checked.
-    """
-    wanted = wanted & unrejected
-    if storage_class.provisioner in ("", NO_PROVISIONER):
-        solution.flags[wanted] |= BIND_CONFLICT
-        return unrejected & ~wanted
-    allowed = np.zeros(len(wanted), dtype=np.bool_)
-    allowed[reachable.by_topologies(storage_class.allowed_topologies)] = True
-    solution.flags[wanted & ~allowed] |= BIND_CONFLICT
-    unrejected = unrejected & (allowed | ~wanted)
-    wanted = wanted & allowed
-    picks = np.full(len(wanted), NOTHING, dtype=np.int64)
-    capacities: list[CSIStorageCapacity] = []
-    if wanted.any() and _tracks_capacity(claim, storage_class, cluster):
-        capacities = _sufficient_capacities(claim, storage_class, cluster)
-        for number in range(len(capacities) - 1, -1, -1):
-            picks[reachable.by_labels(capacities[number].node_topology)] = number
-        short = wanted & (picks == NOTHING)
-        solution.flags[short] |= NOT_ENOUGH_SPACE
-        unrejected = unrejected & ~short
-    solution.provisions.append(Provision(claim, wanted, capacities, picks))
-    return unrejected
-
-
-def _tracks_capacity(claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState) -> bool:
-    """Return whether the driver publishes its capacity, and the claim specifies a size."""
-    if STORAGE not in claim.spec.resources.requests:
-        return False
-    driver = cluster.catalog.get(CSIDriver, storage_class.provisioner)
-    return driver is not None and bool(driver.spec.storage_capacity)
-
-
-def _sufficient_capacities(
-    claim: PersistentVolumeClaim, storage_class: StorageClass, cluster: ClusterState
-) -> list[CSIStorageCapacity]:
-    """Return the capacities of a class that are large enough for a claim, sorted by namespace and name."""
-    size = value(claim.spec.resources.requests[STORAGE])
-    found = []
-    for capacity in cluster.catalog.all(CSIStorageCapacity):
-        if capacity.storage_class_name != storage_class.metadata.name:
-            continue
-        limit = volume_limit(capacity)
-        if limit is not None and limit >= size:
-            found.append(capacity)
-    return sorted(found, key=lambda item: item.key)
+    def _sufficient_capacities(
+        self, claim: PersistentVolumeClaim, storage_class: StorageClass
+    ) -> list[CSIStorageCapacity]:
+        """Return the capacities of a class that are large enough for a claim, sorted by namespace and name."""
+        size = value(claim.spec.resources.requests[STORAGE])
+        found = [
+            capacity
+            for capacity in self._cluster.catalog.all(CSIStorageCapacity)
+            if capacity.storage_class_name == storage_class.metadata.name
+            and (limit := volume_limit(capacity)) is not None
+            and limit >= size
+        ]
+        return sorted(found, key=lambda item: item.key)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
     """Return the size in bytes of the largest volume for which a capacity has room, or None if unknown."""
     limit = capacity.maximum_volume_size if capacity.maximum_volume_size is not None else capacity.capacity
     return None if limit is None else value(limit)
+
+
+def migrated_plugins(node: CSINode) -> str:
+    """Return the in-tree plugins whose volumes a node accesses through CSI drivers, separated by commas."""
+    return node.metadata.annotations.get(MIGRATED_PLUGINS, "")
