@@ -98,7 +98,7 @@ def list_problems(
         located = [*_located(found, positions, has_lines=not problems)]
         for problem in located:
             line, column, path = problem.place
-            marks = {(line, column), path}
+            marks: set[tuple[int, int] | str] = {(line, column), path}
             if not seen.isdisjoint(marks):
                 seen |= marks
                 continue

@@ -138,7 +138,7 @@ def _build(
     needed = sorted({plugin.name for plugin in declared})
     implemented = {name: found for name in needed if (found := extension_points_of(name)) is not None}
     arguments = _arguments(profile, implemented, feature_gates)
-    at_points = dict.fromkeys(ExtensionPoint, ())
+    at_points: dict[ExtensionPoint, tuple[str, ...]] = dict.fromkeys(ExtensionPoint, ())
     if profile.plugins is not None:
         at_points = _expanded(plugins, implemented)
         _check_counts(profile.scheduler_name or "", at_points)
