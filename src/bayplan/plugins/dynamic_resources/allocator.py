@@ -24,89 +24,51 @@ from bayplan.plugins.dynamic_resources.pools import AllocationFailed, Pool, Pool
 class Constraint:
     """One constraint of a claim, with the devices that have been chosen so far.
 
-    Args:
-        requests: the requests and alternatives to which it applies; empty for all.
-        attribute: the fully qualified name of the attribute.
+    With `match_attribute`, all devices must have the attribute with the same value; with `distinct_attribute`, each
+    with a different one. Like upstream, the latter stores one value per request: of several devices for one request
+    only the last counts.
     """
 
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        self._requests = frozenset(requests)
-        self._attribute = attribute
+    def __init__(self, constraint: DeviceConstraint) -> None:
+        # The requests and alternatives to which it applies; empty for all.
+        self._requests = frozenset(constraint.requests)
+        self._distinct = constraint.match_attribute is None
+        self._attribute = constraint.match_attribute or constraint.distinct_attribute or ""
+        self._count = 0
+        self._value: DeviceAttribute | None = None
+        self._values: dict[str, DeviceAttribute] = {}
 
     def add(self, request: str, alternative: str, device: PoolDevice) -> bool:
         """Add a device if it satisfies the constraint; return whether it does."""
         if not self._concerns(request, alternative):
             return True
         attribute = find_attribute(device, self._attribute)
-        return attribute is not None and self._add(request, attribute)
+        if attribute is None:
+            return False
+        if self._distinct:
+            if any(is_equal(attribute, other) in (True, None) for other in self._values.values()):
+                return False
+            self._values[request] = attribute
+            return True
+        if self._count == 0:
+            # The first device determines the value; its type is not checked yet.
+            self._value = attribute
+        elif self._value is None or not is_equal(attribute, self._value):
+            return False
+        self._count += 1
+        return True
 
     def remove(self, request: str, alternative: str) -> None:
         """Undo the last `add` for a request that returned True."""
         if self._concerns(request, alternative):
-            self._remove(request)
+            self._count -= 1
+            self._values.pop(request, None)
 
     def _concerns(self, request: str, alternative: str) -> bool:
         requests = self._requests
         if not requests or request in requests:
             return True
         return bool(alternative) and f"{request}/{alternative}" in requests
-
-    def _add(self, request: str, attribute: DeviceAttribute) -> bool:
-        raise TypeError(f"{type(self).__name__} lacks _add()")
-
-    def _remove(self, request: str) -> None:
-        raise TypeError(f"{type(self).__name__} lacks _remove()")
-
-
-class MatchAttribute(Constraint):
-    """A constraint that all devices have the attribute, with the same value."""
-
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        super().__init__(requests, attribute)
-        self._count = 0
-        self._value: DeviceAttribute | None = None
-
-    def _add(self, request: str, attribute: DeviceAttribute) -> bool:
-        if self._count == 0:
-            # The first device determines the value; its type is not checked yet.
-            self._value, self._count = attribute, 1
-            return True
-        if self._value is None or not is_equal(attribute, self._value):
-            return False
-        self._count += 1
-        return True
-
-    def _remove(self, request: str) -> None:
-        self._count -= 1
-
-
-class DistinctAttribute(Constraint):
-    """A constraint that all devices have the attribute, each with a different value.
-
-    Like upstream, this stores one value per request: of several devices for one request only the last counts.
-    """
-
-    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
-        super().__init__(requests, attribute)
-        self._values: dict[str, DeviceAttribute] = {}
-
-    def _add(self, request: str, attribute: DeviceAttribute) -> bool:
-        if any(is_equal(attribute, other) in (True, None) for other in self._values.values()):
-            return False
-        self._values[request] = attribute
-        return True
-
-    def _remove(self, request: str) -> None:
-        self._values.pop(request, None)
-
-
-def make_constraint(constraint: DeviceConstraint, *, distinct: bool) -> Constraint | None:
-    """Return the constraint, with no devices yet; None for an unknown kind."""
-    if constraint.match_attribute is not None:
-        return MatchAttribute(constraint.requests, constraint.match_attribute)
-    if constraint.distinct_attribute is not None and distinct:
-        return DistinctAttribute(constraint.requests, constraint.distinct_attribute)
-    return None
 
 
 def find_attribute(device: PoolDevice, name: str) -> DeviceAttribute | None:
@@ -177,13 +139,7 @@ class ChosenClaim(msgspec.Struct, frozen=True, eq=False):
 
 
 class Allocator:
-    """A single search on one node. Create a new object for every node.
-
-    Args:
-        checks: the checks of requests and devices for the node.
-        pools: the pools of the node, in order.
-        claims: the claims to allocate, in order.
-    """
+    """A single search on one node, for these claims in these pools, in their order."""
 
     def __init__(self, checks: RequestChecks, pools: Sequence[Pool], claims: Sequence[ResourceClaim]) -> None:
         self._checks = checks
@@ -226,7 +182,7 @@ class Allocator:
         return tuple(self._result(number) for number in range(len(self._claims)))
 
     def _check_claim(self, number: int, claim: ResourceClaim) -> None:
-        checks, key, least = self._checks, claim.key, 0
+        checks, key = self._checks, claim.key
         requests = [checks.check_request(claim, request, self._pools) for request in claim.spec.devices.requests]
         self._requests.append(requests)
         least = sum(min((checked.count for checked in alternatives), default=0) for alternatives in requests)
@@ -236,12 +192,12 @@ class Allocator:
             )
         constraints = []
         for place, written in enumerate(claim.spec.devices.constraints):
-            constraint = make_constraint(written, distinct=not self._features.is_oldest)
-            if constraint is None:
+            is_distinct = written.distinct_attribute is not None and not self._features.is_oldest
+            if written.match_attribute is None and not is_distinct:
                 raise AllocationFailed(
                     f"claim {key}, constraint #{place}: empty constraint (unsupported constraint type?)"
                 )
-            constraints.append(constraint)
+            constraints.append(Constraint(written))
         self._constraints.append(constraints)
 
     # The search. Each function allocates its request and everything that follows.
@@ -269,10 +225,7 @@ class Allocator:
         return Outcome.TOO_MANY if too_many else Outcome.UNSOLVED
 
     def _devices(self, claim: int, request: int, checked: CheckedRequest, taken: int, start: int) -> Outcome:
-        """Choose the remaining devices of a request, from the available devices from index `start` on.
-
-        `taken` devices of the request have been chosen already.
-        """
+        """Choose the devices of a request after the first `taken`, from the available devices from index `start` on."""
         wants_all = checked.alternative.requested.allocation_mode == ALL
         if wants_all and not checked.everything:
             return Outcome.UNSOLVED
@@ -334,15 +287,14 @@ class Allocator:
         return fits(device.source.capacity, checked.alternative.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
-        """Take a device if it is free, tolerated, and meets the constraints.
-
-        Return the calls that undo this, else None.
+        """Take a device if it is free, tolerated, and meets the constraints; return the calls that undo this, or None.
 
         Raises:
             AllocationFailed: with `must`, if a constraint is not satisfied.
         """
         undo: Undo = []
         if self._can_allocate(claim, checked, device, pool, undo, must=must):
+            self._record(claim, checked, device, undo)
             return undo
         _revert(undo)
         return None
@@ -350,9 +302,8 @@ class Allocator:
     def _can_allocate(
         self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, undo: Undo, *, must: bool
     ) -> bool:
-        alternative, source = checked.alternative, device.source
-        admin = bool(alternative.admin_access)
-        shared = self._features.consumable_capacity and bool(source.allow_multiple_allocations)
+        alternative = checked.alternative
+        admin, shared = bool(alternative.admin_access), self._is_shared(device)
         if (not admin or not shared) and self._is_in_use(device.id, claim, admin):
             return False
         if device.consumes and not self._features.partitionable_devices:
@@ -374,14 +325,14 @@ class Allocator:
                     )
                 return False
             undo.append(partial(constraint.remove, *names))
-        if self._features.consumable_capacity and not self._has_capacity(device, checked):
-            return False
-        self._record(claim, checked, device, undo, shared=shared)
-        return True
+        return not self._features.consumable_capacity or self._has_capacity(device, checked)
 
-    def _record(self, claim: int, checked: CheckedRequest, device: PoolDevice, undo: Undo, *, shared: bool) -> None:
-        """Record that a device is taken."""
+    def _is_shared(self, device: PoolDevice) -> bool:
+        return self._features.consumable_capacity and bool(device.source.allow_multiple_allocations)
+
+    def _record(self, claim: int, checked: CheckedRequest, device: PoolDevice, undo: Undo) -> None:
         consumed: Amounts = {}
+        shared = self._is_shared(device)
         if shared:
             consumed = consumptions(device.source.capacity, checked.alternative.capacity)
             before = self._consuming.get(device.id)

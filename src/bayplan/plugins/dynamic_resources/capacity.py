@@ -1,4 +1,4 @@
-"""Amounts that the choice of a device is limited by: consumable capacity (KEP-5075), shared counters (KEP-4815)."""
+"""Amounts that limit the choice of devices: consumable capacity (KEP-5075) and shared counters (KEP-4815)."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def fits(
     consumed: Mapping[str, Quantity],
     consuming: Mapping[str, Quantity],
 ) -> bool:
-    """Return whether a device has enough capacity for a request.
+    """Return whether a device has all requested capacities, in sufficient amounts.
 
     Args:
         capacities: the capacities of the device.
-        requests: the requested amounts; a capacity that the device lacks cannot be satisfied.
+        requests: the requested amounts.
         consumed: the amounts that existing allocations consume.
         consuming: the amounts that the search has consumed so far.
     """
     if any(name not in capacities for name in requests):
         return False
     for name, capacity in capacities.items():
-        amount = consumption(capacity, requests.get(name))
+        amount = _consumption(capacity, requests.get(name))
         if _violates(amount, capacity.request_policy):
             return False
         total = consumed[name] + amount if name in consumed else amount
@@ -41,14 +41,11 @@ def fits(
 
 def consumptions(capacities: Mapping[str, DeviceCapacity], requests: ResourceList) -> Amounts:
     """Return the amounts that a request consumes, by capacity of a device."""
-    return {name: consumption(capacity, requests.get(name)) for name, capacity in capacities.items()}
+    return {name: _consumption(capacity, requests.get(name)) for name, capacity in capacities.items()}
 
 
-def consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> Quantity:
-    """Return the amount consumed of a capacity.
-
-    This is the request, rounded up as the policy says; without a request, the policy's default or the whole capacity.
-    """
+def _consumption(capacity: DeviceCapacity, requested: str | int | float | None) -> Quantity:
+    """Return the request rounded up as the policy says; without a request, the policy's default or the whole capacity."""
     policy = capacity.request_policy
     if requested is None:
         return parse_quantity(policy.default if policy is not None and policy.default is not None else capacity.value)
@@ -77,10 +74,7 @@ def _rounded_up(amount: Quantity, valid: CapacityRequestPolicyRange) -> Quantity
 
 
 def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
-    """Return whether a policy forbids an amount.
-
-    The policy's default is always allowed, in the form in which it is written.
-    """
+    """Return whether a policy forbids an amount. Its default is always allowed, in the form in which it is written."""
     if policy is None:
         return False
     if policy.default is not None and _is_same(amount, parse_quantity(policy.default)):
@@ -112,8 +106,8 @@ NOTHING = Quantity(0)
 class CounterUse:
     """The counters that a search consumes, in addition to those that existing allocations consume.
 
-    As upstream does, pools are identified only by name, without the driver: if two drivers have pools of the same name,
-    the counters of the pool that is evaluated first count for both.
+    As upstream, pools are identified by name without the driver: if two drivers have pools of the same name, the
+    counters of the pool that is evaluated first count for both.
     """
 
     def __init__(self, use: DeviceUse) -> None:

@@ -1,7 +1,4 @@
-"""Versions of claims to write: with allocation and user when a pod is bound, without status when deallocated.
-
-Also the allocation in the form of the API, and the conditions that devices must meet before their pod is bound (KEP-5007).
-"""
+"""The versions of claims that the scheduler writes, and the binding conditions of their devices (KEP-5007)."""
 
 from __future__ import annotations
 
@@ -56,7 +53,6 @@ def _result(
 ) -> DeviceRequestAllocationResult:
     alternative, source = chosen.request.alternative, chosen.device.source
     driver, pool, device = chosen.device.id
-    share = uuid.uuid5(SHARES, f"{uid_of(claim)}/{chosen.device}/{number}") if chosen.shared else None
     return DeviceRequestAllocationResult(
         request=alternative.full_name,
         driver=driver,
@@ -66,7 +62,7 @@ def _result(
         tolerations=alternative.requested.tolerations,
         binding_conditions=source.binding_conditions if features.binding_conditions else (),
         binding_failure_conditions=source.binding_failure_conditions if features.binding_conditions else (),
-        share_id=str(share) if share is not None else None,
+        share_id=str(uuid.uuid5(SHARES, f"{uid_of(claim)}/{chosen.device}/{number}")) if chosen.shared else None,
         consumed_capacity={name: str(amount) for name, amount in chosen.consumed.items()},
     )
 
@@ -158,6 +154,7 @@ MAX_USERS = 256
 """Maximum number of pods that may use a claim; the API rejects more."""
 
 NAMES = uuid.UUID("2d0c6f0e-93d4-5d0f-8c5b-2f54a2c6f0b1")
+"""Namespace of the hashes that end the names of special claims."""
 
 
 class BindingFailed(Exception):
@@ -167,11 +164,7 @@ class BindingFailed(Exception):
 def bound_claim(claim: ResourceClaim, pod: Pod, now_ns: int, *, timestamp: bool) -> ResourceClaim:
     """Return an allocated claim with a pod added to its users; the special claim also gets its final name.
 
-    Args:
-        claim: the claim with its allocation.
-        pod: the new user.
-        now_ns: the current time.
-        timestamp: whether to add `now_ns` to an allocation without a timestamp.
+    `timestamp`: whether to add the current time to an allocation without a timestamp.
 
     Raises:
         BindingFailed: the claim is being deleted, or already has the maximum number of users.
@@ -249,9 +242,7 @@ def is_awaited(claim: ResourceClaim) -> bool:
 def binding_deadline_ns(claim: ResourceClaim, timeout_ns: int | None) -> int | None:
     """Return the time by which the devices of a claim must be ready; None if there is no deadline."""
     allocation = claim.status.allocation
-    if allocation is None or allocation.allocation_timestamp is None or timeout_ns is None:
-        return None
-    if not is_awaited(claim):
+    if allocation is None or allocation.allocation_timestamp is None or timeout_ns is None or not is_awaited(claim):
         return None
     return parse_time_ns(allocation.allocation_timestamp) + timeout_ns
 
@@ -264,5 +255,5 @@ def _status_of(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> A
 
 
 def _is_true(conditions: Sequence[Condition], kind: str) -> bool:
-    found = next((condition for condition in conditions if condition.type == kind), None)
-    return found is not None and found.status == "True"
+    """Return whether the first condition of a type is true."""
+    return next((condition.status == "True" for condition in conditions if condition.type == kind), False)

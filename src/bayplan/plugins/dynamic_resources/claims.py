@@ -1,11 +1,9 @@
-"""The scheduler's view of claims: the cluster's claims, newer versions that it wrote itself, and allocations in flight.
+"""The scheduler's view of claims, and the resource claims of a pod.
 
 Reserve chooses devices long before the API receives the allocation. Until PreBind has written it, the allocation is *in
 flight*: no other pod may use the claim or its devices. The claims that PreBind wrote replace those of the cluster until
 the cluster has newer ones. Both are stored in the catalog, so that all profiles of a scheduler see them, and forks of
 the state contain them.
-
-Also the resource claims of a pod, and the reasons why it can't use them.
 """
 
 from __future__ import annotations
@@ -31,8 +29,7 @@ class InFlightClaim(msgspec.Struct, frozen=True):
     Attributes:
         claim: the claim with the allocation.
         sharers: the number of pods that wait for the allocation.
-        written_as: the key under which the claim is being created; "" before that, and for claims that exist in the
-            cluster.
+        written_as: the key under which the special claim is being created; "" before that, and for other claims.
         version: the catalog's version of claims when the creation began.
     """
 
@@ -92,10 +89,7 @@ class ClaimTracker:
         return claim
 
     def assume(self, claim: ResourceClaim) -> None:
-        """Assume a version of a claim until the cluster has a newer one.
-
-        Do nothing if the cluster has no such claim.
-        """
+        """Assume a version of a claim until the cluster has a newer one, if the cluster has the claim."""
         base = self._catalog.get(ResourceClaim, claim.key)
         if base is not None:
             self._catalog.put(claim.key, AssumedClaim(base, claim))
@@ -137,10 +131,7 @@ class ClaimTracker:
         return written is None or entry.written_as in written
 
     def write(self, uid: str, key: str) -> None:
-        """Record the key under which a claim in flight is being created.
-
-        It stays in flight until it exists in the cluster.
-        """
+        """Record the key under which a claim in flight is being created; it is in flight until the cluster has it."""
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is not None:
             version = self._catalog.version(ResourceClaim)
@@ -150,37 +141,27 @@ class ClaimTracker:
         """Record an allocation in flight for one more pod; do not replace an earlier one of the same claim."""
         uid = uid_of(claim)
         entry = self._catalog.get(InFlightClaim, uid)
-        if entry is None:
-            self._catalog.put(uid, InFlightClaim(claim))
-        else:
-            self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers + 1))
+        self._catalog.put(uid, InFlightClaim(claim) if entry is None else InFlightClaim(entry.claim, entry.sharers + 1))
 
-    def release(self, uid: str, *, force: bool = False) -> bool:
-        """Remove one pod from an allocation in flight; return whether the allocation is no longer in flight.
-
-        It ends with its last pod, or if `force` is True.
-        """
+    def release(self, uid: str, *, force: bool = False) -> None:
+        """Remove one pod from an allocation in flight, which ends with its last pod, or at once with `force`."""
         entry = self._catalog.get(InFlightClaim, uid)
         if entry is None:
-            return False
+            return
         if force or entry.sharers == 1:
             self._catalog.remove(InFlightClaim, uid)
-            return True
-        self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers - 1))
-        return False
+        else:
+            self._catalog.put(uid, InFlightClaim(entry.claim, entry.sharers - 1))
 
 
 class ClaimsUnusable(Exception):
     """A pod can't use its claims now; the text is upstream's reason. Caught in this package."""
 
 
-def claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
+def _claim_of(pod: Pod, entry: PodResourceClaim) -> tuple[str | None, bool]:
     """Return the name of the claim for an entry of a pod's spec, and whether the pod must own the claim.
 
     The name is None if the template of the entry needs no claim.
-
-    Raises:
-        ClaimsUnusable: the claim of a template has not been created yet, or the entry is empty.
     """
     metadata = pod.metadata
     if entry.resource_claim_name is not None:
@@ -200,12 +181,12 @@ def pod_claims(pod: Pod, tracker: ClaimTracker) -> Sequence[ResourceClaim]:
     """Return the claims of a pod in the order of its spec.
 
     Raises:
-        ClaimsUnusable: a claim does not exist, is being deleted, or was created for another pod.
+        ClaimsUnusable: a claim does not exist, is being deleted, or was created for another pod, or an entry is empty.
     """
     metadata = pod.metadata
     found = []
     for entry in pod.spec.resource_claims:
-        name, must_own = claim_of(pod, entry)
+        name, must_own = _claim_of(pod, entry)
         if name is None:
             continue
         claim = tracker.get(f"{metadata.namespace}/{name}")

@@ -1,7 +1,4 @@
-"""Requests for devices: exact ones and the alternatives of prioritised lists in one form, and their checks.
-
-The checks run before devices are chosen, against device classes and devices, with upstream's error texts.
-"""
+"""Requests for devices and their alternatives in one form, and their checks before devices are chosen."""
 
 from __future__ import annotations
 
@@ -30,13 +27,7 @@ ALL = "All"
 
 
 class RequestAlternative(msgspec.Struct, frozen=True, eq=False):
-    """A request, or one alternative of it.
-
-    Attributes:
-        name: the name of the request or the alternative.
-        parent: the request's name if this is an alternative, else "".
-        requested: the exact request, or the alternative.
-    """
+    """A request, or one alternative of it; `parent`: the request's name if this is an alternative, else ""."""
 
     name: str
     parent: str
@@ -80,12 +71,7 @@ class CheckedRequest(msgspec.Struct, frozen=True, eq=False):
 
 
 class RequestChecks:
-    """The checks of requests for one node.
-
-    Attributes:
-        features: the enabled features.
-        use: the allocated devices.
-    """
+    """The checks of requests for one node."""
 
     def __init__(self, features: AllocationFeatures, use: DeviceUse, catalog: ObjectCatalog, node: Node) -> None:
         self.features = features
@@ -146,10 +132,7 @@ class RequestChecks:
     def _everything(
         self, claim: ResourceClaim, checked: CheckedRequest, pools: Sequence[Pool], where: str
     ) -> tuple[PoolDevice, ...]:
-        """Return the devices for a request with allocation mode All.
-
-        All pools of the node must be complete and valid.
-        """
+        """Return the devices for a request with allocation mode All; all pools must be complete and valid."""
         found = []
         for pool in pools:
             for flag, text in ((pool.incomplete, "being updated"), (pool.invalid, "invalid")):

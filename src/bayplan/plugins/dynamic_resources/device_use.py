@@ -1,4 +1,4 @@
-"""The allocated devices, and the consumed capacity of shared devices, updated claim by claim."""
+"""The allocated devices, and the consumed capacity of shared devices."""
 
 from __future__ import annotations
 
@@ -21,13 +21,9 @@ Amounts: TypeAlias = dict[str, Quantity]
 
 
 class DeviceUse:
-    """The devices and capacities that all allocations use, including those in flight.
+    """The devices and capacities that all allocations use, including those in flight, as of the last `refresh`.
 
-    Args:
-        tracker: the source of claims.
-        consumable_capacity: whether devices can be shared; otherwise every device is allocated as a whole.
-
-    Call `refresh` to read the claims that were written since the last call.
+    `consumable_capacity`: whether devices can be shared; otherwise every device is allocated as a whole.
     """
 
     def __init__(self, tracker: ClaimTracker, *, consumable_capacity: bool) -> None:

@@ -1,4 +1,4 @@
-"""Allocation of claims on all nodes: finds devices for claims of one kind, and searches again only on changed nodes."""
+"""Allocation of claims on all nodes."""
 
 from __future__ import annotations
 
@@ -58,14 +58,11 @@ FAILED = 3
 
 
 class InvalidPools(Exception):
-    """There is no solution, and a pool of the node is invalid, so that only this node is rejected.
-
-    Caught in this package.
-    """
+    """There is no solution, and a pool of the node is invalid: only this node is rejected. Caught in this package."""
 
 
 class NodeSolutions:
-    """The solutions for one kind of claims, by row.
+    """The solutions for claims with equal signatures, by row. Only changed nodes are searched again.
 
     Attributes:
         outcomes: uint16[capacity], SOLVED, UNSOLVED, INVALID or FAILED; undefined in rows that are not in use.
@@ -81,7 +78,7 @@ class NodeSolutions:
         self._epoch = self._position = -1
 
     def refresh(self, claims: Sequence[ResourceClaim], nodes: Sequence[Node | None], capacity: int) -> None:
-        """Search again on changed nodes, for claims of this kind."""
+        """Search again on changed nodes. `claims`: any claims with the signature."""
         searcher = self._searcher
         rows = searcher.log.since(self._position) if self._epoch == searcher.epoch else None
         self._epoch, self._position = searcher.epoch, searcher.log.end
@@ -123,13 +120,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class NodeAllocator:
-    """Allocates the devices of a cluster.
-
-    Args:
-        cluster: the source of nodes, slices, classes and taint rules.
-        tracker: the source of claims.
-        features: the enabled features.
-        taint_rules: whether DeviceTaintRules apply.
+    """Allocates the devices of a cluster. `taint_rules`: whether DeviceTaintRules apply.
 
     Attributes:
         log: the rows whose node or devices changed.

@@ -299,7 +299,7 @@ class DynamicResources(
         return {"devices": devices}
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
-        """Write the allocation to the pod's claims, and the pod to their reservedFor; the host writes the claims (`updates`)."""
+        """Assume the claims with their allocation and the pod in their reservedFor; the host writes them (`updates`)."""
         cycle = state.read(STATE_KEY, CycleClaims)
         if cycle is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
