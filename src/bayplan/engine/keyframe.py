@@ -182,6 +182,7 @@ class FrameHistory:
         keyframe.verdicts = [_narrow(it.values[:count]) for it in outputs[:filters]]
         keyframe.raw = [_narrow(it.values[:count]) for it in outputs[filters:]]
         keyframe.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in moving]
+        self._whole_nbytes = keyframe.whole_nbytes
         self._verdicts = [set(np.unique(verdicts).tolist()) - {0} for verdicts in keyframe.verdicts]
         self._values = {number: outputs[number].values[:count].copy() for number in keyframe.dynamic}
 
@@ -197,7 +198,7 @@ class FrameHistory:
         for number, before in self._values.items():
             changed |= outputs[number].values[: len(changed)] != before
         rows = np.flatnonzero(changed)
-        if 8 * (len(self._values) + 1) * len(rows) * MIN_SAVING_FACTOR > keyframe.whole_nbytes:
+        if 8 * (len(self._values) + 1) * len(rows) * MIN_SAVING_FACTOR > self._whole_nbytes:
             return False
         if not all(self._learn(number, outputs[number], rows) for number in range(len(keyframe.filters))):
             return False
@@ -242,6 +243,7 @@ class FrameHistory:
                     return False
             self._params[number] = output.params
             self.keyframe.filters[number] = (plugin, spec, output.params)
-        verdicts.update(np.unique(output.values[rows]).tolist())
-        verdicts.discard(0)
+        if number in self._values:
+            verdicts.update(output.values[rows].tolist())
+            verdicts.discard(0)
         return True

@@ -2,6 +2,7 @@ cimport cython
 
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.preparation cimport PreFilterOutcome, PreFilters
+from bayplan.engine.rule_result cimport RuleResult
 from bayplan.engine.preparation cimport PreScoreOutcome, PreScores
 from bayplan.engine.select_host cimport Sample
 from bayplan.engine.totals cimport Totals
@@ -24,6 +25,7 @@ cdef class Plan:
     cdef object __weakref__
 
     cdef object _footprint_of(self, object pod)
+    cdef bint _is_current(self, RuleResult result, object stale) except -1
     cpdef PreFilterOutcome run_pre_filter_plugins(self, object cycle_state)
     cpdef void refresh_filters(self) except *
     @cython.locals(filtered=FilteredRows, pre=PreFilterOutcome)

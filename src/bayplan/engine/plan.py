@@ -102,14 +102,35 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        # Select the results again. Those of equal specs stay.
-        self._pre_seen = self._pre_score_seen = self._filters_skipped = self._scores_skipped = None
+        self.filtered.rules.replace(
+            [
+                item
+                if self._is_current(item, stale)
+                else self._shared.filter_result(item.plugin, self.specs[item.name])
+                for item in self.filtered.results
+            ]
+        )
+        self.totals.replace(
+            [
+                item if self._is_current(item, stale) else self._shared.score_result(item.plugin, self.specs[item.name])
+                for item in self.totals.results
+            ]
+        )
+        # A scorer's error may depend on its spec.
+        self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
         self.histories = {}
 
     def _footprint_of(self, pod: Pod) -> Footprint:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
         return self.state.footprint(pod, earlier_sums=earlier_sums)
+
+    def _is_current(self, result: RuleResult, stale: Collection[str]) -> bool:
+        """Return whether a result is still valid for the plan's current pod."""
+        if result.name not in stale:
+            return True
+        spec = self.specs[result.name]
+        return spec is result.spec or bool(spec.key == result.spec.key)
 
     # PreFilter and Filter.
 

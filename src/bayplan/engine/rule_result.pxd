@@ -73,5 +73,7 @@ cdef class RuleSet:
     cdef list _observing, _epochs
     cdef bint _moved
 
+    @cython.locals(number=Py_ssize_t)
+    cpdef void replace(self, list results) except *
     @cython.locals(moved=bint, number=Py_ssize_t, result=RuleResult)
     cpdef bint refresh(self, object state, uint8_t[::1] feasible) except -1

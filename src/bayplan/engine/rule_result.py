@@ -288,12 +288,23 @@ class RuleSet:
             self._moved = self._moved or len(results) != len(self.results)
             self._epochs = [before.get(id(result), -1) for result in results]
             self.results = list(results)
-        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in results)
+        self._note_feasible()
         self._observing = [
             number
             for number, result in enumerate(results)
             if observing[number] and type(result.plugin).observe is not Plugin.observe
         ]
+
+    def replace(self, results: list[Any]) -> None:
+        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
+        for number in range(len(results)):
+            if results[number] is not self.results[number]:
+                self._epochs[number] = -1
+        self.results = results
+        self._note_feasible()
+
+    def _note_feasible(self) -> None:
+        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in self.results)
 
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.

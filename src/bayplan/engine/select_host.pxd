@@ -9,7 +9,6 @@ cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t co
 cdef class Sample:
     cdef public Py_ssize_t[::1] rows
     cdef public Py_ssize_t count, visited
-    cdef object _best_rows
     cdef Py_ssize_t[::1] _best
     cdef Py_ssize_t _ties
 
@@ -18,6 +17,9 @@ cdef class Sample:
         value=int64_t,
     )
     cpdef tuple best(self, int64_t[::1] total)
+    @cython.locals(
+        rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,
+    )
     cpdef Py_ssize_t nth(self, Py_ssize_t number) except -1
 
 cdef class NodeSampling:

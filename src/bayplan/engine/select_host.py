@@ -49,9 +49,8 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        # The rows with the highest total; their number is `_ties`. `_best` is the same array, typed for compiled code.
-        self._best_rows: Index = np.empty(len(rows), dtype=np.intp)
-        self._best: Any = self._best_rows
+        # The rows with the highest total; their number is `_ties`.
+        self._best: Any = np.empty(len(rows), dtype=np.intp)
         self._ties = 0
 
     def array(self) -> Index:
@@ -73,14 +72,36 @@ class Sample:
         return int(highest), BestRows(self, ties)
 
     def nth(self, number: int) -> int:
-        """Return the row at index `number` (ascending, from 0) among the rows with the highest total."""
-        tied = self._best_rows[: self._ties]
-        tied.partition(number)
-        return int(tied[number])
+        """Return the row at index `number` (ascending, from 0) among the rows with the highest total.
+
+        Reorders these rows with Hoare's selection algorithm.
+        """
+        rows, low, high = self._best, 0, self._ties - 1
+        while low < high:
+            pivot = rows[(low + high) // 2]
+            left, right = low, high
+            while left <= right:
+                while rows[left] < pivot:
+                    left += 1
+                while rows[right] > pivot:
+                    right -= 1
+                if left <= right:
+                    row = rows[left]
+                    rows[left] = rows[right]
+                    rows[right] = row
+                    left += 1
+                    right -= 1
+            if number <= right:
+                high = right
+            elif number >= left:
+                low = left
+            else:
+                break
+        return int(rows[number])
 
     def tied_rows(self) -> Index:
         """Return all rows with the highest total (intp, ascending)."""
-        rows: Index = np.sort(self._best_rows[: self._ties])
+        rows: Index = np.sort(np.asarray(self._best)[: self._ties])
         return rows
 
 

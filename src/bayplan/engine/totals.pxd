@@ -30,6 +30,8 @@ cdef class Totals:
     cdef bint _stale
     cdef int64_t _loaded
 
+    @cython.locals(number=Py_ssize_t)
+    cpdef void replace(self, list results) except *
     @cython.locals(
         filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
     )

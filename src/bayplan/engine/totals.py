@@ -75,6 +75,15 @@ class Totals:
             self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
             self._stale = True
 
+    def replace(self, results: list[ScoreResult]) -> None:
+        """Replace the results of some plugins by those for new specs; the plugins stay the same."""
+        for number in range(len(results)):
+            if results[number] is not self.rules.results[number]:
+                self.scales[number] = None
+                self._levels[number] = self._epochs[number] = -1
+                self._stale = True
+        self.rules.replace(results)
+
     def refresh(self, sample: Sample | None = None) -> None:
         """Run the scorers on the changed rows, and update the totals.
 

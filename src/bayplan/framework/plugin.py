@@ -43,7 +43,7 @@ class Reads(Flag):
     PORTS: host ports in use. COUNTERS: counters of pods (`ClusterState.counters`). CATALOG: objects other than nodes
     and pods. OBJECTS: anything else that params don't cover (other nodes, single pods).
 
-    PreFilter and PreScore run again if data that one of them reads may have changed. A rule that reads COUNTERS,
+    PreFilter and PreScore run again only if something that they read may have changed. A rule that reads COUNTERS,
     CATALOG or OBJECTS is evaluated on all nodes in every cycle, unless its params or `refresh` report their changes.
     """
 
