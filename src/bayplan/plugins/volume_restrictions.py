@@ -49,12 +49,12 @@ class ClaimConflicts(NamedTuple):
     """The params of a pod with exclusive claims: claims with the access mode ReadWriteOncePod.
 
     Attributes:
-        count: the number of these claims that other pods use.
+        in_use: the number of these claims that other pods use.
         users: the number of volumes with these claims when PreFilter ran.
         names: the names of the claims.
     """
 
-    count: int
+    in_use: int
     users: int
     names: tuple[str, ...]
 
@@ -111,7 +111,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         if not isinstance(params, ClaimConflicts):
             return params
         self._use.refresh()
-        return params._replace(count=params.count + self._users_of(params.names) - params.users)
+        return params._replace(in_use=params.in_use + self._users_of(params.names) - params.users)
 
     def _users_of(self, names: Iterable[str]) -> int:
         return sum(self._use.name_users.get(name, 0) for name in names)
@@ -119,7 +119,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
         """Return `DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
         verdict = STATE_MISSING if params is None else 0
-        if isinstance(params, ClaimConflicts) and params.count > 0:
+        if isinstance(params, ClaimConflicts) and params.in_use > 0:
             verdict = CLAIM_IN_USE
         codes: Codes = np.full(len(rows), verdict, dtype=np.uint16)
         disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
         self._pre_filters = True
         return PreFilterResult(self.examine(spec))
 
-    def examine(self, spec: PodVolumes) -> tuple[RequiredVolumes, RequiredVolumes, int]:
+    def examine(self, spec: PodVolumes) -> Examined:
         """Return the params for a pod."""
         self.attached.refresh()
         catalog = self.handle.cluster.catalog
@@ -148,6 +148,10 @@ class RequiredVolumes:
     drivers: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
+Examined: TypeAlias = tuple[RequiredVolumes, RequiredVolumes, int]
+"""The params of a pod: its volumes on nodes without CSINode and on nodes with one, and `AttachedVolumes.version`."""
+
+
 class DriverLimit:
     """The limits and counts of one driver on all nodes, and the volumes that the pod adds.
 
@@ -180,21 +184,27 @@ class AttachableVolumes(FilterRule):
         super().__init__(cluster.columns)
         self.reads_pods = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
+        self._known: Params = ()
         self._plain = self._migrated = RequiredVolumes()
         self._limits: list[DriverLimit] = []
         self._has_csi_node: Any = None
         self._problem_on_plain = self._problem_on_migrated = 0
-        self._has_errors = self._needs_drivers = False
+        self._has_errors = self._needs_drivers = self._shared = False
 
     def refresh(self) -> bool:
         """Look up the volumes; the params report changes that are not in the logs."""
         attached = self._attached
         attached.refresh()
-        plain, migrated, _ = self.params if self.params is not None else self._plugin.examine(self._spec)
-        self._plain, self._migrated = plain, migrated
-        self._problem_on_plain, self._problem_on_migrated = plain.problem, migrated.problem
+        params = self._plugin.examine(self._spec) if self.params is None else cast("Examined", self.params)
+        plain, migrated, _ = params
         # A pod on the node whose volumes are unknown causes an error if the new pod adds volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
+        # The limits depend on other pods only if these use the same volumes.
+        shared, self._shared = self._shared, not attached.rows_of.keys().isdisjoint(migrated.drivers)
+        if params == self._known and not shared and not self._shared:
+            return False
+        self._known, self._plain, self._migrated = params, plain, migrated
+        self._problem_on_plain, self._problem_on_migrated = plain.problem, migrated.problem
         self._has_csi_node = attached.has_csi_node.view(np.uint8)
         self._needs_drivers = bool(plain.needed or migrated.needed)
         self._limits = []
