@@ -1,7 +1,6 @@
-"""Translate in-tree volumes to the names of the CSI drivers that replaced their plugins. This module is not a plugin.
+"""In-tree volumes in the terms of the CSI drivers that replaced their plugins. This module is not a plugin.
 
-Volumes of five in-tree plugins are always translated; those of two others (Azure File, vSphere) count as migratable,
-but are never translated here. Source: KEP-625, and the names that the drivers document.
+Source: KEP-625, and the names that the drivers document.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ DRIVERS = MappingProxyType(
 """The CSI driver that replaces each in-tree plugin."""
 
 MIGRATED = frozenset({AWS_EBS, GCE_PD, AZURE_DISK, CINDER, PORTWORX})
-"""Plugins whose volumes the scheduler treats as volumes of their CSI driver."""
+"""Plugins whose volumes the scheduler treats as volumes of their CSI driver; it never translates those of the others."""
 
 TOPOLOGY_KEYS = MappingProxyType(
     {
@@ -66,7 +65,7 @@ class CsiVolume(msgspec.Struct, frozen=True):
     """A volume in the terms of its CSI driver.
 
     Attributes:
-        driver, handle: the driver, and the driver's identifier of the volume.
+        handle: the driver's identifier of the volume.
         node_affinity: the nodes that can access the volume; None for inline volumes, and if all nodes can.
     """
 
@@ -128,7 +127,7 @@ def translate_volume(volume: PersistentVolume) -> CsiVolume:
 
 
 def _handle(source: Volume | PersistentVolumeSpec, name: str, labels: Mapping[str, str]) -> str:
-    """Return the CSI driver's identifier of a volume. `labels`: contain the zones of a GCE disk. `name`: for errors."""
+    """Return the CSI driver's identifier of a volume. `labels`: those of a persistent volume. `name`: for errors."""
     if source.aws_elastic_block_store is not None:
         return _ebs_volume_id(source.aws_elastic_block_store.volume_id)
     if source.gce_persistent_disk is not None:
@@ -188,7 +187,7 @@ def _azure_disk_uri(disk: AzureDiskVolumeSource) -> str:
 
 
 def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str], csi_key: str) -> NodeSelector | None:
-    """Return the node affinity with the driver's label key for zones, taken from the affinity or else from the labels.
+    """Return the affinity with the driver's label key for its zones, which default to those of the volume's labels.
 
     A region in the affinity gets the current label name.
     """
@@ -213,10 +212,7 @@ def _translate_topology(affinity: NodeSelector | None, labels: Mapping[str, str]
 
 
 def _uses_beta_labels(terms: tuple[NodeSelectorTerm, ...], labels: Mapping[str, str]) -> bool:
-    """Return whether the volume's zone has the old label name.
-
-    The affinity takes precedence over the labels, the new name over the old.
-    """
+    """Return whether the zone has the old name, in the affinity or else in the labels; the new name has precedence."""
     keys = {requirement.key for term in terms for requirement in term.match_expressions}
     for names in (keys, labels):
         if ZONE in names:

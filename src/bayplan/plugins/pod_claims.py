@@ -1,7 +1,6 @@
 """The volumes of a pod as the volume plugins read them: claims and disks. This module is not a plugin.
 
-Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and for the claims of ephemeral volumes
-KEP-1698.
+Source: https://kubernetes.io/docs/concepts/storage/persistent-volumes/, and KEP-1698 (ephemeral volumes).
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ class PodVolume(msgspec.Struct, frozen=True):
 
     Attributes:
         source: the volume in the pod's spec.
-        claim: the name of its PersistentVolumeClaim, "" if the reference has no name; None if the volume is not a
-            claim.
+        claim: the name of its PersistentVolumeClaim, which may be ""; None if the volume is not a claim.
         ephemeral: whether the claim is created for the pod.
     """
 
@@ -53,10 +51,8 @@ class PodVolumes(msgspec.Struct, frozen=True, eq=False):
 
     Attributes:
         key: identifies the other attributes, unless pods with different volumes share results (`pod_volumes`).
-        namespace, pod_name, pod_uid: namespace, name and uid of the pod; the latter two are empty unless it has
-            ephemeral volumes.
-        volumes: the volumes in the order of the pod.
-        has_claims: whether one of them is a claim.
+        pod_name, pod_uid: empty unless the pod has ephemeral volumes.
+        has_claims: whether one of the volumes is a claim.
         has_named_claims: whether one of them is a claim that is not ephemeral.
     """
 
@@ -123,12 +119,8 @@ class VolumePlugin(Plugin[PodVolumes]):
 
 def is_disk(volume: Volume) -> bool:
     """Return whether a volume is a disk that pods on a node can't share freely."""
-    return (
-        volume.gce_persistent_disk is not None
-        or volume.aws_elastic_block_store is not None
-        or volume.rbd is not None
-        or volume.iscsi is not None
-    )
+    disks = (volume.gce_persistent_disk, volume.aws_elastic_block_store, volume.rbd, volume.iscsi)
+    return any(disk is not None for disk in disks)
 
 
 def claim_of_ephemeral(pod_name: str, volume_name: str) -> str:

@@ -1,4 +1,4 @@
-"""The pools of devices that a node can use: their newest generation, completeness, validity, taints, and selectors."""
+"""Devices in slices and pools, as a node can use them, with their taints and selectors."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ def has_untolerated_taint(taints: Iterable[DeviceTaint], tolerations: Sequence[D
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration matches a taint: an empty effect or key matches all.
-
-    The operator compares the values.
-    """
+    """Return whether a toleration matches a taint; an empty effect or key matches all."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator in ("", "Equal"):
@@ -112,7 +109,6 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
     """A pool, with the devices that a node can use.
 
     Attributes:
-        id: driver and name.
         incomplete: whether slices are missing.
         invalid: whether its slices contradict each other; nothing is allocated from an invalid or incomplete pool.
         slices: the slices with devices for the node, by name.
@@ -132,11 +128,9 @@ class Pool(msgspec.Struct, frozen=True, eq=False):
 
 
 class PoolCatalog:
-    """All slices of the cluster, and the pools that each node can use.
+    """The pools that each node can use.
 
-    Args:
-        slices: the slices of the cluster.
-        partitionable_devices: whether counters and per-device node selection are supported.
+    `partitionable_devices`: whether counters and per-device node selection are supported.
     """
 
     def __init__(self, slices: Iterable[PoolSlice], *, partitionable_devices: bool) -> None:

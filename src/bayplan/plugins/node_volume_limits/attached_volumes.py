@@ -88,7 +88,7 @@ class AttachedVolumes:
         moved = moved_rows(cluster, self._position)
         self._position = cluster.usage_log.end
         stale: dict[int, None] = {}
-        if (self._writes, *self._nodes_seen[1:]) != (cluster.catalog.writes, *self._nodes()[1:]):
+        if self._writes != cluster.catalog.writes or self._nodes() != self._nodes_seen:
             self._writes = cluster.catalog.writes
             stale = self._find_stale(moved)
         for row in moved:

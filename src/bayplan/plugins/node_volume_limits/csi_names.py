@@ -26,8 +26,8 @@ class CsiNames(msgspec.Struct, frozen=True):
 
     Attributes:
         drivers: the driver of each volume, by unique name (``driver/handle``).
-        error: why the volumes are unknown, in upstream's words, or "".
-        flags: the flags of a verdict with that error.
+        error: why the volumes are unknown, or "".
+        flags: the bits of a verdict with that error.
         migrates: whether the names may differ on nodes without CSINode.
     """
 
@@ -40,11 +40,8 @@ class CsiNames(msgspec.Struct, frozen=True):
 def csi_names(volumes: PodVolumes, catalog: ObjectCatalog, *, migrated: bool, new_pod: bool) -> CsiNames:
     """Return the CSI names of a pod's volumes.
 
-    Args:
-        volumes: the volumes of the pod.
-        catalog: claims, volumes, classes.
-        migrated: whether the node has a CSINode; only then in-tree volumes have CSI names.
-        new_pod: whether the pod is being scheduled and needs all its claims; for other pods, claims may be missing.
+    `migrated`: whether the node has a CSINode; only then in-tree volumes have CSI names. `new_pod`: whether the pod is
+    being scheduled and needs all its claims; for other pods, claims may be missing.
     """
     found: dict[str, str] = {}
     migrates = False

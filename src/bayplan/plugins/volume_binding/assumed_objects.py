@@ -1,7 +1,6 @@
 """Volumes and claims as Reserve assumes them until the cluster has newer versions.
 
-The writes of a pod's binding may reach the catalog after the next pod is scheduled. Until then, the assumed version
-replaces the object; it is dropped when the catalog has a newer resource version.
+The writes of a pod's binding may reach the catalog only after the next pod is scheduled.
 """
 
 from __future__ import annotations
@@ -18,17 +17,13 @@ from bayplan.plugins.volume_binding.matching import is_bound_to
 from bayplan.state.object_catalog import ObjectCatalog
 
 SWEEP_AT = 1024
-"""Number of entries from which on obsolete entries are removed."""
+"""Minimum number of entries at which obsolete ones are removed, so that they don't accumulate in long runs."""
 
 T = TypeVar("T", PersistentVolume, PersistentVolumeClaim)
 
 
 class AssumedObjects(Generic[T]):
-    """The assumed versions of the objects of one type.
-
-    Attributes:
-        version: changes whenever an object is assumed or restored.
-    """
+    """The assumed versions of the objects of one type. `version` changes whenever one is assumed or restored."""
 
     def __init__(self, kind: type[T], catalog: ObjectCatalog) -> None:
         self._kind: type[T] = kind
@@ -55,10 +50,7 @@ class AssumedObjects(Generic[T]):
         return item
 
     def assume(self, key: str, item: T) -> None:
-        """Assume a version of an object until the cluster has a newer one.
-
-        Do nothing if the cluster lacks the object.
-        """
+        """Assume a version of an object until the cluster has a newer one, if the cluster has the object."""
         base = self._catalog.get(self._kind, key)
         if base is not None:
             if len(self._assumed) >= self._sweep_at:
@@ -67,7 +59,7 @@ class AssumedObjects(Generic[T]):
             self.version += 1
 
     def _sweep(self) -> None:
-        """Remove entries that are obsolete but have not been read since, so that they don't accumulate in long runs."""
+        """Remove obsolete entries that nothing has read since."""
         for key in list(self._assumed):
             if self.get(key) is None:
                 del self._assumed[key]
@@ -80,12 +72,7 @@ class AssumedObjects(Generic[T]):
 
 
 class Reservation(msgspec.Struct, frozen=True):
-    """The volumes and claims that a pod's binding writes.
-
-    Attributes:
-        volumes: for each binding, the claim's key, and the volume reserved for the claim.
-        claims: the claims that request provisioning for the node.
-    """
+    """The objects that a pod's binding writes: volumes with the keys of their claims, and claims to provision."""
 
     volumes: tuple[tuple[str, PersistentVolume], ...]
     claims: tuple[PersistentVolumeClaim, ...]

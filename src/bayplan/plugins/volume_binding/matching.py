@@ -173,10 +173,7 @@ Taken: TypeAlias = tuple[dict[str, int], Ints]
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Return whether a volume is reserved for a claim.
-
-    A reference without uid reserves it for any claim with that name.
-    """
+    """Return whether a volume is reserved for a claim; a reference without UID means any claim with that name."""
     reference, metadata = volume.spec.claim_ref, claim.metadata
     if reference is None or (reference.namespace, reference.name) != (metadata.namespace, metadata.name):
         return False
@@ -184,10 +181,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 
 
 def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Return the claims sorted by requested storage, smallest first.
-
-    Equal claims are in the order of Go's unstable sort.
-    """
+    """Return the claims sorted by requested storage, equal claims in the order of Go's unstable sort."""
     return sort_slice(claims, lambda claim: storage_amount(claim.spec.resources.requests))
 
 
@@ -235,7 +229,7 @@ def choose_volume(
 
 
 def matches_claim(volume: PersistentVolume, claim: PersistentVolumeClaim, requested: Quantity) -> bool:
-    """Return whether a volume has a claim's size, mode and attributes, and is not reserved for others or deleted."""
+    """Return whether a volume has a claim's size, mode and attributes, and is neither deleted nor another claim's."""
     if volume.spec.claim_ref is not None and not is_bound_to(volume, claim):
         return False
     if storage_amount(volume.spec.capacity) < requested:
@@ -270,10 +264,7 @@ def _assign_in_order(
     undecided: Bools,
     picks: Ints,
 ) -> int:
-    """Choose the first accessible volume of a batch for each undecided row.
-
-    Return the number of volumes in the batch.
-    """
+    """Choose the first accessible volume of a batch for each undecided row; return the size of the batch."""
     batch: list[Index] = []
     size = 0
     for number in numbers:

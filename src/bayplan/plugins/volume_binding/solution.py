@@ -71,7 +71,7 @@ class Solution:
     Attributes:
         flags: uint16 per row, the reasons against the node.
         static, provisions: the choices for unbound claims, each in upstream's order.
-        errors: messages of errors that end the cycle, with their rows; the first error of a row counts.
+        errors: messages with bool per row; the first error of a row counts, and ends the cycle.
     """
 
     def __init__(self, count: int) -> None:
