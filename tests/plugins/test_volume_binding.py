@@ -11,7 +11,7 @@ from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim
 from bayplan.plugins.volume_binding import VolumeBinding
-from bayplan.plugins.volume_binding.matching import VolumesByClass
+from bayplan.plugins.volume_binding.matching import VolumesByClass, affinity_reach
 from bayplan.state.cluster_state import ClusterState
 from tests.oracle.volume_rules import BIND_CONFLICT, NODE_CONFLICT, NOT_ENOUGH_SPACE, VOLUME_MISSING
 from tests.plugins.builders import make_node, make_plugin, make_pod, make_state
@@ -348,6 +348,15 @@ def test_volumes_are_grouped_after_more_writes_than_are_remembered() -> None:
     for _ in range(2 * state.catalog.REMEMBERED + 1):
         state.catalog.put(item.key, item)
     assert names_of(volumes, claim) == ["v"]
+
+
+def test_equal_node_affinities_are_compiled_once() -> None:
+    names = [f"pv-{number}" for number in range(20)]
+    volumes = [make_volume(name, storage_class="static", nodes=("n1",)) for name in names]
+    plugin = make_plugin(VolumeBinding, cluster(make_claim("c", storage_class="static"), *volumes))
+    affinity_reach.cache_clear()
+    assert ask(plugin, using("c")) == {"n2": (UNRESOLVABLE, (BIND_CONFLICT,))}
+    assert affinity_reach.cache_info()[:2] == (19, 1)
 
 
 def test_a_claim_reserved_for_provisioning_restricts_later_pods_to_its_node() -> None:

@@ -13,6 +13,7 @@ from bayplan.framework.rule import ready
 from bayplan.framework.status import verdict_code
 from bayplan.objects.pod import Pod
 from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
+from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
 from bayplan.plugins.dynamic_resources.node_filter import NoPreference
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
 from tests.plugins.builders import make_node, make_plugin, make_pod
@@ -200,6 +201,17 @@ def test_extended_resources_of_equal_classes_share_searches() -> None:
         assert world.filter(pod) == {}
         assert world.plugin.reserve(world.cycle_state, pod, f"n{number}").ok
     assert searches(world) == 50 + 4
+
+
+def test_equal_selectors_of_devices_are_compiled_once() -> None:
+    world = many_nodes(10)
+    compile_device_expression.cache_clear()
+    for number in range(3):
+        world.put(claim(f"c{number}", request(expression=f'device.driver == "{DRIVER}"')))
+        assert world.filter(claiming(f"c{number}", name=f"p{number}")) == {}
+    found = compile_device_expression.cache_info()
+    assert found.misses == 1
+    assert found.hits == 9
 
 
 def test_only_a_changed_node_is_searched_again() -> None:
