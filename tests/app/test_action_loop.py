@@ -61,7 +61,7 @@ def test_api_requests_are_handled_between_slices_of_actions(monkeypatch: pytest.
     play(scenario())
 
 
-def test_events_are_written_after_bindings_and_dropped_above_the_limit(
+def test_events_above_the_limit_are_dropped_and_bindings_are_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(action_executor, "MAX_EVENTS", 2)

@@ -112,7 +112,10 @@ def test_a_result_lists_all_failed_predicates_if_the_policy_checks_all(
     [
         (["--mode", "old"], "--mode"),
         (["--mode", "classic", "--algorithm-provider", "Mine"], 'plugin "Mine" has not been registered'),
-        (["--mode", "classic", "--algorithm-provider", "DefaultProvider", "--config", "{policy}"], "only one of them"),
+        (
+            ["--mode", "classic", "--algorithm-provider", "DefaultProvider", "--config", "{policy}"],
+            "expected an algorithm provider or a Policy",
+        ),
         (["--mode", "classic", "--config", "{policy}.none"], "expected a Policy file, got no such file"),
         (["--mode", "classic", "--config", "{wrong}"], "Priority type not found for Nope"),
         (["--mode", "classic", "--feature-gates", "Nope=true"], "unrecognized feature gate: Nope"),

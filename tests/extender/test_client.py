@@ -39,7 +39,7 @@ def send(configuration: Extender, verb: str = "filter") -> object:
         client.close()
 
 
-def test_requests_are_posted_over_one_connection() -> None:
+def test_requests_are_posted_as_json_to_the_path_of_the_verb() -> None:
     with scripted({"/a/filter": [says({"NodeNames": ["n"]})]}) as server:
         connections = ExtenderConnections([extender(f"http://{server.address}/a/")])
         with connections:

@@ -227,7 +227,7 @@ class _Addition:
         counts = Counter(shape.name for shape in chosen)
         best: tuple[float, int] = (0.0, 0)
         found: NodeShape | None = None
-        tried = set[str]()
+        tried = set[tuple[str, bytes]]()
         for shape in shapes:
             if not self._is_zonal and _family(shape) in tried:
                 continue
@@ -466,9 +466,9 @@ def _looks_at_zones(items: Sequence[KubernetesObject]) -> bool:
     return bool(spec.affinity is not None or spec.node_selector or spec.topology_spread_constraints or spec.volumes)
 
 
-def _family(shape: NodeShape) -> str:
-    """Return a key that is equal for shapes that differ only in their zone."""
-    return shape.name.removesuffix(shape.zone)
+def _family(shape: NodeShape) -> tuple[str, bytes]:
+    """Return the name without the zone at its end, and the encoded amounts. Shapes of a pool and type share it across zones."""
+    return shape.name.removesuffix(shape.zone), msgspec.msgpack.encode(shape.template.status.allocatable)
 
 
 def _may_add(shape: NodeShape, others: Sequence[NodeShape]) -> bool:

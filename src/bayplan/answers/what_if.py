@@ -195,7 +195,7 @@ def answer_of(
     looked_at: int,
     assumptions: Sequence[str],
 ) -> Answer:
-    """Combine two sides and their differences to an answer."""
+    """Combine two sides and their differences into an answer."""
     counts = {kind.value: sum(row.kind == kind for row in rows) for kind in DifferenceKind}
     figures = [
         Measure(name=name, before=a.measures.get(name, 0.0), after=b.measures.get(name, 0.0))

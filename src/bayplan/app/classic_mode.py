@@ -75,7 +75,9 @@ def classic_configuration(provider: str, policy: Path | None, feature_gates: str
     if policy is None:
         return ClassicConfiguration(provider=provider or DEFAULT_PROVIDER, gates=gates)
     if provider:
-        raise InputError("--algorithm-provider", got=f"'{provider}' and the Policy {policy}", wanted="only one of them")
+        raise InputError(
+            "--algorithm-provider", got=f"both: '{provider}' and {policy}", wanted="an algorithm provider or a Policy"
+        )
     text = read_configuration_bytes(policy, wanted="a Policy file")
     return ClassicConfiguration(policy=load_policy(text, where=str(policy)), gates=gates)
 

@@ -37,5 +37,5 @@ def parse_retention(text: str) -> Retention:
         except InputError as problem:
             raise InputError(f"--retain {name}", got=repr(value), wanted=problem.wanted, hint=_HINT) from None
         except ValueError:
-            raise InputError(f"--retain {name}", got=repr(value), wanted="a number", hint=_HINT) from None
+            raise InputError(f"--retain {name}", got=repr(value), wanted="an integer", hint=_HINT) from None
     return Retention(**found)

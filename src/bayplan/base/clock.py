@@ -1,7 +1,7 @@
-"""The clock of everything that runs in real time: API, controllers, kubelet and scheduler of one process.
+"""The clock that API, controllers, kubelet and scheduler of a process share.
 
-It can run at any speed, be paused, and be set forward. By default it shows the time of the machine; after the first
-change, it is a virtual clock with its own time.
+It shows the machine's time until it is paused, set forward, or given another speed. From then on, it is a virtual clock
+with its own time.
 """
 
 from __future__ import annotations

@@ -74,7 +74,9 @@ WithKubelet: TypeAlias = Annotated[
 ]
 RunTime: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."),
+    typer.Option(
+        metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure; forever for no end."
+    ),
 ]
 Speed: TypeAlias = Annotated[
     float,

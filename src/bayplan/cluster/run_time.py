@@ -1,4 +1,4 @@
-"""Annotations for a pod's run time and exit code, and the pods that end by themselves."""
+"""Annotations for a pod's run time and exit code, and the restart policies of pods that end by themselves."""
 
 from __future__ import annotations
 

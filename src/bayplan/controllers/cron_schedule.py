@@ -286,5 +286,5 @@ def _parse_number(text: str, field: str, names: dict[str, int]) -> int:
     if named is not None:
         return named
     if not _INTEGER.fullmatch(text):
-        raise InputError("cron field", got=repr(field), wanted="numbers" + (" or names" if names else ""))
+        raise InputError("cron field", got=repr(field), wanted="integers" + (" or names" if names else ""))
     return whole_number(text)

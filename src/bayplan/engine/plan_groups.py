@@ -96,7 +96,7 @@ class PlanGroup:
 
 
 class UnschedulablePodsByPlan(UnschedulablePods):
-    """Unschedulable pods, with similar ones grouped by plan and the others by rejection.
+    """Unschedulable pods, grouped by plan and rejection; pods without a plan, by gate and rejection.
 
     Args:
         plan_of: the function that returns the plan of a pod, or None if the pod must not join a plan group.

@@ -117,7 +117,7 @@ class PodColumns:
     order: NameOrder
 
     def by_name(self) -> Index:
-        """Return the rows that have a pod, ordered by namespace and name."""
+        """Return the rows that have a pod, ordered by key (``namespace/name``)."""
         return self.order.at(self.keys_version, self.keys, self.used, self.born)
 
     def is_unattended(self, scheduler_name: str) -> bool:

@@ -93,7 +93,7 @@ def patch_object(simulator: Simulator, patch: Patch) -> None:
         except (JsonPatchError, StrategicPatchError) as problem:
             raise InputError(f"patch of {patch.target}: {problem}") from None
         if not isinstance(patched, dict):
-            raise InputError(f"patch of {patch.target}", wanted="an object", got=repr(patched))
+            raise InputError(f"result of the patch of {patch.target}", wanted="an object", got=repr(patched))
         _apply(simulator, [default_object(decode(patched))])
 
 

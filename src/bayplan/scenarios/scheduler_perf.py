@@ -147,7 +147,7 @@ class _Maker:
         adders[code](operation, index)
 
     def _nothing(self, operation: Operation, index: int) -> None:
-        """Do nothing: metrics are not collected, and every object is visible at once."""
+        """Ignore the operation: Bayplan collects no metrics, and does not need to wait for pod groups."""
 
     def _refuse(self, operation: Operation, index: int) -> None:
         raise InputError(
@@ -285,7 +285,7 @@ class _Maker:
     def _whole(self, name: object, field: str) -> int:
         found = self._param(str(name), field)
         if not isinstance(found, int):
-            raise InputError(f"$.{field}", got=repr(found), wanted="a whole number")
+            raise InputError(f"$.{field} {name}", got=repr(found), wanted="a parameter whose value is an integer")
         return found
 
     def _param(self, name: str, field: str) -> object:

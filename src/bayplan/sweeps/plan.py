@@ -129,7 +129,7 @@ def _config(path: Path, config: object) -> Mapping[str, object]:
 
 def _list(found: object, name: str, where: str) -> list[object]:
     if not isinstance(found, list) or not found:
-        raise InputError(name, where=where, got=repr(found), wanted="a list")
+        raise InputError(name, where=where, got=repr(found), wanted="a list with at least one element")
     return found
 
 

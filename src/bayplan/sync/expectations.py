@@ -66,7 +66,10 @@ class Expectations:
         return [(ref, uid) for ref, (uid, _) in missed]
 
     def drop(self, ref: ObjectRef) -> None:
-        """Drop the expectations of an object that was removed from the source."""
+        """Drop the expected creation of an object that the source removed or replaced.
+
+        An expected deletion stays.
+        """
         self._made.pop(ref, None)
 
     def no_creation_pending(self) -> None:

@@ -33,10 +33,10 @@ def check_plugin(
 ) -> None:
     """Call a plugin on small random clusters in all the ways in which the engine does, and check its contract.
 
-    All evaluation forms agree; calls change nothing; equal calls return equal results; verdicts have reasons; scores
-    are from 0 to 100; data that `reads` does not declare has no influence; pods with equal signatures and keys are
-    treated alike; registered events are valid. The random clusters contain what most plugins read; declare any other
-    labels, annotations and resources that yours reads.
+    It checks that all evaluation forms agree, calls change nothing, equal calls return equal results, verdicts have
+    reasons, scores are from 0 to 100, data that `reads` does not declare has no influence, pods with equal signatures
+    and keys are treated alike, and registered events are valid. The random clusters contain what most plugins read;
+    declare any other labels, annotations and resources that yours reads.
 
     Args:
         plugin: the class of the plugin.
@@ -44,7 +44,7 @@ def check_plugin(
         feature_gates: the feature gates to set.
         labels: additional label values by key, for nodes and pods.
         annotations: additional annotation values by key, for nodes and pods.
-        resources: amounts of extended resources by name, for nodes; pods request one of the first half.
+        resources: for each extended resource, the possible amounts of nodes; pods request amounts from the first half.
         sample_clusters: clusters to use instead of random ones.
         clusters: the number of random clusters.
         seed: the seed of all random choices.

@@ -30,7 +30,7 @@ class Vocabulary:
     Attributes:
         labels: the possible values by key, for nodes and pods.
         annotations: the possible values by key, for nodes and pods.
-        resources: the possible amounts of extended resources by name, for nodes; pods request one of the first half.
+        resources: for each extended resource, the possible amounts of nodes; pods request amounts from the first half.
         taints: the possible keys of taints.
     """
 

@@ -123,7 +123,7 @@ def test_invalid_events_are_counted_once_despite_two_passes(tmp_path: Path) -> N
         ),
         pytest.param(
             "tables: {batch_task: [a]}\n",
-            "3 Trace $.tables.batch_task: expected no tables without $.format",
+            "3 Trace $.tables.batch_task: expected $.format, which defines the tables",
             id="no format",
         ),
     ],

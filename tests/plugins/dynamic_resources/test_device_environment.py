@@ -64,7 +64,7 @@ TRUE = [
 
 
 @pytest.mark.parametrize("expression", TRUE)
-def test_expression_is_true(expression: str) -> None:
+def test_device_expressions_evaluate_to_true(expression: str) -> None:
     assert evaluated(expression) is True
 
 

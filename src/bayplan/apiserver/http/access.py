@@ -99,8 +99,8 @@ def check_content_type(headers: Mapping[str, str]) -> None:
     media_type = form_type(headers)
     if media_type:
         refused = ", ".join(sorted(FORM_TYPES))
-        text = f"content type of the request: expected the body's own type, such as application/json, got {media_type}"
-        raise ApiError(415, f"{text}; types that an HTML form can send are refused ({refused})")
+        text = f"content type of the request: expected the type of the body, such as application/json, got {media_type}"
+        raise ApiError(415, f"{text}; requests that an HTML form could send are refused ({refused})")
 
 
 @lru_cache(maxsize=256)

@@ -314,7 +314,10 @@ def store_problem(problem: Exception, path: Path) -> InputError:
         )
     if name.startswith("SQLITE_FULL"):
         return InputError(_WHAT, where=where, got="no space left on the disk", wanted="a disk with free space")
-    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH", "SQLITE_CANTOPEN")):
+    if name.startswith("SQLITE_CANTOPEN"):
+        got = f"a file that can't be opened ({problem})"
+        return InputError(_WHAT, where=where, got=got, wanted="a store that can be opened and written")
+    if name.startswith(("SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
         got = f"a read-only file or folder ({problem})"
         return InputError(_WHAT, where=where, got=got, wanted="a writable store")
     if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_SCHEMA", "SQLITE_ERROR", "SQLITE_FORMAT")):

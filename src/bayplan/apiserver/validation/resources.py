@@ -30,7 +30,7 @@ _OVERCOMMIT = "Limit must be set for non overcommitable resources"
 
 
 def is_native(name: str) -> bool:
-    """Return whether a resource name has no domain, or a domain of kubernetes.io."""
+    """Return whether a resource name has no prefix or contains ``kubernetes.io/``, which is upstream's test."""
     return "/" not in name or "kubernetes.io/" in name
 
 

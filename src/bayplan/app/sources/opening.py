@@ -48,8 +48,9 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
 def open_source(options: SourceOptions, *, stdin: BinaryIO | None = None) -> ClusterSource:
     """Read the current state of a cluster.
 
-    Objects that were in a cluster stay unchanged; new manifests are applied, and run for `options.applied_ns` of virtual
-    time, so that controllers create their pods and the scheduler places them.
+    The objects of a dump stay unchanged; pods of manifests next to it are created and stay pending. Manifests without a
+    dump are applied to an empty cluster, which runs for `options.applied_ns` of virtual time, so that controllers create
+    pods and the scheduler places them.
 
     Args:
         options: see `SourceOptions`.

@@ -105,7 +105,9 @@ def _check_format(found: TraceDocument) -> None:
     tables = READERS[found.format].tables if found.format else {}
     for name in found.tables:
         if name not in tables:
-            wanted = f"a table of {found.format} ({', '.join(tables)})" if tables else "no tables without $.format"
+            wanted = (
+                f"a table of {found.format} ({', '.join(tables)})" if tables else "$.format, which defines the tables"
+            )
             raise InputError(f"{KIND} $.tables.{name}", wanted=wanted, got=repr(name))
 
 

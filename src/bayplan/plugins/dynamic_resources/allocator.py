@@ -287,7 +287,9 @@ class Allocator:
         return fits(device.source.capacity, checked.alternative.capacity, self._use.consumed(device.id), consuming)
 
     def _take(self, claim: int, checked: CheckedRequest, device: PoolDevice, pool: Pool, *, must: bool) -> Undo | None:
-        """Take a device if it is free, tolerated, and meets the constraints; return the calls that undo this, or None.
+        """Allocate a device and return the calls that undo it; return None if the device cannot be allocated.
+
+        It may be in use, lack capacity or counters, have an untolerated taint, or violate a constraint.
 
         Raises:
             AllocationFailed: with `must`, if a constraint is not satisfied.
