@@ -14,7 +14,6 @@ import re
 import ssl
 import sys
 from collections import Counter
-from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bayplan.apiserver.rest.api import Api
@@ -25,18 +24,12 @@ from bayplan.apiserver.store.store import Store
 from fuzz.api_requests import ApiRequest, ResourcePath, random_request
 
 AGENT = "conformance/1.0"
-OWN_OBJECTS = (
-    "flowcontrol",
-    "leases",
-    "componentstatuses",
-    "apiservices",
-    "configmaps",
-    "endpoints",
-    "services",
-    "servicecidrs",
-    "ipaddresses",
-    "priorityclasses",
-    "namespaces",
+OWN_OBJECTS = frozenset(
+    (
+        *("apiservices", "clusterrolebindings", "clusterroles", "componentstatuses", "configmaps", "endpoints"),
+        *("endpointslices", "flowschemas", "ipaddresses", "leases", "namespaces", "priorityclasses"),
+        *("prioritylevelconfigurations", "rolebindings", "roles", "servicecidrs", "services"),
+    )
 )
 """Resources of which kube-apiserver creates objects for itself, which differ from ours."""
 
@@ -115,7 +108,7 @@ def _masked(value: object) -> object:
 
 def is_compared(request: ApiRequest) -> bool:
     """Return whether both servers have the same objects in the answer to a request."""
-    return request.method not in ("GET", "DELETE") or not any(name in request.path for name in OWN_OBJECTS)
+    return request.method not in ("GET", "DELETE") or request.resource.name not in OWN_OBJECTS
 
 
 def main() -> int:
@@ -146,7 +139,7 @@ def _show(number: int, request: ApiRequest, want: Answer, got: Answer) -> None:
         print(f"  {name:5} {answer[0]} {answer[1]} {_text(answer[2])}", flush=True)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     text = json.dumps(value)
     return text if len(text) <= 600 else f"{text[:600]}..."
 
@@ -154,8 +147,10 @@ def _text(value: Any) -> str:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fuzz.api", description="Compare the API with a kube-apiserver.")
     parser.add_argument("--server", required=True, metavar="URL#TOKEN", help="a fresh kube-apiserver")
-    parser.add_argument("--requests", type=int, default=2000, metavar="N", help="how many (default: %(default)s)")
-    parser.add_argument("--seed", type=int, default=1, help="of all choices (default: %(default)s)")
+    parser.add_argument(
+        "--requests", type=int, default=2000, metavar="N", help="number of requests (default: %(default)s)"
+    )
+    parser.add_argument("--seed", type=int, default=1, help="seed of all choices (default: %(default)s)")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first request")
     parser.add_argument(
         "--show", type=int, default=10, metavar="N", help="differing requests to print (default: %(default)s)"

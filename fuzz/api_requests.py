@@ -57,6 +57,8 @@ BODIES = (
     *(b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}', b'[{"op":"add","path":"/x","value":1}]'),
     *(b'{"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":-5}', b'[{"op":"bad"}]'),
 )
+DELETE_BODIES = (b"", b"[]", b'"x"', b"{", *(each[:-1] + b',"dryRun":["All"]}' for each in BODIES if each[:2] == b'{"'))
+"""Bodies of deletions, whose options replace those in the query: all that can be decoded request a dry run."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +72,9 @@ class ResourcePath:
 
 @dataclass(frozen=True)
 class ApiRequest:
-    """A request: method, path with query, headers, and body."""
+    """A request: the resource in its path, method, path with query, headers, and body."""
 
+    resource: ResourcePath
     method: str
     path: str
     headers: dict[str, str]
@@ -88,13 +91,14 @@ def random_request(seed: int, number: int, resources: list[ResourcePath]) -> Api
     headers = {"Accept": draws.one(ACCEPTED) if draws.chance(0.5) else "application/json"}
     body = b""
     if method in WRITES:
-        body = draws.one(BODIES)
+        body = draws.one(BODIES) if method != "DELETE" else draws.one(DELETE_BODIES)
         usual = draws.one(PATCH_TYPES) if method == "PATCH" else "application/json"
         headers["Content-Type"] = draws.one(CONTENT_TYPES) if draws.chance(0.5) else usual
-    path = _path(draws, draws.one(resources))
+    resource = draws.one(resources)
+    path = _path(draws, resource)
     if "/watch/" in path:
         parameters.append("timeoutSeconds=1")
-    return ApiRequest(method, "?".join([path, "&".join(parameters)] if parameters else [path]), headers, body)
+    return ApiRequest(resource, method, "?".join([path, "&".join(parameters)] if parameters else [path]), headers, body)
 
 
 def _path(draws: Draws, resource: ResourcePath) -> str:

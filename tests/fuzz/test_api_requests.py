@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 
-from fuzz.api import OwnApi, comparable
-from fuzz.api_requests import random_request
+from fuzz.api import OwnApi, comparable, is_compared
+from fuzz.api_requests import DELETE_BODIES, ApiRequest, ResourcePath, random_request
+
+from bayplan.apiserver.model.errors import ApiError
+from bayplan.apiserver.rest.messages import Request, parse_query
+from bayplan.apiserver.rest.options import delete_options
 
 
 def test_a_request_depends_only_on_seed_and_number() -> None:
@@ -23,6 +28,21 @@ def test_requests_get_all_kinds_of_responses_and_store_nothing() -> None:
     assert {200, 400, 404, 405, 406, 415, 422} <= set(statuses)
     assert not [status for status in statuses if status > 501]
     assert own.backend.store.revision == before
+
+
+def test_every_deletion_that_can_be_decoded_is_a_dry_run() -> None:
+    for body in DELETE_BODIES:
+        headers = {"content-type": "application/json"}
+        with suppress(ApiError):
+            options = delete_options(Request("DELETE", "/api/v1/pods", parse_query("dryRun=All"), headers, body))
+            assert options.dry_run, body
+
+
+def test_only_reads_and_deletions_of_what_kube_apiserver_creates_are_not_compared() -> None:
+    pods, roles = (ResourcePath("/api/v1", name, True) for name in ("pods", "roles"))
+    assert is_compared(ApiRequest(pods, "GET", "/api/v1/namespaces/default/pods", {}, b""))
+    assert not is_compared(ApiRequest(roles, "GET", "/api/v1/namespaces/default/roles", {}, b""))
+    assert is_compared(ApiRequest(roles, "PATCH", "/api/v1/namespaces/default/roles/a", {}, b""))
 
 
 def test_values_that_vary_are_masked() -> None:

@@ -129,13 +129,6 @@ def test_a_feed_reports_the_first_list_and_then_differences(
     ("statuses", "plural", "want"),
     [
         pytest.param([], "pods", "pods", id="the server answers"),
-        pytest.param([503, 429, 503, 429], "pods", "pods", id="a busy server is asked again"),
-        pytest.param(
-            [503] * 5,
-            "pods",
-            "pods of source can't be listed: no list; try kubectl get --raw /readyz",
-            id="a server that stays busy is an error",
-        ),
         pytest.param(
             [500],
             "services",
@@ -159,12 +152,10 @@ def test_a_feed_reports_the_first_list_and_then_differences(
         ),
     ],
 )
-def test_opening_retries_busy_servers_and_reports_permissions_only_for_denials(
-    statuses: list[int], plural: str, want: str
-) -> None:
+def test_opening_reports_permissions_only_for_denials(statuses: list[int], plural: str, want: str) -> None:
     async def opened() -> str:
         script = cast("ApiConnection", Script([], statuses))
-        feed = ReflectedFeed(script, SyncPolicy(), kinds=(plural,), first_pause=0.0)
+        feed = ReflectedFeed(script, SyncPolicy(), kinds=(plural,))
         await feed.open()
         left_out = [f"without {name}: {why}" for name, why in feed.left_out.items()]
         return ", ".join((*feed.kinds, *left_out))

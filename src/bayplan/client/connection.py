@@ -34,7 +34,7 @@ MAX_LINE_BYTES = 32 << 20
 
 MAX_CONNECTIONS = 32
 MAX_THROTTLED = 10
-"""Maximum number of retries if the server responds that it is too busy; the last response is returned."""
+"""Maximum number of retries that responses with `Retry-After` request; then, the last response is returned."""
 
 LEAVE_SECONDS = 0.25
 """Time that `close` waits for TLS connections to close, as aiohttp's documentation recommends."""
@@ -138,8 +138,8 @@ class ApiConnection:
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Send a request, and return the response; the status is `NO_ANSWER` if there was no response.
 
-        If the server is too busy, retry after the time that it requests. If the connection is lost, retry a read once.
-        If the credentials are rejected, load them again and retry once.
+        If a response with status 429, or a server error, states the seconds after which to retry, retry then. If the
+        connection is lost, retry a read once. If the credentials are rejected, load them again and retry once.
         """
         response = ApiResponse(NO_ANSWER)
         renewed = False

@@ -238,7 +238,7 @@ class FrameHistory:
         verdicts, before = self._verdicts[number], self._params[number]
         plugin, spec = output.plugin, output.spec
         if output.params != before:
-            for verdict in verdicts:
+            for verdict in sorted(verdicts):
                 if plugin.reasons(spec, output.params, verdict) != plugin.reasons(spec, before, verdict):
                     return False
             self._params[number] = output.params

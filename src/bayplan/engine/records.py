@@ -1,7 +1,7 @@
 """Decision records: the decision of every cycle and, at level full, the result of every plugin on every node.
 
-The cost of a full record is proportional to the rows that changed since the plan's last decision: a plan's verdicts and
-scores are written whole once (a keyframe), then row by row. `Decision` rebuilds them as arrays.
+The size of a full record is proportional to the rows that changed since the plan's last decision, and its time to the
+nodes: a plan's verdicts and scores are written whole once (a keyframe), then row by row. `Decision` rebuilds them as arrays.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
 # Constants of the module, typed as C numbers.
-cdef Py_ssize_t BLOCK, _MIN_NODES, _MIN_PERCENT, _ADAPTIVE, _PER_PERCENT
+cdef Py_ssize_t BLOCK, _MIN_FEASIBLE_NODES, _MIN_PERCENTAGE, _ADAPTIVE_PERCENTAGE, _NODES_PER_PERCENT
 
 cpdef Py_ssize_t num_feasible_nodes_to_find(Py_ssize_t percentage, Py_ssize_t count) except -1
 

@@ -16,10 +16,12 @@ from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 
 # The .pxd declares these constants as C integers.
-_MIN_NODES = 100
+_MIN_FEASIBLE_NODES = 100
 """Smaller clusters are searched completely; in larger ones, a search needs at least this many feasible nodes."""
 
-_MIN_PERCENT, _ADAPTIVE, _PER_PERCENT = 5, 50, 125
+_MIN_PERCENTAGE = 5
+_ADAPTIVE_PERCENTAGE = 50
+_NODES_PER_PERCENT = 125
 """Without a percentage, a search needs 50 % of the nodes, minus 1 % for every 125 nodes, but at least 5 %."""
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
@@ -27,11 +29,11 @@ NO_ROWS: Index = np.zeros(0, dtype=np.intp)
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
     """Return how many feasible nodes end a search among `count` nodes. A percentage of 0 is adaptive."""
-    if count < _MIN_NODES:
+    if count < _MIN_FEASIBLE_NODES:
         return count
     if percentage == 0:
-        percentage = max(_ADAPTIVE - count // _PER_PERCENT, _MIN_PERCENT)
-    return max(count * percentage // 100, _MIN_NODES)
+        percentage = max(_ADAPTIVE_PERCENTAGE - count // _NODES_PER_PERCENT, _MIN_PERCENTAGE)
+    return max(count * percentage // 100, _MIN_FEASIBLE_NODES)
 
 
 class Sample:

@@ -135,7 +135,9 @@ def check(settings: Settings, text: str) -> SchedulerConfiguration:
     configuration = _with_custom_plugins(settings, found.configuration)
     if configuration is not None:
         return configuration
-    lines = [each.line("configuration") for each in list_problems(text, found, settings.examine, ())]
+    lines = [
+        each.line("configuration") for each in list_problems(text, found, settings.examine, list(settings.registry))
+    ]
     raise RequestError(
         HTTPStatus.UNPROCESSABLE_ENTITY,
         f"configuration refused at {found.stage}",

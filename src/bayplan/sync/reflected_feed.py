@@ -11,21 +11,14 @@ import msgspec
 from bayplan.base.plain_data import Document
 from bayplan.client.connection import ApiConnection
 from bayplan.client.list_errors import list_error
-from bayplan.client.reflector import FIRST_PAUSE_SECONDS, Change, Reflector
-from bayplan.client.requests import ApiRequest, ApiResponse
+from bayplan.client.reflector import Change, Reflector
+from bayplan.client.requests import ApiRequest
 from bayplan.objects.meta import ObjectMeta
 from bayplan.sync.feed import Bookmark, Changed, Listed, OnChange, PartListed, RawDocuments
 from bayplan.sync.followed_kinds import BY_PLURAL, FOLLOWED_KINDS, FollowedKind, ObjectRef
 from bayplan.sync.policy import SyncPolicy
 
-MAX_BUSY_ATTEMPTS = 5
-"""Attempts to list a kind at the start while the server is busy or not ready.
-
-Later, reflectors retry forever, like those of client-go. The pauses between these attempts add up to 12 s.
-"""
-
 _UNKNOWN, _FORBIDDEN = 404, 403
-_BUSY = (429, 503)
 _document = msgspec.json.Decoder(dict[str, object]).decode
 
 
@@ -80,7 +73,6 @@ class ReflectedFeed:
         once: whether to end when everything is listed.
         read: decodes the required fields of an object.
         parts: whether to emit parts of lists while they arrive.
-        first_pause: the seconds before a busy server is asked again at the start; each later pause is twice as long.
     """
 
     def __init__(
@@ -93,7 +85,6 @@ class ReflectedFeed:
         once: bool = False,
         read: Callable[[bytes], Document] = _document,
         parts: bool = False,
-        first_pause: float = FIRST_PAUSE_SECONDS,
     ) -> None:
         self.kinds: tuple[str, ...] = ()
         self.left_out: dict[str, str] = {}
@@ -104,7 +95,6 @@ class ReflectedFeed:
         self._once = once
         self._read = read
         self._parts = parts
-        self._first_pause = first_pause
         self._reflectors: dict[str, Reflector[_Followed]] = {}
 
     @property
@@ -120,7 +110,7 @@ class ReflectedFeed:
         """
         found: list[str] = []
         for plural in self._wanted:
-            response = await self._first_object(plural)
+            response = await self._connection.send(ApiRequest("GET", BY_PLURAL[plural].path(), query="limit=1"))
             if response.ok:
                 found.append(plural)
             elif response.status in (_UNKNOWN, _FORBIDDEN) and plural != "pods":
@@ -128,18 +118,6 @@ class ReflectedFeed:
             else:
                 raise list_error(self._name, plural, response)
         self.kinds = tuple(found)
-
-    async def _first_object(self, plural: str) -> ApiResponse:
-        """Return the response to a list of at most one object. A busy server is asked again."""
-        request, pause = ApiRequest("GET", BY_PLURAL[plural].path(), query="limit=1"), self._first_pause
-        response = await self._connection.send(request)
-        for _ in range(MAX_BUSY_ATTEMPTS - 1):
-            if response.status not in _BUSY:
-                break
-            await asyncio.sleep(pause)
-            pause *= 2
-            response = await self._connection.send(request)
-        return response
 
     async def run(self, on_change: OnChange) -> None:
         """Watch until cancelled, or until everything is listed once."""

@@ -11,11 +11,13 @@ from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Plugin, PreFilterResult
 from bayplan.framework.rule import ready
 from bayplan.framework.status import verdict_code
+from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import Pod
-from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourceSlice
-from bayplan.plugins.dynamic_resources.device_environment import compile_device_expression
+from bayplan.objects.resource import DeviceClass, ResourceClaim, ResourcePool, ResourceSlice, ResourceSliceSpec
+from bayplan.plugins.dynamic_resources.device_environment import compiled_device_expression
 from bayplan.plugins.dynamic_resources.node_filter import NoPreference
 from bayplan.plugins.dynamic_resources.plugin import DynamicResources
+from bayplan.plugins.dynamic_resources.pools import PoolCatalog, PoolSlice
 from tests.plugins.builders import make_node, make_plugin, make_pod
 from tests.plugins.dynamic_resources.worlds import (
     DRIVER,
@@ -203,13 +205,25 @@ def test_extended_resources_of_equal_classes_share_searches() -> None:
     assert searches(world) == 50 + 4
 
 
+def test_a_pool_for_all_nodes_is_built_once() -> None:
+    source = ResourceSlice(
+        metadata=ObjectMeta(name="s"),
+        spec=ResourceSliceSpec(
+            driver=DRIVER, pool=ResourcePool(name="p", generation=1, resource_slice_count=1), all_nodes=True
+        ),
+    )
+    catalog = PoolCatalog([PoolSlice(source, ())], partitionable_devices=True)
+    pools = [catalog.pools_of(make_node(name))[0] for name in NODES]
+    assert all(pool is pools[0] for pool in pools)
+
+
 def test_equal_selectors_of_devices_are_compiled_once() -> None:
     world = many_nodes(10)
-    compile_device_expression.cache_clear()
+    compiled_device_expression.cache_clear()
     for number in range(3):
         world.put(claim(f"c{number}", request(expression=f'device.driver == "{DRIVER}"')))
         assert world.filter(claiming(f"c{number}", name=f"p{number}")) == {}
-    found = compile_device_expression.cache_info()
+    found = compiled_device_expression.cache_info()
     assert found.misses == 1
     assert found.hits == 9
 

@@ -308,7 +308,7 @@ class LimitedProtocol(HttpToolsProtocol):
         return cycle
 
     def _answer_repeated(self, head: RequestHead, body: bytes) -> None:
-        """Answer a request that arrived in one piece with the head of the last request, without parsing it."""
+        """Answer a request that arrived in one piece and repeats a head: there is nothing to parse."""
         assert self._direct is not None
         self._unset_keepalive_if_required()
         self._table.work(self)
@@ -327,7 +327,7 @@ class LimitedProtocol(HttpToolsProtocol):
         scope["method"], scope["raw_path"], scope["query_string"] = method.decode("ascii"), url.path, url.query or b""
         path = url.path.decode("ascii")
         scope["path"] = unquote(path) if "%" in path else path
-        head = RequestHead(method, self.url, cast("Scope", scope))
+        head = RequestHead(method, cast("Scope", scope))
         return head if direct.serves(head) else None
 
     def _with_long_url(self, complete: Callable[[], None]) -> None:

@@ -28,23 +28,19 @@ class RequestHead:
 
     Args:
         method: the method, in upper case.
-        url: the URL as sent.
         scope: the ASGI scope of the first of these requests.
 
     Attributes:
-        raw_headers: the headers as sent, names in lower case.
         headers: the decoded headers by name.
         request: the request without a body, once access is checked; None before that.
     """
 
-    __slots__ = ("_after", "_before", "headers", "method", "raw_headers", "request", "scope", "url")
+    __slots__ = ("_after", "_before", "headers", "method", "request", "scope")
 
-    def __init__(self, method: bytes, url: bytes, scope: Scope) -> None:
+    def __init__(self, method: bytes, scope: Scope) -> None:
         self.method = method
-        self.url = url
-        self.raw_headers: RawHeaders = scope["headers"]
         self.scope = scope
-        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.raw_headers}
+        self.headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         self.request: Request | None = None
         # The bytes of the head before and after the value of Content-Length, set by `remember`.
         self._before = self._after = b""
@@ -52,7 +48,7 @@ class RequestHead:
     @classmethod
     def of(cls, scope: Scope) -> RequestHead:
         """Return the head of a request that uvicorn has parsed."""
-        return cls(scope["method"].encode(), b"", scope)
+        return cls(scope["method"].encode(), scope)
 
     def remember(self, data: bytes) -> bool:
         """Store the bytes of the head, given all bytes of a request with it; return False if the head can't be repeated."""

@@ -15,6 +15,7 @@ import msgspec
 from bayplan.apiserver.fields.field_set import Node
 from bayplan.apiserver.kinds.object_warnings import object_warnings
 from bayplan.apiserver.model.errors import Cause
+from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource
 from bayplan.base.plain_data import Document, part, texts
 
@@ -199,7 +200,7 @@ class Strategy:
 
     def metadata_steps(self, context: Context) -> tuple[str, ...]:
         """Return the additional metadata checks of an update, see `KindRules.metadata`."""
-        is_status = context.subresource in ("status", "approval")
+        is_status = context.subresource in ("status", APPROVAL)
         return context.rules.status_metadata if is_status else context.rules.metadata
 
     def warnings(self, context: Context, document: Document, before: Document | None) -> list[str]:

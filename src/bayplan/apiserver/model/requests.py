@@ -9,6 +9,9 @@ import msgspec
 
 from bayplan.apiserver.model.resources import Resource
 
+APPROVAL = "approval"
+"""The subresource that sets the approval conditions of a CertificateSigningRequest, with its own validation rules."""
+
 
 class RequestInfo(msgspec.Struct, frozen=True):
     """The parsed target of a request.

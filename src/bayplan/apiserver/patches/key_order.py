@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bayplan.apiserver.schema.facts import placed_fields
+from bayplan.apiserver.schema.facts import PlacedField, placed_fields
 from bayplan.base.plain_data import Document
 
 _FIELDS_V1 = "fieldsV1"
@@ -30,11 +30,22 @@ def in_go_order(type_name: str, value: object) -> object:
         return {name: in_go_order(type_name, value[name]) for name in sorted(value)}
     end = len(fields)
     ordered = sorted(value, key=lambda name: (fields[name].position if name in fields else end, name))
-    return {name: _field(name, fields[name].facts.type if name in fields else "", value[name]) for name in ordered}
+    return {name: _field(name, fields.get(name), value[name]) for name in ordered}
 
 
-def _field(name: str, type_name: str, value: object) -> object:
-    return in_go_order("" if name == _FIELDS_V1 else type_name, value)
+def _field(name: str, field: PlacedField | None, value: object) -> object:
+    if field is None or name == _FIELDS_V1:
+        return in_go_order("", value)
+    return _contents(field.facts.type, field.containers, value)
+
+
+def _contents(type_name: str, containers: tuple[str, ...], value: object) -> object:
+    """Return the value of a field. `containers`: the lists and maps around values of the type, outermost first."""
+    if not containers:
+        return in_go_order(type_name, value)
+    if isinstance(value, dict):
+        return {name: _contents(type_name, containers[1:], value[name]) for name in sorted(value)}
+    return [_contents(type_name, containers[1:], each) for each in value] if isinstance(value, list) else value
 
 
 def opened_by_merge(value: object, changes: object) -> object:

@@ -157,7 +157,8 @@ class Api:
         if info.verb == "patch":
             patching.check_patch_type(request)
         if is_watch:
-            # Upstream negotiates a watch twice: as an object, and as a stream after it has read the options.
+            # Upstream negotiates a watch twice: as an object, and as a stream after it has read the options. They are read
+            # again when the watch begins.
             negotiate(accept, is_list=is_list)
             selection(info, list_options(request.query, watch=True))
         form = negotiate(

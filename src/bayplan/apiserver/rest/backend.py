@@ -27,6 +27,7 @@ from bayplan.apiserver.kinds.selectable_fields import selectable_values
 from bayplan.apiserver.kinds.service_allocation import FIRST_NODE_PORT, LAST_NODE_PORT, SERVICE_NETWORK
 from bayplan.apiserver.kinds.strategy import Context, Strategy
 from bayplan.apiserver.model.errors import ApiError, internal
+from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.signing_key import SigningKey
 from bayplan.apiserver.store.item import DELETED, Item, Write
@@ -45,8 +46,6 @@ the same for node ports.
 _FIXED_PORTS = 86
 _SESSION_UIDS = 8
 """Number of uids reserved for a request, so that each attempt assigns the same uids."""
-APPROVAL = "approval"
-"""The subresource that sets the approval conditions of a CertificateSigningRequest, with its own validation rules."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
 

@@ -29,9 +29,9 @@ from bayplan.apiserver.model.errors import (
     not_found,
 )
 from bayplan.apiserver.model.object_meta import check_metadata, check_metadata_update, check_standard_finalizers
-from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.requests import APPROVAL, RequestInfo, WriteOptions
 from bayplan.apiserver.model.resources import Resource
-from bayplan.apiserver.rest.backend import APPROVAL, Backend
+from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.hooks import begin_hooks, check_hooks, mutated
 from bayplan.apiserver.rest.quota_usage import charge
 from bayplan.apiserver.rest.sameness import deletes_now, is_same

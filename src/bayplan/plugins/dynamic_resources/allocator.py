@@ -60,9 +60,12 @@ class Constraint:
 
     def remove(self, request: str, alternative: str) -> None:
         """Undo the last `add` for a request that returned True."""
-        if self._concerns(request, alternative):
-            self._count -= 1
+        if not self._concerns(request, alternative):
+            return
+        if self._distinct:
             self._values.pop(request, None)
+        else:
+            self._count -= 1
 
     def _concerns(self, request: str, alternative: str) -> bool:
         requests = self._requests

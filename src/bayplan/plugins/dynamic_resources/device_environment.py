@@ -87,18 +87,30 @@ class DeviceProgram:
 
 
 @lru_cache(maxsize=1024)
-def compile_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram:
-    """Compile an expression over ``device``.
+def compiled_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram | CompileProblem:
+    """Return the program of an expression over ``device``, or why it is invalid.
 
     The functions of all CEL features are available, as in expressions of stored objects. With `list_attributes`,
     attributes may be lists. Cached: in SchedulingWithResourceClaimTemplate with 50 nodes, a pod takes 1.18 million
     instructions instead of 1.63 million.
+    """
+    with RECURSION_LIMIT.raised():
+        try:
+            return _compile(expression, list_attributes=list_attributes)
+        except CompileProblem as problem:
+            return problem.with_traceback(None)
+
+
+def compile_device_expression(expression: str, *, list_attributes: bool = False) -> DeviceProgram:
+    """Return the program of an expression, see `compiled_device_expression`.
 
     Raises:
         CompileProblem: the expression is invalid, or its result is not a bool.
     """
-    with RECURSION_LIMIT.raised():
-        return _compile(expression, list_attributes=list_attributes)
+    found = compiled_device_expression(expression, list_attributes=list_attributes)
+    if isinstance(found, CompileProblem):
+        raise found
+    return found
 
 
 def _compile(expression: str, *, list_attributes: bool) -> DeviceProgram:
