@@ -204,7 +204,7 @@ def test_flags_of_the_kube_scheduler_pod_in_a_dump_are_used(tmp_path: Path) -> N
         ),
         pytest.param(
             SourceOptions(paths=["http://127.0.0.1:1", "a.yaml"]),
-            "got http://127.0.0.1:1 and 1 more",
+            "got http://127.0.0.1:1 and 1 other source",
             id="a server and files",
         ),
         pytest.param(

@@ -50,7 +50,7 @@ def unblock(
     """Show changes that get a pending pod placed.
 
     The first line gives the reason why the pod is pending and the best way to place it. Then come the changes that were found, the
-    least risky first: wait for preemption, create what is missing, remove a gate, add a node, shrink the request, move pods,
+    least risky first: wait for preemption, create what is missing, remove a gate, add a node, reduce the requests, move pods,
     relax a constraint, uncordon a node, evict pods, raise the priority, tolerate a taint, label a node. Each was tried by
     scheduling in a copy of the cluster; the cluster itself does not change. Disruption budgets are honoured, except by the
     scheduler's own preemption. Taints of unhealthy nodes are never tolerated. If no single change helps, pairs of changes

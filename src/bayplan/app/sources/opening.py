@@ -7,6 +7,7 @@ from typing import BinaryIO
 
 from bayplan.analysis.export import is_result
 from bayplan.app.sources.cluster_source import ClusterSource, SourceKind, SourceOptions
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.errors import InputError
 
 
@@ -37,9 +38,8 @@ def source_kind(options: SourceOptions) -> SourceKind | None:
         (SourceKind.RESULT, [path for path in paths if path != "-" and is_result(Path(path))]),
     ):
         if found and len(paths) > 1:
-            raise InputError(
-                "source", got=f"{found[0]} and {len(paths) - 1} other sources", wanted=f"a single {kind}, or files only"
-            )
+            others = format_count(len(paths) - 1, "other source")
+            raise InputError("source", got=f"{found[0]} and {others}", wanted=f"a single {kind}, or files only")
         if found:
             return kind
     return None
