@@ -30,7 +30,7 @@ def test_retention_limits_are_parsed(text: str, want: Retention) -> None:
     ("text", "want"),
     [
         pytest.param("many", "--retain: expected summaries=N, .*, got 'many'; try 'full=10000", id="no limit"),
-        pytest.param("full=few", "--retain full: expected a number, got 'few'", id="a number in words"),
+        pytest.param("full=few", "--retain full: expected an integer, got 'few'", id="a number in words"),
         pytest.param("bytes=x", "--retain bytes: expected .+, got 'x'", id="an invalid size"),
         pytest.param("bytes=-1", "--retain bytes: expected at least 0, got '-1'", id="a negative size"),
         pytest.param("age=soon", "--retain age: expected .+, got 'soon'", id="an invalid age"),

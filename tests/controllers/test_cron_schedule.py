@@ -100,7 +100,7 @@ def test_next_after_advances_past_a_day_skipped_by_its_time_zone() -> None:
         pytest.param("*/0 * * * *", "in ascending order", id="a step of zero"),
         pytest.param("1-2-3 * * * *", "a number, a range or a step", id="two hyphens"),
         pytest.param("1/2/3 * * * *", "a number, a range or a step", id="two slashes"),
-        pytest.param("x * * * *", "numbers", id="no number"),
+        pytest.param("x * * * *", "integers", id="no number"),
         pytest.param("* * * moon *", "integers or names", id="no month"),
         pytest.param("@fortnightly", "@hourly", id="an unknown descriptor"),
         pytest.param("@every soon", "a duration", id="no duration"),

@@ -75,7 +75,7 @@ WithKubelet: TypeAlias = Annotated[
 RunTime: TypeAlias = Annotated[
     str,
     typer.Option(
-        metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure; forever for no end."
+        metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."
     ),
 ]
 Speed: TypeAlias = Annotated[
