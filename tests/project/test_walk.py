@@ -11,6 +11,8 @@ from tests.project.tree import ROOT
 
 LEFT_OUT = ("heap", "in_flight", "log_reader", "nominated_pods", "nominator")
 MAX_FILES = 12
+TIMER = "apiserver/bridge/kubelet.py advance_one"
+"""The kubelet's timer also runs between the other calls of a write, earlier on a busy machine."""
 
 
 def test_a_cycle_passes_the_documented_files_in_order() -> None:
@@ -31,7 +33,9 @@ def test_a_write_calls_the_documented_functions_in_order() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text().split("## One write, from kubectl")[1].split("\n## ")[0]
     walk = [f"{path} {name}" for path, name in re.findall(r"^\| `([a-z_/]+\.py)` \| `(\w+)` \|", text, re.MULTILINE)]
     assert len(walk) > 15
-    assert [call for call in _run("tests.project.traced_write") if call in walk] == walk
+    called = [call for call in _run("tests.project.traced_write") if call in walk]
+    assert sorted(called) == sorted(walk)
+    assert [call for call in called if call != TIMER] == [call for call in walk if call != TIMER]
 
 
 def _run(module: str) -> list[str]:

@@ -74,9 +74,7 @@ WithKubelet: TypeAlias = Annotated[
 ]
 RunTime: TypeAlias = Annotated[
     str,
-    typer.Option(
-        metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."
-    ),
+    typer.Option(metavar="DURATION", help="Run time of new pods with restartPolicy Never or OnFailure, or forever."),
 ]
 Speed: TypeAlias = Annotated[
     float,

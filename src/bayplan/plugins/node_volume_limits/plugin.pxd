@@ -13,12 +13,12 @@ cdef class DriverLimit:
     cpdef bint exceeded(self, Py_ssize_t row) except -1
 
 cdef class AttachableVolumes(FilterRule):
-    cdef object _plugin, _spec, _known, _plain, _migrated
+    cdef object _plugin, _spec, _plain, _migrated
     cdef AttachedVolumes _attached
     cdef list _limits
     cdef uint8_t[::1] _has_csi_node
     cdef int _problem_on_plain, _problem_on_migrated
-    cdef bint _has_errors, _needs_drivers, _shared
+    cdef bint _has_errors, _needs_drivers
 
     @cython.locals(attached=AttachedVolumes)
     cpdef bint refresh(self) except -1

@@ -184,12 +184,11 @@ class AttachableVolumes(FilterRule):
         super().__init__(cluster.columns)
         self.reads_pods = True
         self._plugin, self._spec, self._attached = plugin, spec, plugin.attached
-        self._known: Params = ()
         self._plain = self._migrated = RequiredVolumes()
         self._limits: list[DriverLimit] = []
         self._has_csi_node: Any = None
         self._problem_on_plain = self._problem_on_migrated = 0
-        self._has_errors = self._needs_drivers = self._shared = False
+        self._has_errors = self._needs_drivers = False
 
     def refresh(self) -> bool:
         """Look up the volumes; the params report changes that are not in the logs."""
@@ -199,11 +198,7 @@ class AttachableVolumes(FilterRule):
         plain, migrated, _ = params
         # A pod on the node whose volumes are unknown causes an error if the new pod adds volumes.
         self._has_errors = bool(attached.errors) and bool(migrated.counts)
-        # The limits depend on other pods only if these use the same volumes.
-        shared, self._shared = self._shared, not attached.rows_of.keys().isdisjoint(migrated.drivers)
-        if params == self._known and not shared and not self._shared:
-            return False
-        self._known, self._plain, self._migrated = params, plain, migrated
+        self._plain, self._migrated = plain, migrated
         self._problem_on_plain, self._problem_on_migrated = plain.problem, migrated.problem
         self._has_csi_node = attached.has_csi_node.view(np.uint8)
         self._needs_drivers = bool(plain.needed or migrated.needed)
