@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import (
@@ -22,14 +20,13 @@ from bayplan.framework.plugin import (
     PreFilterResult,
     Reads,
 )
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.storage import PersistentVolumeClaim
 from bayplan.objects.volumes import Volume
 from bayplan.plugins.pod_claims import PodVolumes, claim_not_found, is_disk, named_claims, pod_volumes
-from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 from bayplan.state.volume_use import VolumeUse
 
 READ_WRITE_ONCE_POD = "ReadWriteOncePod"
@@ -63,6 +60,9 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     """Rejects nodes where a pod uses one of the pod's disks, and all nodes while another pod uses its exclusive claim.
 
     Params: `ClaimConflicts`, or () for pods without exclusive claims.
+
+    Attributes:
+        use: the pods with volumes.
     """
 
     name = "VolumeRestrictions"
@@ -73,7 +73,7 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        self._use = VolumeUse(handle.cluster)
+        self.use = VolumeUse(handle.cluster)
 
     def compile(self, pod: Pod, cluster: ClusterState) -> PodVolumes:
         """Return the pod's volumes."""
@@ -99,8 +99,8 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
                 exclusive[volume.claim] = None
         if not exclusive:
             return PROCEED if has_disks else SKIP
-        self._use.refresh()
-        conflicts = sum(f"{spec.namespace}/{name}" in self._use.claim_users for name in exclusive)
+        self.use.refresh()
+        conflicts = sum(f"{spec.namespace}/{name}" in self.use.claim_users for name in exclusive)
         if not has_disks and not conflicts:
             return SKIP
         names = tuple(sorted(exclusive))
@@ -110,28 +110,15 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         """Return the params with conflicts counted again. As upstream, moved pods count in any namespace."""
         if not isinstance(params, ClaimConflicts):
             return params
-        self._use.refresh()
+        self.use.refresh()
         return params._replace(in_use=params.in_use + self._users_of(params.names) - params.users)
 
     def _users_of(self, names: Iterable[str]) -> int:
-        return sum(self._use.name_users.get(name, 0) for name in names)
+        return sum(self.use.name_users.get(name, 0) for name in names)
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Return `DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
-        verdict = STATE_MISSING if params is None else 0
-        if isinstance(params, ClaimConflicts) and params.in_use > 0:
-            verdict = CLAIM_IN_USE
-        codes: Codes = np.full(len(rows), verdict, dtype=np.uint16)
-        disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
-        if disks:
-            self._use.refresh()
-            numbers = rows.row_numbers()
-            candidates = [row for disk in disks for users in self._use.rows_with(disk) for row in users]
-            for place in np.flatnonzero(np.isin(numbers, candidates)).tolist():
-                pods = self._use.pods_on.get(numbers.item(place), ())
-                if disks_conflict(disks, [volume for info in pods for volume in info.pod.spec.volumes]):
-                    codes[place] = DISK_CONFLICT
-        return codes
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule that checks disks and exclusive claims."""
+        return FreeVolumes(self, spec, cluster)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register deleted pods, added nodes, and added claims."""
@@ -160,6 +147,53 @@ class VolumeRestrictions(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in named_claims(pod)
 
 
+class FreeVolumes(FilterRule):
+    """Returns `DISK_CONFLICT` for nodes that use one of the pod's disks, else `CLAIM_IN_USE` for all nodes or none."""
+
+    def __init__(self, plugin: VolumeRestrictions, spec: PodVolumes, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self.reads_pods = True
+        # One user of an exclusive claim excludes all nodes.
+        self.reads_others = spec.has_named_claims
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._use = plugin.use
+        self._disks = [volume.source for volume in spec.volumes if is_disk(volume.source)]
+        self._disk_rows: list[dict[int, int]] = []
+        self._verdict = 0
+
+    def refresh(self) -> bool:
+        """Look up the nodes that use the pod's disks; whether a claim is in use follows from the params."""
+        self._look_up(self.params)
+        return False
+
+    def after_changes(self, params: Params | None) -> None:
+        """Count the conflicts over claims again, after pods were moved."""
+        self._look_up(self._plugin.params_after_changes(self._spec, params, self._cluster))
+
+    def after_undo(self, params: Params | None) -> None:
+        """Restore the conflicts that PreFilter counted."""
+        self._look_up(params)
+
+    def _look_up(self, params: Params | None) -> None:
+        self._verdict = STATE_MISSING if params is None else 0
+        if isinstance(params, ClaimConflicts) and params.in_use > 0:
+            self._verdict = CLAIM_IN_USE
+        if self._disks:
+            self._use.refresh()
+            self._disk_rows = [rows for disk in self._disks for rows in self._use.rows_with(disk)]
+
+    def filter(self, row: int) -> int:
+        """Compare the pod's disks with those that pods on the node use."""
+        for rows in self._disk_rows:
+            if row in rows:
+                pods = self._use.pods_on.get(row, ())
+                mounted = [volume for info in pods for volume in info.pod.spec.volumes]
+                if disks_conflict(self._disks, mounted):
+                    return DISK_CONFLICT
+                break
+        return self._verdict
+
+
 def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
     """Return whether two lists of volumes contain the same disk; a disk that both sides only read doesn't count."""
     return any(_same_disk(disk, other) for disk in disks for other in mounted)
@@ -167,25 +201,19 @@ def disks_conflict(disks: Sequence[Volume], mounted: Sequence[Volume]) -> bool:
 
 def _same_disk(disk: Volume, other: Volume) -> bool:
     gce, other_gce = disk.gce_persistent_disk, other.gce_persistent_disk
-    if (
-        gce is not None
-        and other_gce is not None
-        and gce.pd_name == other_gce.pd_name
-        and not (gce.read_only and other_gce.read_only)
-    ):
-        return True
+    if gce is not None and other_gce is not None and gce.pd_name == other_gce.pd_name:
+        writes = not (gce.read_only and other_gce.read_only)
+        if writes:
+            return True
     ebs, other_ebs = disk.aws_elastic_block_store, other.aws_elastic_block_store
     if ebs is not None and other_ebs is not None and ebs.volume_id == other_ebs.volume_id:
         # An EBS disk can't be shared, not even for reading.
         return True
     iscsi, other_iscsi = disk.iscsi, other.iscsi
-    if (
-        iscsi is not None
-        and other_iscsi is not None
-        and iscsi.iqn == other_iscsi.iqn
-        and not (iscsi.read_only and other_iscsi.read_only)
-    ):
-        return True
+    if iscsi is not None and other_iscsi is not None and iscsi.iqn == other_iscsi.iqn:
+        writes = not (iscsi.read_only and other_iscsi.read_only)
+        if writes:
+            return True
     rbd, other_rbd = disk.rbd, other.rbd
     if rbd is None or other_rbd is None or (rbd.read_only and other_rbd.read_only):
         return False

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias, cast
 
-import numpy as np
-
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, PreFilterPlugin, PreFilterResult, Reads
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import SKIP, UNRESOLVABLE_BIT, Status, unresolvable
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import Requirement
@@ -27,21 +26,23 @@ from bayplan.plugins.pod_claims import (
     pod_volumes,
 )
 from bayplan.plugins.verdict_texts import VerdictTexts
-from bayplan.state.arrays import Bools, Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
+from bayplan.state.node_matcher import LabelTest
+from bayplan.state.node_table import NodeTable
 
 TOPOLOGY_LABELS = (BETA_ZONE, BETA_REGION, ZONE, REGION)
 NEW_LABELS = {BETA_ZONE: ZONE, BETA_REGION: REGION}
 REASON = "node(s) had no available volume zone"
 WRONG_ZONE = 1 | UNRESOLVABLE_BIT
-
 Topologies: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
-"""The key and the allowed values of each zone or region label of bound volumes."""
+"""Key and allowed values of each zone or region label of a bound volume."""
 
 
 class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
-    """Rejects nodes outside of the zones and regions of bound volumes. Params: `Topologies`."""
+    """Rejects nodes outside of the zones and regions of bound volumes. Nodes without zone and region labels pass.
+
+    Params: `Topologies`.
+    """
 
     name = "VolumeZone"
     reads = Reads.NODES
@@ -50,7 +51,8 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
 
     def __init__(self, arguments: object, handle: Handle) -> None:
         super().__init__(arguments, handle)
-        self._texts = VerdictTexts()
+        # The rejections of PreFilter, which the filter finds itself if PreFilter is disabled.
+        self.messages = VerdictTexts()
         # Whether the profile runs PreFilter; then verdicts depend only on the params.
         self._pre_filters = False
 
@@ -65,12 +67,12 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def pre_filter(self, spec: PodVolumes, cluster: ClusterState, state: CycleState) -> PreFilterResult | Status:
         """Return SKIP if the bound volumes have no zone and region labels."""
         self._pre_filters = True
-        topologies = self._topologies(spec, cluster)
+        topologies = self.topologies(spec, cluster)
         if isinstance(topologies, Status):
             return topologies
         return PreFilterResult(topologies) if topologies else SKIP
 
-    def _topologies(self, spec: PodVolumes, cluster: ClusterState) -> Topologies | Status:
+    def topologies(self, spec: PodVolumes, cluster: ClusterState) -> Topologies | Status:
         """Return the topologies of the bound volumes, or why the pod is rejected."""
         catalog = cluster.catalog
         found: list[tuple[str, tuple[str, ...]]] = []
@@ -94,28 +96,13 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             found += volume_topologies(bound)
         return tuple(found)
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Accept nodes without zone and region labels; others must have an allowed value for every label of a volume.
-
-        A node without a label of an old name may have the label of the new name. If the profile disables PreFilter, its
-        rejections apply to every node, as upstream.
-        """
-        topologies = self._topologies(spec, rows.state) if params is None else cast("Topologies", params)
-        if isinstance(topologies, Status):
-            return np.full(len(rows), self._texts.verdict(topologies.message, UNRESOLVABLE_BIT), dtype=np.uint16)
-        labelled, wrong = rows.everywhere(False), rows.everywhere(False)
-        for key in TOPOLOGY_LABELS:
-            labelled |= rows.label(key) >= 0
-        for key, values in topologies:
-            allowed = _has_value(rows, key, values)
-            if key in NEW_LABELS:
-                allowed |= (rows.label(key) < 0) & _has_value(rows, NEW_LABELS[key], values)
-            wrong |= ~allowed
-        return rows.verdicts((labelled & wrong, WRONG_ZONE))
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule that checks a node's zone and region labels."""
+        return VolumeZones(self, spec, cluster)
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reason for a verdict."""
-        return (REASON if verdict == WRONG_ZONE else self._texts.text(verdict),)
+        return (REASON if verdict == WRONG_ZONE else self.messages.text(verdict),)
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register storage classes added, nodes added or relabelled, and claims and volumes added or changed."""
@@ -160,6 +147,88 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
         return old is None or volume_topologies(old) != volume_topologies(new)
 
 
+class ZoneTest:
+    """Tests whether a node has an allowed value of a volume's label, under the label's key or its newer name."""
+
+    def __init__(self, key: str, values: tuple[str, ...], nodes: NodeTable) -> None:
+        newer = NEW_LABELS.get(key)
+        self._test = LabelTest(Requirement(key, "In", values), nodes)
+        self._newer = LabelTest(Requirement(newer, "In", values), nodes) if newer is not None else None
+
+    def bind(self) -> None:
+        """Bind the tests to the current labels."""
+        self._test.bind()
+        if self._newer is not None:
+            self._newer.bind()
+
+    def matches(self, row: int) -> bool:
+        """Return whether the node of a row has an allowed value.
+
+        The newer name counts only if it lacks the older one.
+        """
+        if self._test.matches(row):
+            return True
+        return self._newer is not None and not self._test.has_key(row) and self._newer.matches(row)
+
+
+class VolumeZones(FilterRule):
+    """Returns `WRONG_ZONE` for nodes with zone or region labels that a volume does not allow."""
+
+    def __init__(self, plugin: VolumeZone, spec: PodVolumes, cluster: ClusterState) -> None:
+        super().__init__(cluster.columns)
+        self._plugin, self._spec, self._cluster = plugin, spec, cluster
+        self._labels = [LabelTest(Requirement(key, "Exists", ()), cluster.nodes) for key in TOPOLOGY_LABELS]
+        self._topologies: object = None
+        self._tests: list[ZoneTest] = []
+        self._verdict = 0
+
+    def bind(self) -> None:
+        """Bind the tests to the current labels."""
+        for label in self._labels:
+            label.bind()
+        for test in self._tests:
+            test.bind()
+
+    def refresh(self) -> bool:
+        """Use the topologies that PreFilter found. Without PreFilter, find them, as upstream does for each node."""
+        topologies = self.params
+        self._verdict = 0
+        if topologies is None:
+            answer = self._plugin.topologies(self._spec, self._cluster)
+            if isinstance(answer, Status):
+                self._verdict = self._plugin.messages.verdict(answer.message, UNRESOLVABLE_BIT)
+                return False
+            topologies = answer
+        if topologies is not self._topologies:
+            self._topologies = topologies
+            pairs = cast("Topologies", topologies)
+            self._tests = [ZoneTest(key, values, self._cluster.nodes) for key, values in pairs]
+            for test in self._tests:
+                test.bind()
+        return False
+
+    def filter(self, row: int) -> int:
+        """Accept nodes without zone and region labels.
+
+        Others must have an allowed value for every label of every volume.
+        """
+        if self._verdict:
+            return self._verdict
+        labelled = False
+        for number in range(len(self._labels)):
+            label = self._labels[number]
+            if label.has_key(row):
+                labelled = True
+                break
+        if not labelled:
+            return 0
+        for number in range(len(self._tests)):
+            test = self._tests[number]
+            if not test.matches(row):
+                return WRONG_ZONE
+        return 0
+
+
 def volume_topologies(volume: PersistentVolume) -> list[tuple[str, tuple[str, ...]]]:
     """Return key and values of each zone or region label of a volume; labels with an empty part are ignored."""
     found = []
@@ -186,10 +255,3 @@ def _status_of_unbound(claim: PersistentVolumeClaim, cluster: ClusterState) -> S
     if storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER:
         return None
     return unresolvable("PersistentVolume had no name")
-
-
-def _has_value(rows: Rows, key: str, values: tuple[str, ...]) -> Bools:
-    """Return which nodes have one of these values of a label (bool per row)."""
-    column = rows.state.nodes.label_column(key)
-    # Nodes without the label have the code -1, which selects the last element of the table.
-    return column.table(Requirement(key, "In", values))[rows.label(key)]
