@@ -6,8 +6,6 @@ are those of 1.16.
 
 from __future__ import annotations
 
-import numpy as np
-
 from bayplan.classic.plugins.failure_reasons import VOLUME_BIND_CONFLICT, VOLUME_NODE_CONFLICT
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, PreFilterResult
@@ -18,7 +16,6 @@ from bayplan.plugins.volume_binding.solution import BIND_CONFLICT, NODE_CONFLICT
 from bayplan.plugins.volume_binding.solve import VolumeNeeds
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.views import Rows
 
 REASONS = {NODE_CONFLICT: VOLUME_NODE_CONFLICT, BIND_CONFLICT: VOLUME_BIND_CONFLICT}
 
@@ -48,16 +45,17 @@ class CheckVolumeBinding(VolumeBinding):
         state.write(STATE_KEY, needs)
         return PreFilterResult((needs,))
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
+    def verdicts(self, params: Params | None) -> Codes:
         """Return the verdicts of VolumeBinding, except that a missing volume is an error."""
         assert params is not None
         needs = params[0]
         if isinstance(needs, str):
-            return np.full(len(rows), self._texts.verdict(needs, ERROR_BIT), dtype=np.uint16)
+            return self._everywhere(needs)
         assert isinstance(needs, VolumeNeeds)
-        verdicts = super().filter(spec, params, rows)
+        verdicts = super().verdicts(params)
         missing = next((volume.missing for volume in needs.bound if volume.missing), None)
         if missing is not None:
+            verdicts = verdicts.copy()
             lacking = (verdicts & (VOLUME_MISSING | ERROR_BIT)) == VOLUME_MISSING
             verdicts[lacking] = self._texts.verdict(f'could not find v1.PersistentVolume "{missing}"', ERROR_BIT)
         return verdicts

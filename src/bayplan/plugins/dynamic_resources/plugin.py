@@ -14,6 +14,7 @@ from bayplan.framework.configuration.plugin_arguments import DynamicResourcesArg
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import Diagnosis, PostFilterResult
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
+from bayplan.framework.known_verdicts import KnownVerdicts
 from bayplan.framework.plugin import (
     FilterPlugin,
     Handle,
@@ -26,7 +27,7 @@ from bayplan.framework.plugin import (
     Reads,
     ReservePlugin,
 )
-from bayplan.framework.rule import Params, ScoreRule
+from bayplan.framework.rule import FilterRule, Params, ScoreRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod, PodSpec
@@ -53,7 +54,6 @@ from bayplan.plugins.dynamic_resources.pools import AllocationFailed
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.device_classes import DeviceClassResolver
-from bayplan.state.views import Rows
 
 STATE_KEY = "DynamicResources"
 RESERVED_KEY = "DynamicResources/reserved"
@@ -173,13 +173,17 @@ class DynamicResources(
         self._preparation.prepare(cycle, now_ns)
         return cycle
 
-    def filter(self, spec: DynamicResourcesSpec, params: Params | None, rows: Rows) -> Codes:
+    def filter_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> FilterRule:
+        """Return the rule that looks up the verdicts: devices are searched once for all nodes."""
+        return KnownVerdicts(cluster.columns, self._verdicts)
+
+    def _verdicts(self, params: Params | None) -> Codes:
         """Reject nodes on which the claims can't be allocated or used; an error everywhere if PreFilter is disabled."""
         if params is None:
-            return np.full(len(rows), STATE_MISSING, dtype=np.uint16)
+            return np.full(self.handle.cluster.columns.capacity, STATE_MISSING, dtype=np.uint16)
         (cycle,) = params
         assert isinstance(cycle, CycleClaims)
-        return self._node_filter.verdicts(cycle)[rows.row_numbers()]
+        return self._node_filter.verdicts(cycle)
 
     def reasons(self, spec: DynamicResourcesSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the text of a verdict."""

@@ -10,6 +10,7 @@ import numpy as np
 from bayplan.framework.configuration.plugin_arguments import VolumeBindingArgs
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
+from bayplan.framework.known_verdicts import KnownVerdicts
 from bayplan.framework.plugin import (
     MAX_NODE_SCORE,
     FilterPlugin,
@@ -23,6 +24,7 @@ from bayplan.framework.plugin import (
     ReservePlugin,
     ScorePlugin,
 )
+from bayplan.framework.rule import FilterRule
 from bayplan.framework.status import ERROR_BIT, SKIP, SUCCESS, Status, error, unresolvable
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.pod import Pod
@@ -136,14 +138,22 @@ class VolumeBinding(
         catalog = self.handle.cluster.catalog
         return find_needs(spec, catalog, self._claims, self._volumes, migration=self.migration)
 
-    def filter(self, spec: PodVolumes, params: Params | None, rows: Rows) -> Codes:
-        """Return the flags of a node's problems (`REASONS`), or an error; an error everywhere if PreFilter is disabled."""
+    def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
+        """Return the rule that looks up the verdicts: the choice of a volume depends on all available volumes."""
+        return KnownVerdicts(cluster.columns, self.verdicts)
+
+    def verdicts(self, params: Params | None) -> Codes:
+        """Return the flags of each node's problems (`REASONS`), or errors; errors everywhere if PreFilter is disabled."""
         self._filters = True
         if params is None:
-            return np.full(len(rows), self._texts.verdict(NOT_FOUND, ERROR_BIT), dtype=np.uint16)
+            return self._everywhere(NOT_FOUND)
         needs = params[0]
         assert isinstance(needs, VolumeNeeds)
-        return self._solution(needs).verdicts(self._texts)[rows.row_numbers()]
+        return self._solution(needs).verdicts(self._texts)
+
+    def _everywhere(self, text: str) -> Codes:
+        """Return an error on every node."""
+        return np.full(self.handle.cluster.columns.capacity, self._texts.verdict(text, ERROR_BIT), dtype=np.uint16)
 
     def _solution(self, needs: VolumeNeeds) -> Solution:
         """Return the volumes of a pod on all nodes; computed once for equal needs."""
