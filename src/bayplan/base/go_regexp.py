@@ -142,7 +142,7 @@ def _large(pattern: str) -> Regexp:
 
 
 class CacheCounts(NamedTuple):
-    """How many expressions were found in the cache, and how many were compiled."""
+    """Numbers of expressions: found in the cache, and compiled."""
 
     found: int
     compiled: int

@@ -19,7 +19,7 @@ from bayplan.base.asgi import Receive, Scope, Send
 ANSWER = b"done"
 
 PATIENCE_S = 30
-"""How long a test waits before it fails."""
+"""Seconds after which a waiting test fails."""
 
 LONG_S = 3600.0
 """A grace period that no test waits for."""

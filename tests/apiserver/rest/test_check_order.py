@@ -1,4 +1,4 @@
-"""Requests with several mistakes: the API reports the one that kube-apiserver finds first (compared with v1.36.3)."""
+"""Requests with several mistakes: the API checks them in kube-apiserver's order (compared with v1.36.3)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _log = logging.getLogger("bayplan.apiserver")
 
 
 class HttpLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Limits on clients before they are authenticated. The defaults are kube-apiserver's, where it has the limit.
+    """Limits on clients before they are authenticated. A limit that kube-apiserver has, too, has its default.
 
     Attributes:
         header_bytes: the size limit of request line and header fields; Go's `DefaultMaxHeaderBytes`.

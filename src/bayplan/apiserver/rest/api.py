@@ -152,21 +152,13 @@ class Api:
         """Return the route of a request; raise ApiError if its query or Accept header is invalid."""
         if info.subresource in OF_RUNNING_PODS and info.subresource != "log":
             return Route(self.backend.registry.changes, info, PLAIN)
-        accept, is_watch = request.headers.get("accept", ""), info.verb == "watch"
-        is_list = is_watch or info.verb == "list"
         if info.verb == "patch":
             patching.check_patch_type(request)
-        if is_watch:
-            # Upstream negotiates a watch twice: as an object, and as a stream after it has read the options. They are read
-            # again when the watch begins.
-            negotiate(accept, is_list=is_list)
-            selection(info, list_options(request.query, watch=True))
         form = negotiate(
-            accept,
-            stream=is_watch,
-            is_list=is_list,
+            request.headers.get("accept", ""),
+            is_list=info.verb in ("list", "watch"),
             tables=not _is_virtual(info),
-            pretty=not is_watch and wants_indentation(request.query, request.headers),
+            pretty=wants_indentation(request.query, request.headers),
         )
         return Route(self.backend.registry.changes, info, form)
 
@@ -175,7 +167,7 @@ class Api:
         if info.verb in ("list", "watch", "get") and not info.subresource:
             if info.resource.converter is not None and self.backend.outgoing.is_on:
                 await self._convert(info)
-            return await self._read(info, request, form)
+            return self._watch(info, request) if info.verb == "watch" else await self._read(info, request, form)
         if info.subresource in OF_RUNNING_PODS:
             return running_pods.answer(self.backend, info, request)
         await read_ahead(request)
@@ -247,18 +239,22 @@ class Api:
 
     # --- reads --------------------------------------------------------------------------------------------------------
 
-    async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response | Stream:
-        if info.verb == "watch":
-            resource = info.resource
-            if "watch" not in resource.facts.verbs:
-                text = f"watch is not supported on resources of kind {quote(resource.name)}"
-                raise ApiError(405, text, details=object_details("", resource.group, resource.name))
-            options = list_options(request.query, watch=True)
-            include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
-            timeout = request_timeout(request.query.get("timeout", ""))
-            watch = Watch(self.backend, info, options, form, timeout, include)
-            media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
-            return Stream(watch.frames(), media_type, watch.cut_off)
+    def _watch(self, info: RequestInfo, request: Request) -> Stream:
+        resource = info.resource
+        if "watch" not in resource.facts.verbs:
+            text = f"watch is not supported on resources of kind {quote(resource.name)}"
+            raise ApiError(405, text, details=object_details("", resource.group, resource.name))
+        options = list_options(request.query, watch=True)
+        chosen = selection(info, options)
+        # Upstream negotiates a watch twice: as an object, like other requests, and here as a stream.
+        form = negotiate(request.headers.get("accept", ""), stream=True, is_list=True)
+        include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        timeout = request_timeout(request.query.get("timeout", ""))
+        watch = Watch(self.backend, info, options, chosen, form, timeout, include)
+        media_type = f"{PROTOBUF};stream=watch" if form.media_type == PROTOBUF else JSON
+        return Stream(watch.frames(), media_type, watch.cut_off)
+
+    async def _read(self, info: RequestInfo, request: Request, form: Form) -> Response:
         if info.verb == "get":
             if "export" in request.query and read_bool(request.query, "export") is not False:
                 raise bad_request("the export parameter, deprecated since v1.14, is no longer supported")
@@ -269,8 +265,9 @@ class Api:
             return self._get(info, request, form)
         options = list_options(request.query, watch=False)
         include = rendering.included(request.query.get("includeObject")) if form.kind == "Table" else "Metadata"
+        chosen = selection(info, options)
         await self._reach(options)
-        page = listing.list_items(self.backend, info, options)
+        page = listing.list_items(self.backend, info, options, chosen)
         body = rendering.render_page(self.backend, info, page, form, include)
         return Response(200, body, form.media_type, revision=page.revision)
 
@@ -379,11 +376,11 @@ class Api:
         if options.resource_version and not options.match:
             # Upstream lists in pages, and the revision of a page is exact.
             options = replace(options, match=EXACT)
-        selection(info, options)  # Upstream checks the selectors before it reads the body.
+        chosen = selection(info, options)  # Upstream checks the selectors before it reads the body.
         deletion = delete_options(request)
         if listing.is_ahead(self.backend, options):
             raise listing.too_large(options.resource_version or 0, self.backend.store.revision)
-        page = listing.list_items(self.backend, info, options)
+        page = listing.list_items(self.backend, info, options, chosen)
         body = rendering.render_page(self.backend, info, page, form, "Metadata")
         deleting.delete_collection(self.backend, info, page.items, deletion)
         headers = warning_headers(delete_warnings(self.backend, info, deletion))

@@ -21,7 +21,7 @@ from bayplan.apiserver.model.object_meta import drop_repeated_owners
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.messages import Request
 from bayplan.apiserver.rest.negotiation import PROTOBUF, YAML, input_type
-from bayplan.apiserver.schema.facts import api_facts
+from bayplan.apiserver.schema.facts import api_facts, internal_package
 from bayplan.base.plain_data import Document, part, with_sorted_keys
 from bayplan.objects.selectors import quote
 
@@ -273,7 +273,21 @@ def wrong_custom_type(target: Target, value: Document, name: str) -> ApiError:
 
 
 _SEPARATE_SCHEMES = ("apiextensions.k8s.io", "apiregistration.k8s.io")
-"""Groups that other servers inside kube-apiserver serve, which do not know the kinds of other groups."""
+"""Groups that other servers inside kube-apiserver serve. They know no kinds of other groups but `_COMMON_KINDS`."""
+
+_COMMON_KINDS = frozenset(
+    (
+        "CreateOptions",
+        "DeleteOptions",
+        "GetOptions",
+        "ListOptions",
+        "PatchOptions",
+        "Status",
+        "UpdateOptions",
+        "WatchEvent",
+    )
+)
+"""Kinds that every group version has."""
 
 
 def kind_problem(target: Target, api_version: object, kind: object) -> str:
@@ -287,9 +301,11 @@ def kind_problem(target: Target, api_version: object, kind: object) -> str:
     if found_kind == target.kind and found_version in (target.api_version, target.older):
         return ""
     group = target.api_version.partition("/")[0] if "/" in target.api_version else ""
-    is_known = f"{found_version}/{found_kind}" in api_facts().kinds and group not in _SEPARATE_SCHEMES
+    is_known = f"{found_version}/{found_kind}" in api_facts().kinds and (
+        group not in _SEPARATE_SCHEMES or found_kind in _COMMON_KINDS
+    )
     if is_known and found_kind != target.kind:
-        package = "core" if target.kind == "Event" else group.partition(".")[0] or "core"
+        package = internal_package(group, target.kind)
         return f"converting (v1.{found_kind}) to ({package}.{target.kind}): unknown conversion"
     return f'no kind "{found_kind}" is registered for version "{found_version}" {_SCHEME}'
 

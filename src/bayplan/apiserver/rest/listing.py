@@ -14,7 +14,7 @@ from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest import component_statuses
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.options import EXACT, NOT_OLDER_THAN
-from bayplan.apiserver.rest.selection import Selection, selection
+from bayplan.apiserver.rest.selection import Selection
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.store.store import Compacted
 from bayplan.base.go_text.json import json_problem
@@ -117,13 +117,12 @@ def is_ahead(backend: Backend, options: ListOptions) -> bool:
     return options.resource_version is not None and options.resource_version > backend.store.revision
 
 
-def list_items(backend: Backend, info: RequestInfo, options: ListOptions) -> Page:
-    """Return one page of a list.
+def list_items(backend: Backend, info: RequestInfo, options: ListOptions, chosen: Selection) -> Page:
+    """Return one page of a list. `chosen`: the selection of the options.
 
     Raises:
-        ApiError: a selector or token is malformed, options conflict, or the revision has been compacted.
+        ApiError: the token is malformed, options conflict, or the revision has been compacted.
     """
-    chosen = selection(info, options)
     if info.resource.table == component_statuses.TABLE:
         return Page([each for each in component_statuses.component_items(backend) if chosen.matches(each)], 0)
     start = ""

@@ -16,6 +16,7 @@ from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.rest.listing import Page
 from bayplan.apiserver.rest.negotiation import JSON, PLAIN, PROTOBUF, YAML, Form
+from bayplan.apiserver.schema.facts import internal_package
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.tables.table import INCLUDE, include_policy, shown_metadata, table_of
 from bayplan.base.plain_data import Document, part
@@ -84,7 +85,7 @@ def reject_list_form(resource: Resource, form: Form) -> None:
 
 def _not_acceptable(resource: Resource, form: Form, what: str, suffix: str) -> ApiError:
     """Return the error 406 of a request for a list kind that gets one object, or vice versa."""
-    package = resource.group.partition(".")[0] or "core"
+    package = internal_package(resource.group, resource.kind)
     text = f"you requested {form.wanted}, but the requested object is {what} (*{package}.{resource.kind}{suffix})"
     return ApiError(406, text)
 

@@ -19,7 +19,7 @@ from bayplan.apiserver.model.requests import ListOptions, RequestInfo
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.negotiation import Form
 from bayplan.apiserver.rest.rendering import encode_document, event_frame, render_error, render_item, watch_form
-from bayplan.apiserver.rest.selection import Selection, selection
+from bayplan.apiserver.rest.selection import Selection
 from bayplan.apiserver.rest.writing import zero_document
 from bayplan.apiserver.store.item import ADDED, DELETED, MODIFIED, Item, Write
 from bayplan.apiserver.store.store import Compacted
@@ -45,6 +45,7 @@ class Watch:
         backend: the backend of the API.
         info: the request.
         options: the start, the timeout, and whether to send bookmarks.
+        chosen: the selection of the options.
         form: the format of the objects in events.
         request_timeout: the timeout of the request in seconds, if `options` has none; 0 for the default of 30 minutes.
         include: the part of each object that a table's rows include.
@@ -58,6 +59,7 @@ class Watch:
         backend: Backend,
         info: RequestInfo,
         options: ListOptions,
+        chosen: Selection,
         form: Form,
         request_timeout: float = 0.0,
         include: str = INCLUDE,
@@ -66,7 +68,7 @@ class Watch:
         self._backend = backend
         self._resource = info.resource
         self._options = options
-        self._selection: Selection = selection(info, options)
+        self._selection = chosen
         self._encode, self._frame_key = watch_form(backend, info, form, include)
         self._form = form
         self._include = include

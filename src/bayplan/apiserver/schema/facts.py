@@ -112,6 +112,11 @@ def api_facts() -> ApiFacts:
         ) from problem
 
 
+def internal_package(group: str, kind: str) -> str:
+    """Return the name of the Go package with upstream's internal type of a kind; events have one type in two groups."""
+    return "core" if kind == "Event" else group.partition(".")[0] or "core"
+
+
 class PlacedField(msgspec.Struct, frozen=True, gc=False):
     """A field of a struct, or of a struct embedded in it.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from bayplan.apiserver.kinds.autoscaler_conversion import V1_ANNOTATIONS
 from bayplan.apiserver.kinds.conversion import is_renamed, to_storage
 from bayplan.apiserver.kinds.default_functions import TEMPLATE_GENERATION
-from bayplan.apiserver.schema.facts import ColumnFacts, api_facts
+from bayplan.apiserver.schema.facts import ColumnFacts, api_facts, internal_package
 from bayplan.apiserver.tables.ages import age
 from bayplan.apiserver.tables.cells import CELLS, named_and_aged
 from bayplan.apiserver.tables.column_descriptions import describe_column
@@ -50,9 +50,7 @@ def table_of(
         now: the current time in seconds since 1970, for ages.
         stored: the objects in the stored version, from which cells are computed; None to convert `documents`.
     """
-    key = f"{resource.group.partition('.')[0] or 'core'}.{resource.kind}"
-    if resource.kind == "Event":
-        key = "core.Event"
+    key = f"{internal_package(resource.group, resource.kind)}.{resource.kind}"
     columns = _columns(resource, key)
     head: Document = {"kind": "Table", "apiVersion": f"meta.k8s.io/{version}", "metadata": metadata}
     if stored is None:

@@ -196,7 +196,7 @@ def solve(
 
 
 class _Solving:
-    """The steps that upstream runs for one node, with the nodes on which each step goes on (bool per row)."""
+    """The steps that upstream runs for one node, each on all nodes that passed the steps before it (bool per row)."""
 
     def __init__(self, cluster: ClusterState, reachable: ReachableRows) -> None:
         self.solution = Solution(cluster.nodes.count)
