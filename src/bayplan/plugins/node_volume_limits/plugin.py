@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -82,14 +81,16 @@ class NodeVolumeLimits(VolumePlugin, PreFilterPlugin[PodVolumes], FilterPlugin[P
     def _wanted(self, names: CsiNames) -> RequiredVolumes:
         if names.error:
             return RequiredVolumes(problem=self.messages.verdict(names.error, names.flags))
-        counts = Counter(names.drivers.values())
+        counts: dict[str, int] = {}
+        for driver in names.drivers.values():
+            counts[driver] = counts.get(driver, 0) + 1
         in_use = tuple([name for name in names.drivers if name in self.attached.rows_of])
-        needed = tuple([driver for driver in sorted(counts) if self._must_be_installed(driver)])
+        needed = tuple([driver for driver in sorted(counts) if self._is_required(driver)]) if self._needs_driver else ()
         return RequiredVolumes(tuple(counts.items()), in_use, 0, needed, names.drivers)
 
-    def _must_be_installed(self, driver: str) -> bool:
+    def _is_required(self, driver: str) -> bool:
         """Return whether pods with volumes of a driver may run only on nodes with the driver."""
-        described = self.handle.cluster.catalog.get(CSIDriver, driver) if self._needs_driver else None
+        described = self.handle.cluster.catalog.get(CSIDriver, driver)
         return described is not None and bool(described.spec.prevent_pod_scheduling_if_missing)
 
     def filter_rule(self, spec: PodVolumes, cluster: ClusterState) -> FilterRule:
