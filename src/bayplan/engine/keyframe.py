@@ -184,7 +184,8 @@ class FrameHistory:
         keyframe.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in moving]
         self._whole_nbytes = keyframe.whole_nbytes
         self._verdicts = [set(np.unique(verdicts).tolist()) - {0} for verdicts in keyframe.verdicts]
-        self._values = {number: outputs[number].values[:count].copy() for number in keyframe.dynamic}
+        # The last values of the dynamic parts, by number. Plans that are recorded once don't need them.
+        self._values: dict[int, Any] | None = None
 
     def record_changes(self, plan: Plan, outputs: list[PluginOutput]) -> bool:
         """Add all changes since the last record to the keyframe; return False, with nothing added, to demand a new one.
@@ -194,6 +195,9 @@ class FrameHistory:
         keyframe = self.keyframe
         if len(keyframe.rows) >= MAX_CHANGED_ROWS or not self._fits(plan, outputs):
             return False
+        if self._values is None:
+            whole = [each for part in keyframe.values_until(0) for each in part]
+            self._values = {number: whole[number] for number in keyframe.dynamic}
         changed: Bools = np.zeros(len(keyframe.names), dtype=np.bool_)
         for number, before in self._values.items():
             changed |= outputs[number].values[: len(changed)] != before
@@ -223,7 +227,7 @@ class FrameHistory:
         moved = {
             number
             for number, it in enumerate(outputs)
-            if number not in self._values and it.params != self._params[number]
+            if number not in keyframe.dynamic and it.params != self._params[number]
         }
         if moved:
             self.moving |= moved
@@ -243,7 +247,7 @@ class FrameHistory:
                     return False
             self._params[number] = output.params
             self.keyframe.filters[number] = (plugin, spec, output.params)
-        if number in self._values:
+        if number in self.keyframe.dynamic:
             verdicts.update(output.values[rows].tolist())
             verdicts.discard(0)
         return True
