@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, ip_address
 
-from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
-from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.own_objects import create_missing
 from bayplan.base.plain_data import Document, part, parts
 
 API_NAMESPACE, API_SERVICE = "default", "kubernetes"
@@ -21,8 +19,6 @@ VIRTUAL_ADDRESS = "172.16.0.1"
 """The address to publish if the server listens on a loopback or wildcard address, because endpoints must not have
 these. It is the first address of the virtual nodes' range (`bayplan.apiserver.bridge.network`); nothing listens on it.
 """
-
-_MANAGER = "kube-apiserver"
 
 
 def advertised_address(listen: str) -> str:
@@ -50,7 +46,13 @@ def publish_api_server(backend: Backend) -> None:
     address, port = backend.advertised
     service_port = {"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}
     labels = {"component": "apiserver", "provider": "kubernetes"}
-    spec: Document = {"type": "ClusterIP", "clusterIP": CLUSTER_IP, "ports": [service_port], "sessionAffinity": "None"}
+    spec: Document = {
+        "type": "ClusterIP",
+        "clusterIP": CLUSTER_IP,
+        "ports": [service_port],
+        "sessionAffinity": "None",
+        "ipFamilyPolicy": "SingleStack",
+    }
     _store(backend, "", "services", {"metadata": {"name": API_SERVICE, "labels": labels}, "spec": spec})
     port_document: Document = {"name": "https", "port": port, "protocol": "TCP"}
     subsets = [{"addresses": [{"ip": address}], "ports": [port_document]}]
@@ -80,7 +82,6 @@ def _store(backend: Backend, group: str, resource_name: str, document: Document,
     """
     resource = backend.registry.find(group, "v1", resource_name)
     assert resource is not None
-    assert resource.shape is not None
     metadata = part(document, "metadata")
     metadata["namespace"] = API_NAMESPACE
     found = backend.find(resource.table, API_NAMESPACE, API_SERVICE)
@@ -89,10 +90,7 @@ def _store(backend: Backend, group: str, resource_name: str, document: Document,
             changed = {name: value for name, value in document.items() if name != "metadata"}
             backend.put(resource, {**found, **changed})
         return
-    read = resource.shape.read(document)
-    assert isinstance(read, dict)
-    apply_defaults(resource.type_name, read)
-    writing.create(backend, RequestInfo("create", resource, API_NAMESPACE), read, WriteOptions(manager=_MANAGER))
+    create_missing(backend, group, resource_name, document)
 
 
 def _addresses(document: Document) -> list[object]:

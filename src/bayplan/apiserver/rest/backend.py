@@ -65,6 +65,7 @@ class Backend:
         outgoing: the webhook calls that are allowed, and their results; by default no calls are allowed.
         admission: admission policies and webhooks.
         admits_service_accounts: whether the admission plugin ServiceAccount is enabled.
+        followers: called after each write, to write the objects that follow from it.
         advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a
             server.
     """
@@ -81,6 +82,7 @@ class Backend:
         self.runs_pods = False
         self.runs: set[str] = set()
         self.admits_service_accounts = False
+        self.followers: Sequence[Callable[[Backend, Write], None]] = ()
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
@@ -340,6 +342,8 @@ class Backend:
                 self._definitions.pop(write.old.name, None)
         elif resource.custom is not None and stored is None:
             self.remove_terminating(resource.table)
+        for follow in self.followers:
+            follow(self, write)
 
     def remove_terminating(self, table: str) -> None:
         """Remove the definition of a table's objects if it is being deleted and no objects are left."""
@@ -437,16 +441,27 @@ class Backend:
         """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing."""
         resource = self.registry.by_table()[flow_kinds.SCHEMAS]
         schema = decode_item(item)
-        if not flow_kinds.refresh_dangling(self, schema):
-            return
-        metadata = part(schema, "metadata")
-        conditions = [each for each in parts(part(schema, "status"), "conditions") if each.get("type") == "Dangling"]
-        owned = fields_of(resource.fields, {"status": {"conditions": conditions}})
-        who = managed.Manager(flow_kinds.CONDITION_MANAGER, managed.APPLY, resource.api_version, "status")
+        condition = flow_kinds.changed_condition(self, schema)
+        if condition is not None:
+            self.apply_conditions(resource, schema, [condition], flow_kinds.CONDITION_MANAGER)
+
+    def apply_conditions(
+        self, resource: Resource, document: Document, conditions: list[Document], manager: str
+    ) -> None:
+        """Store an object with conditions that one of kube-apiserver's controllers applies to its status."""
+        status = part(document, "status")
+        types = {each["type"] for each in conditions}
+        others = [each for each in parts(status, "conditions") if each.get("type") not in types]
+        metadata = dict(part(document, "metadata"))
+        sent = [{name: value for name, value in each.items() if value != ""} for each in conditions]
+        owned = fields_of(resource.fields, {"status": {"conditions": sent}})
+        who = managed.Manager(manager, managed.APPLY, resource.api_version, "status")
         managers = managed.decode(metadata.get("managedFields"))
         managers[who] = managed.Owned(owned, resource.api_version, self.now())
         metadata["managedFields"] = managed.encode(managers)
-        self.put(resource, schema)
+        self.put(
+            resource, {**document, "metadata": metadata, "status": {**status, "conditions": [*others, *conditions]}}
+        )
 
     def encode(self, resource: Resource, item: Item) -> bytes:
         """Return an item as JSON in the API version of a resource, with kind and apiVersion."""

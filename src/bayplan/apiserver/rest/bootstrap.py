@@ -1,12 +1,17 @@
-"""The initial objects of a cluster: namespaces, the system priority classes, and the Service `default/kubernetes`."""
+"""The initial objects of a cluster, as kube-apiserver creates them when it starts.
+
+These are namespaces, the system priority classes, local APIServices, flow control, the ServiceCIDR, and the Service
+`default/kubernetes`.
+"""
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
-from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.flow_control import create_flow_control
+from bayplan.apiserver.rest.local_api_services import create_local_api_services, follow_write
+from bayplan.apiserver.rest.own_objects import create_missing
+from bayplan.apiserver.rest.service_addresses import create_service_network, follow_service
 from bayplan.base.plain_data import Document
 
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
@@ -25,25 +30,14 @@ _CLASSES = (
 
 
 def bootstrap(backend: Backend) -> None:
-    """Store those initial objects that do not exist yet."""
+    """Store those initial objects that do not exist yet, and keep those up to date that follow from others."""
+    backend.followers = (follow_service, follow_write)
+    create_local_api_services(backend)
     for name in NAMESPACES:
-        _store(backend, "", "namespaces", {"metadata": {"name": name}})
+        create_missing(backend, "", "namespaces", {"metadata": {"name": name}})
     for name, value, description in _CLASSES:
         document: Document = {"metadata": {"name": name}, "value": value, "description": description}
-        _store(backend, "scheduling.k8s.io", "priorityclasses", document)
+        create_missing(backend, "scheduling.k8s.io", "priorityclasses", document)
+    create_flow_control(backend)
+    create_service_network(backend)
     publish_api_server(backend)
-
-
-def _store(backend: Backend, group: str, resource_name: str, document: Document) -> None:
-    resource = backend.registry.find(group, "v1", resource_name)
-    assert resource is not None
-    assert resource.shape is not None
-    metadata = document["metadata"]
-    assert isinstance(metadata, dict)
-    if backend.store.get(resource.table, ("", str(metadata["name"]))) is not None:
-        return
-    read = resource.shape.read(document)
-    assert isinstance(read, dict)
-    apply_defaults(resource.type_name, read)
-    info = RequestInfo("create", resource)
-    writing.create(backend, info, read, WriteOptions(manager="kube-apiserver"))

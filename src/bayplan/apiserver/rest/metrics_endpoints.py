@@ -9,15 +9,13 @@ manifests.
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds.defaults import apply_defaults
 from bayplan.apiserver.model.errors import method_not_allowed, no_such_path, not_found
-from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
 from bayplan.apiserver.model.selectors import parse_fields, parse_labels
-from bayplan.apiserver.rest import writing
 from bayplan.apiserver.rest.backend import Backend
 from bayplan.apiserver.rest.messages import Request, Response
 from bayplan.apiserver.rest.negotiation import negotiate, wants_indentation
 from bayplan.apiserver.rest.options import list_options
+from bayplan.apiserver.rest.own_objects import create_missing
 from bayplan.apiserver.rest.rendering import encode_document
 from bayplan.apiserver.schema.facts import ResourceFacts
 from bayplan.base.errors import InputError
@@ -51,16 +49,9 @@ class MetricsEndpoints:
         """List the group in discovery, and store its APIService unless it exists."""
         registry = self._backend.registry
         registry.put_group(GROUP, VERSION, list(_FACTS))
-        name = f"{VERSION}.{GROUP}"
-        resource = registry.find("apiregistration.k8s.io", "v1", "apiservices")
-        if resource is None or self._backend.store.get(_SERVICE, ("", name)) is not None:
-            return
         spec: Document = {"group": GROUP, "version": VERSION, "groupPriorityMinimum": 100, "versionPriority": 100}
-        assert resource.shape is not None
-        document = resource.shape.read({"metadata": {"name": name}, "spec": spec})
-        assert isinstance(document, dict)
-        apply_defaults(resource.type_name, document)
-        writing.create(self._backend, RequestInfo("create", resource), document, WriteOptions(manager="kube-apiserver"))
+        document: Document = {"metadata": {"name": f"{VERSION}.{GROUP}"}, "spec": spec}
+        create_missing(self._backend, "apiregistration.k8s.io", "apiservices", document)
 
     def handle(self, request: Request, rest: list[str]) -> Response:
         """Return the usage of one object, or of all selected objects.

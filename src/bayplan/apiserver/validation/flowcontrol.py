@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import log2
 
 from bayplan.apiserver.model.errors import invalid_value, not_supported, required
+from bayplan.apiserver.schema.default_flow_control import LEVELS, MANDATORY, SCHEMAS
 from bayplan.apiserver.validation.engine import (
     Causes,
     Check,
@@ -164,6 +165,15 @@ _POLICY_RULE = table(
     each("resourceRules", _RESOURCE_RULE),
     each("nonResourceRules", _URL_RULE),
 )
+
+
+def _fixed(document: Document, path: str, out: Causes) -> None:
+    name, spec = part(document, "metadata").get("name"), part(document, "spec")
+    if name in MANDATORY and spec != SCHEMAS[str(name)]:
+        text = shown_as("flowcontrol.FlowSchemaSpec")(spec)
+        out.append(invalid_value("spec", text, f"spec of '{name}' must equal the fixed value"))
+
+
 _CONDITIONS = inside("status", unique("conditions", "type", at="type"), each("conditions", need("type")))
 FLOW_SCHEMA = kind(
     _precedence,
@@ -173,6 +183,7 @@ FLOW_SCHEMA = kind(
         inside("priorityLevelConfiguration", need("name", dns_subdomain, detail="must reference a priority level")),
         each("rules", _POLICY_RULE),
     ),
+    _fixed,
     _CONDITIONS,
     status=[lambda new, _old, out: _CONDITIONS(new, "", out)],
     metadata=("object",),
@@ -230,6 +241,18 @@ def _exempt_name(document: Document, path: str, out: Causes) -> None:
         out.append(invalid_value("spec.type", go_value(found), "must be 'Exempt' if and only if `name` is 'exempt'"))
 
 
+def _fixed_level(document: Document, path: str, out: Causes) -> None:
+    name, spec = part(document, "metadata").get("name"), part(document, "spec")
+    if name not in MANDATORY:
+        return
+    fixed, detail = LEVELS[str(name)], f"spec of '{name}' must equal the fixed value"
+    if name == "exempt":
+        fixed = {**fixed, "exempt": spec.get("exempt")}
+        detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
+    if spec != fixed:
+        out.append(invalid_value("spec", shown_as("flowcontrol.PriorityLevelConfigurationSpec")(spec), detail))
+
+
 _LEVEL: tuple[Rule, ...] = (
     when(
         lambda spec: spec.get("type") == "Exempt",
@@ -247,6 +270,7 @@ _LEVEL: tuple[Rule, ...] = (
 PRIORITY_LEVEL = kind(
     _exempt_name,
     inside("spec", *_LEVEL),
+    _fixed_level,
     _CONDITIONS,
     status=[lambda new, _old, out: _CONDITIONS(new, "", out)],
     metadata=("object",),

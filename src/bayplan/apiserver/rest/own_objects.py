@@ -1,0 +1,39 @@
+"""Objects that the API server itself creates, unless they exist."""
+
+from __future__ import annotations
+
+from bayplan.apiserver.kinds.defaults import apply_defaults
+from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.rest import writing
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.base.plain_data import Document, part
+
+MANAGER = "kube-apiserver"
+
+
+def create_missing(
+    backend: Backend, group: str, resource_name: str, document: Document, *, manager: str = MANAGER
+) -> None:
+    """Create an object in version v1 of a group, with defaults; do nothing if an object has its name.
+
+    Args:
+        backend: the backend of the API.
+        group: the API group; "" for the core group.
+        resource_name: the plural, e.g. `namespaces`.
+        document: the object, without kind and apiVersion.
+        manager: the field manager.
+
+    Raises:
+        ApiError: admission or validation rejects the object.
+    """
+    resource = backend.registry.find(group, "v1", resource_name)
+    assert resource is not None
+    assert resource.shape is not None
+    metadata = part(document, "metadata")
+    namespace = str(metadata.get("namespace") or "")
+    if backend.store.get(resource.table, (namespace, str(metadata["name"]))) is not None:
+        return
+    read = resource.shape.read(document)
+    assert isinstance(read, dict)
+    apply_defaults(resource.type_name, read)
+    writing.create(backend, RequestInfo("create", resource, namespace), read, WriteOptions(manager=manager))

@@ -1,0 +1,143 @@
+"""Objects that the API server creates itself: local APIServices, flow control, and the addresses of Services."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import pytest
+
+from tests.apiserver.client import Client, Document, names
+
+API_SERVICES = "/apis/apiregistration.k8s.io/v1/apiservices"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FLOW_CONTROL = "/apis/flowcontrol.apiserver.k8s.io/v1"
+ADDRESSES = "/apis/networking.k8s.io/v1/ipaddresses"
+SERVICES = "/api/v1/namespaces/default/services"
+MANAGED = "kube-aggregator.kubernetes.io/automanaged"
+
+
+@pytest.fixture
+def client() -> Client:
+    return Client()
+
+
+def define(client: Client, *served: str) -> None:
+    """Create the definition of a custom resource with the versions v1 and v2, of which some are served."""
+    schema = {"openAPIV3Schema": {"type": "object"}}
+    versions = [
+        {"name": each, "served": each in served, "storage": each == "v1", "schema": schema} for each in ("v1", "v2")
+    ]
+    spec = {"group": "toys.example.com", "scope": "Cluster", "names": {"plural": "cars", "kind": "Car"}}
+    document = {"metadata": {"name": "cars.toys.example.com"}, "spec": {**spec, "versions": versions}}
+    assert client.post(DEFINITIONS, document).status == 201
+
+
+def custom_api_services(client: Client) -> list[str]:
+    return [each for each in names(client.get(API_SERVICES)) if each.endswith(".toys.example.com")]
+
+
+@pytest.mark.parametrize(
+    ("name", "group_priority", "version_priority"),
+    [("v1.", 18000, 1), ("v1.apps", 17800, 15), ("v2.autoscaling", 17500, 30), ("v1.resource.k8s.io", 16200, 21)],
+)
+def test_each_built_in_version_has_a_local_api_service(
+    client: Client, name: str, group_priority: int, version_priority: int
+) -> None:
+    found = client.get(f"{API_SERVICES}/{name}")
+    assert found.at("spec.groupPriorityMinimum") == group_priority
+    assert found.at("spec.versionPriority") == version_priority
+    assert cast("Document", found.at("metadata.labels"))[MANAGED] == "onstart"
+    assert found.at("status.conditions.0.reason") == "Local"
+
+
+def test_a_deleted_api_service_of_a_built_in_group_stays_deleted_and_its_api_is_served(client: Client) -> None:
+    assert client.delete(f"{API_SERVICES}/v1.batch").status == 200
+    assert client.get(f"{API_SERVICES}/v1.batch").status == 404
+    assert client.get("/apis/batch/v1").status == 200
+
+
+def test_api_services_of_custom_resources_follow_the_served_versions(client: Client) -> None:
+    define(client, "v1")
+    assert custom_api_services(client) == ["v1.toys.example.com"]
+    versions = client.get(f"{DEFINITIONS}/cars.toys.example.com").at("spec.versions")
+    both = [{**each, "served": True} for each in cast("list[Document]", versions)]
+    client.patch(f"{DEFINITIONS}/cars.toys.example.com", {"spec": {"versions": both}})
+    assert custom_api_services(client) == ["v1.toys.example.com", "v2.toys.example.com"]
+    client.delete(f"{DEFINITIONS}/cars.toys.example.com")
+    assert custom_api_services(client) == []
+
+
+def test_the_api_service_of_a_custom_resource_is_restored_after_a_deletion_and_a_change(client: Client) -> None:
+    define(client, "v1")
+    path = f"{API_SERVICES}/v1.toys.example.com"
+    before = client.get(path)
+    assert before.at("spec.groupPriorityMinimum") == 1000
+    client.patch(path, {"spec": {"versionPriority": 7}})
+    assert client.get(path).at("spec.versionPriority") == 100
+    client.delete(path)
+    after = client.get(path)
+    assert after.at("spec") == before.at("spec")
+    assert after.at("metadata.uid") != before.at("metadata.uid")
+
+
+def test_an_api_service_that_a_client_created_is_not_managed(client: Client) -> None:
+    spec = {"group": "toys.example.com", "version": "v1", "groupPriorityMinimum": 5, "versionPriority": 5}
+    client.post(API_SERVICES, {"metadata": {"name": "v1.toys.example.com"}, "spec": spec})
+    define(client, "v1")
+    client.delete(f"{DEFINITIONS}/cars.toys.example.com")
+    assert client.get(f"{API_SERVICES}/v1.toys.example.com").at("spec.versionPriority") == 5
+
+
+def test_every_flow_schema_refers_to_an_existing_priority_level(client: Client) -> None:
+    levels = names(client.get(f"{FLOW_CONTROL}/prioritylevelconfigurations"))
+    assert len(levels) == 8
+    schemas = cast("list[Document]", client.get(f"{FLOW_CONTROL}/flowschemas").at("items"))
+    assert len(schemas) == 11
+    for schema in schemas:
+        assert cast("dict[str, Document]", schema["spec"])["priorityLevelConfiguration"]["name"] in levels
+        conditions = cast("dict[str, list[Document]]", schema["status"])["conditions"]
+        assert [(each["type"], each["status"]) for each in conditions] == [("Dangling", "False")]
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "problem"),
+    [
+        ("flowschemas/catch-all", {"matchingPrecedence": 77}, "spec of 'catch-all' must equal the fixed value"),
+        (
+            "prioritylevelconfigurations/catch-all",
+            {"limited": {"nominalConcurrencyShares": 9}},
+            "spec of 'catch-all' must equal the fixed value",
+        ),
+        ("prioritylevelconfigurations/exempt", {"exempt": {"nominalConcurrencyShares": 9}}, ""),
+        ("prioritylevelconfigurations/workload-low", {"limited": {"nominalConcurrencyShares": 9}}, ""),
+    ],
+)
+def test_only_mandatory_flow_control_is_fixed(client: Client, path: str, change: Document, problem: str) -> None:
+    answer = client.patch(f"{FLOW_CONTROL}/{path}", {"spec": change})
+    if problem:
+        assert answer.status == 422
+        assert str(answer.at("message")).endswith(problem)
+    else:
+        assert answer.status == 200
+
+
+def test_a_service_has_ip_addresses_as_long_as_it_has_cluster_ips(client: Client) -> None:
+    created = client.post(SERVICES, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    address = created.at("spec.clusterIP")
+    assert names(client.get(ADDRESSES)) == [address]
+    found = client.get(f"{ADDRESSES}/{address}")
+    assert found.at("spec.parentRef") == {"resource": "services", "namespace": "default", "name": "s"}
+    client.patch(f"{SERVICES}/s", {"spec": {"type": "ExternalName", "externalName": "example.com", "clusterIP": ""}})
+    assert names(client.get(ADDRESSES)) == []
+    client.post(SERVICES, {"metadata": {"name": "t"}, "spec": {"ports": [{"port": 80}]}})
+    client.post(SERVICES, {"metadata": {"name": "headless"}, "spec": {"clusterIP": "None", "ports": [{"port": 80}]}})
+    assert len(names(client.get(ADDRESSES))) == 1
+    client.delete(f"{SERVICES}/t")
+    assert names(client.get(ADDRESSES)) == []
+
+
+def test_the_range_of_cluster_ips_is_ready(client: Client) -> None:
+    network = client.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")
+    assert network.at("spec.cidrs") == ["10.96.0.0/16"]
+    assert network.at("status.conditions.0.type") == "Ready"
+    assert network.at("status.conditions.0.status") == "True"
