@@ -21,7 +21,7 @@ cdef class FirstFailures:
 
     @cython.locals(rows=list, row=Py_ssize_t)
     cpdef void refresh(self, NominatedPods nominated) except *
-    @cython.locals(plan=Plan)
+    @cython.locals(plan=Plan, before=int64_t, value=int64_t, rows=Py_ssize_t, row=Py_ssize_t)
     cdef void _evaluate_all(self) except *
     @cython.locals(value=int64_t, own=int64_t, before=int64_t, counting=int64_t)
     cdef void _evaluate(self, Py_ssize_t row, NominatedPods nominated) except *

@@ -77,12 +77,19 @@ class FirstFailures:
         self.examined = plan.examined().copy()
         self.values = plan.filtered.first_failures()
         self.values[~self.examined] = PASSES
-        values, numbers = np.unique(self.values, return_counts=True)
-        self.counts = dict(zip(values.tolist(), numbers.tolist(), strict=True))
-        self.counts.pop(PASSES, None)
-        self.overrides = {}
         self._values, self._feasible = self.values, self.feasible.view(np.uint8)
         self._examined = self.examined.view(np.uint8)
+        self.overrides = {}
+        self.counts = {}
+        # Rows with the same failure are mostly neighbours, so count them before they are added.
+        before, rows = _PASSES, 0
+        for row in range(self._values.shape[0]):
+            value = self._values[row]
+            if value != before:
+                self._count(before, rows)
+                before, rows = value, 0
+            rows += 1
+        self._count(before, rows)
 
     def _evaluate(self, row: int, nominated: NominatedPods) -> None:
         """Evaluate one row, with its nominated pods, if any, and without them."""
