@@ -139,7 +139,7 @@ def test_json_decodes_like_a_document() -> None:
         ),
     ],
 )
-def test_null_values_are_decoded_like_in_go(document: Json, want: Json) -> None:
+def test_null_values_are_decoded_as_in_go(document: Json, want: Json) -> None:
     got, wanted = convert(document, Pod), convert(want, Pod)
     if "cpu" in str(want):
         amount = got.spec.containers[0].resources.requests["cpu"]

@@ -158,7 +158,7 @@ class _Replay:
         template = cast("JsonObject", exchange.get("template") or {})
         path = self._filled(str(template.get("path") or request["path"]))
         body = template["body"] if template.get("body") is not None else request.get("body")
-        # With the blanks that the recorder sent: upstream compares the raw JSON in some objects byte by byte.
+        # With the whitespace that the recorder sent: upstream compares the raw JSON in some objects byte by byte.
         data = body.encode() if isinstance(body, str) else b"" if body is None else json.dumps(body).encode()
         headers = cast("dict[str, str]", request.get("headers") or {})
         response = await send(

@@ -83,7 +83,7 @@ def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quanti
 
 
 class SimpleSums:
-    """Caches the sums of the last pod, because several plugins in a row need those of the same pod."""
+    """Caches the summed requests of the last pod, because several plugins in a row need them for the same pod."""
 
     __slots__ = ("_known",)
 
