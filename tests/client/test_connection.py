@@ -56,7 +56,7 @@ def connected(path: Path, use: Callable[[ApiConnection], Awaitable[T]], *, qps: 
 
 
 def served(path: Callable[[str], Path], routes: Sequence[Route], use: Callable[[ApiConnection], Awaitable[T]]) -> T:
-    """Do something with a connection to a small server of routes."""
+    """Run a server with these routes, and return the result of `use` for a connection to it."""
 
     async def run() -> T:
         server = uvicorn.Server(

@@ -136,7 +136,7 @@ def test_parsed_yaml_matches_recorded_kubectl_results(case: dict[str, object]) -
 @settings(deadline=None)
 @given(st.text(alphabet="0123456789abefoxyYnNsSuUlLtTrReE+-._:~", max_size=8))
 def test_booleans_nulls_and_integers_match_yaml_1_1(text: str) -> None:
-    """Whatever PyYAML's YAML 1.1 resolver calls a boolean, null or a decimal integer is that here, too."""
+    """Every boolean, null and decimal integer of PyYAML's YAML 1.1 resolver has the same value here."""
     loader: Any = yaml.SafeLoader("")
     tag = loader.resolve(yaml.ScalarNode, text, (True, False)).removeprefix("tag:yaml.org,2002:")
     value = resolve(text)

@@ -180,7 +180,7 @@ RICH = pod_document(
 
 
 def struct_fields(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Go through the paths of all fields of structs in a document (not the keys of its maps)."""
+    """Yield the paths of all struct fields in a document (not of the keys of maps)."""
     maps = {"limits", "requests", "nodeSelector", "matchLabels", "overhead"}
     if isinstance(value, dict):
         for name, item in value.items():

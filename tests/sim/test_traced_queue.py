@@ -18,7 +18,7 @@ from tests.sim.simulations import MINUTE, SECOND, START, node, pod, simulate
 
 
 def ways(result: SimulationResult, name: str) -> list[tuple[int, str, str, str]]:
-    """Return the moves of a pod: time since the start, from where, whereto, and why."""
+    """Return the moves of a pod: time since the start, source, target and cause."""
     assert result.moves is not None
     return [
         (move.time_ns - START, move.source, move.target, move.cause)

@@ -65,7 +65,7 @@ class Model:
             self.deleted_here.add(uid)
 
     def check(self) -> None:
-        """Compare the cluster here with what is known of each pod."""
+        """Compare the target with the model of each pod."""
         copies = self.copies()
         for name in NAMES:
             source = self.fixture.source.get(ObjectRef("pods", NS, name))

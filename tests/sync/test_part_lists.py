@@ -34,7 +34,7 @@ class InitialSync(FollowerFixture):
         self.begin()
 
     def begin(self) -> None:
-        """Begin, or begin again: what there is here is known, and nothing of the source."""
+        """Start or restart the follower: it knows the target's objects, and none of the source."""
         memory = Memory()
         memory.load(self.here.drive(read_memory()))
         self.follower = Follower(self.policy, memory, self.kinds)

@@ -68,7 +68,7 @@ def names(change: FeedChange) -> str:
 def replayed(
     steps: Sequence[Callable[[Clock, PlaybackClock], None]], *, speed: float = 1.0, start_ns: int = 0
 ) -> list[str]:
-    """Replay the tape, run the steps one after the other, and return the emitted changes, with a stroke for each step."""
+    """Replay the recording while the steps run one after the other; return the emitted changes, with a ``|`` for each step."""
 
     async def run() -> list[str]:
         clock = Clock()

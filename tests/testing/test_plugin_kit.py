@@ -71,7 +71,7 @@ class PodSpec:
 
 
 class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
-    """Wants half of the free CPU to stay free, and likes nodes with much of it; keeps its contract."""
+    """A correct plugin: rejects a node if less than half of its free CPU would stay free, and prefers nodes with more."""
 
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
 
@@ -242,7 +242,7 @@ class HidesOthers(PerNodePlugin):
 
 
 class HidesPods(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
-    """PreFilter counts pods, and declares to read nothing."""
+    """Counts pods in PreFilter, but declares that PreFilter reads nothing."""
 
     pre_reads: ClassVar[Reads] = Reads.NOTHING
     compile = Right.compile

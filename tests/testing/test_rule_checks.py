@@ -69,7 +69,7 @@ class SilentRefresh(Parity):
 
 
 class DeafInTrials(Parity):
-    """Does not look again while pods are moved temporarily."""
+    """Does not read the cluster again while pods are moved temporarily."""
 
     class rule(ParityRule):  # noqa: N801
         def after_changes(self, params: Params | None) -> None:
@@ -93,7 +93,7 @@ class OtherForAll(Parity):
 
 
 class CountsOnce(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
-    """Counts pods in PreFilter, and never again while they are moved temporarily."""
+    """Counts pods in PreFilter, but not again while they are moved temporarily."""
 
     compile = Right.compile
     reasons = Right.reasons

@@ -37,7 +37,7 @@ _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
 
 
 def answer_api_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a recorded exchange: ``{"id", "response"}``.
+    """Return Bayplan's answer to a recorded exchange: ``{"id", "response"}``.
 
     Args:
         case: the exchange, with all exchanges of its scenario under ``scenario``.
@@ -54,7 +54,7 @@ def answer_api_case(case: JsonObject) -> JsonObject:
 def replay(
     scenario: list[JsonObject], *, targets: Targets | None = None, values: Mapping[str, str] | None = None
 ) -> dict[str, JsonObject]:
-    """Run a scenario on a fresh store and return our answers by id.
+    """Run a scenario on a fresh store and return Bayplan's answers by id.
 
     Args:
         scenario: the exchanges of the scenario, in order.

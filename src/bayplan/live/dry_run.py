@@ -30,7 +30,7 @@ COMPARE_DELAY_NS = 1_000_000_000
 """The time that a verdict waits for the verdicts of earlier pods."""
 
 PATIENCE_NS = 10_000_000_000
-"""The time that a differing verdict waits for verdicts that may have been decided before it."""
+"""The time that a differing verdict waits for verdicts of pods that the cluster may have decided before."""
 
 MAX_REPORTED_TIES = 10
 

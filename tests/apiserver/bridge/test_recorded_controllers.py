@@ -49,7 +49,7 @@ def last(recorded: list[tuple[str, Document]], pattern: str) -> Document:
 
 
 def masked(value: object) -> object:
-    """Return a value without what differs from run to run: hashes of templates, suffixes of pods, uids and times."""
+    """Return a value with the parts masked that vary between runs: template hashes, suffixes of pods, uids and times."""
     if isinstance(value, Mapping):
         return {
             name: "HASH"

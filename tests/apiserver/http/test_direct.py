@@ -180,7 +180,7 @@ def test_a_head_is_checked_again_only_if_its_bytes_differ() -> None:
         assert server.connections.unparsed == 2
 
 
-def test_large_heads_are_not_kept() -> None:
+def test_large_heads_are_not_cached() -> None:
     padding = f"X-Padding: {'x' * 9_000}"
     with serving() as server, connect(server) as connection:
         for name in "ab":
