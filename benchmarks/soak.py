@@ -289,7 +289,7 @@ def draw(taken: Sequence[Sample], path: Path) -> None:
     for panel in figure.axes[2:]:
         panel.set_xlabel("minutes")
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    # The SVG backend writes blanks at the ends of lines.
+    # The SVG backend writes trailing spaces.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
 
 

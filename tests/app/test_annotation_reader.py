@@ -44,7 +44,7 @@ PLACED = SchedulingResults(
 
 
 def annotations_of(*attempts: SchedulingResults) -> dict[str, str]:
-    """Return what a pod has after some attempts."""
+    """Return the annotations of a pod after some attempts."""
     found: dict[str, str] = {}
     for attempt in attempts:
         found = write(attempt, found, by_interest=tuple).annotations

@@ -111,7 +111,7 @@ class Steps:
         self.ended = threading.Event()
 
     def before(self) -> None:
-        """Do the steps that come before the scheduler."""
+        """Run the steps before the scheduler starts."""
         asyncio.run(self._run(self._steps[: self._start]))
 
     def after(self) -> None:

@@ -62,7 +62,7 @@ def nodes_of(cluster: RealCluster | BayplanUp) -> dict[str, str]:
 
 
 def wait_until_synced(what: Callable[[], bool]) -> None:
-    """Wait until something has come over."""
+    """Wait until a condition about synced objects holds."""
     wait_until(what, PATIENCE)
 
 

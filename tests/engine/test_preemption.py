@@ -100,7 +100,7 @@ def _victims_by_node(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tu
 
 
 def _searched(scheduler: Scheduler, plan: Plan, pod: Pod, rows: Index, wanted: int) -> Shortlist:
-    """Search with a dry run that knows nothing yet."""
+    """Search with a new dry run, which has no cached results."""
     nominated, budgets = scheduler.nominated_pods(pod), DisruptionBudgets(scheduler.state.catalog)
     return DryRun(plan, RowLog()).search(rows, 0, wanted, nominated, budgets)
 

@@ -31,7 +31,7 @@ def pod(name: str, **labels: str) -> Pod:
 
 
 class Asked:
-    """Counts the questions whether a pod is ready."""
+    """Counts how often threads check whether a pod is ready."""
 
     def __init__(self) -> None:
         self.times = 0

@@ -255,7 +255,7 @@ def test_counters_and_the_condition_of_a_pending_pod_are_set() -> None:
 
 
 class Lucky(PerNodePlugin):
-    """Wants nodes whose name it likes."""
+    """Rejects nodes unless their name contains ``lucky``."""
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return None if "lucky" in node.node.metadata.name else "node(s) had no luck"

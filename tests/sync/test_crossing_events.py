@@ -63,7 +63,7 @@ def uid_of(document: Document | None) -> object:
 
 
 def claim_uid_of(fixture: FollowerFixture, name: str) -> object:
-    """Return the uid in the claimRef of a volume here."""
+    """Return the uid in the claimRef of a volume of the target."""
     found = fixture.here.get("persistentvolumes", name)
     assert found is not None
     return part(part(found, "spec"), "claimRef")["uid"]

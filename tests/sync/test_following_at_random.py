@@ -50,7 +50,7 @@ class Model:
         self.deleted_here: set[str] = set()
 
     def copies(self) -> dict[str, str]:
-        """Return the source's uids of the copies here, by name."""
+        """Return the source's uids of the copies in the target, by name."""
         found: dict[str, str] = {}
         for document in self.fixture.here.list("pods")[0]:
             metadata = part(document, "metadata")

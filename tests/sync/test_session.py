@@ -25,7 +25,7 @@ KINDS: tuple[str, ...] = ("namespaces", "nodes", "pods")
 
 
 class LiveFeed:
-    """The cluster here, as it changes."""
+    """A feed of the target."""
 
     def __init__(self, here: LocalCluster) -> None:
         self.kinds: tuple[str, ...] = tuple(BY_PLURAL)

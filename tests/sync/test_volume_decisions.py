@@ -97,7 +97,7 @@ def bind_in_source(fixture: FollowerFixture, *, of: str = "waits", name: str = "
 
 
 def bind_locally(fixture: FollowerFixture, name: str) -> None:
-    """Let the controllers here bind the claim ``data``."""
+    """Let the target's controllers bind the claim ``data``."""
     found = fixture.here.get("persistentvolumeclaims", "data")
     assert found is not None
     metadata = part(found, "metadata")

@@ -78,7 +78,7 @@ class DeafInTrials(Parity):
 
 
 class StaysInTrials(Parity):
-    """Does not look again when a trial is over."""
+    """Does not read the cluster again when a trial is over."""
 
     class rule(ParityRule):  # noqa: N801
         def after_undo(self, params: Params | None) -> None:
@@ -146,7 +146,7 @@ def test_a_score_rule_in_plain_python_passes() -> None:
 
 
 class ScoredOnce(Scored):
-    """Reads usage, and declares nodes only."""
+    """Reads usage, but declares only nodes."""
 
     reads: ClassVar[Reads] = Reads.NODES
 

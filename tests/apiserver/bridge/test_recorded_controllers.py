@@ -44,7 +44,7 @@ def fixture(recorded: list[tuple[str, Document]]) -> BridgeFixture:
 
 
 def last(recorded: list[tuple[str, Document]], pattern: str) -> Document:
-    """Return the body that was sent last to somewhere."""
+    """Return the last body that was sent with a matching ``method path``."""
     return [body for request, body in recorded if re.fullmatch(pattern, request)][-1]
 
 

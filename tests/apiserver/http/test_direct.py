@@ -175,7 +175,7 @@ def test_a_head_is_checked_again_only_if_its_bytes_differ() -> None:
         delete = request("DELETE", f"{PODS}/a", b"{}", "application/json", allowed)
         assert codes(dry_run, foreign, second, patch, delete) == [b"201", b"401", b"409", b"200", b"200"]
         assert server.connections.unparsed == 2
-        # Nothing is kept of a client without access.
+        # Nothing is cached for a client without access.
         assert codes(foreign, foreign, first) == [b"401", b"401", b"201"]
         assert server.connections.unparsed == 2
 

@@ -25,7 +25,7 @@ def definition(spec: Document, *others: Document) -> Document:
 
 
 def made(spec: Document, value: object) -> tuple[int, str]:
-    """Return the answer to an object of a definition."""
+    """Define a kind with this schema and create an object of it; return the status and the message."""
     client = Client()
     answer = client.post(DEFINITIONS, definition(spec))
     assert answer.status == 201, answer

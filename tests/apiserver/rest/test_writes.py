@@ -343,7 +343,7 @@ def test_each_repeated_topology_term_is_reported(client: Client) -> None:
     storage_class: Document = {"metadata": {"name": "s"}, "provisioner": "example.com/p", "allowedTopologies": [{}, {}]}
     answer = client.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
     causes = cast("list[Document]", answer.at("details.causes"))
-    # The first equals two empty terms that upstream compares with; the second the first, too.
+    # Upstream compares each term with two empty terms, and the second term also with the first.
     assert [str(each["field"])[18] for each in causes] == ["0", "0", "1", "1", "1"]
 
 
