@@ -3,7 +3,7 @@
 The recorded scheduler is 1.32, Bayplan's is 1.36: texts and plugins that have changed since are normalized here. The
 recording program has its own bugs, listed under "Quirks" in `conformance/annotations/README.md`; the affected values
 are ignored. It also retries failed pods more often than a plain scheduler, so several recorded attempts may match one
-of ours.
+of Bayplan's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Attempt = dict[str, Json]
 
 
 def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each comparable recorded value, with ours: its key, then both values by pod and attempt.
+    """Yield each comparable value: its key, then the recorded values and Bayplan's by pod and attempt.
 
     Args:
         record: the recorded scenario.

@@ -52,7 +52,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Difference(NamedTuple):
-    """One difference between two answers: the part, the position in it, the recorded value, and ours."""
+    """One difference between two answers: the part, the position in it, the recorded value, and Bayplan's."""
 
     part: str
     where: str
@@ -215,7 +215,7 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
 
 
 def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
-    """Compare the recorded keys of a candidate (its victims, the number of violated budgets) with ours."""
+    """Compare the recorded keys of a candidate (its victims, the number of violated budgets) with Bayplan's."""
     found: list[Difference] = []
     if want.get("ambiguous") and not ranks.exact:
         return found

@@ -204,7 +204,7 @@ class _BaseRun:
 
 
 def compared_parts(mutant: JsonObject, response: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """Return the compared parts of the recorded response and of ours, with varying values masked.
+    """Return the compared parts of the recorded response and of Bayplan's, with varying values masked.
 
     Args:
         mutant: as recorded.

@@ -2,7 +2,7 @@
 
 The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler chooses at random among the
 best nodes of its sample. A case therefore has the chosen node of each pod in ``follow``. If that node is one of Bayplan's
-best nodes, too, we choose it, so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all
+best nodes, too, it is chosen, so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all
 equally good nodes.
 """
 
