@@ -1,8 +1,8 @@
 """The cases of kube-scheduler's own benchmark at 5,000 nodes, by name: pods per second, all nodes scored and sampled.
 
-CPU time of one core, from parsed objects, including the summary record of each decision. A floor is the threshold of
-upstream's continuous integration, which includes an API server and etcd and is its worst run: never compare without
-saying so.
+The figures are CPU time of one core, from parsed objects, including the summary record of each decision. A floor is the
+threshold of upstream's continuous integration: the worst of its runs, with an API server and etcd. Say so wherever you
+compare a figure with it.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def draw(series: Mapping[str, Series], path: Path) -> None:
     axes[0].legend(fontsize=8)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    # The SVG backend writes blanks at the ends of lines.
+    # The SVG backend writes trailing spaces.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
 
 

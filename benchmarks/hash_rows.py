@@ -94,7 +94,7 @@ def _simulated(paths: list[str], mode: Mode) -> Hashes:
     return Hashes(result.digest, result.digest)
 
 
-# Decisions a second of the engine.
+# Decisions per second of the engine.
 
 ENGINE_SIZES: Mapping[str, tuple[int, int]] = {"small": (200, 400), "medium": (500, 1_000), "large": (5_000, 10_000)}
 ENGINE_CASES: Mapping[str, tuple[int, Mapping[str, object] | None]] = {

@@ -1,4 +1,4 @@
-"""Run a durable cluster for an hour under steady change, and draw whether memory, latency and the store stay constant.
+"""Run a durable cluster under a steady load for an hour, and draw its memory, latency and store size over time.
 
     python -m benchmarks.soak --minutes 60 --rate 500 --out soak.jsonl     run, and write a sample every 15 seconds
     python -m benchmarks.soak --minutes 12 -- --event-ttl 2m               the same in less time, as events expire early
@@ -289,7 +289,7 @@ def draw(taken: Sequence[Sample], path: Path) -> None:
     for panel in figure.axes[2:]:
         panel.set_xlabel("minutes")
     figure.savefig(path, format="svg", metadata={"Date": None, "Creator": None})
-    # The SVG backend writes blanks at the ends of lines.
+    # The SVG backend writes trailing spaces.
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
 
 

@@ -79,7 +79,7 @@ class RealApi:
 
     def answer(self, request: ApiRequest) -> Answer:
         """Return the response; "" instead of the stream of a watch."""
-        # A connection each: kube-apiserver closes it after some errors.
+        # Use a new connection for each request: kube-apiserver closes connections after some errors.
         connection = http.client.HTTPSConnection(self._host, context=ssl._create_unverified_context(), timeout=30)
         headers = {"Authorization": f"Bearer {self._token}", "User-Agent": AGENT, **request.headers}
         connection.request(request.method, request.path, request.body or None, headers)

@@ -1,9 +1,9 @@
 """Random cases of the classic scheduler: clusters like those of other cases, as Kubernetes 1.16 could have had them.
 
 Fields that 1.16 lacks are removed from the objects of the other modules, zones get the labels of that release, and a
-provider or a Policy is added. Omitted are choices that are random upstream and that the answers don't show (see
-`random_policy` about services), and label selectors that the API refuses: in running pods, upstream turns them into
-errors of cycles.
+provider or a Policy is added. The cases avoid random choices of upstream that the answers don't show (see
+`random_policy` about services), and label selectors that the API refuses: with one of them in a running pod, upstream
+ends every cycle with an error.
 """
 
 from __future__ import annotations

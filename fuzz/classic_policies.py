@@ -45,8 +45,8 @@ RESOURCES = ("cpu", "memory", "ephemeral-storage", "example.com/gpu", "pods")
 def random_policy(draws: Draws) -> JsonObject:
     """Return a Policy that upstream accepts.
 
-    Policies with service affinity are used with a single running pod (see `random_classic_case`): upstream follows any
-    of several.
+    Policies with service affinity are used with a single running pod (see `random_classic_case`): among several,
+    upstream follows an arbitrary one.
     """
     policy: JsonObject = {"kind": "Policy", "apiVersion": "v1"}
     if draws.chance(0.7):

@@ -249,7 +249,7 @@ def priorities() -> Iterator[Json]:
 
 
 def bare_nodes() -> Iterator[Json]:
-    """Yield cases in which an extender returns node objects, so that scores do not know the pods of these nodes."""
+    """Yield cases in which an extender returns node objects, so that scores ignore the pods on these nodes."""
     big, small = node("big", cpu="32", memory="64Gi"), node("small", cpu="16", memory="32Gi")
     loaded = [big, small, *(pod(f"r{number}", cpu="7", memory="14Gi", on="big") for number in range(4))]
     items = {"Nodes": {"items": [{"metadata": it["metadata"], "status": it["status"]} for it in (big, small)]}}

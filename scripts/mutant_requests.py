@@ -24,7 +24,7 @@ class Ask:
     """One request.
 
     Attributes:
-        op: the sort of request, such as ``patch``.
+        op: the kind of request, such as ``patch``.
         method: the HTTP method.
         path: the path with parameters.
         mutation: a description of what is special in this request.

@@ -6,7 +6,7 @@ Two fresh servers (`oracle/current/realcluster/up.sh`) get the same requests. Wh
 marks the value as variable. The valid objects are `mutant_bases.yaml` and those of `api_objects.jsonl`. The server's
 OpenAPI document has every field of every kind: the script removes and changes the fields that a base has, and adds
 fields that it lacks. Half of the requests, by a hash of their ids, go to `own_shown.jsonl.gz`, the others to
-`own_apart.jsonl.gz`, which is only scored.
+`own_apart.jsonl.gz`, whose differences are counted but never looked at.
 """
 
 from __future__ import annotations

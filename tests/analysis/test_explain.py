@@ -34,7 +34,7 @@ def text_of(found: Explanation, width: int = 100, *, all_nodes: bool = False) ->
 
 
 class OddNodes(PerNodePlugin):
-    """Keeps pods off nodes with an odd last digit, and likes high digits."""
+    """Rejects nodes whose name ends in an odd digit; the digit of any other node is its score."""
 
     name = "OddNodes"
 

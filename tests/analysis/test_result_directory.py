@@ -100,7 +100,7 @@ def test_sampled_decisions_round_trip(tmp_path: Path) -> None:
 
 
 class OwnScale(PerNodePlugin):
-    """Normalises by row: what its contract asks for, but not by the raw score alone."""
+    """Breaks the contract of NormalizeScore: the normalised score depends on the row, not only on the raw score."""
 
     name = "OwnScale"
 

@@ -30,7 +30,7 @@ PATH = "/api/v1/namespaces/default/pods/p"
 
 
 def failed(*reasons: str) -> SchedulingResults:
-    """Return the results of an attempt that found no node: one reason a node."""
+    """Return the results of an attempt that found no node, with one reason for each node."""
     rows = {f"n{number}": {"Licence": reason} for number, reason in enumerate(reasons, start=1)}
     return SchedulingResults(filter=rows, post_filter={name: {} for name in rows})
 
@@ -44,7 +44,7 @@ PLACED = SchedulingResults(
 
 
 def annotations_of(*attempts: SchedulingResults) -> dict[str, str]:
-    """Return what a pod has after some attempts."""
+    """Return the annotations of a pod after some attempts."""
     found: dict[str, str] = {}
     for attempt in attempts:
         found = write(attempt, found, by_interest=tuple).annotations
@@ -52,7 +52,7 @@ def annotations_of(*attempts: SchedulingResults) -> dict[str, str]:
 
 
 async def annotate(server: Server, annotations: Mapping[str, str | None]) -> None:
-    """Do what the scheduler outside does: put annotations on the pod, and wait until they are read."""
+    """Annotate the pod as an external scheduler does, and wait until the annotations are read."""
     await server.send("PATCH", PATH, {"metadata": {"annotations": annotations}}, MERGE)
     await server.settle()
     await server.until(lambda: server.simulator.reader.is_idle)
@@ -65,7 +65,7 @@ def records(server: Server) -> list[Record]:
 
 
 async def all_written(server: Server) -> None:
-    """Wait until our own annotations are written and seen; they are a change of the pod again."""
+    """Wait until the server's annotations are written and read back: writing them changes the pod once more."""
     annotator, reader = server.simulator.annotator, server.simulator.reader
     assert annotator is not None
     for _ in range(3):
@@ -165,7 +165,7 @@ def test_annotations_with_the_prefix_before_v0_4_0_are_read() -> None:
 
 
 def test_annotations_of_created_pods_are_recorded() -> None:
-    """Imported pods do. The nodes of this cluster are not in the matrix: that attempt may have had others."""
+    """Imported pods may have annotations. The matrix has only their nodes: the cluster's nodes may be different ones."""
 
     async def scenario() -> None:
         async with running(OUTSIDE) as server:
@@ -283,7 +283,7 @@ def test_known_entries_counts_the_longest_suffix_that_starts_the_history(before:
 
 
 def test_known_entries_takes_linear_time() -> None:
-    """100,000 entries of which only the last or the first differs: comparing end by end took minutes."""
+    """100,000 entries of which only the last or the first differs: comparing all suffixes took minutes."""
     assert known_entries([*[1] * 99_999, 2], [1] * 100_000) == 0
     assert known_entries([2, *[1] * 99_999], [1] * 100_000) == 99_999
 
@@ -303,7 +303,7 @@ def test_own_result_annotations_are_not_read_as_external_attempts() -> None:
 
 
 def test_own_and_external_attempts_are_distinguished() -> None:
-    """Annotations that a pod came with, then an attempt of our own, whose annotations are added to them."""
+    """A pod is created with annotations; Bayplan then schedules it and adds its own."""
 
     async def scenario() -> None:
         async with running(replace(FULL, annotations=True)) as server:

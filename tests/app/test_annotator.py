@@ -120,7 +120,7 @@ async def annotations_after(scenario: dict[str, Any], folder: Path, extender: st
 
 
 def comparable(key: str, text: str) -> object:
-    """Return a value without what differs between the releases."""
+    """Return a value without the parts that differ between the releases."""
     for pattern, replacement in OTHER_TEXTS:
         text = re.sub(pattern, replacement, text)
     key = key.removeprefix(PREFIX)

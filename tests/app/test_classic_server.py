@@ -129,7 +129,7 @@ def test_custom_plugins_run_in_addition_to_predicates_and_priorities(tmp_path: P
             assert messages(server, "wide") == [
                 f'error while applying score weights for pod "wide": {invalid} after normalizing'
             ]
-            # A filter is asked whatever predicates say.
+            # Filters of plugins run regardless of the predicates' results.
             assert messages(server, "big") == ["0/3 nodes are available: 1 node(s) don't please, 3 Insufficient cpu."]
 
     play(scenario())

@@ -72,7 +72,7 @@ def test_gathered_manifests_yield_results_separately_and_together() -> None:
 
 
 def _as_pattern(path: Path) -> str:
-    """Return a pattern for one file: what is found, not named, may hold what is no object."""
+    """Return a glob pattern for one file: a file that is not named explicitly may contain documents that are no objects."""
     return f"{path.parent}/[{path.name[0]}]{path.name[1:]}"
 
 

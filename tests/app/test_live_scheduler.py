@@ -145,7 +145,7 @@ def test_schedule_preempts_a_lower_priority_pod(tmp_path: Path) -> None:
         wait_until(lambda: pods(server)["vip"]["status"].get("nominatedNodeName") == "a")
         call(server, "DELETE", f"{PODS}/{victim}", {"gracePeriodSeconds": 0})
         wait_until(lambda: placed(server)["vip"] == "a")
-        # The API takes the nomination back with the binding.
+        # The API clears the nomination on binding.
         assert "nominatedNodeName" not in pods(server)["vip"]["status"]
 
 

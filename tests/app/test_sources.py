@@ -223,7 +223,7 @@ def test_an_invalid_source_is_refused_with_a_suggestion(options: SourceOptions, 
 
 
 class FakeApi:
-    """Lists in pages of two, refuses some collections, and remembers what was asked."""
+    """Lists in pages of two, refuses some collections, and records the requests."""
 
     def __init__(self, tables: dict[str, list[Document]], forbidden: tuple[str, ...] = ()) -> None:
         self.asked: list[str] = []

@@ -27,7 +27,7 @@ from bayplan.base.go_regexp import RegexpError, WorkBudget, WorkBudgetExceeded, 
         pytest.param(r"[\s]", "\v", [], id="a vertical tab is not a space"),
     ],
 )
-def test_expressions_match_like_in_go(pattern: str, text: str, want: list[str]) -> None:
+def test_expressions_match_as_in_go(pattern: str, text: str, want: list[str]) -> None:
     compiled = compile_regexp(pattern)
     assert [match for match, _ in compiled.find_each(text)] == want
     assert compiled.matches(text) is bool(want)

@@ -14,7 +14,7 @@ RECORDED = [json.loads(line) for line in (Path(__file__).parent / "go_sort.jsonl
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["note"]) for case in RECORDED])
-def test_equal_items_are_ordered_like_in_go(case: dict[str, Any]) -> None:
+def test_equal_items_are_ordered_as_in_go(case: dict[str, Any]) -> None:
     ranks = case["ranks"]
     assert sort_slice(range(len(ranks)), ranks.__getitem__) == case["places"]
 

@@ -52,7 +52,7 @@ def pods(draw: st.DrawFn, name: str) -> PodBuilder:
 
 @st.composite
 def clusters(draw: st.DrawFn) -> tuple[list[Item], World, list[Service], PodBuilder]:
-    """Draw the objects of a cluster, the same as a world and its services, and a pod that wants to go there."""
+    """Draw a cluster (as objects, and as a world with its services) and a pod to schedule in it."""
     objects: list[Item] = []
     for number in range(draw(st.integers(1, 5))):
         builder = node(

@@ -48,7 +48,7 @@ def _compare(scheduler: ClassicScheduler, pod: Pod) -> None:
 
 
 def _change(scheduler: ClassicScheduler, random: Random, away: list[Pod]) -> None:
-    """Let a pod go or come back, or a node change, come or go."""
+    """Remove a pod or add it again, or add, change or remove a node."""
     state = scheduler.state
     rows = sorted(state.nodes.row_of.values())
     what = random.randrange(5)

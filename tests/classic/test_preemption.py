@@ -19,7 +19,7 @@ def running(name: str, cpu: str, priority: int = 0, on: str = "n1", started: str
 
 
 def vip(cpu: str = "4", priority: int = 1000) -> PodBuilder:
-    """Return a pod that wants room."""
+    """Return a preemptor."""
     return make_pod("vip").req(cpu=cpu).priority(priority)
 
 

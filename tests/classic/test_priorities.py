@@ -199,5 +199,5 @@ def test_even_pods_spread_priority_prefers_emptier_zones() -> None:
     pod = make_pod("p").label(app="a").spec(topologySpreadConstraints=[constraint])
     objects = [*_nodes("a", "b", "c"), *_running("n1", "n1", "n2")]
     found = scores("EvenPodsSpreadPriority", objects, pod, gates={"EvenPodsSpread": True})
-    # 3 pods in all; each node has 3 less those of its zone: 1, 2, 3 of 3, the worst of which is 1.
+    # Each node gets 3 (all pods) minus the pods of its zone: 1, 2 and 3, scaled so that 3 becomes 10.
     assert found == {"n1": 3, "n2": 6, "n3": 10}

@@ -104,8 +104,8 @@ def test_each_container_without_requests_gets_the_defaults() -> None:
     assert _on_one(LEAST, "1", "1000Mi", pod) == 7
 
 
-def test_balanced_scores_are_truncated_like_in_1_16() -> None:
-    """A node has running pods that ask for each percentage of memory, the pod asks for each one of CPU: 10,000 pairs."""
+def test_balanced_scores_are_truncated_as_in_1_16() -> None:
+    """Nodes use each percentage of memory, and pods request each percentage of CPU: 10,000 pairs."""
     nodes = [node(f"n{memory}", cpu="100m", memory="100") for memory in range(100)]
     running = [make_pod(f"p{memory}").req(cpu="0", memory=f"{memory}").node(f"n{memory}") for memory in range(100)]
     scheduler = scheduler_of([*nodes, *running], configured(policy=only_priority(BALANCED)))

@@ -44,7 +44,7 @@ def write_dump(path: Path, objects: tuple[KubernetesObject, ...]) -> str:
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Return what runs the program with words, DUMP among them standing for the cluster."""
+    """Return a function that runs the program with arguments, in which DUMP, LESS and MOST stand for files."""
     names = {
         "DUMP": write_dump(tmp_path / "dump.json", OBJECTS),
         "LESS": write_dump(tmp_path / "less.json", OBJECTS[:-1]),

@@ -26,7 +26,7 @@ def reported(name: str) -> Emit:
 
 
 class Host:
-    """A channel, an engine and an empty cluster. `answers`: statuses at once; once they are used up, answers wait."""
+    """A channel, an engine and an empty cluster. `answers`: statuses of the first responses; later requests wait."""
 
     def __init__(self, *answers: int) -> None:
         self.answers = list(answers)

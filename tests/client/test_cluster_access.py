@@ -39,7 +39,7 @@ def kubeconfig(folder: Path, user: Document, cluster: Document | None = None, **
 
 
 def plugin(folder: Path, body: str) -> Document:
-    """Write an exec plugin, and return the user that asks it."""
+    """Write an exec plugin, and return a kubeconfig user that gets its credentials from it."""
     path = folder / "plugin.py"
     path.write_text(f"#!{sys.executable}\nimport json, sys\n{body}\n")
     path.chmod(path.stat().st_mode | stat.S_IXUSR)

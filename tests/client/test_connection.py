@@ -45,7 +45,7 @@ def kubeconfig(folder: Path, url: str, token: str = "") -> Path:
 
 
 def connected(path: Path, use: Callable[[ApiConnection], Awaitable[T]], *, qps: float = -1, burst: int = 1) -> T:
-    """Do something with a connection."""
+    """Return the result of `use` for a connection to the cluster of a kubeconfig."""
 
     async def run() -> T:
         access = await open_access(path)
@@ -56,7 +56,7 @@ def connected(path: Path, use: Callable[[ApiConnection], Awaitable[T]], *, qps: 
 
 
 def served(path: Callable[[str], Path], routes: Sequence[Route], use: Callable[[ApiConnection], Awaitable[T]]) -> T:
-    """Do something with a connection to a small server of routes."""
+    """Run a server with these routes, and return the result of `use` for a connection to it."""
 
     async def run() -> T:
         server = uvicorn.Server(

@@ -215,7 +215,7 @@ def test_a_reflector_reports_refusals_and_undecodable_objects() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_interruptions_never_lose_changes(seed: int) -> None:
-    """A server lives through random writes; its watches break off, are refused, or are too old. Nothing is lost."""
+    """A server gets random writes; watches break off, are refused, or start at an expired version. No change is lost."""
     draw = random.Random(seed)
     state: dict[str, Line] = {}
     version = 1

@@ -74,7 +74,7 @@ def _in_api(policies: list[Document], pods: list[Document]) -> list[object]:
 
 
 def _in_cluster(policies: list[Document], pods: list[Document]) -> list[object]:
-    """Return the same of a virtual cluster."""
+    """Return the results of a virtual cluster in the same form."""
     cluster = VirtualCluster(RandomStreams(1))
     for policy in policies:
         cluster.apply(decode(policy), 0)

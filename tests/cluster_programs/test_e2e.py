@@ -111,11 +111,11 @@ class Steps:
         self.ended = threading.Event()
 
     def before(self) -> None:
-        """Do the steps that come before the scheduler."""
+        """Run the steps before the scheduler starts."""
         asyncio.run(self._run(self._steps[: self._start]))
 
     def after(self) -> None:
-        """Do the rest once the scheduler works, then note what there is, and end it."""
+        """Run the remaining steps once the scheduler works, and then stop the scheduler."""
         try:
             deadline = time.monotonic() + WAIT_SECONDS
             while "scheduling" not in self.reported and not self.ended.is_set():
@@ -169,7 +169,7 @@ class Steps:
             await self._wait(connection, str(step["until"]))
 
     async def _wait(self, connection: ApiConnection, until: str) -> None:
-        """Wait for something, but not for longer than the recording did."""
+        """Wait until a condition holds, for at most `WAIT_SECONDS`."""
         deadline = time.monotonic() + WAIT_SECONDS
         while time.monotonic() < deadline and not await self._is_so(connection, until):
             await asyncio.sleep(0.05)

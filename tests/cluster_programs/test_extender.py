@@ -31,7 +31,7 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def extender(*command: str) -> Iterator[str]:
-    """Run an extender in a process of its own; ``PORT`` in its command is replaced. Yields its address."""
+    """Run an extender in a separate process, with ``PORT`` in its command replaced; yield its address."""
     port = free_port()
     arguments = [sys.executable, *(each.replace("PORT", str(port)) for each in command)]
     with subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=ROOT) as process:
@@ -99,7 +99,7 @@ def hot_nodes(folder: Path) -> tuple[list[Document], list[str], Document]:
 
 
 def quiet_nodes(folder: Path) -> tuple[list[Document], list[str], Document]:
-    """A plugin of ours behind ``bayplan extender``: it is sent whole nodes, and knows the pods that run from a file."""
+    """Bayplan's example plugin behind ``bayplan extender``: it gets whole nodes, and reads the running pods from a file."""
     documents: list[Document] = [node(name, "8", "32Gi") for name in QUIET]
     for name, count in QUIET.items():
         for number in range(count):

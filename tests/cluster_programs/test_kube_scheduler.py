@@ -39,7 +39,7 @@ def pods(server: ApiServer) -> list[Document]:
 
 
 def reasons(server: ApiServer, kind: str = "Pod") -> dict[str, int]:
-    """Return how often each reason stands in the events about objects of a kind."""
+    """Return the number of events about objects of a kind, by reason."""
     found: dict[str, int] = {}
     for event in call(server, "GET", "/apis/events.k8s.io/v1/namespaces/default/events")["items"]:
         if event["regarding"]["kind"] == kind:
@@ -48,7 +48,7 @@ def reasons(server: ApiServer, kind: str = "Pod") -> dict[str, int]:
 
 
 def condition(found: Document, kind: str) -> Document:
-    """Return a condition of a pod; an empty document where it has none of the kind."""
+    """Return a condition of a pod; an empty document if the pod does not have it."""
     conditions: list[Document] = found["status"].get("conditions") or []
     return next((each for each in conditions if each["type"] == kind), {})
 

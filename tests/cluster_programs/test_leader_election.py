@@ -41,7 +41,7 @@ POLICY = {
 
 
 class AuditedCluster(RealCluster):
-    """A control plane that notes what is asked of leases, and of the events about them."""
+    """A control plane whose audit log contains the requests for leases and for the events about them."""
 
     def run(self, name: str, *options: str) -> None:
         policy = self.folder / "audit.json"
@@ -50,7 +50,7 @@ class AuditedCluster(RealCluster):
         super().run(name, *options, *(audit if name == "kube-apiserver" else ()))
 
     def audited(self) -> list[dict[str, Any]]:
-        """Return the requests of our schedulers, in the form of the recording."""
+        """Return the requests of Bayplan's schedulers, in the form of the recording."""
         found = []
         for line in (self.folder / "audit.log").read_text().splitlines():
             entry = json.loads(line)
@@ -79,7 +79,7 @@ def cluster(tmp_path: Path) -> Iterator[AuditedCluster]:
 
 
 def asked(calls: list[dict[str, Any]]) -> list[tuple[object, ...]]:
-    """Return the requests about leases, each once if it was repeated: while waiting, and while leading."""
+    """Return the requests for leases; repeated ones (of a waiting candidate, or of the leader) only once."""
     rows = []
     for call in calls:
         if call["path"].startswith(LEASES):

@@ -82,7 +82,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
 
 
 def asked(cluster: RealCluster, user: str, words: Sequence[str]) -> tuple[int, list[Document]]:
-    """Run a command as a user; return its exit code and what it asked the API server."""
+    """Run a command as a user; return its exit code and its requests to the API server."""
     before = len(cluster.requests_of(user))
     code = main([*words, "--kubeconfig", str(cluster.kubeconfig_of(user))])
     return code, cluster.requests_of(user)[before:]

@@ -43,14 +43,14 @@ def pod(name: str, **spec: object) -> Document:
 
 
 def add_nodes(source: RealCluster, count: int) -> None:
-    """Add nodes that are ready, without the taint of new nodes, which no controller there would remove."""
+    """Add ready nodes, without the taint of new nodes: no controller runs that would remove it."""
     for number in range(count):
         source.ask("POST", "/api/v1/nodes", node(f"n{number}"))
         source.ask("PATCH", f"/api/v1/nodes/n{number}", {"spec": {"taints": None}}, MERGE)
 
 
 def add_pods(source: RealCluster, *names: str, **spec: object) -> None:
-    """Add pods, and wait until the scheduler there has bound them."""
+    """Add pods, and wait until the source's scheduler has bound them."""
     for name in names:
         source.ask("POST", PODS, pod(name, **spec))
     wait_until(lambda: all(nodes_of(source).get(name) for name in names), PATIENCE)
@@ -62,7 +62,7 @@ def nodes_of(cluster: RealCluster | BayplanUp) -> dict[str, str]:
 
 
 def wait_until_synced(what: Callable[[], bool]) -> None:
-    """Wait until something has come over."""
+    """Wait until a condition about synced objects holds."""
     wait_until(what, PATIENCE)
 
 
@@ -142,7 +142,7 @@ def test_an_imported_volume_references_the_target_claim_uid(tmp_path: Path) -> N
 
 
 def disk_class() -> Document:
-    """Return a class whose volumes are made when their first pod has its node."""
+    """Return a class whose volumes are provisioned once their first pod has a node."""
     header: Document = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "disks"}}
     return {**header, "provisioner": "example.com/disks", "volumeBindingMode": "WaitForFirstConsumer"}
 

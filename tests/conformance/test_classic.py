@@ -15,7 +15,7 @@ def _answer(objects: list[Json], pods: list[Json], **more: Json) -> JsonObject:
 
 
 def test_an_assigned_preemptor_is_nominated_and_reserves_room() -> None:
-    """Case k1-12553 of the fuzzer: for the others it waits, and takes room where it is nominated."""
+    """Case k1-12553 of the fuzzer: other cycles see it as a pending pod, which reserves room on its nominated node."""
     victim = rows.pod("r", rows.cpu("2"), on="n1", priority=0)
     pods: list[Json] = [
         rows.pod("p", rows.cpu("3"), on="n1", priority=5),

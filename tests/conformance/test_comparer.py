@@ -394,5 +394,5 @@ def test_changed_recorded_answers_are_judged_like_the_reference_comparer_does(fa
 
 
 def _open_by_the_readme(case: RecordedCase, path: Path) -> bool:
-    """The reference comparer wants decoding errors word by word, the README only their place."""
+    """Return whether a difference is a decoding error: the reference comparer compares its text, the README only its place."""
     return case.kind == "config" and path == ("error",)

@@ -45,7 +45,7 @@ def test_an_answer_reports_whether_the_nominated_node_is_feasible(
 
 
 def test_an_assigned_pod_is_filtered_by_node_name_and_can_be_nominated() -> None:
-    """The program that made the recordings holds such a pod for a waiting one: it takes room where it is nominated."""
+    """The recording program treats such a pod as pending, so it reserves room on its nominated node."""
     victim = rows.pod("r", rows.cpu("3"), on="n1", priority=0)
     pods = [rows.pod("p", rows.cpu("2"), on="n1", priority=5), rows.pod("q", rows.cpu("1"), priority=0)]
     answer = answer_cycle_case(

@@ -86,6 +86,6 @@ def test_only_concurrent_requests_may_be_reordered(recorded: list[Json], ours: l
 
 
 def _left(calls: list[Json]) -> Json:
-    """Return the pods that no call has deleted, as they stand at the end."""
+    """Return the pods that no request has deleted, without conditions."""
     paths = [item["path"] for item in calls if isinstance(item, dict) and item["method"] == "DELETE"]
     return {name: {"conditions": []} for name in ("low0", "low1") if f"{PODS}/{name}" not in paths}

@@ -55,7 +55,7 @@ def test_each_rule_has_a_test() -> None:
 
 
 def _find(value: Json, path: str) -> Json:
-    """Walk into an answer; names may have dots, so the longest that fits is taken."""
+    """Return the value at a path of an answer. Names may contain dots, so the longest existing name is used."""
     steps = path.split(".")
     place = 0
     while place < len(steps):
@@ -74,7 +74,7 @@ def _find(value: Json, path: str) -> Json:
 
 
 class _Answering(PreFilterPlugin[None]):
-    """Answers PreFilter as configured, and notes the calls."""
+    """Answers PreFilter as configured, and records the calls."""
 
     def __init__(self, name: str, answer: PreFilterResult | Status, asked: list[str]) -> None:
         self.name = name  # type: ignore[misc]  # Each of these stands for a plugin of its own.

@@ -32,7 +32,7 @@ Place = tuple[str | int, ...]
 
 
 def places(case: RecordedCase) -> Iterator[tuple[str, Place]]:
-    """Yield what of an answer's first cycle can be changed: the kind, and where it stands."""
+    """Yield the values in an answer's first cycle that can be changed: the kind of each, and its place."""
     cycles = case.want["cycles"]
     if not isinstance(cycles, list) or not cycles:
         return
@@ -115,7 +115,7 @@ def test_recorded_cases_cover_every_kind_of_change() -> None:
 
 
 def compared_by_the_reference(recorded: Path, folder: Path) -> str:
-    """Write our answers to a file of recorded cases, and return the output of compare.py; empty if all agree."""
+    """Write Bayplan's answers to a file of recorded cases, and return the output of compare.py; empty if all agree."""
     ours = folder / "ours.jsonl"
     lines = []
     for case in read_case_files([recorded])[0]:

@@ -26,7 +26,7 @@ def start(*nodes: str) -> Scheduler:
 
 
 def arrive(scheduler: Scheduler, *pods: Pod, at_s: int = 0) -> list[tuple[str, ...]]:
-    """Let pods come and everything that is ready be tried; return the scheduler's actions, without nominations."""
+    """Add pods and try all that are ready; return the scheduler's actions, without nominations."""
     actions: list[tuple[str, ...]] = []
     for pod in pods:
         actions += as_tuples(scheduler.handle(None, pod, at_s * SECOND))

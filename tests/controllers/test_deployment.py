@@ -82,7 +82,7 @@ def test_scaling_reuses_the_replica_set(steps: list[int], want: int) -> None:
 
 
 def lowest_and_highest(fixture: ClusterFixture, start: int) -> tuple[int, int]:
-    """Return the fewest ready pods and the most pods there were since an event."""
+    """Return the minimum number of running pods and the maximum number of pods since an event."""
     running: dict[str, bool] = {}
     fewest, most = 10**9, 0
     for number, event in enumerate(fixture.events):

@@ -30,7 +30,7 @@ def conditions(fixture: ClusterFixture) -> list[tuple[str, str, str]]:
 
 
 def counted(fixture: ClusterFixture) -> tuple[int, int, int]:
-    """Return active, succeeded and failed."""
+    """Return the numbers of active, succeeded and failed pods."""
     status = stored(fixture).status
     return status.active, status.succeeded, status.failed
 

@@ -49,7 +49,7 @@ def claim(name: str = "c", size: str = "1Gi", **spec: object) -> Json:
 
 
 def bound(fixture: ClusterFixture, name: str = "c") -> str:
-    """Return the volume of a claim, "" where it waits."""
+    """Return the volume of a claim; "" if it is unbound."""
     found = fixture.store.get(PersistentVolumeClaim, f"default/{name}")
     assert found is not None
     assert (found.status.phase == "Bound") is bool(found.metadata.annotations.get("pv.kubernetes.io/bind-completed"))

@@ -41,7 +41,7 @@ def daemon_pods(text: str) -> list[Pod]:
         pytest.param(3, 2, "a:old b:old", "", id="the status is of an older generation"),
     ],
 )
-def test_the_hash_of_a_daemon_set_is_that_of_as_many_nodes_as_are_updated(
+def test_the_hash_of_a_daemon_set_is_derived_from_the_number_of_updated_nodes(
     observed: int, updated: int, pods: str, want: str
 ) -> None:
     status = DaemonSetStatus(observed_generation=observed, updated_number_scheduled=updated)

@@ -161,7 +161,7 @@ def test_a_pod_at_permit_is_not_nominated_if_the_gate_is_off() -> None:
 
 
 class Together(PermitPlugin[None], ReservePlugin[None]):
-    """Lets pods wait until it gets an action for the waiting ones, and acts again when one gives its node back."""
+    """Lets pods wait at Permit, except the pod ``last``; calls `act` when that arrives, and `react` in Unreserve."""
 
     name = "Together"
     act: Callable[[Together], None]

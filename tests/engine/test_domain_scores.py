@@ -29,7 +29,7 @@ ZONE = "topology.kubernetes.io/zone"
 
 
 def make_node(random: Random, number: int, *, whole: bool) -> Node:
-    """Return a node; where the cluster is whole, every node has both labels, and no two share a host name."""
+    """Return a node. With `whole`, it has both labels, and its own host name; otherwise it may lack or share them."""
     labels = {HOSTNAME: f"n{number}", ZONE: random.choice(("a", "b", "c"))}
     if not whole and random.random() < 0.2:
         labels[HOSTNAME] = "shared"
@@ -121,7 +121,7 @@ def plan_of(scheduler: Scheduler, pod: Pod) -> Plan | None:
 
 
 def step(random: Random, scheduler: Scheduler, number: int, *, whole: bool) -> None:
-    """Let a pod come, and sometimes one go, a node come or go, or a service."""
+    """Add and schedule a pod; sometimes also delete a pod, add or delete a node, or add a service."""
     scheduler.handle(None, make_pod(random, f"p{number}"), number)
     scheduler.schedule_one(number)
     state, chance = scheduler.state, random.random()

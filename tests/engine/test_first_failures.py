@@ -27,7 +27,7 @@ NODES = 12
 
 
 def asking_pods() -> list[Pod]:
-    """Return pods of several kinds: large ones (two alike), one with a host port, one for some nodes, one that keeps apart."""
+    """Return different pods: three large ones (two equal), and one each with a host port, anti-affinity and a fixed node."""
     term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "topology.kubernetes.io/zone"}
     affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     names = {"key": "metadata.name", "operator": "In", "values": ["n01"]}
@@ -43,7 +43,7 @@ def asking_pods() -> list[Pod]:
 
 
 def change(random: Random, scheduler: Scheduler, pods: list[Pod], step: int) -> None:
-    """Let pods come, start and go, nominations come and go, and nodes change."""
+    """Make one random change: add or delete a pod, add or clear a nomination, or change a node."""
     state, kind = scheduler.state, random.random()
     names = sorted(state.nodes.row_of)
     if kind < 0.35:

@@ -16,7 +16,7 @@ from tests.engine.recorders import Log, make_recorder, make_scheduler
 
 
 def make(*says: dict[str, Any], nodes: tuple[str, ...] = ("n1", "n2")) -> tuple[Plan, Log]:
-    """Return a plan over recorders A, B, ..., PreFilter done."""
+    """Return a plan of the recorders A, B and C whose PreFilter plugins have run."""
     log: Log = []
     plugins = [make_recorder(name, log, answers) for name, answers in zip("ABC", says, strict=False)]
     scheduler = make_scheduler(*plugins, nodes=nodes)

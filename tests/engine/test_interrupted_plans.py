@@ -34,7 +34,7 @@ class OutOfSortsError(Exception):
 
 
 class Moody(FilterPlugin[Spec], NormalizePlugin[Spec]):
-    """Keeps pods off crowded nodes, and raises at the methods that `fails` names."""
+    """Rejects nodes with more than two pods, and raises in the methods that `fails` names."""
 
     name: ClassVar[str] = "Moody"
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE

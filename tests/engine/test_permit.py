@@ -32,7 +32,7 @@ P = "default/p"
 
 
 def start(*answers: tuple[Status, int], **options: Any) -> tuple[Scheduler, Log]:
-    """Return a scheduler of one plugin an answer (A, B, ...) in which pod p has been scheduled at 1 s."""
+    """Return a scheduler with a Permit plugin (A, B, C) per answer, in which pod p was scheduled at 1 s."""
     log: Log = []
     plugins = [
         make_recorder(name, log, {"permit": answer}, [(NODE_ADD, None)])

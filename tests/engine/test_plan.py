@@ -151,7 +151,7 @@ class Forgetful(RowLog):
 
 
 class NeverTold(RowLog):
-    """Notes nothing."""
+    """Records no entries."""
 
     def append(self, row: int) -> None:
         return

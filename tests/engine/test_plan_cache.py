@@ -285,7 +285,7 @@ def test_an_adapted_plan_finds_the_feasible_nodes_of_each_pod() -> None:
 
 
 class Amount:
-    """Equal to any other, as params are that compare only what decides about nodes."""
+    """Equal to every other amount, like params that compare only the data that decides about nodes."""
 
     def __init__(self, text: str) -> None:
         self.text = text

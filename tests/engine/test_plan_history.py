@@ -67,7 +67,7 @@ class Tally:
 
 
 class Talking(PreFilterPlugin[Tally], FilterPlugin[Tally]):
-    """Rejects nodes with many pods, in words that change with every cycle."""
+    """Rejects nodes with more than one pod, with a reason that changes in every cycle."""
 
     name = "Talking"
 
@@ -86,7 +86,7 @@ class Talking(PreFilterPlugin[Tally], FilterPlugin[Tally]):
 
 
 class EvenNodes(PerNodePlugin):
-    """Declares nothing of what it reads, so that it is asked in full each time."""
+    """Does not declare what it reads, so it runs on all nodes in every cycle."""
 
     name = "EvenNodes"
 

@@ -32,7 +32,7 @@ APPS = st.sampled_from(("a", "b", ""))
 
 @st.composite
 def small_pods(draw: st.DrawFn, name: str) -> SmallPod:
-    """Draw a pod with a start time of its own, so that importance leaves nothing open."""
+    """Draw a pod with a unique start time, so that no two pods are equally important."""
     app = draw(APPS)
     started = draw(st.integers(0, 3)) * 1_000 + sum(map(ord, name)) % 997
     return SmallPod(name, draw(st.integers(-1, 4)), draw(st.integers(0, 4)), started, {"app": app} if app else {})
@@ -40,7 +40,7 @@ def small_pods(draw: st.DrawFn, name: str) -> SmallPod:
 
 @st.composite
 def small_clusters(draw: st.DrawFn) -> tuple[list[SmallNode], list[SmallBudget], SmallPod]:
-    """Draw nodes with pods, budgets and a pod that wants room."""
+    """Draw nodes with pods, budgets, and a preemptor."""
     nodes = []
     for number in range(draw(st.integers(1, 5))):
         made = SmallNode(f"n{number}", draw(st.integers(1, 6)), draw(st.sampled_from((2, 4, 110))))
@@ -100,7 +100,7 @@ def _victims_by_node(scheduler: Scheduler, shortlist: Shortlist) -> dict[str, tu
 
 
 def _searched(scheduler: Scheduler, plan: Plan, pod: Pod, rows: Index, wanted: int) -> Shortlist:
-    """Search with a dry run that knows nothing yet."""
+    """Search with a new dry run, which has no cached results."""
     nominated, budgets = scheduler.nominated_pods(pod), DisruptionBudgets(scheduler.state.catalog)
     return DryRun(plan, RowLog()).search(rows, 0, wanted, nominated, budgets)
 
@@ -248,7 +248,7 @@ def test_unchanged_rows_are_not_dry_run_again() -> None:
 
 
 def crowded_pod(random: Random, name: str, priority: int) -> Pod:
-    """Return a pod that may want company, distance, even spreading over zones or hosts, and a port of its node."""
+    """Return a pod that may have pod affinity, pod anti-affinity, topology spread constraints and a host port."""
     labels = {"app": random.choice("ab")}
     builder = make_pod(name).label(**labels).req(cpu=random.choice(("0", "500m", "1"))).priority(priority)
     document = builder.document()

@@ -47,7 +47,10 @@ versions = st.sampled_from(VERSIONS)
 
 
 def registrations(answers: dict[str, bool]) -> list[Registration]:
-    """P waits for nodes, Q for pods, the gates for pods of their own; `answers` by plugin and pod, Queue by default."""
+    """Return registrations for events of nodes (P), of pods (Q), and of the pod itself.
+
+    `answers`: the results of hints, by plugin and pod; Queue by default.
+    """
 
     def hint(plugin: str) -> Registration:
         resource, actions = ("Node", ActionType.ADD | ActionType.UPDATE) if plugin == "P" else ("Pod", ActionType.ALL)

@@ -194,7 +194,7 @@ ALL = "all"
     ],
 )  # fmt: skip
 def test_pods_are_popped_in_the_documented_order(script: str, want: Mapping[str, str]) -> None:
-    """One answer for all queues, or one for each; the classic queue has no gates."""
+    """`want`: the order of all queues, or the order by kind of queue; the classic queue has no gates."""
     wanted = dict.fromkeys(KINDS, want[ALL]) if ALL in want else want
     assert {kind: " ".join(Story(kind).play(script).order) for kind in wanted} == wanted
 
@@ -370,7 +370,7 @@ class Contract(RuleBasedStateMachine):
 
     @rule()
     def timers(self) -> None:
-        """The instant that the queue names is the first of its timers' grid at which one of them changes anything."""
+        """`next_flush_ns` returns the first tick at which a timer changes anything."""
         now, queue = self.story.now, self.queue
         due = queue.next_flush_ns(now)
         if due is None:

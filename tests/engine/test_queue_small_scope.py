@@ -85,7 +85,7 @@ class Pair:
 
 
 def version(number: int, *, gates: tuple[str, ...] = (), uid: str = "uid-a") -> Pod:
-    """Versions differ in everything that makes events."""
+    """Return a version of pod a. Versions differ in all fields whose changes cause events."""
     return pod("a", version=str(number), uid=uid, priority=number, tolerations=number, gates=gates, x=str(number))
 
 

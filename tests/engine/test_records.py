@@ -46,7 +46,7 @@ def three_nodes() -> list[Node]:
 
 
 def nominate(scheduler: Scheduler, pod: Pod, node: str) -> None:
-    """Let a pod that waits be nominated to a node, as after a preemption."""
+    """Nominate a pending pod to a node, as after a preemption."""
     scheduler.pods[key_of(pod)] = pod
     scheduler.queue.nominate(pod, node)
 

@@ -23,7 +23,7 @@ STATUSES = {"ok": SUCCESS, "no": NO, "boom": error("boom")}
 
 
 class Moody(ReservePlugin[None], PermitPlugin[None], PreBindPlugin[None]):
-    """Returns at each point what its moods hold for the pod; tracks its reservations."""
+    """Returns the result in `moods` for each extension point and pod; tracks its reservations."""
 
     name = "Moody"
     moods: dict[str, str]

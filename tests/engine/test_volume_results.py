@@ -83,7 +83,7 @@ class SharedPluginResults:
 
 
 def results_of(plugin: Any, spec: object, params: object, codes: Codes) -> list[tuple[int, tuple[str, ...]]]:
-    """Return per node the flags of a verdict and its reasons; texts have other numbers in other plugins."""
+    """Return the flags and reasons of each node's verdict, not its number, which differs between plugins."""
     return [(code & FLAGS, plugin.reasons(spec, params, code)) if code else (0, ()) for code in codes.tolist()]
 
 

@@ -21,7 +21,7 @@ from tests.engine.test_interrupted_plans import Moody, OutOfSortsError, moody_sc
 
 
 def fingerprint(state: ClusterState, tables: list[DomainTable]) -> dict[str, object]:
-    """Return all that a trial may move."""
+    """Return everything that a trial may change."""
     counters = [*state.counters._matching.values(), *state.counters._owned.values()]
     return {
         "usage": state.usage.tobytes(),

@@ -70,7 +70,7 @@ def test_loopback_requests_ignore_the_environments_proxy(monkeypatch: pytest.Mon
 
 
 class MisbehavingServer(BaseHTTPRequestHandler):
-    """Answers in pieces, too slowly, and elsewhere."""
+    """Responds in two pieces that arrive too late, or redirects the client, depending on the path."""
 
     protocol_version = "HTTP/1.1"
 

@@ -69,7 +69,7 @@ def plain(item: object) -> Any:
 
 
 def sent(pod: Pod, items: list[Node]) -> Json:
-    """Arguments as a scheduler sends them that does not trust the extender to know nodes."""
+    """Return the arguments that a scheduler sends if the extender has no node cache (`nodeCacheCapable`)."""
     return {"Pod": plain(pod), "Nodes": {"metadata": {}, "items": [plain(item) for item in items]}, "NodeNames": None}
 
 

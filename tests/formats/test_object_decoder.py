@@ -30,7 +30,7 @@ def pod(name: str, spec: Document | None = None, **metadata: object) -> Document
 
 
 def running(name: str, address: str, **status: object) -> Document:
-    """Return a pod that runs: addresses and the ID of its container are its own, all else is that of its like."""
+    """Return a running pod. Running pods differ only in their names, addresses and container IDs."""
     container = {"name": "c", "ready": True, "containerID": f"containerd://{name}", "state": {"running": {}}}
     whole = {
         "phase": "Running",
@@ -74,7 +74,7 @@ def test_decoding_a_pod_equals_a_plain_decode(document: Document) -> None:
 
 
 def sized(*resources: object, **fields: object) -> Document:
-    """Return a spec with a container for each resources; None for one without."""
+    """Return a spec with one container per argument, which is its `resources`; None for a container without."""
     containers = [
         {"name": f"c{index}", "image": "i", "command": ["/bin/c"], "ports": [{"containerPort": 80}]}
         | ({} if each is None else {"resources": each})

@@ -1,4 +1,4 @@
-"""The result annotations of kube-scheduler-simulator: against recorded ones, and within the limit of size."""
+"""The result annotations of kube-scheduler-simulator: against recorded ones, and within the size limit."""
 
 import gzip
 import json

@@ -44,7 +44,7 @@ from bayplan.formats.yaml_text import YamlError, parse
         pytest.param("=", "=", id="the value tag of YAML 1.1 is a string"),
     ],
 )
-def test_plain_scalars_resolve_like_in_kubectl(text: str, want: Scalar) -> None:
+def test_plain_scalars_resolve_as_in_kubectl(text: str, want: Scalar) -> None:
     got = plain_value(text)
     assert (got, type(got)) == (want, type(want))
 
@@ -68,7 +68,7 @@ def test_infinities_and_nan_are_refused(text: str) -> None:
         pytest.param("app", "app", id="text unchanged"),
     ],
 )
-def test_keys_are_converted_to_strings_like_in_kubectl(text: str, want: str) -> None:
+def test_keys_are_converted_to_strings_as_in_kubectl(text: str, want: str) -> None:
     assert key_text(text) == want
 
 
@@ -136,7 +136,7 @@ def test_parsed_yaml_matches_recorded_kubectl_results(case: dict[str, object]) -
 @settings(deadline=None)
 @given(st.text(alphabet="0123456789abefoxyYnNsSuUlLtTrReE+-._:~", max_size=8))
 def test_booleans_nulls_and_integers_match_yaml_1_1(text: str) -> None:
-    """Whatever PyYAML's YAML 1.1 resolver calls a boolean, null or a decimal integer is that here, too."""
+    """Every boolean, null and decimal integer of PyYAML's YAML 1.1 resolver has the same value here."""
     loader: Any = yaml.SafeLoader("")
     tag = loader.resolve(yaml.ScalarNode, text, (True, False)).removeprefix("tag:yaml.org,2002:")
     value = resolve(text)

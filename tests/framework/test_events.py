@@ -270,7 +270,7 @@ def actions_text(actions: ActionType) -> list[str]:
 
 
 def test_object_changes_match_the_recorded_events_of_the_scheduler() -> None:
-    """Object changes of all recorded hint tables: the events, in order, and to which pods they are confined."""
+    """All object changes in recorded hint tables: the events in order, and the maximum priority of the pods they move."""
     [recorded] = read_case_files([recording("hints", "tables.jsonl.gz")])
     compared = 0
     for each in recorded:

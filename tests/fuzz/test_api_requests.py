@@ -38,7 +38,7 @@ def test_every_deletion_that_can_be_decoded_is_a_dry_run() -> None:
             assert options.dry_run, body
 
 
-def test_only_reads_and_deletions_of_what_kube_apiserver_creates_are_not_compared() -> None:
+def test_reads_and_deletions_of_objects_that_kube_apiserver_creates_are_not_compared() -> None:
     pods, roles = (ResourcePath("/api/v1", name, True) for name in ("pods", "roles"))
     assert is_compared(ApiRequest(pods, "GET", "/api/v1/namespaces/default/pods", {}, b""))
     assert not is_compared(ApiRequest(roles, "GET", "/api/v1/namespaces/default/roles", {}, b""))

@@ -17,7 +17,7 @@ OUTSIDE = pod("web", schedulerName="debuggable-scheduler")
 
 
 def unplaced() -> SchedulingResults:
-    """Return an attempt in which the plugin of the scheduler outside rejects the last node, before NodeResourcesFit is asked."""
+    """Return an attempt in which the external scheduler's plugin rejects the last node before NodeResourcesFit runs."""
     rows = {name: PASSED | {"NodeResourcesFit": "Insufficient cpu"} for name in NAMES[:3]}
     rows[NAMES[3]] = {"NodeUnschedulable": "passed", "RackQuota": "rack b is reserved"}
     return SchedulingResults(
@@ -46,7 +46,7 @@ def placed(node_name: str) -> SchedulingResults:
 
 
 async def schedule_outside(fixture: ServerFixture, name: str, *attempts: SchedulingResults) -> None:
-    """Do what a scheduler outside does: bind the pod, or set its condition, and write the results on it."""
+    """Act as an external scheduler: bind the pod or set its condition, and annotate it with the results."""
     present: dict[str, str] = (await fixture.api("GET", f"{PATH}/{name}"))["metadata"].get("annotations", {})
     for attempt in attempts:
         if attempt.selected_node:

@@ -120,7 +120,7 @@ def test_extension_points_show_the_origin_of_plugins(tmp_path: Path) -> None:
         assert await _raw(fixture, "three") == after
 
     async def _raw(fixture: ServerFixture, name: str) -> dict[str, int]:
-        """Schedule a pod, and return what the plugin gave each node."""
+        """Schedule a pod, and return the plugin's raw score of each node."""
         await fixture.create(pod(name))
         await fixture.settle()
         matrix = await fixture.get(f"/pods/default/{name}/attempts/latest/matrix")

@@ -113,7 +113,7 @@ def test_an_export_restores_the_same_cluster() -> None:
 
 
 def _cluster(fixture: ServerFixture) -> dict[tuple[str, ...], Any]:
-    """Return names, uids and nodes of what there is, but for what running brings about."""
+    """Return uid and node of each object, except events and leases, which a running server writes by itself."""
     store = fixture.server.backend.store
     found: dict[tuple[str, ...], Any] = {}
     for table in store.table_names():

@@ -110,7 +110,7 @@ def _same_shape(case: dict[str, Any], answer: httpx.Response) -> None:
 
 
 async def _lines(service: Service, path: str, wanted: int) -> list[dict[str, Any]]:
-    """Ask for a stream, and leave after some lines, or when nothing comes any more."""
+    """Read a stream, and disconnect after `wanted` lines or when no more arrive."""
     found: list[bytes] = []
     gone = asyncio.Event()
     address, _, query = path.partition("?")

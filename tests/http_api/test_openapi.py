@@ -58,7 +58,7 @@ def test_the_openapi_document_lists_all_operations_with_parameters() -> None:
 
 
 def _schemas(value: object, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every schema of the document, with where it stands."""
+    """Yield every schema of the document, with its path."""
     if isinstance(value, dict):
         for name, inner in value.items():
             if name in ("schema", "items", "additionalProperties") and isinstance(inner, dict):

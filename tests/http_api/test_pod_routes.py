@@ -29,7 +29,7 @@ NODES = [
 
 
 class Counted:
-    """A source that notes of which pods the timelines are read."""
+    """A source that records the pods whose timelines are read."""
 
     def __init__(self, source: LiveSource) -> None:
         self._source = source

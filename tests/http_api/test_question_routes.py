@@ -262,7 +262,7 @@ def test_answers_reflect_the_current_cluster() -> None:
     run(test, *NODES, *PODS)
 
 
-def test_a_limited_number_of_pending_pod_groups_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limited_number_of_pending_pod_groups_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question_routes, "MAX_EVALUATED", 1)
 
     async def test(fixture: ServerFixture) -> None:

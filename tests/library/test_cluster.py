@@ -90,7 +90,7 @@ def test_a_custom_plugin_selects_nodes_and_reports_reasons() -> None:
 @pytest.mark.parametrize("change", ["feature-gates=SchedulerAsyncPreemption=false", "plugin=FGD", "weight=OnlyB:2"])
 def test_a_scheduler_what_if_preserves_plugins_and_configuration(change: str) -> None:
     class Scored(OnlyB):
-        """Scores, too: only then has it a weight."""
+        """Also scores, because only score plugins have a weight."""
 
         name = "OnlyB"
 

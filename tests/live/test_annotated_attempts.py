@@ -76,7 +76,7 @@ def test_recorded_annotations_round_trip_through_decision_records() -> None:
 
 
 def test_the_last_recorded_attempt_matches_the_node_of_the_pod() -> None:
-    """The last attempt of a pod with a node chose it, by the highest total where the weights are shown."""
+    """The last attempt chose the pod's node; its total is the highest if the annotations contain the weights."""
     for name, scenario in scenarios().items():
         for pod, found in scenario["annotations"].items():
             if HISTORY not in found:
@@ -91,7 +91,7 @@ def test_the_last_recorded_attempt_matches_the_node_of_the_pod() -> None:
 
 
 def test_filter_order_is_derived_from_failures() -> None:
-    """By name it would be A, B, Z: Z passed where A failed, B was not reached."""
+    """Z ran before A, because Z passed on a node that A rejected; B did not run there. By name the order would be A, B, Z."""
     rows = {"n1": {"A": "no", "Z": "passed"}, "n2": {"A": "passed", "B": "no", "Z": "passed"}}
     assert call_order(rows) == ["Z", "A", "B"]
 
@@ -215,7 +215,7 @@ def test_a_node_that_passes_only_in_a_preemption_dry_run_is_infeasible() -> None
 
 
 def test_chosen_node_can_differ_from_best_total_when_weights_are_unknown() -> None:
-    """Then the chosen node is not among the best by the totals that are shown."""
+    """By the totals computed without weights, another node is the best."""
     results = SchedulingResults(
         filter={"n1": {"F": "passed"}, "n2": {"F": "passed"}},
         score={"n1": {"S": 1}, "n2": {"S": 2}},
@@ -327,7 +327,7 @@ def test_annotations_with_too_many_cells_are_refused() -> None:
 
 
 def test_thousands_of_different_reasons_are_read_quickly() -> None:
-    """As many as fit into 256 KiB; a search among the reasons so far would take seconds."""
+    """As many as fit into 256 KiB; a linear search among the previous reasons would take seconds."""
     many = SchedulingResults(filter={f"n{number}": {"F": f"reason {number}"} for number in range(8000)})
     decision = read(many)
     assert decision.record.evaluated_nodes == 8000

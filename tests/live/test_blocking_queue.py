@@ -31,7 +31,7 @@ def pod(name: str, **labels: str) -> Pod:
 
 
 class Asked:
-    """Counts the questions whether a pod is ready."""
+    """Counts how often threads check whether a pod is ready."""
 
     def __init__(self) -> None:
         self.times = 0
@@ -156,7 +156,7 @@ def test_an_added_pod_wakes_pop(kind: str) -> None:
 
 @every_queue
 def test_a_move_to_the_active_queue_wakes_pop(kind: str) -> None:
-    """The clock stands, so no timer can help; the classic backoff is over because the clock was set first."""
+    """The clock is paused, so no timer runs; it has jumped past the end of the classic backoff before."""
     fixture = QueueFixture(kind, paused=True)
     fixture.add("a")
     fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
@@ -211,7 +211,7 @@ def fail_into_backoff(fixture: QueueFixture, name: str) -> None:
 
 @queues_that_wait_for_backoff
 def test_the_end_of_a_backoff_wakes_a_pop_that_started_before_the_failure(kind: str) -> None:
-    """Pop waits for ever when the pod fails: it has to learn that a timer is due."""
+    """When the pod fails, pop is already waiting without a timeout: the failure must set a timer for it."""
     fixture = QueueFixture(kind, speed=10)
     fixture.add("a")
     queued = fixture.popped()
@@ -225,7 +225,7 @@ def test_the_end_of_a_backoff_wakes_a_pop_that_started_before_the_failure(kind: 
 
 @every_queue
 def test_the_unschedulable_timeout_wakes_pop(kind: str) -> None:
-    """A minute and a half or five and a half, in under a second."""
+    """The timeout (1.5 minutes in classic mode, else 5.5) passes in under a second."""
     fixture = QueueFixture(kind, speed=1000)
     fixture.add("a")
     fixture.queue.fail(fixture.popped(), unschedulable_plugins=P)
@@ -332,7 +332,7 @@ def test_a_deleted_pod_is_not_popped(kind: str) -> None:
 @every_queue
 @pytest.mark.parametrize("method", ["pop", "wait"])
 def test_waiting_inside_an_open_block_is_refused(kind: str, method: str) -> None:
-    """It would let other threads in, who must not see the queue in between."""
+    """Waiting would let other threads use the queue in the middle of the block."""
     queue = QueueFixture(kind).queue
     with queue.open(), pytest.raises(RuntimeError, match="while it has the queue open"):
         getattr(queue, method)()

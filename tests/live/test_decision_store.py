@@ -129,7 +129,7 @@ def bytes_per_decision(*, full: int, unlike: bool) -> tuple[float, float]:
     "unlike", [pytest.param(False, id="pods of one template"), pytest.param(True, id="unlike pods")]
 )
 def test_counted_bytes_match_the_memory_of_full_records(unlike: bool) -> None:
-    """Decisions beyond a small limit show what memory grows by anyway (pods, queue, attempts). Small records are counted double."""
+    """A run with a small limit shows how much memory pods, queue and attempts take. Small records are counted double."""
     without, counted_without = bytes_per_decision(full=10, unlike=unlike)
     whole, counted = bytes_per_decision(full=1000, unlike=unlike)
     assert counted_without == 0

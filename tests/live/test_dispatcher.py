@@ -62,7 +62,7 @@ class Nothing:
 def dispatched(
     actions: Sequence[Action], check: Callable[[Server, Server, Engine, Dispatcher], None], *, status: int = 201
 ) -> tuple[Server, Server, Engine, Dispatcher]:
-    """Carry actions out: `check` is called while nothing has been answered; then all is."""
+    """Execute actions; call `check` before any request is answered, then answer all of them."""
 
     async def run() -> tuple[Server, Server, Engine, Dispatcher]:
         server, events, engine = Server(), Server(), Engine()

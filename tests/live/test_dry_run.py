@@ -52,7 +52,7 @@ class DryRunFixture:
         self.dry_run.apply([Change(pod, None)], self.now_ns)
 
     def turn(self, seconds: float = 1.0) -> list[tuple[str, str, bool]]:
-        """Let time pass; return pod, node and agreement of the verdicts so far."""
+        """Advance the time; return pod, node and agreement of all verdicts so far."""
         self.now_ns += int(seconds * 1e9)
         self.dry_run.compare_due(self.now_ns)
         return [(reported.pod.partition("/")[2], reported.node, reported.agrees) for reported in self.verdicts]

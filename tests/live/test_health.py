@@ -15,7 +15,7 @@ from tests.apiserver.serving import ask
 
 
 def asked(paths: list[str], problem: Callable[[], str] = lambda: "") -> Mapping[str, tuple[int, str]]:
-    """Return the answers of a server one of whose checks may fail."""
+    """Return the responses of a server whose check `leaderElection` may fail."""
 
     async def run() -> Mapping[str, tuple[int, str]]:
         checks = {"ping": lambda: "", "leaderElection": problem}

@@ -44,7 +44,7 @@ class LeaseServer:
         return ApiResponse(201 if known is None else 200, json.dumps(body).encode())
 
     def run(self, steps: Steps, until_ns: int) -> bool:
-        """Drive steps up to an instant; return whether they ended before."""
+        """Run steps until a time; return whether they ended before it."""
         try:
             step = next(steps)
             while True:

@@ -116,7 +116,7 @@ def facts() -> dict[str, Shape]:
 
 
 def metrics_of_every_kind() -> dict[str, Shape]:
-    """Return the metrics of a scheduler to which everything has happened that is counted."""
+    """Return the metrics of a scheduler after at least one of each counted event."""
     scheduler = scheduler_with("a")
     metrics = SchedulerMetrics(lambda: QueueFigures(scheduler))
     metrics.set_leading("kube-scheduler", leads=True)

@@ -47,7 +47,7 @@ def scheduler_with(*pods: Pod, nodes: int = 3) -> Scheduler:
 
 
 def outcomes(scheduler: Scheduler, timer: PluginTimer | None) -> list[tuple[str, str, str]]:
-    """Schedule all pods that are ready; return what came of each."""
+    """Schedule all pods that are ready; return the outcome of each."""
     found = []
     while scheduler.queue.has_next:
         report = scheduler.schedule_one(1) if timer is None else timer.schedule(scheduler, 1)

@@ -21,7 +21,7 @@ AMOUNT_LISTS = ("limits", "requests", "overhead", "allocatedResources", "capacit
 
 
 def comparable(value: object) -> object:
-    """Write amounts in one way, and leave out what is empty and the one default that nothing here reads."""
+    """Return a value with canonical quantities, and without empty values and `imagePullPolicy`, which Bayplan ignores."""
     if isinstance(value, dict):
         items = {
             name: {key: str(parse_quantity(amount)) for key, amount in item.items()}

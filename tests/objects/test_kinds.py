@@ -139,7 +139,7 @@ def test_json_decodes_like_a_document() -> None:
         ),
     ],
 )
-def test_null_values_are_decoded_like_in_go(document: Json, want: Json) -> None:
+def test_null_values_are_decoded_as_in_go(document: Json, want: Json) -> None:
     got, wanted = convert(document, Pod), convert(want, Pod)
     if "cpu" in str(want):
         amount = got.spec.containers[0].resources.requests["cpu"]
@@ -180,7 +180,7 @@ RICH = pod_document(
 
 
 def struct_fields(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Go through the paths of all fields of structs in a document (not the keys of its maps)."""
+    """Yield the paths of all struct fields in a document (not of the keys of maps)."""
     maps = {"limits", "requests", "nodeSelector", "matchLabels", "overhead"}
     if isinstance(value, dict):
         for name, item in value.items():

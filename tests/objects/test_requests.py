@@ -178,7 +178,7 @@ def test_pod_level_requests_replace_the_defaults_of_the_same_resource() -> None:
 
 
 def resized(**condition: str) -> Pod:
-    """A pod that asks for 1 CPU, was given 3 and runs with 2."""
+    """Return a pod that requests 4 CPUs, was allocated 3 and runs with 2."""
     status = {"name": "c", "allocatedResources": {"cpu": "3"}, "resources": {"requests": {"cpu": "2"}}}
     conditions = [{"type": "PodResizePending", "status": "True", **condition}] if condition else []
     return pod_of({"containers": [container(cpu="4")]}, containerStatuses=[status], conditions=conditions)

@@ -313,7 +313,7 @@ def test_find_untolerated_taint_returns_the_first_relevant_untolerated_taint(
         pytest.param("9" * 5000, None, None, id="a number too long to convert"),
     ],
 )
-def test_integers_are_parsed_like_in_go(text: str, want: int | None, want_canonical: int | None) -> None:
+def test_integers_are_parsed_as_in_go(text: str, want: int | None, want_canonical: int | None) -> None:
     assert (parse_int64(text), parse_canonical_int64(text)) == (want, want_canonical)
 
 
@@ -326,7 +326,7 @@ def test_integers_are_parsed_like_in_go(text: str, want: int | None, want_canoni
         pytest.param("\u2028", '"\\u2028"', id="what can't be printed is escaped"),
     ],
 )
-def test_strings_are_quoted_like_in_go(text: str, want: str) -> None:
+def test_strings_are_quoted_as_in_go(text: str, want: str) -> None:
     assert quote(text) == want
 
 

@@ -67,7 +67,7 @@ def scene(*running: tuple[Pod, str]) -> Scene:
 
 
 def refused(item: Pod, *running: tuple[Pod, str]) -> dict[str, tuple[str, ...]]:
-    """Return the nodes that refuse a pod, with the reasons; checked against the naive reading as well."""
+    """Return the reasons of each node that rejects a pod; also compare with the naive implementation."""
     where = scene(*running)
     asked = Asked(InterPodAffinity, item, where.state, ARGUMENTS)
     check(asked, where)

@@ -50,7 +50,7 @@ def scene(counts: str = "", *, taint: str = "") -> Scene:
 
 
 def refused(item: Pod, where: Scene) -> dict[str, tuple[str, ...]]:
-    """Return the nodes that refuse a pod, with the reasons; checked against the naive reading as well."""
+    """Return the reasons of each node that rejects a pod; also compare with the naive implementation."""
     asked = Asked(PodTopologySpread, item, where.state)
     check(asked, where)
     return {name: reasons for name, reasons in asked.reasons().items() if reasons}

@@ -70,7 +70,7 @@ def two_nodes(*objects: KubernetesObject, offers: Mapping[str, str] | None = Non
 
 
 def most_allocated_gpu(state: ClusterState, *, without_pre_score: bool = False, **gates: bool) -> dict[str, int]:
-    """Return how full the score of NodeResourcesFit finds the GPUs of each node with one more."""
+    """Return the MostAllocated score of each node for a pod that requests one GPU."""
     strategy = ScoringStrategy(type=MOST_ALLOCATED, resources=(ResourceSpec(GPU, 1),))
     plugin = make_plugin(NodeResourcesFit, state, NodeResourcesFitArgs(scoring_strategy=strategy), **gates)
     params: Params | Status | None = None

@@ -39,7 +39,7 @@ def verdicts(plugin: Any, pod: Pod, state: ClusterState) -> dict[str, Verdict] |
 
 
 def unbindable(world: World) -> bool:
-    """Return whether a claim of the pod should have been bound long ago."""
+    """Return whether the pod has an unbound claim whose class binds immediately."""
     claims = world.claims(world.pod)
     return any(not oracle.is_bound(claim) and oracle.waiting(world, claim) is None for claim in claims)
 

@@ -20,12 +20,14 @@ from tests.project.tree import ROOT
 
 
 class PrivatePart(NamedTuple):
-    """Something private of another package.
+    """A private part of another package.
 
     Attributes:
-        package: that has it. place: module and class. ours: the file that uses it, below src/bayplan.
-        names: methods and attributes of it, or parameters of its constructor (with ``=``).
-        tests: that say whether it still does what we need.
+        package: the name of the package.
+        place: the module and the class.
+        ours: the file that uses the part, relative to src/bayplan.
+        names: the methods and attributes in use, or parameters of the constructor (with ``=``).
+        tests: the tests that fail if the part changes.
     """
 
     package: str

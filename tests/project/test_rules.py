@@ -40,12 +40,12 @@ REGISTRIES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What the rules look at in a Python file.
+    """The properties of a Python file that the rules check.
 
     Attributes:
-        docstring: of the module.
-        lengths: of each function (``path::Class.name``), in lines, docstring included.
-        relative_imports, facade_imports: where they are (``path:line``).
+        docstring: the docstring of the module.
+        lengths: the lines of each function (``path::Class.name``), including its docstring.
+        relative_imports, facade_imports: the places of such imports (``path:line``).
     """
 
     docstring: str

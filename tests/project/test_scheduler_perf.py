@@ -27,7 +27,7 @@ BY_NAME = {case.label: case for case in CASES if case.workload not in NOT_UPSTRE
 
 
 def workloads() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
-    """Return upstream's cases and workloads by ``case/workload``; of two copies the later file's."""
+    """Return upstream's cases and workloads by ``case/workload``; if two files have one, that of the later file."""
     found = {}
     for name in FILES:
         text = shared_path("data", "scheduler_perf", name, "performance-config.yaml").read_text()

@@ -22,7 +22,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("template", "want"), [pytest.param(*case[1:], id=case[0]) for case in CASES])
-def test_templates_render_like_in_go(template: str, want: str) -> None:
+def test_templates_render_as_in_go(template: str, want: str) -> None:
     assert render(template, VALUES, name="t") == want
 
 

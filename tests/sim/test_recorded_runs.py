@@ -45,7 +45,7 @@ TIES = ("ten_pods", "preempts_several")
 
 
 def merged(old: Any, patch: Any) -> Any:
-    """Return a document after a JSON merge patch; the strategic ones recorded mean the same."""
+    """Return a document after a JSON merge patch; the recorded strategic merge patches have the same effect as one."""
     if not isinstance(patch, dict):
         return patch
     found = dict(old) if isinstance(old, dict) else {}
@@ -55,7 +55,7 @@ def merged(old: Any, patch: Any) -> Any:
 
 
 def operations(steps: list[dict[str, Any]]) -> list[tuple[int, Operation]]:
-    """Return the actions of the test. Before the scheduler starts it sees nothing, then all at once."""
+    """Return the actions of the test. All actions before the scheduler's start happen when it starts."""
     documents: dict[tuple[str, str], dict[str, Any]] = {}
     found: list[tuple[int, Operation]] = []
     start = next(step["at_ms"] for step in steps if step["op"] == "scheduler starts")

@@ -79,7 +79,7 @@ def test_a_pod_whose_binding_was_refused_comes_back_after_its_backoff() -> None:
     made.run(until_ns=made.start_ns + MINUTE)
     result = made.result()
     assert made.cluster.refused == "default/p"
-    # While p backs off its room is free for others.
+    # While p backs off, other pods can use its room.
     assert [line[:4] for line in pod_times(result)] == [("p", "", 0, None), ("q", "n", 500_000_000, 500_000_000)]
     said = [(event.pod, event.reason, event.first_ns - made.start_ns) for event in result.events]
     assert said[0] == ("default/p", "FailedScheduling", 0)

@@ -43,7 +43,7 @@ CLUSTER: tuple[tuple[int, Operation], ...] = ((0, node("n", "64")), (0, devices(
 
 
 def workload(name: str, claim: dict[str, str], *, pods: int, runs: str = "10s") -> KubernetesObject:
-    """Return a Job whose pods all want to run at once, each with an entry for a claim."""
+    """Return a Job whose pods run in parallel, each with an entry for a claim."""
     claims = [{"name": "gpu", **claim}]
     made = template("1", runs=runs, resourceClaims=claims, restartPolicy="Never")
     return document("batch/v1", "Job", name, {"parallelism": pods, "completions": pods, "template": made})

@@ -105,7 +105,7 @@ def test_pods_arrive_bind_and_end_at_the_expected_times(
     assert pod_times(simulate(*operations)) == want
 
 
-def test_a_hopeless_pod_does_not_extend_the_run() -> None:
+def test_an_unschedulable_pod_does_not_extend_the_run() -> None:
     result = simulate((0, node("n")), (7, pod("huge", "100")), (9 * SECOND, pod("small")))
     # It is tried once more when nothing else happens, at the next flush of unschedulable pods.
     assert result.end_ns - START == 330 * SECOND
@@ -255,7 +255,7 @@ def test_counters_and_the_condition_of_a_pending_pod_are_set() -> None:
 
 
 class Lucky(PerNodePlugin):
-    """Wants nodes whose name it likes."""
+    """Rejects nodes unless their name contains ``lucky``."""
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> str | None:
         return None if "lucky" in node.node.metadata.name else "node(s) had no luck"
@@ -267,7 +267,7 @@ def test_a_pod_rejected_by_a_custom_plugin_is_retried_on_any_event() -> None:
 
 
 class Broken(PerNodePlugin):
-    """Fails with an Error status, which upstream tries again every few seconds, for ever."""
+    """Returns an Error status; upstream retries such a pod every few seconds, forever."""
 
     def filter_node(self, pod: Pod, node: NodeInfo) -> object:  # type: ignore[override]
         from bayplan.framework.status import error
@@ -292,7 +292,9 @@ WAITING: list[tuple[int, Operation]] = [
 @pytest.mark.parametrize(
     "look", [lambda result: pod_times(result), lambda result: result.usage], ids=["the pod_times", "usage"]
 )
-def test_skipping_hopeless_attempts_does_not_change_the_result(look: Callable[[SimulationResult], object]) -> None:
+def test_skipping_attempts_that_cannot_succeed_does_not_change_the_result(
+    look: Callable[[SimulationResult], object],
+) -> None:
     upstream = simulate(*WAITING, queue_type=SchedulingQueue)
     ours = simulate(*WAITING)
     assert look(ours) == look(upstream)

@@ -18,7 +18,7 @@ from tests.sim.simulations import MINUTE, SECOND, START, node, pod, simulate
 
 
 def ways(result: SimulationResult, name: str) -> list[tuple[int, str, str, str]]:
-    """Return the moves of a pod: time since the start, from where, whereto, and why."""
+    """Return the moves of a pod: time since the start, source, target and cause."""
     assert result.moves is not None
     return [
         (move.time_ns - START, move.source, move.target, move.cause)
@@ -49,7 +49,7 @@ def test_event_and_timer_moves_have_exact_times() -> None:
         queue_type=TracedQueue,
     )
     assert ways(result, "p")[3:] == [
-        # The event wakes it. Its backoff of a second is over, but it counts to the end of the window.
+        # The event wakes the pod: its backoff, one second plus the rest of the window, is over.
         (2_500_000_123, "unschedulable", "active", "NodeAdd"),
         (2_500_000_123, "active", "in flight", "Pop"),
         (2_500_000_123, "in flight", "unschedulable", "ScheduleAttemptFailure"),
@@ -96,7 +96,7 @@ def test_gated_and_deleted_pods_are_traced() -> None:
 
 
 class Waits(PermitPlugin[None], ReservePlugin[None]):
-    """Lets every pod wait for ten seconds, in vain."""
+    """Lets every pod wait at Permit for ten seconds, until the timeout rejects it."""
 
     name = "Waits"
 

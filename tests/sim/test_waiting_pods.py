@@ -42,7 +42,7 @@ AFFINITIES: tuple[dict[str, object] | None, ...] = (
 def overloaded(
     random: Random, pods: int, *, step_ns: int, priorities: int, affinities: bool
 ) -> list[tuple[int, Operation]]:
-    """Return a cluster that is too small for what arrives, with nodes that come and go."""
+    """Return a cluster that is too small for the arriving pods, in which nodes are added and deleted."""
     operations: list[tuple[int, Operation]] = []
     for number in range(random.randint(1, 4)):
         made = make_node(f"n{number}").capacity(cpu=str(random.randint(2, 6)), memory="8Gi").zone(random.choice("xy"))
@@ -127,7 +127,7 @@ def test_a_pod_retried_only_by_timeout_keeps_its_queue_position() -> None:
 
 
 def test_a_pod_pending_without_any_node_is_retried_with_error_backoff() -> None:
-    """Time finds it without nodes, so it is tried every eleven seconds from then on, not when the next node comes."""
+    """A timed retry finds no nodes, which is an error: the pod is then retried every eleven seconds, not when a node is added."""
     tainted = make_node("n").capacity(cpu="4", memory="8Gi").taint("dedicated", "gpu").obj()
     operations: list[tuple[int, Operation]] = [
         (0, Apply(tainted)),
@@ -141,7 +141,7 @@ def test_a_pod_pending_without_any_node_is_retried_with_error_backoff() -> None:
 
 
 def test_a_pod_with_changed_rejection_reasons_is_retried_when_they_are_resolved() -> None:
-    """Room comes free on a node that is tainted: only its taint keeps the pods away after that."""
+    """When room becomes free on the tainted node, the pods are rejected for another reason: only its taint."""
     tainted = make_node("n").capacity(cpu="2", memory="8Gi").taint("dedicated", "gpu")
     clean = make_node("n").capacity(cpu="2", memory="8Gi")
     running = Apply(

@@ -51,7 +51,7 @@ def place(state: ClusterState, name: str, node: str, app: str = "a", namespace: 
 
 
 def by_zone(state: ClusterState, table: DomainTable) -> dict[str, int]:
-    """Return the sums by the name of the domain; those of nodes without the key by the empty name."""
+    """Return the sums by domain; the sum of nodes without the key is under ""."""
     sums = table.sums()
     names = [*state.nodes.label_column(ZONE).values, ""]
     assert len(sums) == len(names)
@@ -212,7 +212,7 @@ def test_check_invariants_detects_a_wrong_counter() -> None:
 
 
 def act(draw: Callable[..., int], state: ClusterState, number: int) -> None:
-    """Let a pod come, go or end, or a node come, change or go."""
+    """Add or remove a pod, or add, change or remove a node."""
     kind = draw(st.integers(0, 9))
     pods, names = sorted(state.pods), sorted(state.nodes.row_of)
     if kind <= 4 and names:

@@ -33,7 +33,7 @@ def busy_state(seed: int) -> ClusterState:
 
 
 def decisions(state: ClusterState) -> list[tuple[str, str | None]]:
-    """Schedule forty pods; return where each of them went."""
+    """Schedule forty pods; return the node of each."""
     registry = in_tree_registry()
     gates = FeatureGates.from_mapping({})
     configuration = default_configuration(gates, extension_points_of=registry.extension_points_for_configuration)

@@ -63,7 +63,7 @@ def test_small_integers_are_divided_as_in_go(dividend: int, divisor: int) -> Non
         pytest.param(float("nan"), -(2**63), id="NaN becomes the smallest int64"),
     ],
 )
-def test_floats_are_truncated_like_in_go(number: float, want: int) -> None:
+def test_floats_are_truncated_as_in_go(number: float, want: int) -> None:
     assert Rows(LARGE_STATE).trunc(np.array([number])).tolist() == [want]
 
 

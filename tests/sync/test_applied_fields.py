@@ -57,7 +57,7 @@ def shown(document: Document | None) -> Document:
 
 
 def write_node(fixture: FollowerFixture, change: Change) -> None:
-    """Change the node here, as a user does: its object, then its status."""
+    """Change a node of the target as a user does: the object, then its status."""
     here = fixture.here.get("nodes", "n1")
     assert here is not None
     changed = change(here)

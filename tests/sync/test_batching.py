@@ -24,10 +24,11 @@ PATH = "/bayplan/v1/objects"
 
 
 class Sender:
-    """Sends to the cluster here, and does something to the answers of batches.
+    """Sends requests to the target, and replaces responses to batches.
 
     Args:
-        here: the cluster. spoil: what becomes of the answers to the first batches that hold something.
+        here: the target.
+        spoil: the responses to the first batches that are not empty.
     """
 
     def __init__(self, here: LocalCluster, *spoil: ApiResponse) -> None:

@@ -63,14 +63,14 @@ def uid_of(document: Document | None) -> object:
 
 
 def claim_uid_of(fixture: FollowerFixture, name: str) -> object:
-    """Return the uid in the claimRef of a volume here."""
+    """Return the uid in the claimRef of a volume of the target."""
     found = fixture.here.get("persistentvolumes", name)
     assert found is not None
     return part(part(found, "spec"), "claimRef")["uid"]
 
 
 def unprotect(fixture: FollowerFixture, name: str) -> None:
-    """Take away what keeps a claim here while pods use it, as its controller does when none does."""
+    """Remove the finalizer of a local claim, as its controller does when no pod uses it any more."""
     found = fixture.here.get("persistentvolumeclaims", name)
     assert found is not None
     metadata = {key: value for key, value in part(found, "metadata").items() if key != "finalizers"}
@@ -79,7 +79,7 @@ def unprotect(fixture: FollowerFixture, name: str) -> None:
 
 
 def begin_writes(fixture: FollowerFixture, verb: Verb) -> list[SyncWrite]:
-    """Return the writes that are due now; all of them are of one verb."""
+    """Return the writes that are due now, all of which must have this verb."""
     writes = fixture.follower.next_writes(10)
     assert {write.verb for write in writes} == {verb}
     return writes
@@ -234,7 +234,7 @@ def test_an_object_that_precedes_its_namespace_is_created_with_it() -> None:
 
 
 def resource_claim(*, pod_uid: object = "") -> Document:
-    """Return a resource claim of the source, allocated to the pod ``web`` of a uid where there is one."""
+    """Return a resource claim of the source; with `pod_uid`, it is allocated to the pod ``web`` with this uid."""
     request: Document = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
     metadata: Document = {"name": "gpu", "namespace": NS}
     claim: Document = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": metadata}

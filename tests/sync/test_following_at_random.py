@@ -50,7 +50,7 @@ class Model:
         self.deleted_here: set[str] = set()
 
     def copies(self) -> dict[str, str]:
-        """Return the source's uids of the copies here, by name."""
+        """Return the source's uids of the copies in the target, by name."""
         found: dict[str, str] = {}
         for document in self.fixture.here.list("pods")[0]:
             metadata = part(document, "metadata")
@@ -65,7 +65,7 @@ class Model:
             self.deleted_here.add(uid)
 
     def check(self) -> None:
-        """Compare the cluster here with what is known of each pod."""
+        """Compare the target with the model of each pod."""
         copies = self.copies()
         for name in NAMES:
             source = self.fixture.source.get(ObjectRef("pods", NS, name))

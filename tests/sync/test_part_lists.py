@@ -34,7 +34,7 @@ class InitialSync(FollowerFixture):
         self.begin()
 
     def begin(self) -> None:
-        """Begin, or begin again: what there is here is known, and nothing of the source."""
+        """Start or restart the follower: it knows the target's objects, and none of the source."""
         memory = Memory()
         memory.load(self.here.drive(read_memory()))
         self.follower = Follower(self.policy, memory, self.kinds)
@@ -61,7 +61,7 @@ class InitialSync(FollowerFixture):
             self._execute(self.follower.next_writes(5))
 
     def pods(self) -> dict[str, str]:
-        """Return the nodes of the pods here."""
+        """Return the node of each pod of the target."""
         found = self.here.list("pods")[0]
         return {str(part(each, "metadata")["name"]): str(part(each, "spec").get("nodeName", "")) for each in found}
 
@@ -185,7 +185,7 @@ def test_changes_during_the_initial_list_end_in_the_state_of_the_source(
 
 
 def short(change: FeedChange) -> str:
-    """Return lists and parts of them in short."""
+    """Return a short form of complete and partial lists."""
     assert isinstance(change, Listed | PartListed)
     names = ",".join(str(part(each, "metadata")["name"]) for each in change.documents)
     emitted = ",".join(each.name for each in change.emitted) if isinstance(change, Listed) else "part"

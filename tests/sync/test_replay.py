@@ -24,7 +24,7 @@ SECOND = 1_000_000_000
 
 
 class FakeRecording:
-    """A recording that a test made."""
+    """A recording with the changes that a test defines."""
 
     def __init__(self, changes: Sequence[TimedChange], *, applies: bool = False) -> None:
         self.header = RecordingHeader("bayplan", 0, ("pods",), applies=applies)
@@ -57,7 +57,7 @@ class Clock:
 
 
 def names(change: FeedChange) -> str:
-    """Return a change in short."""
+    """Return a short form of a change."""
     if isinstance(change, Listed):
         return "=" + ",".join(sorted(str(each["metadata"]["name"]) for each in change.documents))  # type: ignore[index]
     assert isinstance(change, Changed)
@@ -68,7 +68,7 @@ def names(change: FeedChange) -> str:
 def replayed(
     steps: Sequence[Callable[[Clock, PlaybackClock], None]], *, speed: float = 1.0, start_ns: int = 0
 ) -> list[str]:
-    """Replay the tape, run the steps one after the other, and return the emitted changes, with a stroke for each step."""
+    """Replay the recording while the steps run one after the other; return the emitted changes, with a ``|`` for each step."""
 
     async def run() -> list[str]:
         clock = Clock()
@@ -93,7 +93,7 @@ async def _rest() -> None:
 
 
 def passes(seconds: float) -> Callable[[Clock, PlaybackClock], None]:
-    """Let time pass; waiting tasks read the clock again."""
+    """Advance the time; waiting tasks read the clock again."""
 
     def step(clock: Clock, playback: PlaybackClock) -> None:
         clock.ns += int(seconds * SECOND)

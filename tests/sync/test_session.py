@@ -25,7 +25,7 @@ KINDS: tuple[str, ...] = ("namespaces", "nodes", "pods")
 
 
 class LiveFeed:
-    """The cluster here, as it changes."""
+    """A feed of the target."""
 
     def __init__(self, here: LocalCluster) -> None:
         self.kinds: tuple[str, ...] = tuple(BY_PLURAL)
@@ -72,7 +72,7 @@ class ScriptedFeed:
 
 
 class FlakySender:
-    """Sends to the cluster here; the first answers are that it is too busy, or none."""
+    """Sends requests to the target; the first ones fail, because it is too busy or does not respond."""
 
     def __init__(self, here: LocalCluster, failures: int = 0) -> None:
         self.here = here
@@ -90,7 +90,7 @@ class FlakySender:
 
 
 def run_once(here: LocalCluster, source: Feed, *, failures: int = 0, policy: SyncPolicy | None = None) -> SyncStatus:
-    """Import what a source has, and return what came of it."""
+    """Import the objects of a source, and return the final status."""
 
     async def run() -> SyncStatus:
         sender = FlakySender(here, failures)

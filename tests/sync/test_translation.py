@@ -15,7 +15,7 @@ CERTIFICATE: Document = {"configMap": {"name": "kube-root-ca.crt"}}
 
 
 class Nothing:
-    """A cluster here that has nothing."""
+    """An empty target."""
 
     def uid_of(self, ref: ObjectRef, source_uid: str) -> str | None:
         """Return None."""

@@ -31,7 +31,7 @@ def storage_class(name: str, mode: str) -> Document:
 
 
 def claim(name: str = "data", *, of: str = "waits", volume: str = "", annotations: Document | None = None) -> Document:
-    """Return a claim of the source, bound by the controller there where it has a volume."""
+    """Return a claim of the source; with `volume`, it was bound by the source's controller."""
     with_hashes = annotations if annotations is not None else dict(BY_CONTROLLER) if volume else {}
     spec: Document = {
         "accessModes": ["ReadWriteOnce"],
@@ -52,7 +52,7 @@ def claim(name: str = "data", *, of: str = "waits", volume: str = "", annotation
 def volume(
     name: str, *, of: str = "waits", claimed_by: Document | None = None, phase: str = "", made: bool = True
 ) -> Document:
-    """Return a volume of the source, made for the claim that has it unless it was there before."""
+    """Return a volume of the source; with `made`, it was provisioned for its claim."""
     spec: Document = {
         "capacity": {"storage": "1Gi"},
         "accessModes": ["ReadWriteOnce"],
@@ -97,7 +97,7 @@ def bind_in_source(fixture: FollowerFixture, *, of: str = "waits", name: str = "
 
 
 def bind_locally(fixture: FollowerFixture, name: str) -> None:
-    """Let the controllers here bind the claim ``data``."""
+    """Let the target's controllers bind the claim ``data``."""
     found = fixture.here.get("persistentvolumeclaims", "data")
     assert found is not None
     metadata = part(found, "metadata")

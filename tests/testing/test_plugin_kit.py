@@ -71,7 +71,7 @@ class PodSpec:
 
 
 class Right(FilterPlugin[PodSpec], NormalizePlugin[PodSpec]):
-    """Wants half of the free CPU to stay free, and likes nodes with much of it; keeps its contract."""
+    """A correct plugin: rejects a node if less than half of its free CPU would stay free, and prefers nodes with more."""
 
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
 
@@ -200,7 +200,7 @@ RANDOM: Iterator[int] = itertools.count()
 
 
 class Different(Right):
-    """Every instance has an opinion of its own."""
+    """Each instance gives different scores."""
 
     def __init__(self, arguments: object, handle: Any) -> None:
         super().__init__(arguments, handle)
@@ -227,13 +227,13 @@ class MarksPods(Right):
 
 
 class HidesUsage(Right):
-    """Reads usage, and declares nodes only."""
+    """Reads usage, but declares only nodes."""
 
     reads: ClassVar[Reads] = Reads.NODES
 
 
 class HidesOthers(PerNodePlugin):
-    """Looks at all pods, and declares usage only."""
+    """Reads all pods, but declares only usage."""
 
     reads: ClassVar[Reads] = Reads.NODES | Reads.USAGE
 
@@ -242,7 +242,7 @@ class HidesOthers(PerNodePlugin):
 
 
 class HidesPods(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
-    """PreFilter counts pods, and declares to read nothing."""
+    """Counts pods in PreFilter, but declares that PreFilter reads nothing."""
 
     pre_reads: ClassVar[Reads] = Reads.NOTHING
     compile = Right.compile
@@ -257,14 +257,14 @@ class HidesPods(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
 
 
 class ReadsAnnotations(Right):
-    """The signature leaves annotations out."""
+    """Reads annotations, but omits them from the signature."""
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
         return np.full(len(rows), int(spec.pod.metadata.annotations.get("example.com/likes", "0")), dtype=np.int64)
 
 
 class ShortKey(Right):
-    """The key leaves priorities out."""
+    """Omits priorities from the key of the spec."""
 
     def score(self, spec: PodSpec, params: Params | None, rows: Rows) -> Ints:
         return np.full(len(rows), (spec.pod.spec.priority or 0) % 11, dtype=np.int64)

@@ -69,7 +69,7 @@ class SilentRefresh(Parity):
 
 
 class DeafInTrials(Parity):
-    """Does not look again while pods are moved temporarily."""
+    """Does not read the cluster again while pods are moved temporarily."""
 
     class rule(ParityRule):  # noqa: N801
         def after_changes(self, params: Params | None) -> None:
@@ -78,7 +78,7 @@ class DeafInTrials(Parity):
 
 
 class StaysInTrials(Parity):
-    """Does not look again when a trial is over."""
+    """Does not read the cluster again when a trial is over."""
 
     class rule(ParityRule):  # noqa: N801
         def after_undo(self, params: Params | None) -> None:
@@ -93,7 +93,7 @@ class OtherForAll(Parity):
 
 
 class CountsOnce(PreFilterPlugin[PodSpec], FilterPlugin[PodSpec]):
-    """Counts pods in PreFilter, and never again while they are moved temporarily."""
+    """Counts pods in PreFilter, but not again while they are moved temporarily."""
 
     compile = Right.compile
     reasons = Right.reasons
@@ -146,7 +146,7 @@ def test_a_score_rule_in_plain_python_passes() -> None:
 
 
 class ScoredOnce(Scored):
-    """Reads usage, and declares nodes only."""
+    """Reads usage, but declares only nodes."""
 
     reads: ClassVar[Reads] = Reads.NODES
 

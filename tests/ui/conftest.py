@@ -18,7 +18,7 @@ SIZES = {"10": (10, 60), "5000": (5_000, 50_000)}
 def browser() -> Iterator[Browser]:
     """Yield a browser for one module.
 
-    As long as it lives, its event loop runs in this thread, in which other modules want to run theirs.
+    While the browser is open, its event loop runs in this thread, so modules that need their own loop can't share it.
     """
     with chromium() as found:
         yield found

@@ -20,7 +20,7 @@ PODS = "/api/v1/namespaces/default/pods"
 
 
 class Outside:
-    """Repeats the writes of kube-scheduler-simulator's scheduler in a recorded scenario, on a server of ours."""
+    """Repeats the writes of kube-scheduler-simulator's scheduler in a recorded scenario, on a Bayplan server."""
 
     def __init__(self, server: Running, scenario: Json) -> None:
         self._url = server.url
@@ -30,7 +30,7 @@ class Outside:
         httpx.request(method, self._url + path, json=document, headers=headers, timeout=30).raise_for_status()
 
     def schedule(self, name: str) -> None:
-        """Create a pod, bind it or set the reason why not, and write the recorded results on it."""
+        """Create a pod, bind it or set its condition, and annotate it with the recorded results."""
         pod = next(item for item in self._scenario["objects"] if item["metadata"]["name"] == name)
         self._send("POST", PODS, pod)
         node = self._scenario["nodeName"].get(name)

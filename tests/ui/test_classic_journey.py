@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 def a_placed_pod(server: Running) -> str:
-    """Return ``namespace/name`` of a pod that was chosen a node by scores."""
+    """Return ``namespace/name`` of a pod whose node was chosen by scores."""
     items = cast("list[dict[str, object]]", server.get("/pods?q=checkout")["items"])
     return f"shop/{items[0]['name']}"
 

@@ -21,7 +21,7 @@ WAITS = "feature-store-compaction-28471920-x7kq2"
 
 
 def cluster() -> list[Manifest]:
-    """Return six nodes, one of them cordoned, a Deployment, a pod that waits for a label, and one that came with its node."""
+    """Return six nodes (one cordoned), a Deployment, a pod that waits for a label, and a pod that was imported with its node."""
     nodes = [node(cloud_name(number), ZONES[number % 3]) for number in range(6)]
     cast("dict[str, object]", nodes[5]["spec"])["unschedulable"] = True
     imported = {**pod("legacy-billing-6f5d4c7b8-2xk9q", nodeName=cloud_name(0)), "status": {"phase": "Running"}}

@@ -27,7 +27,7 @@ RENAMES = {
 
 @pytest.fixture
 def renamed(tmp_path: Path) -> Path:
-    """Return a checkout in which only the contract differs: what is not changed is a link, so nothing is compiled again."""
+    """Return a checkout in which only the contract differs. Unchanged files are links, so nothing is compiled again."""
     folder = tmp_path
     package = folder / "src" / "bayplan"
     shutil.copytree(ROOT / CONTRACT, folder / CONTRACT, ignore=shutil.ignore_patterns("__pycache__"))

@@ -25,7 +25,7 @@ PODS = 24
 
 
 class Followed(NamedTuple):
-    """A source, and the two that follow it."""
+    """A source, and the two simulators that sync it."""
 
     source: Running
     spread: Running

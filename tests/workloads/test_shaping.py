@@ -137,7 +137,7 @@ MISTAKES = [
     (
         "a distribution without its parameter",
         "runTimes: {distribution: pareto}",
-        "3 Workload $.runTimes.minimum: expected a duration, for pareto, got none",
+        "3 Workload $.runTimes.minimum: expected a duration for distribution pareto, got none",
     ),
     (
         "no interval at all",

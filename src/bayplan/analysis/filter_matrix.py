@@ -125,7 +125,8 @@ def filter_matrix(decision: Decision, whole: Mapping[str, Status] | None = None)
 
     Args:
         decision: the decision, with a full record.
-        whole: the statuses of the plugins that rejected the pod as a whole, and were disabled for this decision.
+        whole: statuses from earlier dry runs, by plugin: these plugins rejected the pod before any node was checked, so
+            they were disabled for this decision.
     """
     rejected = dict(whole or {})
     count = len(decision.names)

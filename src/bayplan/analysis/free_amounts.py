@@ -58,7 +58,7 @@ def pods_on_nodes(source: RunSource, number: int) -> Iterator[PodTimeline]:
 
 
 def bound_at_once(source: RunSource, number: int) -> frozenset[str]:
-    """Return the keys of pods that got their node before a decision, but at the same time."""
+    """Return the keys of the pods that were scheduled before a decision, but at the same virtual time."""
     records, keys = source.records, []
     time_ns = records[number].time_ns
     for earlier in range(number - 1, -1, -1):

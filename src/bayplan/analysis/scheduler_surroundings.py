@@ -29,7 +29,7 @@ class SchedulerSurroundings:
     Args:
         scheduler: the scheduler.
         pod: the pod to schedule; selects the profile.
-        unread: the kinds of which nothing is known.
+        unread: the kinds whose objects are unknown.
     """
 
     def __init__(self, scheduler: Scheduler, pod: Pod, unread: Collection[str] = ()) -> None:

@@ -38,7 +38,7 @@ class Surroundings(Protocol):
 
     @property
     def unread(self) -> Collection[str]:
-        """The kinds of which nothing is known, because the input lacks them or they could not be read."""
+        """The kinds whose objects are unknown, because the input lacks them or they could not be read."""
         ...
 
     def get(self, kind: type[T], key: str) -> T | None:
@@ -55,7 +55,7 @@ class Surroundings(Protocol):
 
 
 class NoSurroundings:
-    """Surroundings of which nothing is known."""
+    """Surroundings without any known object."""
 
     added_affinity: NodeSelector | None = None
     unread: Collection[str] = ()
@@ -74,8 +74,8 @@ class NoSurroundings:
 
 
 @runtime_checkable
-class SituatedSource(Protocol):
-    """A source that provides the surroundings of its last decision itself, instead of deriving them from timelines."""
+class SurroundingsSource(Protocol):
+    """A source that knows the surroundings of its last decision, so they need not be derived from timelines."""
 
     @property
     def surroundings(self) -> Surroundings:
@@ -130,5 +130,7 @@ class RunSurroundings:
 def surroundings_of(source: RunSource, number: int, scheduler_name: str) -> Surroundings:
     """Return the surroundings of a decision; `scheduler_name` selects the profile."""
     return (
-        source.surroundings if isinstance(source, SituatedSource) else RunSurroundings(source, number, scheduler_name)
+        source.surroundings
+        if isinstance(source, SurroundingsSource)
+        else RunSurroundings(source, number, scheduler_name)
     )

@@ -138,7 +138,7 @@ class CapacityAnswer(msgspec.Struct, frozen=True, kw_only=True):
         workloads, groups, placements, victims: see the types of their rows.
         stopped_by: the workload whose next copy found no node; "" if `reached_limit`.
         message: why that copy found no node, from the scheduler or a quota.
-        runs_out: the reasons of all groups, with the number of nodes.
+        runs_out: as for a group of nodes, but over all groups; see `GroupCapacity`.
         by_seed: the number of copies by seed, if several seeds were requested.
         assumptions: the assumptions behind the answer, in sentences.
     """

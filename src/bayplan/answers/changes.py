@@ -39,7 +39,7 @@ class Change(msgspec.Struct, frozen=True):
     Attributes:
         kind: one of `CHANGES`.
         target: the nodes, zone, workload or number of nodes to change.
-        value: the text after the colon.
+        value: the text after the colon of ``KIND=TARGET:VALUE``, or "".
         objects: the objects to create or replace, for ``apply``.
     """
 

@@ -48,7 +48,7 @@ class InstantHost:
         now_ns: the time; it never advances by itself.
 
     Attributes:
-        scheduler, now_ns: the arguments.
+        scheduler, now_ns: the arguments of these names.
         state: the state of the scheduler.
         placed: the nodes of the existing pods that this host bound, by key.
         messages: why pods that were tried have no node, by key.

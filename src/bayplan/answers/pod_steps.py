@@ -232,7 +232,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         for side in (affinity.pod_affinity, affinity.pod_anti_affinity)
         if side is not None
     ]
-    # A single rule has its own step.
+    # If there is only one rule, the step that relaxes it does the same.
     if sum(map(bool, (required, *rules))) > 1:
         yield Step(
             StepKind.RELAX,

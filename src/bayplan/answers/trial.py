@@ -76,10 +76,10 @@ class Trial(InstantHost):
         preempts: whether pods may preempt other pods; otherwise no PostFilter plugin runs.
         waiting: all waiting pods. Nominated pods count on their nodes; the rest is ignored.
         checkpoint: called between cycles; may raise an exception to end the trial.
-        unread: the kinds of which nothing is known.
+        unread: the kinds whose objects are unknown.
 
     Attributes:
-        unread: the argument.
+        unread: the argument of this name.
         nominated: the pods that count on the nodes that they are nominated to, by key. They are not scheduled until
             they are `put`.
         trials: the number of attempts made.

@@ -220,7 +220,7 @@ class Consolidation:
         return sizes.get(group.name, 0) < group.max_size and (not most or sum(sizes.values()) < most)
 
     def _fits(self, cluster: QuestionCluster, candidates: Sequence[Candidate], added: NodeGroup | None) -> bool:
-        """Return whether the pods of nodes fit on the other nodes and, if a group is given, one new node of it."""
+        """Return whether the candidates' pods fit on the other nodes, and on one new node of group `added` if given."""
         with cluster.trial(preempts=False) as trial:
             for each in candidates:
                 trial.put(replace(each.node, spec=replace(each.node.spec, unschedulable=True)))

@@ -49,7 +49,8 @@ class SeenKeys:
     def is_new(self, key: Hashable) -> bool:
         """Record a key; return whether it is new.
 
-        A new key whose hash equals that of a recent key counts as seen; it is only cached too early.
+        A new key counts as seen if its hash equals that of a recent key. The caller then caches it on its first use,
+        which wastes an entry but is not wrong.
         """
         number = hash(key)
         if number in self._hashes:

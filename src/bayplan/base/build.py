@@ -128,7 +128,7 @@ def build_name() -> str:
 
 
 def cpu_has_v3() -> bool:
-    """Return whether CPU and operating system can run code for x86-64-v3; always False on systems other than Linux."""
+    """Return whether this machine can run code for x86-64-v3; always False on systems other than Linux."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             for line in file:

@@ -15,7 +15,7 @@ from bayplan.cel.syntax import Literal, Node
 from bayplan.cel.types import BYTES, STRING, CelType
 
 MOST = (1 << 64) - 1
-"""Upper limit of sizes and costs; larger ones are reduced to it."""
+"""Upper limit of sizes and costs; larger values are clamped to it."""
 _CHECK_COST = 350_000
 _NAMED_FORMAT_PATTERN = 128
 

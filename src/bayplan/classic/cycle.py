@@ -210,10 +210,7 @@ def _with_nominated_pods(plan: Plan, nominated: NominatedPods, result: ClassicRe
 
 
 def _predicate_errors(plan: Plan, failing: Codes, settings: CycleSettings) -> Status | None:
-    """Return the Error that ends the cycle if predicates failed with an error on nodes: all errors, with counts.
-
-    Else None.
-    """
+    """Return the Error that ends the cycle, with all errors of predicates and their counts; None without errors."""
     counts: Counter[str] = Counter()
     for column in failing.T[(failing >= ERROR_BIT).any(axis=0)]:
         number = int((column >= ERROR_BIT).nonzero()[0][0])

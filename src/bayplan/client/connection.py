@@ -34,7 +34,7 @@ MAX_LINE_BYTES = 32 << 20
 
 MAX_CONNECTIONS = 32
 MAX_THROTTLED = 10
-"""Maximum number of retries that responses with `Retry-After` request; then, the last response is returned."""
+"""Maximum number of retries after responses with `Retry-After`; the last such response is returned to the caller."""
 
 LEAVE_SECONDS = 0.25
 """Time that `close` waits for TLS connections to close, as aiohttp's documentation recommends."""

@@ -3,7 +3,7 @@
 The recorded scheduler is 1.32, Bayplan's is 1.36: texts and plugins that have changed since are normalized here. The
 recording program has its own bugs, listed under "Quirks" in `conformance/annotations/README.md`; the affected values
 are ignored. It also retries failed pods more often than a plain scheduler, so several recorded attempts may match one
-of ours.
+of Bayplan's.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ Attempt = dict[str, Json]
 
 
 def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield each comparable recorded value, with ours: its key, then both values by pod and attempt.
+    """Yield each comparable value: its key, then the recorded values and Bayplan's by pod and attempt.
 
     Args:
         record: the recorded scenario.
-        answer: our answer, with ``attempts``.
+        answer: Bayplan's answer, with ``attempts``.
     """
     ours = cast("dict[str, list[dict[str, str]]]", answer.get("attempts") or {})
     merged = cast("list[str]", record.get("merged_rows") or [])
@@ -73,7 +73,7 @@ def comparable_annotation_parts(record: JsonObject, answer: JsonObject) -> Itera
 
 
 def _nearest(want: Attempt, found: Sequence[Attempt], first: int) -> tuple[int, Attempt]:
-    """Return the number and the values of our attempt, from number `first` on, that differs in the fewest values."""
+    """Return the number and the values of Bayplan's attempt, from number `first` on, that differs in the fewest values."""
     best = min(
         range(first, len(found)),
         key=lambda number: sum(found[number].get(key) != value for key, value in want.items()),
@@ -120,7 +120,7 @@ def _is_scores(cell: list[Json]) -> bool:
 
 
 def _without_overwritten(key: str, want: Json, got: Json, entry: dict[str, str]) -> Json:
-    """Return our filter rows, but the recorded row of each node whose row the recorded dry run of preemption overwrote."""
+    """Return Bayplan's filter rows, but the recorded row of each node whose row the recorded dry run of preemption overwrote."""
     if key != "filter-result" or entry.get(SELECTED_NODE) or not isinstance(want, dict) or not isinstance(got, dict):
         return got
     rows = cast("dict[str, JsonObject]", want)

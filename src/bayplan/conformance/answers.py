@@ -36,7 +36,7 @@ Answerer = Callable[[JsonObject], JsonObject]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Our answer to a case.
+    """Bayplan's answer to a case.
 
     Attributes:
         body: the answer in the recorded format, after a round trip through JSON, so that comparisons use the written

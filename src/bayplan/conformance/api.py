@@ -37,7 +37,7 @@ _runs: dict[int, tuple[object, dict[str, JsonObject]]] = {}
 
 
 def answer_api_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a recorded exchange: ``{"id", "response"}``.
+    """Return Bayplan's answer to a recorded exchange: ``{"id", "response"}``.
 
     Args:
         case: the exchange, with all exchanges of its scenario under ``scenario``.
@@ -54,7 +54,7 @@ def answer_api_case(case: JsonObject) -> JsonObject:
 def replay(
     scenario: list[JsonObject], *, targets: Targets | None = None, values: Mapping[str, str] | None = None
 ) -> dict[str, JsonObject]:
-    """Run a scenario on a fresh store and return our answers by id.
+    """Run a scenario on a fresh store and return Bayplan's answers by id.
 
     Args:
         scenario: the exchanges of the scenario, in order.
@@ -158,7 +158,7 @@ class _Replay:
         template = cast("JsonObject", exchange.get("template") or {})
         path = self._filled(str(template.get("path") or request["path"]))
         body = template["body"] if template.get("body") is not None else request.get("body")
-        # With the blanks that the recorder sent: upstream compares the raw JSON in some objects byte by byte.
+        # With the whitespace that the recorder sent: upstream compares the raw JSON in some objects byte by byte.
         data = body.encode() if isinstance(body, str) else b"" if body is None else json.dumps(body).encode()
         headers = cast("dict[str, str]", request.get("headers") or {})
         response = await send(

@@ -41,7 +41,7 @@ class _Case(Struct):
 
 
 def answer_classic_queue_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a trace of the classic queue, in the recorded format."""
+    """Return Bayplan's answer to a trace of the classic queue, in the recorded format."""
     trace = convert(case, _Case)
     replay = _Replay({key: _pod(key, document) for key, document in trace.pods.items()})
     steps: list[Json] = [replay.step(op) for op in trace.ops]

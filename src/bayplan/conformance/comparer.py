@@ -52,7 +52,7 @@ _INDEX = re.compile(r"\[\d+\]")
 
 
 class Difference(NamedTuple):
-    """One difference between two answers: the part, the position in it, the recorded value, and ours."""
+    """One difference between two answers: the part, the position in it, the recorded value, and Bayplan's."""
 
     part: str
     where: str
@@ -89,7 +89,7 @@ class Comparison:
 
 
 def compare(case: RecordedCase, answer: Answer) -> Comparison:
-    """Compare our answer to a case with the recorded answer. The case agrees if the result has no differences."""
+    """Compare Bayplan's answer to a case with the recorded answer. The case agrees if the result has no differences."""
     comparison = Comparison()
     want, got = case.want, answer.body
     if answer.failure:
@@ -215,7 +215,7 @@ def _compare_preemption(comparison: Comparison, case: RecordedCase, want: Json, 
 
 
 def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_Ranks") -> list[Difference]:
-    """Compare the recorded keys of a candidate (its victims, the number of violated budgets) with ours."""
+    """Compare the recorded keys of a candidate (its victims, the number of violated budgets) with Bayplan's."""
     found: list[Difference] = []
     if want.get("ambiguous") and not ranks.exact:
         return found
@@ -233,7 +233,7 @@ def _compare_candidate(want: JsonObject, got: JsonObject, where: str, ranks: "_R
 
 
 def _compare_victims(key: str, want: JsonObject, got: JsonObject, ranks: "_Ranks") -> list[Difference]:
-    """Compare the victims on our nominated node, if any, with those of the same recorded candidate."""
+    """Compare the victims on Bayplan's nominated node, if any, with those of the same recorded candidate."""
     chosen = got.get(key) or None
     candidate = _object(_object(want.get("candidates")).get(str(chosen)))
     if candidate.get("ambiguous") and not ranks.exact:
@@ -350,7 +350,7 @@ def same_decoding_error(want: Json, got: Json) -> bool:
     """Return whether two errors of a configuration that could not be decoded are equivalent.
 
     YAML syntax errors and Go type errors (``yaml: line 3: ...``, ``json: cannot unmarshal string into Go struct field
-    PluginSet.profiles.plugins.score.enabled of type ...``) are equivalent if our error names the line or the path that
+    PluginSet.profiles.plugins.score.enabled of type ...``) are equivalent if Bayplan's error names the line or the path that
     the recorded one names (with or without indices). All other errors must be equal.
     """
     if not isinstance(want, str) or not isinstance(got, str) or want == got:

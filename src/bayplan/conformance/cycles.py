@@ -40,7 +40,7 @@ from bayplan.state.arrays import Bools
 
 
 def answer_cycle_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a cycle case; an error if upstream would reject the case."""
+    """Return Bayplan's answer to a cycle case; an error if upstream would reject the case."""
     answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "cycles": None}
     try:
         scheduler, objects = make_scheduler(case)
@@ -304,9 +304,9 @@ def _candidates(profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: C
 def _first_of_all_starts(
     profile: Profile, pod: Pod, diagnosis: Diagnosis, cycle_state: CycleState, found: PostFilterResult
 ) -> tuple[PostFilterResult, list[str]]:
-    """Return the recorded choice and the names of all possible choices, sorted.
+    """Return the first of all possible nominations by node name, and the names of all possible nodes, sorted.
 
-    If some of the candidates are enough, there is one choice per start node.
+    If upstream stops after some candidates, its choice depends on the node at which its search starts: try all of them.
     """
     plugin = next(each for each in profile.post_filter if isinstance(each, DefaultPreemption))
     results = [found]

@@ -58,7 +58,7 @@ _PLURALS = {kind.kind: kind for kind in KINDS}
 
 
 def answer_e2e_case(case: JsonObject) -> JsonObject:
-    """Return the observations of our run of the recorded steps: ``{"id", "observed"}``.
+    """Return the observations of Bayplan's run of the recorded steps: ``{"id", "observed"}``.
 
     Args:
         case: the recorded run. Of its observations, only the choices among equally good nodes are used, and the names
@@ -197,7 +197,7 @@ class E2eRun:
             raise RuntimeError(f"{method} {path}: {response.message}")
 
     def _with_our_uids(self, body: bytes) -> bytes:
-        """Return a body with the uids of recorded objects replaced by those of our objects with the same names."""
+        """Return a body with the uids of recorded objects replaced by those of Bayplan's objects with the same names."""
 
         def ours(match: re.Match[str]) -> str:
             kind, _, key = self._uids.get(match[0], "").partition(" ")

@@ -29,7 +29,7 @@ def comparable_run_parts(record: JsonObject, answer: JsonObject) -> Iterator[tup
 
     Args:
         record: the recorded run.
-        answer: our answer, with ``observed``.
+        answer: Bayplan's answer; ``observed`` has its observations.
     """
     steps = cast("list[JsonObject]", record["steps"])
     want = _Run(steps, cast("JsonObject", record["observed"]))

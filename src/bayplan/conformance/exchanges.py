@@ -1,4 +1,4 @@
-"""Compare our answer to a recorded HTTP exchange with the recorded one, except for values that vary between runs.
+"""Compare Bayplan's answer to a recorded HTTP exchange with the recorded one, except for values that vary between runs.
 
 The recording lists the differences between two runs of the real server (uids, versions, times, generated names). In
 addition, timestamps that no request of the scenario contained are readings of the server's clock and are masked, as is
@@ -23,11 +23,11 @@ PARTS = ("status", "headers", "body", "stream", "base64")
 
 
 def comparable_parts(record: JsonObject, answer: JsonObject) -> Iterator[tuple[str, Json, Json]]:
-    """Yield the parts of an exchange: name, recorded value, our value, with varying values masked on both sides.
+    """Yield the parts of an exchange: name, recorded value, Bayplan's value, with varying values masked on both sides.
 
     Args:
         record: the recorded exchange.
-        answer: our answer, with a ``response``.
+        answer: Bayplan's answer, with a ``response``.
     """
     recorded = cast("JsonObject", record["response"])
     ours = cast("JsonObject", answer.get("response") or {})

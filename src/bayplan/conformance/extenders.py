@@ -38,7 +38,7 @@ SCORING_VERBS = ("/prioritize", "/p")
 
 
 def answer_extender_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a case with extenders; an error if upstream would reject the case."""
+    """Return Bayplan's answer to a case with extenders; an error if upstream would reject the case."""
     answer: JsonObject = {
         "id": case["id"],
         "kubernetes": KUBERNETES_VERSION,

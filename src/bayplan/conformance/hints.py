@@ -55,7 +55,7 @@ class _Case(msgspec.Struct, rename="camel", kw_only=True):
 
 
 def answer_hint_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a hint case, in the recorded format.
+    """Return Bayplan's answer to a hint case, in the recorded format.
 
     Raises:
         InputError: the case is malformed, or names a plugin that is not in the profile.

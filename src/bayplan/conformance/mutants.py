@@ -1,4 +1,4 @@
-"""One-field mutants of objects: our responses compared with those of a real kube-apiserver, by kind.
+"""One-field mutants of objects: Bayplan's responses compared with those of a real kube-apiserver, by kind.
 
 A file of mutants has requests with the recorded responses (``conformance/api_mutants/README.md``). The mutants of one
 valid object run on a fresh store, in process: first the creates, then the valid object is stored, then all other
@@ -204,11 +204,11 @@ class _BaseRun:
 
 
 def compared_parts(mutant: JsonObject, response: JsonObject) -> tuple[JsonObject, JsonObject]:
-    """Return the compared parts of the recorded response and of ours, with varying values masked.
+    """Return the compared parts of the recorded response and of Bayplan's, with varying values masked.
 
     Args:
         mutant: as recorded.
-        response: our response, as returned by `in_process.send`.
+        response: Bayplan's response, as returned by `in_process.send`.
     """
     has_headers = "base" in mutant
     wanted: JsonObject = {name: mutant[name] for name in _PARTS if name in mutant}

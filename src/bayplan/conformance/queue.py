@@ -1,4 +1,4 @@
-"""Answer queue traces: replay the operations of a case on our scheduling queue and return the state after each.
+"""Answer queue traces: replay the operations of a case on Bayplan's scheduling queue and return the state after each.
 
 Traces with ``defaultPlugins`` use the hints and gates of the default configuration (`default_plugins`).
 """
@@ -130,7 +130,7 @@ class _Case(_Camel, kw_only=True):
 
 
 def answer_queue_case(case: JsonObject, default_plugins: DefaultPlugins = default_plugins) -> JsonObject:
-    """Return our answer to a queue trace, in the recorded format.
+    """Return Bayplan's answer to a queue trace, in the recorded format.
 
     Args:
         case: the trace.

@@ -1,8 +1,8 @@
 """Answer sampled cases: the node of each pod if only some nodes are examined, and the number of examined nodes.
 
 The format is described in `oracle/current/FORMAT.md` (sampled cases). The real scheduler chooses at random among the
-best nodes of its sample. A case therefore has the chosen node of each pod in ``follow``. If that node is one of our
-best nodes, too, we choose it, so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all
+best nodes of its sample. A case therefore has the chosen node of each pod in ``follow``. If that node is one of Bayplan's
+best nodes, too, it is chosen, so that the next pod is scheduled in the same cluster. ``hosts`` in the answer are all
 equally good nodes.
 """
 
@@ -22,7 +22,7 @@ from bayplan.state.cluster_state import ClusterState
 
 
 def answer_sampled_case(case: JsonObject) -> JsonObject:
-    """Return our answer to a sampled case; an error if upstream would reject the case."""
+    """Return Bayplan's answer to a sampled case; an error if upstream would reject the case."""
     answer: JsonObject = {"id": case["id"], "kubernetes": KUBERNETES_VERSION, "error": None, "sampled": None}
     try:
         scheduler, objects = make_scheduler(case, sampling=True)

@@ -58,7 +58,7 @@ class EverySchedule(msgspec.Struct, frozen=True):
     delay_seconds: int
 
     def next_after(self, time_ns: int) -> int | None:
-        """Return the next time after ``time_ns``: the delay later, on the second."""
+        """Return ``time_ns`` plus the delay, rounded down to a whole second."""
         return (time_ns // SECOND_NS + self.delay_seconds) * SECOND_NS
 
 

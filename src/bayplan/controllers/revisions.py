@@ -86,8 +86,8 @@ def observed_stateful_set_hash(item: StatefulSet) -> str:
 def observed_daemon_set_hash(item: DaemonSet, pods: Iterable[Pod]) -> str:
     """Return the hash of the current template's revision, derived from the status and the pods of a DaemonSet; "" if unknown.
 
-    The status only counts the nodes whose oldest pod is updated (`updatedNumberScheduled`), so this is the hash that as
-    many nodes have. If several hashes have this count, the newest pod decides; if none has, it is the newest pod's hash.
+    The status only contains the number of nodes whose oldest pod is updated (`updatedNumberScheduled`), so return the
+    hash of the oldest pods on that many nodes. If several hashes or none have this count, the newest pod decides.
 
     Args:
         item: the DaemonSet. The hash is unknown if its status is of an older generation, or counts no updated pod.

@@ -65,7 +65,7 @@ class BackoffQueue:
 
     def reorder(self, queued: QueuedPod) -> None:
         """Move a queued pod to its new position after the pod changed."""
-        # Failed pods are ordered by the end of their backoff, which does not depend on the pod.
+        # Failed pods are ordered by the end of their backoff only, which stays the same when the pod is updated.
         if queued.tier & BACKOFF:
             self.rejected.reorder(queued, self._rejected_key(queued))
 

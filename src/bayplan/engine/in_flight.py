@@ -60,8 +60,8 @@ class InFlight:
         """Remove a pod, and the events that only it needed. No effect if the pod is not in flight."""
         if self._pods.pop(uid, None) is None or not self._events:
             return
-        # Pods are in the order of their pops, so the first one needs the most events. A dictionary finds it in a time that
-        # grows with the pods removed since it last grew: 20 us if 40,000 were in flight.
+        # Pods are in the order of their pops, so the first one needs the most events. A dictionary finds its first key in
+        # time proportional to the removed keys that it has not compacted yet: 20 us if 40,000 pods were in flight.
         first = next(iter(self._pods.values()), None)
         held = len(self._events) if first is None else first.popped_at - self._base
         del self._events[:held]

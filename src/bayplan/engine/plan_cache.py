@@ -37,8 +37,10 @@ class PlanCache:
     """Finds or compiles the plan of a pod. `budget_bytes` is the approximate limit of the memory of all plans.
 
     Attributes:
-        compiled, shared, adapted: number of compiled plans, of those that share specs with a plan of the same kind, and
-            of those for which that plan itself was adapted, because no second pod had its signature. For measurements.
+        compiled: number of compiled plans. All counts are for measurements.
+        shared: number of these plans that share specs with an earlier plan of the same kind.
+        adapted: number of these plans for which that earlier plan itself was changed instead of copied, because no
+            second pod had its signature.
     """
 
     def __init__(self, state: ClusterState, *, budget_bytes: int = 256 << 20) -> None:

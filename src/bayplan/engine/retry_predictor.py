@@ -15,9 +15,11 @@ from bayplan.framework.profile import Profile
 
 
 class RetryPredictor:
-    """Predictions for waiting pods, from a scheduler's plans.
+    """Predicts whether waiting pods would fail again, from the plans of a scheduler.
 
-    `lowest_priority` returns the lowest priority of all running pods, or None if no pods run.
+    Args:
+        scheduler: the scheduler.
+        lowest_priority: returns the lowest priority of all running pods, or None if no pods run.
     """
 
     def __init__(self, scheduler: Scheduler, lowest_priority: Callable[[], int | None]) -> None:

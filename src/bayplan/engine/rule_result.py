@@ -121,7 +121,7 @@ class RuleResult:
     # Hooks: filter results and score results implement them.
 
     def allocate(self) -> None:
-        """Allocate `values` for the capacity; the rule then runs on every row."""
+        """Allocate `values` with an element for each row; the rule then runs on every row."""
 
     def run_all(self) -> None:
         """Run the rule on every row."""
@@ -149,7 +149,7 @@ class FilterResult(RuleResult):
         self.has_errors = False
 
     def allocate(self) -> None:
-        """Allocate `values` for the capacity."""
+        """Allocate `values` with an element for each row."""
         self.values = np.zeros(self.columns.capacity, dtype=np.uint16)
         self.codes = self.values
 
@@ -202,7 +202,7 @@ class ScoreResult(RuleResult):
         self._uniform_known = self._uniform = False
 
     def allocate(self) -> None:
-        """Allocate `values` for the capacity."""
+        """Allocate `values` with an element for each row."""
         self.values = np.empty(self.columns.capacity, dtype=np.int64)
         self.raw = self.values
 

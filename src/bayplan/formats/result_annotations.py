@@ -233,7 +233,7 @@ def _of_earlier(annotations: Mapping[str, str]) -> list[tuple[str, str]]:
     return [(key, text) for key, text in annotations.items() if key.startswith(EARLIER_PREFIX)]
 
 
-# --- the history, and the limit of size -------------------------------------------------------------------------------
+# --- the history, and the size limit ----------------------------------------------------------------------------------
 
 
 def history_of(annotations: Mapping[str, str]) -> list[dict[str, str]]:

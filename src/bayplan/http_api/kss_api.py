@@ -56,7 +56,7 @@ WATCHED = {
     "priorityclasses": ("scheduling.k8s.io/priorityclasses", "pcsLastResourceVersion"),
     "namespaces": ("namespaces", "namespaceLastResourceVersion"),
 }
-"""The watched tables by the name used in the response's lines, each with table and query parameter."""
+"""By the name of a kind in the response's lines: the watched table, and the query parameter with its resource version."""
 
 VERBS = {
     "filter": "filter_verb",

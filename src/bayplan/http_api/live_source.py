@@ -67,7 +67,7 @@ class LiveSource:
         catalog: a lookup of the pod's claims and their volumes.
 
     Attributes:
-        catalog: the argument.
+        catalog: the argument of this name.
     """
 
     def __init__(

@@ -118,7 +118,7 @@ class Inquiry:
         runner: the runner of custom plugins.
 
     Attributes:
-        cluster: the argument.
+        cluster: the argument of this name.
     """
 
     def __init__(self, cluster: QuestionCluster, settings: Settings, runner: TrialRunner) -> None:

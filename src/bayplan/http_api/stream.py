@@ -33,7 +33,7 @@ EncodedFrame = tuple[str, int, bytes]
 
 
 class Client:
-    """A subscriber of topics. Use on the event loop."""
+    """A subscriber to topics. Use on the event loop."""
 
     def __init__(self) -> None:
         self.topics: frozenset[str] = frozenset()

@@ -1,12 +1,12 @@
 """Dry runs: compare Bayplan's decisions with those of a cluster's scheduler, without writing to the cluster.
 
-Our scheduler does not see a pending pod until the cluster's scheduler has bound or rejected it. Then ours decides, on
+Bayplan's scheduler does not see a pending pod until the cluster's scheduler has bound or rejected it. Then it decides, on
 the cluster as it was before that, and the cluster's decision is applied, so that one difference does not cause others.
-If several nodes are equally good, we adopt the cluster's choice.
+If several nodes are equally good, it adopts the cluster's choice.
 
 Bindings arrive in a different order than they were decided, because each has its own thread. Verdicts therefore wait
 for `COMPARE_DELAY_NS` and are then compared in queue order. A verdict that differs waits longer (`PATIENCE_NS`), because it
-may depend on bindings that arrive later. We score all nodes, even if the cluster's scheduler uses a sample.
+may depend on bindings that arrive later. Bayplan scores all nodes, even if the cluster's scheduler uses a sample.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ COMPARE_DELAY_NS = 1_000_000_000
 """The time that a verdict waits for the verdicts of earlier pods."""
 
 PATIENCE_NS = 10_000_000_000
-"""The time that a differing verdict waits for verdicts that may have been decided before it."""
+"""The time that a differing verdict waits for verdicts of pods that the cluster may have decided before."""
 
 MAX_REPORTED_TIES = 10
 
 
 class Verdict(Struct, frozen=True, gc=False):
-    """The decision of the cluster's scheduler about a pod, and ours.
+    """The decisions of the cluster's scheduler and of Bayplan about a pod.
 
     Attributes:
         pod: ``namespace/name``.
@@ -44,11 +44,11 @@ class Verdict(Struct, frozen=True, gc=False):
         node: the cluster's choice; "" if it found no node.
         message: the cluster's reasons for finding no node.
         agrees: whether the cluster's node is one of Bayplan's best nodes, or neither scheduler found a node.
-        same_message: whether our reasons have the same wording; True if there is a node.
-        our_node: our choice; the cluster's node if that is one of the best.
+        same_message: whether Bayplan's reasons have the same wording; True if there is a node.
+        our_node: Bayplan's choice; the cluster's node if that is one of the best.
         ties: the number of best nodes.
         best: the names of the first `MAX_REPORTED_TIES` best nodes.
-        our_message: our reasons for finding no node, or "".
+        our_message: Bayplan's reasons for finding no node, or "".
     """
 
     pod: str
@@ -67,8 +67,8 @@ class Agreement(Struct):
     """The counts of agreement between both schedulers.
 
     Attributes:
-        placed, placed_alike: pods that the cluster bound, and those whose node is one of our best.
-        refused, refused_alike: attempts in which the cluster found no node, and those for which we find none either.
+        placed, placed_alike: pods that the cluster bound, and those whose node is one of Bayplan's best.
+        refused, refused_alike: attempts in which the cluster found no node, and those in which Bayplan found none, either.
         same_message: the number of the latter with the same message.
         differences: the number of differences, by kind.
     """
@@ -109,7 +109,7 @@ class Agreement(Struct):
 
 
 class _Answer(Struct, frozen=True, gc=False):
-    """Our decision about a pod: the best nodes and the node chosen from them, or the message."""
+    """Bayplan's decision about a pod: the best nodes and the node chosen from them, or the message."""
 
     node: str
     best: tuple[str, ...]
@@ -163,10 +163,10 @@ class _Open(Struct, eq=False):
 
 
 class DryRun:
-    """Compares the decisions of a cluster's scheduler with ours.
+    """Compares the decisions of a cluster's scheduler with Bayplan's.
 
     Args:
-        scheduler: ours, for an empty cluster; it scores all nodes.
+        scheduler: Bayplan's scheduler, for an empty cluster; it scores all nodes.
         on_verdict: the function to call with every comparison.
 
     Attributes:
@@ -182,7 +182,7 @@ class DryRun:
         self._waiting: dict[str, _Waiting] = {}
         self._open: list[_Open] = []
         self._seen = 0
-        # Our decisions for equal pods, until the cluster changes. The pod is stored because the key has ids of its
+        # Bayplan's decisions for equal pods, until the cluster changes. The pod is stored because the key has ids of its
         # parts.
         self._answers: dict[object, tuple[_Answer, Pod]] = {}
 
@@ -198,7 +198,7 @@ class DryRun:
                 self._apply_to_ours(old, new, now_ns)
 
     def _apply_to_ours(self, old: KubernetesObject | None, new: KubernetesObject | None, now_ns: int) -> None:
-        """Apply a change to our scheduler, after comparing all earlier verdicts."""
+        """Apply a change to Bayplan's scheduler, after comparing all earlier verdicts."""
         if self._open:
             self._close_agreed(now_ns, now_ns)
         self._scheduler.handle(old, new, now_ns)
@@ -211,7 +211,7 @@ class DryRun:
         if new is not None and self._is_waiting(new):
             message = _refusal(new)
             if waiting is None:
-                # A message that existed before we saw the pod refers to a cluster that we have not seen.
+                # A message from before the pod was first seen refers to a state of the cluster that was not seen.
                 self._seen += 1
                 self._waiting[key] = _Waiting(new, (-(new.spec.priority or 0), self._seen), message)
             else:
@@ -256,7 +256,7 @@ class DryRun:
             self._close_agreed(now_ns, before_ns)
 
     def _close_agreed(self, now_ns: int, before_ns: int) -> None:
-        """Close, in queue order, the verdicts that arrived until `before_ns` and agree with our decisions."""
+        """Close, in queue order, the verdicts that arrived until `before_ns` and agree with Bayplan's decisions."""
         ready = sorted((verdict for verdict in self._open if verdict.heard_ns <= before_ns), key=_place)
         place = 0
         while place < len(ready):
@@ -271,7 +271,7 @@ class DryRun:
                 place += 1
 
     def _answer(self, pod: Pod, now_ns: int) -> _Answer:
-        """Return our scheduler's decision about a pending pod. The decision is undone."""
+        """Return Bayplan's decision about a pending pod. The decision is undone."""
         # The decoder shares the parts of equal pods, so their ids identify equal pods.
         alike = (id(pod.spec), id(pod.metadata.labels), pod.metadata.namespace, pod.status.nominated_node_name)
         known = self._answers.get(alike)
@@ -288,7 +288,7 @@ class DryRun:
         return answer
 
     def _close(self, verdict: _Open, now_ns: int) -> None:
-        """Compare a verdict, and apply the cluster's decision to our scheduler."""
+        """Compare a verdict, and apply the cluster's decision to Bayplan's scheduler."""
         node, answer = verdict.pod.spec.node_name, self._answer(verdict.asked, now_ns)
         shared = _is_shared(verdict, answer)
         if node:

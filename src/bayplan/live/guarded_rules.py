@@ -39,7 +39,7 @@ class GuardedFilterRule(FilterRule):
         return self._call(_refresh, self._rule, self.params)
 
     def after_changes(self, params: Params | None) -> None:
-        """Let the rule read its cluster-wide data again, in a trial."""
+        """Let the rule read its cluster-wide data again, after a trial has moved pods."""
         self._call(self._rule.after_changes, params)
 
     def after_undo(self, params: Params | None) -> None:
@@ -105,7 +105,7 @@ class GuardedScoreRule(ScoreRule):
         np.asarray(raw)[:] = found
 
     def scale(self, raw: Ints, feasible: Flags) -> Params:
-        """Return the scale for normalizing, from the raw scores of the feasible rows."""
+        """Return the scale for `normalize`, computed from the raw scores of the feasible rows."""
         return self._normalizing(self._rule.scale, np.array(raw), np.array(feasible))
 
     def normalize(self, scale: Scale, raw: int, row: int) -> int:

@@ -59,7 +59,7 @@ _ANSWERS: Mapping[str, tuple[str, Callable[[str], object]]] = {
     "stop_waiting": ("PreEnqueue", lambda text: None),
     "sort_key": ("QueueSort", lambda text: ()),
 }
-"""Methods whose failure becomes a result, with the extension point and the function that returns it for an error message."""
+"""Methods whose failure becomes a result: the extension point, and the function that makes the result from a message."""
 
 _CALLS_OWN_CODE = ("filter", "score")
 """Methods of `PerNodePlugin` that call the code of the plugin's author."""

@@ -38,7 +38,7 @@ _FACTORS = 18  # Number of decimal digits that always fit into an int64.
 _WRAPPING_SCALES = (1, 2, 3, 6, 9)  # Upstream multiplies by these in one step and returns the wrapped result.
 _MAX_EXPONENT = 2_000  # Upstream computes 10**exponent at any cost; Bayplan rejects exponents above this.
 _PLAIN_LENGTH = 12  # Numbers with fewer digits fit into an int64 in any unit.
-_MAX_LENGTH = 2_000  # Longest accepted text, for the same reason.
+_MAX_LENGTH = 2_000  # Longest accepted text; upstream parses longer ones, too, at any cost.
 
 
 def wrap_int64(number: int) -> int:

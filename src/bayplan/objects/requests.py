@@ -5,7 +5,7 @@ When to call which function:
 - `fit_requests`: the filter of NodeResourcesFit, for the pod that is being scheduled.
 - `fit_score_requests`: the score of NodeResourcesFit, for the pod that is being scheduled.
 - `balance_requests`: the score of NodeResourcesBalancedAllocation, for the pod that is being scheduled.
-- `accounted_requests`: the resources with which a bound, assumed or nominated pod counts on its node.
+- `accounted_requests`: the resources that the node of a bound, assumed or nominated pod counts as used by it.
 - `node_amounts`: the allocatable resources of a node, in the same units.
 - `pod_requests`: exact quantities with any options, for all other uses.
 
@@ -72,7 +72,7 @@ _SCORING = RequestOptions(skip_pod_level_resources=True, missing_requests=NON_ZE
 
 
 class AccountedRequests(NamedTuple):
-    """The resources with which a pod counts on its node.
+    """The resources that the scheduler counts as used by a pod on its node.
 
     Attributes:
         requests: the requests for resources that nodes count, except `pods`.
@@ -120,7 +120,7 @@ def balance_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums
 
 
 def accounted_requests(pod: Pod, gates: RequestGates = DEFAULT_GATES, earlier_sums: int = 0) -> AccountedRequests:
-    """Return the resources with which a pod counts on the node where it runs, or is assumed or nominated."""
+    """Return the resources counted as used by a pod on the node that it is bound, assumed or nominated to."""
     simple = SIMPLE_SUMS.of(pod)
     if simple is not None and simple.on_nodes is not None and simple.counted is not None:
         counted = simple.counted

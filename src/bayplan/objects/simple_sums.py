@@ -13,16 +13,16 @@ from bayplan.objects.quantity import QuantityLike, nano_value
 from bayplan.objects.resource_names import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 
 DEFAULT_CPU_MILLI = 100
-"""The CPU with which scores count a container without a CPU request."""
+"""The CPU request that scores assume for a container without one."""
 DEFAULT_MEMORY_BYTES = 200 * 1024 * 1024
-"""The memory with which scores count a container without a memory request."""
+"""The memory request that scores assume for a container without one."""
 
 Amounts = dict[str, int]
 Quantities = Mapping[str, QuantityLike]
 
 _MAX_INT64 = 2**63 - 1
 NON_ZERO: Quantities = {CPU: f"{DEFAULT_CPU_MILLI}m", MEMORY: DEFAULT_MEMORY_BYTES}
-"""The amounts with which scores count containers without requests."""
+"""The requests that scores assume for containers without requests."""
 
 
 def rounded_up(sums: Mapping[str, int]) -> Amounts | None:
@@ -83,7 +83,7 @@ def _with_missing(nanos: dict[str, int], silent: dict[str, int], missing: Quanti
 
 
 class SimpleSums:
-    """Caches the sums of the last pod, because several plugins in a row need those of the same pod."""
+    """Caches the summed requests of the last pod, because several plugins in a row need them for the same pod."""
 
     __slots__ = ("_known",)
 

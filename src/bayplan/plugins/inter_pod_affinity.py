@@ -173,7 +173,7 @@ class InterPodAffinity(
     # Tables.
 
     def tables(self, spec: InterPodAffinitySpec, cluster: ClusterState) -> TermTables:
-        """Return the tables of a spec, with the terms that were registered since the last call."""
+        """Return a spec's tables, after adding the terms of other pods that are new since the last call."""
         tables = spec.tables
         version = cluster.catalog.version(Namespace)
         if tables.namespace_version != version:
@@ -326,7 +326,7 @@ class WeightedTerms(ScaledScoreRule):
         self._tables_version = -1
 
     def refresh(self) -> bool:
-        """Update the tables; return whether sums may change on rows on which no pods were added or removed."""
+        """Update the tables; return whether the sum of a row may have changed although no pod was added or removed there."""
         weighted = self._weighted()
         moved = weighted is not self._seen
         if moved:

@@ -153,7 +153,7 @@ class Balance(ResourceScore):
         return 0 <= seen < MAX_IN_DOUBLES
 
     def _find_shares(self, place: int, start: int, length: int) -> int:
-        """Write the used shares without and with the pod, and the allocatable amounts; return the or of all amounts."""
+        """Write the used shares without and with the pod, and the allocatable amounts; return the bitwise OR of all amounts."""
         columns, number, request, base = self.columns, self.numbers[place], self.requests[place], place * CHUNK
         allocatable, usage = columns.allocatable[number], columns.usage[FIRST_RESOURCE + number]
         before, after, whole, seen = self._before, self._after, self._whole, 0

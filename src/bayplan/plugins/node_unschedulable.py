@@ -43,7 +43,7 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
     def compile(self, pod: Pod, cluster: ClusterState) -> NodeUnschedulableSpec:
-        """Look for a toleration of `UNSCHEDULABLE_TAINT`."""
+        """Compile whether the pod tolerates `UNSCHEDULABLE_TAINT`."""
         return NodeUnschedulableSpec(self._tolerates_cordon(pod))
 
     def _tolerates_cordon(self, pod: Pod) -> bool:

@@ -127,7 +127,7 @@ class LeastAllocated(StrategyScore):
         return MAX_IN_DOUBLES if seen < 0 else seen
 
     def _add_in_doubles(self, place: int, start: int, length: int) -> int:
-        """Add the scores of a resource for `length` rows; return the bitwise or of all amounts."""
+        """Add the scores of a resource for `length` rows; return the bitwise OR of all amounts."""
         columns, number, request = self.columns, self.numbers[place], self.requests[place]
         allocatable = columns.allocatable[number]
         usage = columns.usage[(NON_ZERO_CPU if number <= MEMORY else FIRST_RESOURCE) + number]

@@ -76,7 +76,7 @@ class RunData:
         label: the label of the run; runs with the same label differ only in their seed.
 
     Attributes:
-        label, result: the arguments.
+        label, result: the arguments of these names.
         facts: the facts that the report on the terminal shows.
         duration_ns: the duration of the run, at least 1.
         resources: the names of the resources that nodes offer, with CPU and memory first.

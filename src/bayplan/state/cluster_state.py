@@ -51,7 +51,7 @@ MAX_SAFE_REQUEST = 1 << 62
 """Requests up to this limit keep all sums within int64, if all other amounts are small."""
 
 Accounting: TypeAlias = Callable[[Pod, RequestGates], AccountedRequests]
-"""Computes the requests with which a pod counts on its node, as the scheduler's release does."""
+"""Computes the requests that the scheduler's release counts for a pod on its node."""
 
 
 class _Contents(NamedTuple):
@@ -78,7 +78,7 @@ class ClusterState:
 
     Args:
         request_gates: the feature gates that affect how requests are summed; also an attribute.
-        account: the function that computes the requests with which a pod counts on its node.
+        account: the function that computes the requests to count for a pod on its node.
 
     Attributes:
         nodes: the columns of the nodes themselves.

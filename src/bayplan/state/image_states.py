@@ -65,7 +65,7 @@ class ImageStates:
                 state.add(row)
 
     def remove_node(self, row: int, node: Node) -> None:
-        """Remove the images of a node; an image without any node is forgotten with its size."""
+        """Remove the images of a node; an image that no node has any more is dropped, with its size."""
         for image in node.status.images:
             for name in image.names:
                 state = self._states.get(name)

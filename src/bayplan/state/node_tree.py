@@ -12,7 +12,7 @@ from bayplan.state.arrays import Index
 
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
-"""Labels of a region, and above of a zone; the first, older label counts if a node has both."""
+"""The labels of a node's zone and region. If a node has both labels of a pair, the first, older one counts."""
 
 
 def zone_key(node: Node) -> str:

@@ -27,7 +27,7 @@ _UNKNOWN = -(1 << 63)
 
 
 class Footprint:
-    """The resources with which a pod counts on its node; shared by all pods with the same spec.
+    """The resources that the scheduler counts as used by a pod on its node; shared by all pods with the same spec.
 
     Attributes:
         vector: int64[3 + resources], the pod's column of the usage matrix (see `POD_COUNT` and the following); `column`

@@ -86,7 +86,7 @@ class Rows:
         return np.full(len(self), condition, dtype=np.bool_)
 
     def verdicts(self, *cases: tuple[Bools, int]) -> Codes:
-        """Return verdicts: per row, the bitwise or of the verdicts whose condition is true there."""
+        """Return for each row the bitwise OR of the verdicts of all cases whose condition is true for it."""
         union = np.zeros(len(self), dtype=np.uint16)
         for condition, verdict in cases:
             union |= condition * np.uint16(verdict)

@@ -152,7 +152,7 @@ def _run_and_free(plan: SweepPlan, shared: SharedInput, trial: Trial) -> Outcome
 
 
 def make_executor(name: str, plan: SweepPlan, *, workers: int = 0, address: str = "") -> Executor:
-    """Return the executor with a name.
+    """Return the executor of this name.
 
     Raises:
         InputError: the name is unknown, or the input cannot be read.

@@ -65,7 +65,7 @@ class KssRecording:
                 yield TimedChange(offset_ns, change)
 
     def _lines(self) -> Iterator[tuple[FollowedKind, KssLine, str, bool]]:
-        """Yield the events of synced kinds: kind, line, place in the file, and whether an initial object is added."""
+        """Yield the events of synced kinds: kind, line, place in the file, and whether the event adds an initial object."""
         only_additions = True
         for number, raw in enumerate(read_lines(self._path), start=1):
             where = f"{self._path}:{number}"

@@ -106,7 +106,7 @@ class ApplyReplay:
 
     Args:
         recording: the recording of workloads.
-        playback: the playback position; it can't go back.
+        playback: the playback position; it must not be moved back.
         send: the function that sends requests to the target.
         path_of: the function that returns the path of a collection, by apiVersion, kind and namespace; None for a kind
             that is not served.

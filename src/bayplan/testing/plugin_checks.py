@@ -63,7 +63,7 @@ def verdicts_have_reasons(make: Make, sample: SampleCluster) -> None:
 
 
 def answers_have_the_right_types(make: Make, sample: SampleCluster) -> None:
-    """PreFilter returns a result and PreScore params, or both a status other than success; params are hashable tuples."""
+    """PreFilter returns a result and PreScore params, or a status other than success; params are hashable tuples."""
     subject = make(sample)
     if "pre_filter" in subject.points:
         answer = subject.plugin.pre_filter(subject.spec, subject.state, CycleState())

@@ -48,7 +48,7 @@ class Subject:
         sample: the cluster and the pod.
 
     Attributes:
-        sample: the argument.
+        sample: the argument of this name.
         plugin, state, pod: the plugin, the state with the cluster, and the typed pod.
         points: the extension points that the class implements.
     """

@@ -170,7 +170,9 @@ def _length(spec: RunTimes) -> int:
         return 0
     text: str | None = getattr(spec, name)
     if text is None:
-        raise InputError(f"{KIND} $.runTimes.{name}", wanted=f"a duration, for {spec.distribution}", got="none")
+        raise InputError(
+            f"{KIND} $.runTimes.{name}", wanted=f"a duration for distribution {spec.distribution}", got="none"
+        )
     return _duration(text, f"$.runTimes.{name}")
 
 

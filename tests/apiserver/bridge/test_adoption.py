@@ -17,11 +17,11 @@ def replica_set(uid: str) -> ReplicaSet:
     return ReplicaSet(metadata=ObjectMeta(name="web", namespace="default", uid=uid))
 
 
-def test_an_object_is_new_until_noted_and_again_after_recreation() -> None:
+def test_an_object_is_new_until_it_is_noted_and_after_it_is_recreated() -> None:
     known = SeenObjects()
     first, second = replica_set("1"), replica_set("2")
     assert known.is_new(first)
-    assert known.is_new(first), "until what had to be done about it is done"
+    assert known.is_new(first), "until it is noted"
     known.note(first)
     assert not known.is_new(first)
     assert known.is_new(second)

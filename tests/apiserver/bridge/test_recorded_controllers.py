@@ -44,12 +44,12 @@ def fixture(recorded: list[tuple[str, Document]]) -> BridgeFixture:
 
 
 def last(recorded: list[tuple[str, Document]], pattern: str) -> Document:
-    """Return the body that was sent last to somewhere."""
+    """Return the last body that was sent with a matching ``method path``."""
     return [body for request, body in recorded if re.fullmatch(pattern, request)][-1]
 
 
 def masked(value: object) -> object:
-    """Return a value without what differs from run to run: hashes of templates, suffixes of pods, uids and times."""
+    """Return a value with the parts masked that vary between runs: template hashes, suffixes of pods, uids and times."""
     if isinstance(value, Mapping):
         return {
             name: "HASH"

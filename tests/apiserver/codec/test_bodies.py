@@ -52,7 +52,7 @@ def test_invalid_json_raises_the_error_message_of_go(text: str, want: str) -> No
     assert str(caught.value) == want
 
 
-def test_yaml_keys_are_converted_to_strings_like_in_yaml_1_1() -> None:
+def test_yaml_keys_are_converted_to_strings_as_in_yaml_1_1() -> None:
     assert parse_yaml(b"{y: 'yes', 1: x}").value == {"true": "yes", "1": "x"}
 
 

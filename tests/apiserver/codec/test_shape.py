@@ -61,7 +61,7 @@ DEPLOYMENT = shape_of("io.k8s.api.apps.v1.Deployment")
         ),
     ],
 )
-def test_pods_are_normalized_like_in_go(value: dict[str, object], want: dict[str, object]) -> None:
+def test_pods_are_normalized_as_in_go(value: dict[str, object], want: dict[str, object]) -> None:
     assert POD.read(value) == want
 
 

@@ -36,7 +36,7 @@ from bayplan.apiserver.codec.yaml_encoding import encode_yaml
         pytest.param(0.00001, "1e-05", id="a small fraction"),
     ],
 )
-def test_strings_are_quoted_only_if_ambiguous_and_numbers_are_formatted_like_in_go(value: object, want: str) -> None:
+def test_strings_are_quoted_only_if_ambiguous_and_numbers_are_formatted_as_in_go(value: object, want: str) -> None:
     assert encode_yaml({"k": value}).decode() == f"k: {want}\n"
 
 
@@ -56,7 +56,7 @@ def test_strings_are_quoted_only_if_ambiguous_and_numbers_are_formatted_like_in_
         pytest.param(["aa", "a"], ["a", "aa"], id="the shorter one first"),
     ],
 )
-def test_yaml_keys_are_sorted_naturally_like_in_go(keys: list[str], want: list[str]) -> None:
+def test_yaml_keys_are_sorted_naturally_as_in_go(keys: list[str], want: list[str]) -> None:
     assert list(cast("dict[str, object]", parse_yaml(encode_yaml(dict.fromkeys(keys, 1))).value)) == want
 
 

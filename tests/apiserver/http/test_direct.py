@@ -175,12 +175,12 @@ def test_a_head_is_checked_again_only_if_its_bytes_differ() -> None:
         delete = request("DELETE", f"{PODS}/a", b"{}", "application/json", allowed)
         assert codes(dry_run, foreign, second, patch, delete) == [b"201", b"401", b"409", b"200", b"200"]
         assert server.connections.unparsed == 2
-        # Nothing is kept of a client without access.
+        # Nothing is cached for a client without access.
         assert codes(foreign, foreign, first) == [b"401", b"401", b"201"]
         assert server.connections.unparsed == 2
 
 
-def test_large_heads_are_not_kept() -> None:
+def test_large_heads_are_not_cached() -> None:
     padding = f"X-Padding: {'x' * 9_000}"
     with serving() as server, connect(server) as connection:
         for name in "ab":

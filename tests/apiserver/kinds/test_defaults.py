@@ -161,7 +161,7 @@ def test_metrics_and_behavior_of_an_autoscaler_survive_an_update_in_v1() -> None
     assert client.call("GET", f"{v2}/m").at("metadata.annotations") is None
 
 
-def test_annotations_of_a_v1_autoscaler_are_encoded_like_in_go() -> None:
+def test_annotations_of_a_v1_autoscaler_are_encoded_as_in_go() -> None:
     client = Client()
     target = {"name": "x", "apiVersion": "v1", "kind": "Service"}
     selector = {
@@ -199,7 +199,7 @@ def test_annotations_of_a_v1_autoscaler_are_encoded_like_in_go() -> None:
         pytest.param("behavior", '{"ScaleUp":null}', "", id="no rules"),
     ],
 )  # fmt: skip
-def test_annotations_of_a_v1_autoscaler_are_decoded_like_in_go(name: str, text: str, wrong: str) -> None:
+def test_annotations_of_a_v1_autoscaler_are_decoded_as_in_go(name: str, text: str, wrong: str) -> None:
     client = Client()
     autoscaler = _object("HorizontalPodAutoscaler", {"maxReplicas": 2, "scaleTargetRef": _TARGET})
     autoscaler["metadata"] = {"name": "m", "annotations": {f"autoscaling.alpha.kubernetes.io/{name}": text}}

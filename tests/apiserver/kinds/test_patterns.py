@@ -25,7 +25,7 @@ def definition(spec: Document, *others: Document) -> Document:
 
 
 def made(spec: Document, value: object) -> tuple[int, str]:
-    """Return the answer to an object of a definition."""
+    """Define a kind with this schema and create an object of it; return the status and the message."""
     client = Client()
     answer = client.post(DEFINITIONS, definition(spec))
     assert answer.status == 201, answer
@@ -87,7 +87,7 @@ def test_python_only_regular_expressions_are_refused(pattern: str) -> None:
         pytest.param("^(a+)+$", "a" * 40 + "!", False, id="nested repetitions take linear time"),
     ],
 )
-def test_patterns_match_like_in_go(pattern: str, value: str, fits: bool) -> None:
+def test_patterns_match_as_in_go(pattern: str, value: str, fits: bool) -> None:
     status, message = made(text(pattern), value)
     assert status == (201 if fits else 422), message
     assert fits or message.endswith(f"should match '{pattern}'")

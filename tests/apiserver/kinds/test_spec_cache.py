@@ -7,7 +7,7 @@ from bayplan.base.plain_data import Document
 
 
 class Memory:
-    """A memory of specs, and how many of them it decoded."""
+    """A cache of specs that counts the specs it has decoded."""
 
     def __init__(self) -> None:
         self.specs = SpecCache()

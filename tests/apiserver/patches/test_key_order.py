@@ -28,7 +28,7 @@ def test_fields_are_in_the_order_of_the_go_type_and_keys_of_maps_are_sorted() ->
     )
 
 
-def test_names_in_a_map_of_structs_are_sorted_and_are_no_fields() -> None:
+def test_names_in_a_map_of_structs_are_sorted_and_not_treated_as_fields() -> None:
     value = {"properties": {"type": {"type": "string", "description": "d"}, "default": {}, "items": {}}}
     found = in_go_order("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps", value)
     assert json.dumps(found) == (

@@ -1,7 +1,7 @@
 """Convert recorded sessions of real clients into scenarios that `bayplan.conformance.api` can replay.
 
 A client sends uids and versions that the server assigned. Where a recorded answer first has such a value, the value is
-captured under a name, and later requests use our server's value of that name.
+captured under a name, and later requests use the value that Bayplan's server returned under that name.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def is_whole(exchange: JsonObject) -> bool:
 
 
 def plain(value: Json, name: str = "") -> Json:
-    """Return a value without what differs from run to run: uids, versions, times, ages, addresses, who owns what when."""
+    """Return a value without the parts that vary between runs: uids, versions, times, ages, addresses, managed fields."""
     if isinstance(value, dict):
         if value.get("type") == "BOOKMARK" and isinstance(value.get("object"), dict):
             # Apart from its metadata, the object is Go's zero value after a conversion.

@@ -179,7 +179,7 @@ def send(
         ),
     ],
 )
-def test_of_several_mistakes_the_first_is_reported(
+def test_only_the_first_of_several_mistakes_is_reported(
     method: str, path: str, body: bytes, content_type: str, accept: str, want: tuple[int, str]
 ) -> None:
     found = send(method, path, body, content_type or "application/json", accept)
@@ -188,7 +188,7 @@ def test_of_several_mistakes_the_first_is_reported(
     assert yaml.safe_load(found.body)["message"].startswith(message)
 
 
-def test_a_body_of_null_has_no_options() -> None:
+def test_a_null_body_counts_as_no_delete_options() -> None:
     assert send("DELETE", f"{DEFAULT}/configmaps/none", b"null").status == 404
     assert send("DELETE", f"{DEFAULT}/configmaps", b"null").status == 200
 
@@ -202,7 +202,7 @@ def test_a_body_of_null_has_no_options() -> None:
         ),
     ],
 )
-def test_some_empty_lists_are_null(path: str, accept: str, field: str) -> None:
+def test_empty_metadata_lists_and_some_empty_tables_are_null(path: str, accept: str, field: str) -> None:
     document = msgspec.json.decode(send("GET", path, accept=accept).body)
     assert document[field] is None
 
@@ -213,7 +213,7 @@ def test_reviews_can_be_reduced_to_their_metadata() -> None:
     assert "status" not in document
 
 
-def test_a_deprecated_kind_warns_of_errors_after_negotiation() -> None:
+def test_errors_after_negotiation_include_the_deprecation_warning() -> None:
     def warned(path: str, accept: str, content_type: str = "application/json") -> bool:
         return "warning" in dict(send("POST", path, b"{}", content_type, accept).headers)
 

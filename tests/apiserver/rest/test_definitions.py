@@ -92,7 +92,7 @@ def test_managers_of_another_version_lose_fields_and_cause_conflicts(client: Cli
         ),
     ],
 )
-def test_objects_of_another_kind_or_version(
+def test_an_object_of_another_kind_or_version_is_refused(
     client: Client, api_version: str, kind: str, status: int, message: str
 ) -> None:
     answer = client.post(path_of("v1"), {"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}})
@@ -204,7 +204,7 @@ def test_unknown_fields_are_sorted_and_whole_numbers_have_no_point(gadgets: Clie
     assert str(answer.at("spec.n")) == "2"
 
 
-def test_cells_of_columns(gadgets: Client) -> None:
+def test_columns_show_the_values_at_their_json_paths(gadgets: Client) -> None:
     gadgets.post(GADGETS, gadget(size=3, names=["a", "b"]))
     answer = gadgets.get(f"{GADGETS}/g", accept="application/json;as=Table;v=v1;g=meta.k8s.io")
     assert answer.at("rows.0.cells") == ["g", "a", "b", "3", '["a","b"]', None]
@@ -217,7 +217,7 @@ def test_the_status_endpoint_changes_no_labels(gadgets: Client) -> None:
     assert (answer.at("metadata.labels"), answer.at("status.replicas")) == (None, 1)
 
 
-def test_all_that_is_neither_metadata_nor_status_counts_for_the_generation(gadgets: Client) -> None:
+def test_a_change_of_metadata_or_status_does_not_increment_the_generation(gadgets: Client) -> None:
     gadgets.post(GADGETS, gadget(size=3))
     assert gadgets.patch(f"{GADGETS}/g", {"metadata": {"labels": {"a": "b"}}}, MERGE).at("metadata.generation") == 1
     assert gadgets.patch(f"{GADGETS}/g/status", {"status": {"replicas": 1}}, MERGE).at("metadata.generation") == 1
@@ -239,7 +239,9 @@ def test_all_that_is_neither_metadata_nor_status_counts_for_the_generation(gadge
         ),
     ],
 )
-def test_replicas_that_no_scale_can_show(gadgets: Client, spec: Document, field: str, message: str) -> None:
+def test_replicas_that_a_scale_cannot_represent_are_refused(
+    gadgets: Client, spec: Document, field: str, message: str
+) -> None:
     causes = cast("list[Document]", gadgets.post(GADGETS, gadget(**spec)).at("details.causes"))
     assert (field, f"Invalid value: {message}") in [(each["field"], each["message"]) for each in causes]
 
@@ -269,7 +271,7 @@ def test_replicas_that_no_scale_can_show(gadgets: Client, spec: Document, field:
         pytest.param({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "x": 1}, 201, None, id="complete"),
     ],
 )
-def test_objects_inside_objects(gadgets: Client, inner: Document, status: int, message: str | None) -> None:
+def test_embedded_objects_are_validated(gadgets: Client, inner: Document, status: int, message: str | None) -> None:
     answer = gadgets.post(GADGETS, gadget(inner=inner))
     assert (answer.status, answer.at("message")) == (status, message)
     if status == 201:
@@ -289,14 +291,14 @@ def test_an_applied_field_must_be_declared(gadgets: Client) -> None:
         pytest.param({"apiVersion": None}, "the API version in the data () does not match", id="no version"),
     ],
 )
-def test_objects_without_kind_or_version(gadgets: Client, change: Document, message: str) -> None:
+def test_an_object_without_kind_or_version_is_refused(gadgets: Client, change: Document, message: str) -> None:
     body = {name: value for name, value in (gadget() | change).items() if value is not None}
     answer = gadgets.post(GADGETS, body)
     assert answer.status == 400
     assert message in str(answer.at("message"))
 
 
-def test_fields_that_the_version_of_another_manager_lacks(client: Client) -> None:
+def test_an_update_is_not_tracked_if_another_managers_version_lacks_a_field(client: Client) -> None:
     def applied(api_version: str, spec: Document, manager: str) -> Document:
         body = {"apiVersion": f"example.com/{api_version}", "kind": "Widget", "metadata": {"name": "w"}, "spec": spec}
         return client.patch(f"{path_of(api_version)}/w?fieldManager={manager}", body, APPLY).document
@@ -371,7 +373,7 @@ def test_a_terminating_definition_reports_the_deletion_of_its_objects(client: Cl
     assert client.get(f"{DEFINITIONS}/widgets.example.com").status == 404
 
 
-def test_a_definition_that_others_hold_reports_that_its_objects_are_gone(client: Client) -> None:
+def test_a_definition_with_another_finalizer_reports_that_its_objects_are_gone(client: Client) -> None:
     client.patch(f"{DEFINITIONS}/widgets.example.com", {"metadata": {"finalizers": ["example.com/x"]}}, MERGE)
     client.delete(f"{DEFINITIONS}/widgets.example.com")
     found = client.get(f"{DEFINITIONS}/widgets.example.com")

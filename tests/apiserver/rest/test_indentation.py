@@ -57,7 +57,7 @@ def answer(path: str, agent: str = "test/1", accept: str = "", method: str = "GE
         pytest.param(DEFAULT, "test/1", GROUPS, True, id="the error 406"),
     ],
 )
-def test_json_is_indented_on_request_for_curl_and_browsers_and_for_errors_nobody_accepts(
+def test_json_is_indented_on_request_for_curl_and_browsers_and_in_not_acceptable_errors(
     path: str, agent: str, accept: str, want: bool
 ) -> None:
     body = answer(path, agent, accept).body

@@ -72,7 +72,7 @@ def with_spec(**fields: object) -> Document:
 
 
 def with_resources(*resources: object, **fields: object) -> Document:
-    """Return a pod with a container for each resources; None for one without."""
+    """Return a pod with one container per argument, which is its `resources`; None for a container without."""
     containers = [
         {"name": f"c{index}", "image": "pause:3.10"} | ({} if each is None else {"resources": each})
         for index, each in enumerate(resources)

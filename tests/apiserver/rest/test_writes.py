@@ -293,14 +293,14 @@ def test_versions_of_an_object_share_unchanged_labels_fields_and_uid(client: Cli
     assert (after.labels is before.labels, after.fields is before.fields, after.uid is before.uid) == (True, True, True)
 
 
-def test_a_collection_is_deleted_as_it_was_at_a_revision(client: Client) -> None:
+def test_deleting_a_collection_at_a_revision_deletes_only_the_objects_of_that_revision(client: Client) -> None:
     first = client.post(PODS, pod("a")).at("metadata.resourceVersion")
     client.post(PODS, pod("b"))
     assert names(client.delete(f"{PODS}?resourceVersion={first}")) == ["a"]
     assert names(client.get(PODS)) == ["b"]
 
 
-def test_a_service_that_is_no_load_balancer_loses_its_ingress(client: Client) -> None:
+def test_a_service_that_is_no_longer_a_load_balancer_loses_its_ingress(client: Client) -> None:
     services = "/api/v1/namespaces/default/services"
     spec: Document = {"type": "LoadBalancer", "ports": [{"port": 80}]}
     client.post(services, {"metadata": {"name": "s"}, "spec": spec})
@@ -339,15 +339,15 @@ def test_the_generation_of_a_csi_driver_counts_its_changes(client: Client) -> No
     assert (changed.at("metadata.generation"), changed.headers) == (1, [])
 
 
-def test_every_term_of_topology_that_is_repeated_is_reported(client: Client) -> None:
+def test_each_repeated_topology_term_is_reported(client: Client) -> None:
     storage_class: Document = {"metadata": {"name": "s"}, "provisioner": "example.com/p", "allowedTopologies": [{}, {}]}
     answer = client.post("/apis/storage.k8s.io/v1/storageclasses", storage_class)
     causes = cast("list[Document]", answer.at("details.causes"))
-    # The first equals two empty terms that upstream compares with; the second the first, too.
+    # Upstream compares each term with two empty terms, and the second term also with the first.
     assert [str(each["field"])[18] for each in causes] == ["0", "0", "1", "1", "1"]
 
 
-def test_an_apply_that_is_refused_still_warns_of_repeated_keys(client: Client) -> None:
+def test_a_refused_apply_still_warns_about_repeated_keys(client: Client) -> None:
     body = b'{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "name": "p"}, "spec": {"containers": []}}'
     answer = client.call("PATCH", f"{PODS}/p?fieldManager=m", body, content_type=APPLY)
     assert answer.status == 422

@@ -182,7 +182,7 @@ def test_a_store_in_use_is_reported_as_locked(tmp_path: Path) -> None:
 
 @contextmanager
 def unprivileged_folder() -> Iterator[Path]:
-    """Be a user that permissions hold for, and yield a folder of that user."""
+    """Run as an unprivileged user, and yield a folder of this user: root ignores file permissions."""
     folder = Path(tempfile.mkdtemp())
     is_root = os.geteuid() == 0
     try:

@@ -40,7 +40,7 @@ NINES = "9" * 5000
         pytest.param("-9223372036854775808ns", -(2**63), id="the longest below zero"),
     ],
 )
-def test_durations_are_parsed_to_nanoseconds_like_in_go(text: str, want: int) -> None:
+def test_durations_are_parsed_to_nanoseconds_as_in_go(text: str, want: int) -> None:
     assert parse_duration(text) == want
     assert read_duration(text) == want
 
@@ -97,7 +97,7 @@ def test_invalid_durations_raise_the_errors_of_go(text: str, want: str) -> None:
         (-(2**63), "-2562047h47m16.854775808s"),
     ],
 )
-def test_durations_are_formatted_like_in_go(duration_ns: int, want: str) -> None:
+def test_durations_are_formatted_as_in_go(duration_ns: int, want: str) -> None:
     assert format_duration(duration_ns) == want
 
 

@@ -26,7 +26,7 @@ from bayplan.base.go_text.quoting import GoTextError
         (-1.25e22, "-1.25e+22"),
     ],
 )
-def test_floats_are_formatted_in_json_like_in_go(value: float, want: str) -> None:
+def test_floats_are_formatted_in_json_as_in_go(value: float, want: str) -> None:
     assert json_float(value) == want
 
 

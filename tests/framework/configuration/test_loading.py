@@ -169,6 +169,6 @@ def test_recorded_cases_give_the_recorded_results(path_of_cases: Callable[[], Pa
         pytest.param("1e22", "1e+22", id="above with an exponent"),
     ],
 )
-def test_numbers_are_formatted_like_in_go(written: str, want: str) -> None:
+def test_numbers_are_formatted_as_in_go(written: str, want: str) -> None:
     document = declared_document(load_configuration(HEADER + f"clientConnection: {{qps: {written}}}\n").declared)
     assert json_text(document["clientConnection"]).split('"qps":')[1].split(",")[0] == want

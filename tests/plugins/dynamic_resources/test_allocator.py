@@ -24,7 +24,7 @@ NONE = [f"n1: {CANNOT[0]} {CANNOT[1]}"]
 
 
 def chosen(world: World, *claims: str) -> list[str]:
-    """Return the devices that n1 gives a pod with these claims, or why it gives none."""
+    """Return the devices that a pod with these claims gets on n1, or why n1 is rejected."""
     pod = claiming(*(claims or ("c",)))
     rejected = world.filter(pod)
     if "n1" in rejected:
@@ -305,7 +305,7 @@ def test_device_without_the_requested_capacity_is_skipped() -> None:
 
 
 def slices(**spec: Any) -> list[str]:
-    """Return what a node gets of a slice for the nodes that are described."""
+    """Return the devices that a pod gets on n1 from a slice with this spec, or why n1 is rejected."""
     arguments: dict[str, Any] = {"devices": [device("d0")], "pool": "p", **spec}
     world = World(["n1"], [device_class(), device_slice("", **arguments), claim("c", request())])
     return chosen(world)

@@ -187,7 +187,7 @@ STOPPED = "run: operation cancelled: actual cost limit exceeded"
 
 
 def bound(first: str, step: str, times: int, last: str) -> str:
-    """Return an expression that binds a value made from the one before, again and again; @ stands for that."""
+    """Return an expression with nested bindings, each of a value computed from the previous one, the ``@`` in `step`."""
     expression = last.replace("@", f"v{times}")
     for number in range(times, 0, -1):
         expression = f"cel.bind(v{number}, {step.replace('@', f'v{number - 1}')}, {expression})"

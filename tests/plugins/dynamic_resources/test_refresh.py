@@ -88,7 +88,7 @@ class History:
         self.world.put(claim(name, self.random.choice(REQUESTS), **more))
 
     def change(self) -> None:
-        """Change something."""
+        """Make a random change."""
         catalog, name = self.world.state.catalog, self.random.choice(NODES)
         # Changes of slices or classes repeat the whole search, so they must be rare to test the cache.
         choice = self.random.choices(range(8), (12, 3, 3, 1, 1, 1, 1, 1))[0]
@@ -111,7 +111,7 @@ class History:
             catalog.remove(DeviceClass, "other")
 
     def bind(self) -> None:
-        """Go on with a reservation, or give it up."""
+        """Continue a reservation with PreBind and sometimes the binding's updates, or unreserve it."""
         if not self.reserved:
             return
         state, pod, node = self.reserved.pop(self.random.randrange(len(self.reserved)))

@@ -33,7 +33,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class Match(NamedTuple):
-    """The resource and kind as which a hook receives a request.
+    """The resource and kind under which a hook receives a request.
 
     With match policy `Equivalent`, they can differ from the resource and kind of the request.
     """

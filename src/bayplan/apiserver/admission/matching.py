@@ -31,15 +31,12 @@ def is_exempt(attributes: Attributes) -> bool:
 
 
 def is_never_policed(attributes: Attributes) -> bool:
-    """Return whether policies are never evaluated for a request.
-
-    That is the case for a review, which is not stored, and for a write of a hook's configuration.
-    """
+    """Return whether a request is exempt from policies: reviews, which are not stored, and writes of hooks' configurations."""
     return attributes.resource.name in _NEVER_POLICED or is_exempt(attributes)
 
 
 def match_rules(rules: Sequence[Document], policy: object, attributes: Attributes) -> Match | None:
-    """Return the resource and kind as which a request matches one of the rules, or None if it matches none.
+    """Return the resource and kind under which a request matches one of the rules, or None if it matches none.
 
     Args:
         rules: rules with operations, groups, versions, resources, and possibly resource names.
@@ -130,7 +127,7 @@ def _labels(document: Document | None) -> Mapping[str, str]:
 
 
 def match_criteria(criteria: Document, attributes: Attributes, rules: str = "resourceRules") -> Match | None:
-    """Return the resource and kind as which a request matches the constraints of a policy or binding, or None.
+    """Return the resource and kind under which a request matches the constraints of a policy or binding, or None.
 
     Args:
         criteria: the constraints.

@@ -101,7 +101,7 @@ class Invocation(NamedTuple):
     Attributes:
         policy: the policy.
         binding: the binding.
-        match: the resource and kind as which the request matches.
+        match: the resource and kind under which the request matches.
         param: the parameter object; None if the policy has no parameters.
     """
 

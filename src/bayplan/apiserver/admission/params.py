@@ -34,7 +34,7 @@ def bindings_of(lister: ObjectLister, table: str) -> dict[str, list[Document]]:
 
 
 def match_policy(policy: Document, attributes: Attributes) -> Match | None:
-    """Return the resource and kind as which a request matches a policy, or None if it does not match.
+    """Return the resource and kind under which a request matches a policy, or None if it does not match.
 
     Raises:
         ConfigurationProblem: the namespace of the request does not exist.

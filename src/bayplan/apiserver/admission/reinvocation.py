@@ -30,7 +30,7 @@ class Reinvocation:
     def begin(self, document: Document | None) -> None:
         """Begin a round.
 
-        In the second round, schedule all noted hooks if the object has changed since the end of the first.
+        If the object has changed since the end of the first round, the second calls all recorded hooks again.
         """
         if self.is_second and document != self._last_output:
             self.require()
@@ -40,12 +40,12 @@ class Reinvocation:
         self._last_output = document
 
     def require(self) -> None:
-        """Schedule the hooks noted so far for the second round, because the object has changed after their calls."""
+        """Mark the hooks recorded so far for the second round, because the object has changed since their calls."""
         self._due |= self._asked
         self._asked.clear()
 
     def is_due(self, key: Hashable) -> bool:
-        """Return whether to call a hook in this round: always in the first, and if scheduled in the second."""
+        """Return whether to call a hook in this round: always in the first, only if marked in the second."""
         return not self.is_second or key in self._due
 
     def note(self, key: Hashable) -> None:

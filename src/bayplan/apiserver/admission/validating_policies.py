@@ -256,7 +256,7 @@ def _failed(policy: Policy, message: str) -> list[Denial]:
 def _result(policy: Policy, validation: Validation, evaluation: Evaluation, budget: Budget) -> Denial | None:
     """Return None if a validation passes, else a Denial.
 
-    It has no message if the expression is false, and no reason if the evaluation fails.
+    The Denial has no message if the expression is false, and no reason if the evaluation failed.
     """
     try:
         holds = evaluation.run(validation.expression, budget)

@@ -172,7 +172,7 @@ def _warn_of(silent: list[Webhook], attributes: Attributes) -> None:
 
 
 def _match(hook: Webhook, attributes: Attributes) -> Match | None:
-    """Return the resource and kind as which a request matches a webhook, or None if it does not match.
+    """Return the resource and kind under which a request matches a webhook, or None if it does not match.
 
     Raises:
         ApiError: a match condition fails, or the namespace does not exist.

@@ -148,10 +148,7 @@ class ApiWriter:
             self._writer.drop_finalizer(TABLE_OF_KIND[type(item)], (metadata.namespace, metadata.name), finalizer)
 
     def record(self, item: KubernetesObject, reason: str, message: str, component: str, *, type_: str = NORMAL) -> None:
-        """Record an event about the stored version of an object.
-
-        The event is about `item` itself if a different object has its name.
-        """
+        """Record an event about an object: the stored version, or `item` if that was deleted or replaced."""
         stored = self._store.get(type(item), object_key(item.metadata))
         if stored is not None and stored.metadata.uid == item.metadata.uid:
             item = stored

@@ -1,7 +1,7 @@
 """The data of ControllerRevisions: raw JSON, which upstream stores as it was sent and compares byte by byte.
 
-A patch rewrites the data without blanks. If the data was sent with blanks, a patch of the object therefore changes the
-data, and is rejected. Two things differ from upstream: responses contain the blanks that were sent, which upstream
+A patch rewrites the data without whitespace, so a patch of an object whose data was sent with whitespace changes the
+data, and is rejected. Two things differ from upstream: responses contain the whitespace that was sent, which upstream
 removes; and data with an out-of-range number or an unpaired surrogate, which could not be decoded again, is stored
 rewritten instead of as sent.
 
@@ -69,7 +69,7 @@ def stored(data: object) -> object:
 
 
 def patched(document: Document, old: Document) -> Document:
-    """Return an object after a JSON patch or merge patch; unchanged values keep their text, without blanks."""
+    """Return an object after a JSON patch or merge patch; unchanged values keep their text, without whitespace."""
     data, before = document.get("data"), old.get("data")
     if not isinstance(data, dict):
         return document
@@ -144,5 +144,5 @@ def _finite(value: object) -> object:
 
 
 def compacted(text: str) -> str:
-    """Return JSON text without blanks, with the characters escaped that Go escapes for HTML."""
+    """Return JSON text without whitespace, with the characters escaped that Go escapes for HTML."""
     return _TOKEN.sub(lambda token: token[0].translate(_ESCAPED) if token[0][0] == '"' else "", text)

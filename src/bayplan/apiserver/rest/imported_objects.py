@@ -56,7 +56,7 @@ def _with_status(
     managers: managed.Managers,
     options: WriteOptions,
 ) -> tuple[Document, managed.Managers]:
-    """Return a new object after an update of its status, and its field managers."""
+    """Update the status of a new object; return the object and its field managers."""
     resource, strategy = info.resource, backend.strategy(info.resource)
     info = replace(info, verb="update", name=str(part(made, "metadata")["name"]), subresource="status")
     owner = writing.ownership(backend, info, options)

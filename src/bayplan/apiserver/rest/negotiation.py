@@ -173,7 +173,7 @@ def matches(wanted: str, offered: str) -> bool:
 
 
 _PARAMETERS = re.compile(r'[^;]*(?:;\s*[^\s;=,"]+=(?:[^\s;=,"]+|"[^"]*")\s*)*;?')
-"""A media type with parameters that Go's parser accepts, without trailing blanks. Matching takes linear time."""
+"""A media type with parameters that Go's parser accepts, without trailing whitespace. Matching takes linear time."""
 
 
 def input_type(content_type: str) -> str:

@@ -379,7 +379,7 @@ def _has_unknown_fields(sent: PodCreate) -> bool:
 def _metadata(info: RequestInfo, sent: Document) -> Document | None:
     """Return the decoded metadata of a pod to create, or None if the pod must take the regular path.
 
-    That is the case for rare or unknown fields, invalid values, a namespace other than the request's, and annotations
+    None is returned for rare or unknown fields, invalid values, a namespace other than the request's, and annotations
     that affect validation or warnings.
     """
     if not sent.keys() <= _ORDINARY:
@@ -414,7 +414,7 @@ def _encode_rest(template: _Template, amounts: list[_Amounts]) -> bytes:
 def _read_amounts(sent: bytes) -> _Amounts | None:
     """Return a container's resources after decoding and defaults, or None if its pod must take the regular path.
 
-    That is the case for invalid resources, fields other than limits and requests, empty or null values, repeated keys,
+    None is returned for invalid resources, fields other than limits and requests, empty or null values, repeated keys,
     and amounts that cause a warning.
     """
     value = _decode(sent)

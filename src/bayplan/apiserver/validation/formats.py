@@ -335,7 +335,7 @@ def annotation_map(found: object, path: str, out: Causes) -> None:
 
 
 def keys(check: Check, *, at_key: bool = True) -> Check:
-    """Return a check of the keys of a map."""
+    """Return a check that applies `check` to each key of a map."""
 
     def run(found: object, path: str, out: Causes) -> None:
         if isinstance(found, dict):

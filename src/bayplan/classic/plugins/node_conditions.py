@@ -96,7 +96,7 @@ class CheckNodeCondition(ConditionPredicate):
         return verdict_of(packed, NODE_NOT_READY) if packed else 0
 
     def reasons(self, spec: FlagSpec, params: Params | None, verdict: int) -> tuple[str, ...]:
-        """Return the reason of each failed condition, repeated if the condition is."""
+        """Return the reason of each failed condition, repeated for each repetition of the condition."""
         return (
             *(NODE_NOT_READY,) * (verdict >> NOT_READY_SHIFT & MAX_REPEATS),
             *(NODE_NETWORK_UNAVAILABLE,) * (verdict >> NETWORK_SHIFT & MAX_REPEATS),

@@ -25,7 +25,7 @@ def owners_version(catalog: ObjectCatalog) -> tuple[int, ...]:
 def services_of(namespace: str, labels: Labels, catalog: ObjectCatalog) -> list[Service]:
     """Return the services that select a pod.
 
-    A service without a selector selects no pods, one with an empty selector all pods.
+    A service without a selector selects no pods; a service with an empty selector selects all pods.
     """
     return [
         service

@@ -66,7 +66,7 @@ class Reader(TraceReader):
         self._labels: dict[str, Mapping[str, str]] = {"": NO_LABELS}
 
     def read(self, table: str, file: InputFile) -> None:
-        """Read one file of a table. Duplicate names are errors; those of tasks only if the selection has no limit."""
+        """Read one file of a table. A duplicate name is an error; for tasks only if the selection has no limit."""
         handle, optional = (self._node, ()) if table == "nodes" else (self._task, _OPTIONAL)
         self.read_csv(file, self.tables[table], handle, header=True, optional=optional)
 

@@ -137,7 +137,7 @@ class TraceReader(ABC):
         self.skip("rows that can't be read")
 
     def skip(self, what: str) -> None:
-        """Count something in the current file as skipped. `what`: a description, in the plural."""
+        """Count one skipped item of the current file. `what`: the kind of item, in the plural."""
         self.skipped[self._files[-1], what] += 1
 
     def began(self, file: InputFile) -> None:

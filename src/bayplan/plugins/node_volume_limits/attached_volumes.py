@@ -59,8 +59,8 @@ class AttachedVolumes:
         self._versions: dict[type[Struct], int] = dict.fromkeys(READ, -1)
         self._nodes_seen = (-1, -1, -1)
         self._writes = -1
-        # By claim or volume (distinguished by a prefix), the rows with pods for which it was read, and the number of
-        # reads.
+        # By key of a claim or volume (a prefix distinguishes them), the rows whose pods use it, each with the number of
+        # times that it was read for them.
         self._readers: dict[str, dict[int, int]] = {}
         self.has_csi_node: Bools = np.zeros(0, dtype=np.bool_)
         self.limited: Bools = np.zeros(0, dtype=np.bool_)

@@ -213,7 +213,10 @@ class AttachableVolumes(FilterRule):
         return False
 
     def filter(self, row: int) -> int:
-        """Return the first of: unknown volumes, a missing driver, unknown volumes on the node, an exceeded limit."""
+        """Return the verdict of the first check that fails.
+
+        The checks are, in order: the pod's volumes, the drivers, the volumes on the node, the limits.
+        """
         migrated = self._has_csi_node[row] != 0
         problem = self._problem_on_migrated if migrated else self._problem_on_plain
         if problem:
