@@ -81,3 +81,10 @@ def test_images_link_to_their_full_size(site: Path) -> None:
     pictures = re.findall(r'<a href="([^"]+)"><img [^>]*src="([^"]+)"', text)
     assert pictures
     assert all(link == source and (site / source).is_file() for link, source in pictures)
+
+
+def test_long_names_in_tables_may_break_between_words(site: Path) -> None:
+    text = (site / "performance.html").read_text(encoding="utf-8")
+    assert "<td>Scheduling<wbr>Pod<wbr>Matching<wbr>Anti<wbr>Affinity</td>" in text
+    index = (site / "search" / "search_index.json").read_text(encoding="utf-8")
+    assert "SchedulingPodMatchingAntiAffinity" in index

@@ -3,8 +3,8 @@
 It removes all empty nodes together; else as many nodes as possible at once, without a replacement or with one new node; else a
 single node.
 Simplified: a node group stands for a NodePool with one instance type. One command runs at a time, and takes effect at
-once (Karpenter checks it again after 15 seconds). There is no drift, no expiry, no spot capacity, and no schedule of
-budgets.
+once (Karpenter checks it again after 15 seconds). There is no drift, no expiry and no spot capacity, and budgets have
+no schedules.
 
 Source: https://karpenter.sh/docs/concepts/disruption/ and pkg/controllers/disruption of kubernetes-sigs/karpenter.
 """
