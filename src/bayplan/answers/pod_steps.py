@@ -17,7 +17,7 @@ from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.spread_steps import counted_domains
-from bayplan.answers.steps import Step, StepKind
+from bayplan.answers.steps import DROPPED, Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import workload_of
 from bayplan.base.counted_nouns import plural
@@ -145,6 +145,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
             NODE_AFFINITY,
             cost=0.5,
             edit_pod=partial(_without_selector, key),
+            risk=DROPPED,
         )
     if len(spec.node_selector or {}) > 1:
         yield Step(
@@ -153,6 +154,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
             NODE_AFFINITY,
             cost=0.8,
             edit_pod=lambda old: _with_spec(old, node_selector=None),
+            risk=DROPPED,
         )
     affinity = spec.affinity
     if affinity is not None:
@@ -176,7 +178,14 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
             edit_pod=_all_soft_spread,
         )
     if any(port.host_port for each in spec.containers for port in each.ports):
-        yield Step(StepKind.RELAX, "do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports)
+        yield Step(
+            StepKind.RELAX,
+            "do without host ports",
+            "NodePorts",
+            cost=0.7,
+            edit_pod=_without_host_ports,
+            risk="clients can't reach the pod at these ports of its node",
+        )
 
 
 def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
@@ -191,6 +200,7 @@ def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
             NODE_AFFINITY,
             cost=0.05,
             edit_pod=_without_preferences,
+            risk=DROPPED,
         )
 
 
@@ -219,10 +229,11 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
                     NODE_AFFINITY,
                     cost=0.3,
                     edit_pod=partial(_without_expression, each),
+                    risk=DROPPED,
                 )
         yield Step(
             StepKind.RELAX,
-            "make the required node affinity a preferred one",
+            "make the required node affinity preferred",
             NODE_AFFINITY,
             cost=0.4,
             edit_pod=_soft_node_affinity,
@@ -256,7 +267,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         for place, term in enumerate(terms):
             yield Step(
                 StepKind.RELAX,
-                f"make the {name} to {selector_text(term.label_selector)} in {term.topology_key} a preferred one",
+                f"make the required pod {name} to {selector_text(term.label_selector)} in {term.topology_key} preferred",
                 "InterPodAffinity",
                 cost=0.3,
                 edit_pod=partial(_soft_pod_term, anti, place),
@@ -280,7 +291,7 @@ def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
     for place, term in enumerate(terms if siblings else ()):
         yield Step(
             StepKind.RELAX,
-            f"make the anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} a preferred one in all "
+            f"make the required pod anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} preferred in all "
             f"pods of {kind} {name}, which restarts them",
             "InterPodAffinity",
             cost=0.6,

@@ -11,7 +11,15 @@ from bayplan.answers.changes import select_names
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import nodes_to_remove
-from bayplan.answers.node_shapes import NodeShape, parse_prices, parse_shape, price_in, shape_of, shapes_of
+from bayplan.answers.node_shapes import (
+    NodeShape,
+    check_prices,
+    parse_prices,
+    parse_shape,
+    price_in,
+    shape_of,
+    shapes_of,
+)
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
@@ -66,7 +74,7 @@ DeleteEmptyDirData: TypeAlias = Annotated[
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
 BoundOption: TypeAlias = Annotated[
-    Bound, typer.Option("--bound", help="Bound on the best answer: relaxation, or packing (tighter; needs OR-Tools).")
+    Bound, typer.Option("--bound", help="Method for the bound: relaxation, or packing (tighter; needs OR-Tools).")
 ]
 Preempt: TypeAlias = Annotated[
     bool, typer.Option("--preempt", help="Evict pods of lower priority to place pending pods (add).")
@@ -102,7 +110,8 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes for the pending pods, and a lower bound on its price. It lists the pods that no shape helps.
+    add finds a cheap set of nodes for the pending pods, and a lower bound on the price of any such set. Pods that no shape helps are
+    listed.
 
     remove finds nodes that can be drained so that every pod gets another node, the order in which to drain them, and the new node
     of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have
@@ -124,7 +133,15 @@ def nodes(
         strict=strict,
     )
     prices, packing = parse_prices(price or []), bound is Bound.PACKING
+    other = {"--node": node, "--most": most, "--force": force, "--delete-emptydir-data": delete_emptydir_data}
+    other |= {"--disable-eviction": disable_eviction}
+    if action is Action.REMOVE:
+        other = {"--shape": shape, "--shapes": shapes, "--copies": copies, "--preempt": preempt}
+    for option, value in other.items():
+        if value:
+            raise InputError(f"{option} doesn't apply to {action.value}", hint="without it")
     with opened(options) as (source, cluster):
+        check_prices(prices, cluster.all(Node))
         if action is Action.ADD:
             given = _shapes(shape or [], shapes or [], cluster, prices)
             wanted = {share.workload: share.count for share in parse_mix(copies)} if copies else {}
