@@ -136,7 +136,7 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         pytest.param(
             "racks.py:Nothing",
             "{folder}/racks.py Nothing: expected a class that inherits from one of Bayplan's plugin classes, "
-            "got type Nothing, which is not a plugin class",
+            "got class Nothing, which does not inherit from one",
             id="a class that is not a plugin",
         ),
         pytest.param(
