@@ -133,7 +133,12 @@ def nodes(
         strict=strict,
     )
     prices, packing = parse_prices(price or []), bound is Bound.PACKING
-    other = {"--node": node, "--most": most, "--force": force, "--delete-emptydir-data": delete_emptydir_data}
+    other: dict[str, object] = {
+        "--node": node,
+        "--most": most,
+        "--force": force,
+        "--delete-emptydir-data": delete_emptydir_data,
+    }
     other |= {"--disable-eviction": disable_eviction}
     if action is Action.REMOVE:
         other = {"--shape": shape, "--shapes": shapes, "--copies": copies, "--preempt": preempt}
