@@ -453,7 +453,8 @@ def reason_of(found: DecisivePlugin, before: str, after: str) -> str:
     if isinstance(found.a, str):
         return f"rejected {after}: {found.a}"
     # Without a rejection, both results are scores.
-    assert found.a is not None and found.b is not None
+    assert found.a is not None
+    assert found.b is not None
     return f"{_lead(before, after, found.a, 'scored')}, now {_lead(before, after, found.b, 'scores')}"
 
 
