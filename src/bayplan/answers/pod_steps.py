@@ -43,6 +43,9 @@ _SMALLEST_SHARE = 0.1
 """The smallest fraction to which a request may be reduced."""
 
 
+_relax = partial(Step, StepKind.RELAX)
+
+
 def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator[Step]:
     """Yield the steps that change the pod, or create objects that it refers to.
 
@@ -139,8 +142,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
     """Yield steps that soften one of the pod's hard rules, or remove a part of it."""
     spec = pod.spec
     for key, wanted in (spec.node_selector or {}).items():
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             f"drop {key}={wanted} from the nodeSelector",
             NODE_AFFINITY,
             cost=0.5,
@@ -148,12 +150,11 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
             risk=DROPPED,
         )
     if len(spec.node_selector or {}) > 1:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "drop the nodeSelector",
             NODE_AFFINITY,
             cost=0.8,
-            edit_pod=lambda old: _with_spec(old, node_selector=None),
+            edit_pod=partial(_with_spec, node_selector=None),
             risk=DROPPED,
         )
     affinity = spec.affinity
@@ -161,8 +162,7 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
         yield from _affinity_relaxations(affinity)
     for place, constraint in enumerate(spec.topology_spread_constraints):
         if constraint.when_unsatisfiable == "DoNotSchedule":
-            yield Step(
-                StepKind.RELAX,
+            yield _relax(
                 f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway",
                 "PodTopologySpread",
                 cost=0.1,
@@ -170,22 +170,14 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
             )
             yield from counted_domains(place, constraint)
     if len(spec.topology_spread_constraints) > 1:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "make all topologySpreadConstraints ScheduleAnyway",
             "PodTopologySpread",
             cost=0.2,
             edit_pod=_all_soft_spread,
         )
     if any(port.host_port for each in spec.containers for port in each.ports):
-        yield Step(
-            StepKind.RELAX,
-            "do without host ports",
-            "NodePorts",
-            cost=0.7,
-            edit_pod=_without_host_ports,
-            risk="clients can't reach the pod at these ports of its node",
-        )
+        yield _relax("do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports, risk=DROPPED)
 
 
 def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
@@ -194,8 +186,7 @@ def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
     node = affinity.node_affinity if affinity is not None else None
     is_error = diagnosis.decision is not None and diagnosis.decision.record.outcome is Outcome.ERROR
     if is_error and node is not None and node.preferred_during_scheduling_ignored_during_execution:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "drop the preferred node affinity, which can't be read",
             NODE_AFFINITY,
             cost=0.05,
@@ -223,16 +214,14 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         }
         if len(expressions) > 1:
             for text, each in expressions.items():
-                yield Step(
-                    StepKind.RELAX,
+                yield _relax(
                     f"drop {text} from the required node affinity",
                     NODE_AFFINITY,
                     cost=0.3,
                     edit_pod=partial(_without_expression, each),
                     risk=DROPPED,
                 )
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "make the required node affinity preferred",
             NODE_AFFINITY,
             cost=0.4,
@@ -245,8 +234,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
     ]
     # A single rule has its own step.
     if sum(map(bool, (required, *rules))) > 1:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "make all required affinity preferred",
             "InterPodAffinity",
             cost=0.9,
@@ -257,16 +245,14 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
         name = "anti-affinity" if anti else "affinity"
         if len(terms) > 1:
-            yield Step(
-                StepKind.RELAX,
+            yield _relax(
                 f"make all required pod {name} preferred",
                 "InterPodAffinity",
                 cost=0.6,
                 edit_pod=partial(_without_side, anti),
             )
         for place, term in enumerate(terms):
-            yield Step(
-                StepKind.RELAX,
+            yield _relax(
                 f"make the required pod {name} to {selector_text(term.label_selector)} in {term.topology_key} preferred",
                 "InterPodAffinity",
                 cost=0.3,
@@ -289,8 +275,7 @@ def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
     ]
     kind, name = workload_of(pod, trial.catalog)
     for place, term in enumerate(terms if siblings else ()):
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             f"make the required pod anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} preferred in all "
             f"pods of {kind} {name}, which restarts them",
             "InterPodAffinity",

@@ -92,6 +92,9 @@ def compare(
         first, second = map(source.scheduler.read_again, origins)
         kind = Reschedule.NEW if keep else Reschedule.ALL
         answer = what_if(cluster.with_scheduler(first), scheduler=second, scheduler_label=b, reschedule=kind)
-        # A and B are the configurations, so the one of the source does not matter; in classic mode, it names the mode.
-        assumptions = [each for each in source.assumptions if each.about != "configuration" or mode is Mode.CLASSIC]
-        show(answer, structs.replace(source, assumptions=assumptions))
+        show(answer, _without_configuration(source) if mode is Mode.CURRENT else source)
+
+
+def _without_configuration(source: ClusterSource) -> ClusterSource:
+    """Return a source without its assumption about the configuration, because A and B are the configurations."""
+    return structs.replace(source, assumptions=[each for each in source.assumptions if each.about != "configuration"])
