@@ -110,7 +110,7 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes for the pending pods, and a lower bound on the price of any such set. Pods that stay pending are listed.
+    add finds a cheap set of nodes for the pending pods, a lower bound on the price of any such set, and the pods that stay pending.
 
     remove finds nodes that can be drained so that every pod gets another node, the order in which to drain them, and the new node
     of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have
