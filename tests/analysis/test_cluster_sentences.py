@@ -153,7 +153,7 @@ def test_queue_sentence_summarises_the_queue(counts: dict[str, int], retry_ns: i
 @pytest.mark.parametrize(
     ("moved", "only_a", "only_b", "nodes_b", "want"),
     [
-        pytest.param(0, 0, 0, 9, "A and B place all 50 pods alike", id="no difference"),
+        pytest.param(0, 0, 0, 9, "A and B place all 50 pods on the same nodes", id="no difference"),
         pytest.param(1, 0, 0, 9, "1 of 50 pods differs: 1 on another node", id="one pod moved"),
         pytest.param(0, 0, 4, 9, "4 of 50 pods differ: 4 placed only by B", id="pods without differences are omitted"),
         pytest.param(

@@ -71,7 +71,7 @@ def test_explain_reports_the_plugins_that_decided_between_winner_and_runner_up()
     assert (rejection.plugin, rejection.reasons, rejection.nodes) == ("NodeResourcesFit", ["Insufficient cpu"], ["n3"])
     text = text_of(found)
     assert f"{found.node} is 300 points ahead of n2: TaintToleration +300" in text
-    assert "tie set: n0, n1; n0 was drawn at random" in text
+    assert "tied: n0, n1; n0 was drawn at random" in text
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_a_pending_pod_is_explained_with_rejections_by_plugin_and_reason() -> No
     nodes += [node("t").taint("dedicated", "gpu").obj(), node("c").unschedulable().obj()]
     found = explained(run(*nodes, pod("p", cpu="3").obj()), "p")
     assert found.verdict == (
-        "default/p is pending: it requests 3 cpu, the largest of the 3 nodes that it may use offers 1; "
+        "default/p is pending: it requests 3 cpu, but the largest of the 3 nodes that it may use offers 1; "
         "the other 2 are excluded: cordoned (1), taint dedicated=gpu:NoSchedule (1)"
     )
     assert found.message.startswith("0/5 nodes are available: 1 node(s) had untolerated taint(s), ")

@@ -58,7 +58,9 @@ def test_colours_are_used_only_on_terminals(busy: SimulationResult) -> None:
 def test_wall_clock_time_is_printed_but_not_part_of_the_facts(busy: SimulationResult) -> None:
     busy.wall = WallClock(load_seconds=0.25, simulate_seconds=0.5)
     try:
-        assert f"{len(busy.records) * 2:,} a second, 0.50 s and 0.25 s to load" in " ".join(text_of(busy, 200).split())
+        assert f"{len(busy.records) * 2:,} a second (0.50 s, and 0.25 s for loading)" in " ".join(
+            text_of(busy, 200).split()
+        )
         without = Console(file=io.StringIO(), width=200)
         without.print(*render_report(run_facts(busy)))
         assert "a second" not in str(without.file)

@@ -81,7 +81,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GENERAL, GPU[0], nodes("gpu", "g3")[0].unschedulable()],
             make_pod("x").node_selector(pool="gpu"),
-            "none of the 2 nodes with pool=gpu (nodeSelector) takes it: cordoned (1), taint gpu=yes:NoSchedule (1)",
+            "none of the 2 nodes with pool=gpu (nodeSelector) accepts it: cordoned (1), taint gpu=yes:NoSchedule (1)",
             id="one node of the pool is tainted, the other cordoned; the cordon's own taint does not count twice",
         ),
         pytest.param(
@@ -93,7 +93,7 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
         pytest.param(
             [*GPU, nodes("general", "a1")[0].unschedulable()],
             make_pod("x"),
-            "no node takes it: taint gpu=yes:NoSchedule (2), cordoned (1)",
+            "no node accepts it: taint gpu=yes:NoSchedule (2), cordoned (1)",
             id="taints and cordons, and no pool is selected",
         ),
         pytest.param(
@@ -164,26 +164,26 @@ SPREAD = [on("a1", "web"), on("a2", "web"), on("b1", "web")]
                 make_node("b2").capacity(cpu="4").label({"topology.kubernetes.io/zone": "b"}),
             ],
             make_pod("x").claim("data").node_affinity("topology.kubernetes.io/zone", "a"),
-            "its volume data is in b, and no node there takes it: requires topology.kubernetes.io/zone In (a) (2)",
+            "its volume data is in b, and no node there accepts it: requires topology.kubernetes.io/zone In (a) (2)",
             id="the rule of the pod that excludes the nodes of its volume",
         ),
         pytest.param(
             [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b"), *nodes("p", "b3", zone="b")],
             make_pod("x").claim("data").node_selector(pool="p").node_affinity(ZONE, "a"),
-            f"its volume data is in b, and no node there takes it: requires pool=p (2), requires {ZONE} In (a) (1)",
+            f"its volume data is in b, and no node there accepts it: requires pool=p (2), requires {ZONE} In (a) (1)",
             id="each node counts for the first rule of the pod that excludes it",
         ),
         pytest.param(
             [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b")],
             make_pod("x").claim("data").node_affinity(ZONE, "a").node_affinity("pool", "p"),
-            "its volume data is in b, and no node there takes it: "
+            "its volume data is in b, and no node there accepts it: "
             "requires topology.kubernetes.io/zone In (a) or pool In (p) (2)",
             id="the terms of an affinity together exclude the nodes",
         ),
         pytest.param(
             [*IN_B, *nodes("p", "a1", zone="a"), *nodes("q", "b1", "b2", zone="b")],
             make_pod("x").claim("data").node_affinity("pool", "p", *(f"a-longer-name-of-a-pool-{n}" for n in range(3))),
-            "its volume data is in b, and no node there takes it: node selector or affinity (2)",
+            "its volume data is in b, and no node there accepts it: node selector or affinity (2)",
             id="a rule that is too long to be quoted",
         ),
         pytest.param([], make_pod("x"), "the cluster has no nodes", id="no nodes"),
@@ -260,5 +260,5 @@ def test_a_blocked_volume_zone_is_named_with_the_rejections_of_its_nodes() -> No
         [*tainted, nodes("general", "b1", zone="b")[0].obj(), claim, volume, make_pod("x").claim("data").obj()]
     )
     assert cluster.explain("x").verdict == (
-        "default/x is pending: its volume data is in a, and no node there takes it: taint team=db:NoSchedule (2)"
+        "default/x is pending: its volume data is in a, and no node there accepts it: taint team=db:NoSchedule (2)"
     )

@@ -148,24 +148,24 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             SMALL,
             pod("p", cpu="3500m"),
             FULL,
-            "it requests 3.5 cpu, the largest node offers 3",
+            "it requests 3.5 cpu, but the largest node offers 3",
             id="larger than any node",
         ),
         pytest.param(
             SMALL,
             pod("p", cpu="3500m", memory="9Gi"),
             FULL,
-            "it requests 3.5 cpu, the largest node offers 3; it requests 9Gi memory, the largest node offers 8Gi",
+            "it requests 3.5 cpu, but the largest node offers 3; it requests 9Gi memory, but the largest node offers 8Gi",
             id="too large in two resources",
         ),
         pytest.param(
-            SMALL[:1], pod("p", cpu="3"), FULL, "it requests 3 cpu, the only node, n0, offers 1", id="a single node"
+            SMALL[:1], pod("p", cpu="3"), FULL, "it requests 3 cpu, but the only node, n0, offers 1", id="a single node"
         ),
         pytest.param(
             [*SMALL, node("t").taint("gpu")],
             pod("p", cpu="3500m"),
             FULL,
-            "it requests 3.5 cpu, the largest of the 3 nodes that it may use offers 3; "
+            "it requests 3.5 cpu, but the largest of the 3 nodes that it may use offers 3; "
             "the other one is excluded: taint gpu:NoSchedule",
             id="a node with room and a taint",
         ),

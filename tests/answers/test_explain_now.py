@@ -34,7 +34,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("x").req(cpu="8")],
             "x",
-            "default/x is pending: it requests 8 cpu, the largest node offers 4",
+            "default/x is pending: it requests 8 cpu, but the largest node offers 4",
             id="the node that it may use is nearest, not the one with a taint or a cordon",
         ),
         pytest.param(
@@ -73,7 +73,7 @@ def cluster_of(*pods: PodBuilder) -> Cluster:
         pytest.param(
             [make_pod("web-5d8f-1").label({"pod-template-hash": "5d8f"}).owner("ReplicaSet", "web-5d8f").req(cpu="8")],
             "deployment/web",
-            "default/web-5d8f-1 is pending: it requests 8 cpu, the largest node offers 4",
+            "default/web-5d8f-1 is pending: it requests 8 cpu, but the largest node offers 4",
             id="a Deployment that is known by the names of owners alone",
         ),
     ],

@@ -107,7 +107,7 @@ def test_the_blocking_volume_leads_and_a_new_node_in_its_zone_is_best() -> None:
             make_pod("x").label(app="w").pod_anti_affinity({"app": "w"}),
             [make_pod(f"w-{name}").label(app="w").node(name).owner("ReplicaSet", "w").obj() for name in "abc"],
             "relax constraint",
-            ["make the anti-affinity to app=w in kubernetes.io/hostname a preferred one"],
+            ["make the required pod anti-affinity to app=w in kubernetes.io/hostname preferred"],
             id="anti-affinity",
         ),
         pytest.param(
@@ -221,7 +221,7 @@ def test_pairs_of_changes_are_tried_if_no_single_change_helps() -> None:
     both = node("a").taint("gpu").unschedulable()
     found = unblocked(both, make_pod("x"))
     assert suggested_texts(found, "tolerate taint") == ["tolerate gpu:NoSchedule and uncordon a"]
-    assert found.limits == ["single changes and 1 pair of them were tried, no three together"]
+    assert found.limits == ["only single changes and 1 pair of them were tried"]
 
 
 def test_evicting_a_pod_frees_its_devices() -> None:
@@ -239,13 +239,14 @@ def test_added_nodes_are_enough_for_the_whole_workload() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
     found = unblocked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
-        "2 of 3 pods are pending (default/web-1): the only node, a, has no room: Insufficient cpu (1); it lacks 2 cpu; best: add"
+        "2 of 3 pending pods fit on no node, such as default/web-1: the only node, a, has no room: "
+        "Insufficient cpu (1); it lacks 2 cpu; best: add"
     )
     (added,) = [each for each in found.suggestions if each.kind == "add node"]
     assert (added.placed, added.waiting, added.text) == (
         2,
         2,
-        "add a node in eu-1a like a (4 cpu, 8Gi memory) and 2 of them",
+        "add a node in eu-1a like a (4 cpu, 8Gi memory) and add 1 more node of the same shape",
     )
 
 
@@ -330,7 +331,7 @@ def test_anti_affinity_is_relaxed_in_all_pods_of_the_workload() -> None:
         "has one;"
     )
     assert (
-        f"make the anti-affinity to app=db in {zone} a preferred one in all pods of StatefulSet db, which restarts them"
+        f"make the required pod anti-affinity to app=db in {zone} preferred in all pods of StatefulSet db, which restarts them"
         in (suggested_texts(found, "relax constraint"))
     )
 
@@ -356,7 +357,7 @@ def test_anti_affinity_is_relaxed_in_the_deployment_of_the_replica_set() -> None
     [
         pytest.param(
             make_pod("x").node_affinity("topology.kubernetes.io/zone", "eu-9"),
-            ["make the required node affinity a preferred one"],
+            ["make the required node affinity preferred"],
             id="a single rule is relaxed by one change",
         ),
         pytest.param(

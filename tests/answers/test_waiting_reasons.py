@@ -22,7 +22,7 @@ def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
         ("NodeAffinity", 0, 3),
         ("NodeResourcesFit", 0, 3),
     ]
-    assert rows[0].summary == "it requests 8 cpu, the largest node offers 4"
+    assert rows[0].summary == "it requests 8 cpu, but the largest node offers 4"
     assert rows[2].summary == "no node has the label disk=ssd (nodeSelector)"
     assert rows[2].examples == ["default/both-0", "default/both-1", "default/both-2"]
 
@@ -34,7 +34,7 @@ def test_each_reason_counts_only_the_nodes_it_rejects() -> None:
     cluster.add(make_pod("x").node("a").req(cpu="2", memory="3Gi").obj(), make_pod("y").node("b").req(cpu="2").obj())
     cluster.add(make_pod("p").req(cpu="3", memory="2Gi").obj())
     (row,) = cluster.waiting_reasons()
-    assert row.plugin == "several filters together"
+    assert row.plugin == "several filters"
     assert row.summary == (
         "none of the 2 nodes that it may use has room: Insufficient cpu (2), Insufficient memory (1); "
         "the other one is excluded: taint gpu:NoSchedule"

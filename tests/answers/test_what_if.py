@@ -138,7 +138,7 @@ def test_a_difference_names_the_deciding_plugin() -> None:
     cluster = cluster_of(node("n1"), node("n2"), running("web-0", "n1").obj())
     answer = what_if(cluster, [parse_change("taint=n1:x=y:NoExecute")])
     assert [(each.plugin, each.reason) for each in answer.differences] == [
-        ("TaintToleration", "it rejects n1: node(s) had untolerated taint(s)")
+        ("TaintToleration", "rejects n1: node(s) had untolerated taint(s)")
     ]
     assert answer.explained == 1
 

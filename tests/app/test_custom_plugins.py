@@ -128,14 +128,15 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
         pytest.param(
             "racks.py:HighRak",
-            "{folder}/racks.py HighRak: expected a class that inherits from a plugin class, got no class of this name; "
+            "{folder}/racks.py HighRak: expected a class that inherits from one of Bayplan's plugin classes, "
+            "got no class of this name; "
             "try '{folder}/racks.py:HighRack'",
             id="a missing class",
         ),
         pytest.param(
             "racks.py:Nothing",
-            "{folder}/racks.py Nothing: expected a class that inherits from a plugin class, "
-            "got type Nothing, which is not a plugin class",
+            "{folder}/racks.py Nothing: expected a class that inherits from one of Bayplan's plugin classes, "
+            "got class Nothing, which does not inherit from one",
             id="a class that is not a plugin",
         ),
         pytest.param(

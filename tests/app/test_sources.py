@@ -116,7 +116,7 @@ def test_explain_and_unblock_assume_the_same_state_for_manifests(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = write(tmp_path, node("a", uid=""), *(deployment(f"web-{number}", 3, "900m") for number in range(2)))
-    assumed = "these objects were in no cluster yet: they are applied, and scheduled for 1 min of virtual time"
+    assumed = "these objects were never in a cluster: they are applied and scheduled for 1 min of virtual time"
     assert main(["unblock", "deployment/web-1", path, "--json"]) == 0
     unblocked = msgspec.json.decode(capsys.readouterr().out)
     assert main(["explain", unblocked["waiting"][0], path, "--json"]) == 0

@@ -89,11 +89,11 @@ def test_explain_gives_the_same_json_for_a_result_and_its_input(
     second = msgspec.json.decode(capsys.readouterr().out)
     assert [each.pop("assumptions")[1][:26] for each in (first, second)] == [
         "the cluster is that of the",
-        "these objects were in no c",
+        "these objects were never i",
     ]
     assert second == first
     assert first["fate"] == "pending"
-    assert first["verdict"] == "default/huge is pending: it requests 5 cpu, the largest node offers 4"
+    assert first["verdict"] == "default/huge is pending: it requests 5 cpu, but the largest node offers 4"
     texts = [remedy["text"] for remedy in first["detail"]["remedies"]]
     assert "add a node like a, but with 5 cpu (5 cpu, 8Gi memory)" in texts
 
@@ -251,7 +251,7 @@ def test_summary_records_add_a_note_about_missing_full_records(
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        (["two", "{result}"], "pod: expected one of the 6 pods of this run, or their workloads"),
+        (["two", "{result}"], "pod: expected the name of one of 6 pods, or of a workload"),
         (["hug", "{result}", "--attempt", "9"], "--attempt of default/huge: expected one of 1, 2"),
         (["one", "{result}", "--node", "d"], "--node: expected a node that existed at this attempt, got 'd'"),
         (["one", "{result}", "{cluster}"], "source: expected a single result directory, or files only"),

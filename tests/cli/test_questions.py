@@ -66,14 +66,14 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["capacity", "web", "DUMP"],
             0,
-            "5 more copies of replicaset/default/web fit; what runs out first: cpu (on 2 nodes).",
+            "5 more copies of replicaset/default/web fit; cpu runs out first (on 2 nodes).",
             id="capacity",
         ),
         pytest.param(
             ["capacity", "web=2,db", "DUMP"],
             0,
             "1 more mix of 2 replicaset/default/web + 1 replicaset/default/db (3 copies) fits, "
-            "plus 1 copy of an incomplete mix; what runs out first: cpu (on 2 nodes).",
+            "plus 1 copy of an incomplete mix; cpu runs out first (on 2 nodes).",
             id="capacity of a mix",
         ),
         pytest.param(
@@ -91,8 +91,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["nodes", "add", "DUMP", "--shape", "name=l,cpu=8,memory=16Gi,price=2"],
             0,
-            "Add 1 node (1 x l/a) for 2; no set of these shapes is cheaper than 0.25 (relaxation: only amounts count, pods and "
-            "nodes may be split, and idle amounts of all nodes are used).",
+            "Add 1 node (1 x l/a) at a price of 2; no set of these shapes is cheaper than 0.25 (relaxation: only amounts count, "
+            "pods and nodes may be split, and idle amounts of all nodes are used).",
             id="nodes to add",
         ),
         pytest.param(
@@ -157,7 +157,7 @@ def test_capacity_accepts_a_workload_that_does_not_exist_yet(run: Run, tmp_path:
     code, text = run("capacity", "next", "DUMP", "-f", str(tmp_path / "next.json"))
     assert (code, text.splitlines()[0]) == (
         0,
-        "2 more copies of deployment/default/next fit; what runs out first: cpu (on 2 nodes).",
+        "2 more copies of deployment/default/next fit; cpu runs out first (on 2 nodes).",
     )
     assert "copies of deployment/default/next are like its template" in text
 

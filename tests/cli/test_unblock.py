@@ -55,7 +55,7 @@ def test_node_shapes_from_a_file_are_suggested(tmp_path: Path, capsys: pytest.Ca
 @pytest.mark.parametrize(
     ("words", "want"),
     [
-        pytest.param(["shop/nobody", "{example}"], "pod: expected one of the", id="no such pod"),
+        pytest.param(["shop/nobody", "{example}"], "pod: expected the name of one of", id="no such pod"),
         pytest.param(["p"], "source: expected manifests, a dump", id="no source"),
         pytest.param(["p", "{example}", "--context", "prod"], "expected one source", id="two sources"),
         pytest.param(

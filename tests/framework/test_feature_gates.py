@@ -101,7 +101,7 @@ def test_gates_can_be_set_by_name_and_by_stage(values: dict[str, bool], gate: st
 def test_invalid_gate_settings_are_refused(values: dict[str, bool], want: str) -> None:
     with pytest.raises(ConfigurationError) as refused:
         FeatureGates.from_mapping(values, where="--feature-gates")
-    assert str(refused.value) == f"--feature-gates {want}"
+    assert str(refused.value) == f"--feature-gates: {want}"
 
 
 def test_gates_set_later_are_added_to_earlier_ones() -> None:

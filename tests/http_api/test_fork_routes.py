@@ -74,7 +74,7 @@ def test_comparison_with_a_reconfigured_fork_names_the_decisive_plugins() -> Non
             if each["decisive_plugin"]
         )
         same = await fixture.get("/compare", a=packed["id"], b=packed["id"])
-        assert same["summary"] == "packed and packed place all 6 pods alike"
+        assert same["summary"] == "packed and packed place all 6 pods on the same nodes"
 
     run(test, *NODES)
 

@@ -364,9 +364,9 @@ def test_margins_in_the_pod_list_match_the_totals() -> None:
             decision = await _latest(fixture, f"default/{name}")
             totals = np.unique(decision.total[decision.total >= 0])
             if len(totals) > 1:
-                assert item["why"].startswith(f"+{int(totals[-1] - totals[-2]):,} over ")
+                assert item["why"].startswith(f"{int(totals[-1] - totals[-2]):,} ahead of ")
             else:
-                assert item["why"].startswith("best of ")
+                assert item["why"].startswith(("one of ", "best of "))
 
     run(test, *NODES)
 

@@ -74,7 +74,7 @@ def test_capacity_reports_copies_and_the_limiting_resource() -> None:
     async def test(fixture: ServerFixture) -> None:
         found = await fixture.get("/capacity", workload="pod/default/there", seeds=3)
         assert found["copies"] == 2
-        assert found["summary"] == "2 more copies of pod/default/there fit; what runs out first: cpu (on 2 nodes)."
+        assert found["summary"] == "2 more copies of pod/default/there fit; cpu runs out first (on 2 nodes)."
         assert set(found["seeds"].values()) == {2}
         few = await fixture.get("/capacity", workload="pod/default/there", limit=1)
         assert (few["copies"], few["reached_limit"]) == (1, True)
@@ -223,7 +223,7 @@ def test_reasons_are_sorted_by_pods_with_no_other_obstacle() -> None:
             ("NodeResourcesFit", 3, 3)
         ]
         assert (found["evaluated"], found["waiting"]) == (3, 3)
-        want = "3 of 3 pods are pending; all for the same reason: it requests 40 cpu, the only node, n, offers 4"
+        want = "3 of 3 pods are pending; all for the same reason: it requests 40 cpu, but the only node, n, offers 4"
         assert found["summary"] == want
 
     run(test, node("n"), *(pod(f"huge-{number}", cpu="40") for number in range(3)))

@@ -249,7 +249,7 @@ BROKEN = [
     (
         "a condition that never becomes true",
         "- when: [{placed: {count: 4}}]\n  timeout: 5m",
-        "its conditions did not become true within 5m",
+        "its checks did not become true within 5m",
     ),
     (
         "a time that has passed",

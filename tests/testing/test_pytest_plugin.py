@@ -137,7 +137,7 @@ FAILING = [
         "    assert_not_schedulable(make_pod('p').req(cpu='5'), reason='Insufficient memory')\n",
         [
             "E*AssertionError: expected pods to be pending because of 'Insufficient memory', but",
-            "E*default/p is pending: it requests 5 cpu, the largest node offers 4",
+            "E*default/p is pending: it requests 5 cpu, but the largest node offers 4",
         ],
     ),
     ("objects without pods", "    assert_schedulable(make_node('n3'))\n", ["E*these objects create no pods"]),

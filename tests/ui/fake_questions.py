@@ -26,7 +26,7 @@ def unblocking(cluster: FakeCluster, target: str) -> Unblocking:
     moved = [Placement(f"shop/{cluster.pods[number].name}", nodes[1]) for number in cluster.nodes[0].pods[:2]]
     cause = RootCause(
         plugin="NodeResourcesFit",
-        summary="it requests 64 cpu, the largest node offers 16",
+        summary="it requests 64 cpu, but the largest node offers 16",
         everywhere=["NodeResourcesFit"],
         sole=[],
         usable=0,
@@ -84,7 +84,7 @@ def capacity(cluster: FakeCluster, target: str) -> Capacity:
     ]
     copies = 12 * len(groups)
     return Capacity(
-        summary=f"{copies} more copies of {target} fit; what runs out first: cpu (on 2 nodes).",
+        summary=f"{copies} more copies of {target} fit; cpu runs out first (on 2 nodes).",
         copies=copies,
         mixes=copies,
         reached_limit=False,

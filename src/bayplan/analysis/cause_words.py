@@ -133,7 +133,7 @@ class CauseWords:
         return (
             self._volume_nodes()
             or self._of_selected()
-            or Clause(f"no node takes it: {self._excluded(self._matrix.known)}")
+            or Clause(f"no node accepts it: {self._excluded(self._matrix.known)}")
         )
 
     def of(self, plugin: str) -> str:
@@ -197,7 +197,7 @@ class CauseWords:
                 f"{self._groups.none_of(rows, 'has', 'room')}: {self._reasons(FIT, rows)}", self._nearest(rows), others
             )
         return Clause(
-            f"{self._groups.none_of(rows, 'takes', 'it')}: {self._excluded(rows)}", self._nearest(rows), others
+            f"{self._groups.none_of(rows, 'accepts', 'it')}: {self._excluded(rows)}", self._nearest(rows), others
         )
 
     def _others(self, rows: Bools) -> str:
@@ -249,11 +249,11 @@ class CauseWords:
             if not largest:
                 texts.append(f"{asks}, which {self._groups.none_of(rows, '', '').strip()} offers")
             elif len(nodes) == 1:
-                texts.append(f"{asks}, {self._groups.only(rows)}, offers {format_amount(resource, largest)}")
+                texts.append(f"{asks}, but {self._groups.only(rows)}, offers {format_amount(resource, largest)}")
             else:
                 of = self._groups.suffix(rows)
                 which = f"the largest of the {len(nodes):,} nodes{of}" if of else "the largest node"
-                texts.append(f"{asks}, {which} offers {format_amount(resource, largest)}")
+                texts.append(f"{asks}, but {which} offers {format_amount(resource, largest)}")
         return "; ".join(texts)
 
     def _reserved(self) -> str:
@@ -274,7 +274,7 @@ class CauseWords:
             return None
         found = self._exclusions(rows)
         if len(found) != 1:
-            return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {reason_counts(found)}")
+            return Clause(f"{self._groups.none_of(rows, 'accepts', 'it')}: {reason_counts(found)}")
         reason, taints = next(iter(found)), self._untolerated(rows)
         every, one = self._groups.every(rows), int(rows.sum()) == 1
         if reason == "cordoned":
@@ -283,7 +283,7 @@ class CauseWords:
             return Clause(f"{every} {'has' if one else 'have'} the {next(iter(taints))}, which it does not tolerate")
         if reason == self._added():
             return Clause(f"{reason} excludes {every.rstrip(',')}")
-        return Clause(f"{self._groups.none_of(rows, 'takes', 'it')}: {reason_counts(found)}")
+        return Clause(f"{self._groups.none_of(rows, 'accepts', 'it')}: {reason_counts(found)}")
 
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
@@ -470,7 +470,7 @@ class CauseWords:
             rows = np.isin(np.array(self._matrix.nodes), list(near))
             if len(near) == 1:
                 return Clause(f"{its}, which {self._state(next(iter(near.values())), rows)}")
-            return Clause(f"{its}, and no node there takes it: {self._excluded(rows)}")
+            return Clause(f"{its}, and no node there accepts it: {self._excluded(rows)}")
         return None
 
     def _state(self, node: Node, rows: Bools) -> str:

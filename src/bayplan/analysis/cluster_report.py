@@ -186,7 +186,7 @@ def _waiting(reasons: Sequence[tuple[str, Sequence[str]]]) -> Table:
 def _utilisation(resources: Sequence[ResourceUse]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="")
     table.add_column()
-    for name in ("requested", "of", "", "largest gap"):
+    for name in ("requested", "of", "", "largest free"):
         table.add_column(name, justify="right", no_wrap=True)
     for use in resources:
         share = format_share(use.requested / use.allocatable) if use.allocatable else "-"

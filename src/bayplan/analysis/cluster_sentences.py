@@ -180,7 +180,7 @@ def comparison_sentence(
     """
     differ = moved + only_a + only_b
     if not differ:
-        return f"{a} and {b} place all {format_count(pods, 'pod')} alike"
+        return f"{a} and {b} place all {format_count(pods, 'pod')} on the same nodes"
     parts = ((moved, "on another node"), (only_a, f"placed only by {a}"), (only_b, f"placed only by {b}"))
     sentence = f"{differ:,} of {format_count(pods, 'pod')} {'differs' if differ == 1 else 'differ'}: "
     sentence += ", ".join(f"{count:,} {how}" for count, how in parts if count)

@@ -153,7 +153,7 @@ class CandidateReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PreemptionRefusal(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes on which a pod would not fit even without all pods of lower priority.
+    """Nodes on which a pod would not fit even without any pod of lower priority.
 
     Attributes:
         plugin, code, reasons: as in `Rejection`.
@@ -176,7 +176,7 @@ class PreemptionReport(msgspec.Struct, frozen=True, kw_only=True):
         chosen: the node that was selected, or "".
         candidates: the nodes on which preemption could make room, the best first; truncated if there are many.
         candidate_count: the number of candidates.
-        refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
+        refusals: nodes on which the pod would not fit even without any pod of lower priority, grouped by reason.
         struck_out: the candidates that extenders removed.
         untried: the number of nodes that were not examined because enough candidates were found.
         not_helpful: the number of nodes on which preemption cannot help (UnschedulableAndUnresolvable).

@@ -286,7 +286,7 @@ def _margin(detail: AttemptDetail) -> list[str]:
     lines = []
     chosen = detail.attempt.node
     if len(detail.tie_set) > 1:
-        lines.append(f"tie set: {named(detail.tie_set, False)}; {chosen} was drawn at random")
+        lines.append(f"tied: {named(detail.tie_set, False)}; {chosen} was drawn at random")
     if detail.runner_up:
         ahead = f"{format_count(detail.margin, 'point')} ahead of {detail.runner_up}"
         lines.append(f"{chosen} is {ahead}: {_points(detail.advantages)}")
@@ -316,7 +316,7 @@ def _node(node: NodeDetail, detail: AttemptDetail | None) -> list[RenderableType
         for verdict in node.verdicts:
             passes = verdict.code == "Success"
             text = "passes" if passes else f"{', '.join(verdict.reasons)} ({verdict.code})"
-            text += f"; to make it pass: {verdict.change}" if verdict.change else ""
+            text += f"; to make it pass now: {verdict.change}" if verdict.change else ""
             add(table, verdict.plugin, Text(text, style="" if passes else "red"))
         parts += [Text(), indented(table)]
     if node.score is not None:

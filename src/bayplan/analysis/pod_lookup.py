@@ -99,7 +99,9 @@ def _unknown(text: str, named: dict[str, list[PodTimeline]]) -> InputError:
     for pods in named.values():
         kind, _, owner = pods[-1].workload.partition(" ")
         if owner:
-            names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", f"{kind.lower()}/{owner}")
+            workload = f"{kind.lower()}/{owner}"
+            names.setdefault(f"{kind.lower()}/{owner.rpartition('/')[2]}", workload)
+            names.setdefault(workload, workload)
     # The same name in another namespace is a better suggestion than a similar name.
     name = text.rpartition("/")[2]
     close = name if name in names else near_name(text, names)
@@ -113,4 +115,4 @@ def _expected(named: dict[str, list[PodTimeline]]) -> str:
         return "a pod of this run, which has none"
     if len(named) <= LISTED:
         return f"a pod or workload of this run (pods: {', '.join(named)})"
-    return f"one of the {len(named):,} pods of this run, or their workloads"
+    return f"the name of one of {len(named):,} pods, or of a workload"

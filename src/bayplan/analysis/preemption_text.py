@@ -30,7 +30,7 @@ def render_preemption(found: PreemptionReport, *, all_nodes: bool) -> list[Rende
     if found.not_helpful:
         refusals.append((found.not_helpful, NOT_HELPFUL, []))
     if refusals:
-        parts += [Text(), Text("nowhere else:")] if found.candidates else []
+        parts += [Text(), Text("not candidates:")] if found.candidates else []
         parts.append(_refusals(refusals, all_nodes))
     return section(f"Preemption, in attempt {found.attempt:,}: {_counts(found)}", parts)
 
@@ -116,7 +116,7 @@ def _left_out(found: PreemptionReport, all_nodes: bool) -> list[str]:
 def _refused(refusal: PreemptionRefusal) -> tuple[int, str, list[str]]:
     text = ", ".join(refusal.reasons) or refusal.code
     if text != NO_VICTIMS and refusal.code != "Error":
-        text = f"{refusal.plugin}: {text}, even without all pods of lower priority"
+        text = f"{refusal.plugin}: {text}, even without any pod of lower priority"
     return refusal.count, text, refusal.nodes
 
 

@@ -77,7 +77,7 @@ def render_report(facts: RunFacts, wall: WallClock | None = None) -> list[Render
     sections: list[tuple[str, Sequence[RenderableType]]] = [
         (f"Pending: {format_count(facts.pods.waiting, 'pod')}", _pending(facts)),
         ("Utilisation: requested and allocatable", _utilisation(facts.utilisation)),
-        ("Fragmentation: idle amounts, and how much is unusable for", _fragmentation(facts.fragmentation)),
+        ("Fragmentation: idle amounts, and the unusable part of them", _fragmentation(facts.fragmentation)),
         ("Warnings about the input", _input_warnings(facts)),
         ("Controller errors", _failures(facts)),
     ]
@@ -116,7 +116,7 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
     ended = f"; ended because {facts.stopped}" if facts.stopped else ""
     add(table, "time", f"{span} of virtual time{ended}")
     add(table, "nodes", _node_text(facts))
-    came = f", {pods.imported:,} of them with a node" if pods.imported else ""
+    came = f", {pods.imported:,} of them with a node in the input" if pods.imported else ""
     add(table, "pods", f"{pods.total:,}{came}")
     for name in ("placed", "succeeded", "failed", "deleted"):
         count = getattr(pods, name)
@@ -124,7 +124,7 @@ def _overview(facts: RunFacts, wall: WallClock | None) -> Table:
             evicted = f", {pods.evicted:,} of them evicted" if name == "deleted" and pods.evicted else ""
             add(table, f"  {name}", f"{count:,}{evicted}")
     add(table, "  pending", Text(f"{pods.waiting:,}", style="red" if pods.waiting else ""))
-    add(table, "waited", _wait_text(facts.waits, "arrival to bound", pods.bound))
+    add(table, "waited", _wait_text(facts.waits, "arrival to binding", pods.bound))
     if facts.still_waiting.pods:
         add(table, "still pending", _wait_text(facts.still_waiting, "until the end", facts.still_waiting.pods))
     add(table, "decisions", _decision_text(facts, wall))
@@ -163,7 +163,7 @@ def _decision_text(facts: RunFacts, wall: WallClock | None) -> str:
         text += f": {', '.join(parts)}"
     if wall is not None and wall.simulate_seconds > 0 and decisions.total:
         rate = decisions.total / wall.simulate_seconds
-        text += f"; {rate:,.0f} a second, {wall.simulate_seconds:.2f} s and {wall.load_seconds:.2f} s to load"
+        text += f"; {rate:,.0f} a second ({wall.simulate_seconds:.2f} s, and {wall.load_seconds:.2f} s for loading)"
     return text
 
 
@@ -231,7 +231,7 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
     parts: list[RenderableType] = []
     idle = [row for row in facts.resources if row.idle]
     if idle:
-        table = _figures("idle", "typical pods", "", "any pods", "")
+        table = _figures("idle", "for typical pods", "", "for any pod", "")
         for row in idle:
             amounts = [format_amount(row.resource, amount) for amount in (row.idle, row.stranded, row.unusable)]
             add(
@@ -246,8 +246,8 @@ def _fragmentation(facts: FragmentationFacts) -> list[RenderableType]:
         parts.append(table)
         covered = format_share(facts.common_pods / facts.pods)
         shapes = min(max((row.shapes for row in idle), default=0), facts.shapes)
-        typical = "most common size" if shapes == 1 else f"{shapes:,} most common sizes"
-        parts.append(Text(f"typical: the {typical}, {covered} of the pods", style="dim"))
+        typical = "the most common size" if shapes == 1 else f"the {shapes:,} most common sizes"
+        parts.append(Text(f"typical pods: {typical} ({covered} of the pods)", style="dim"))
     lacking = [shape for shape in facts.waiting if shape.allowed and shape.requests]
     parts += [Text(_shape_text(shape)) for shape in lacking[:SHOWN_SHAPES]]
     hidden = len(lacking) - SHOWN_SHAPES

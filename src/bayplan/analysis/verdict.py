@@ -116,7 +116,7 @@ def _short_message(message: str) -> str:
 def _why_there(won: Attempt, attempts: Sequence[Attempt]) -> str:
     for each in reversed(attempts):
         if each.number < won.number and each.nominated_node == won.node and each.victims:
-            return f"it made room there in attempt {each.attempt:,} by preempting {_named(each.victims)}"
+            return f"attempt {each.attempt:,} preempted {_named(each.victims)} for it"
     if won.evaluated_nodes == 1 and won.feasible_nodes == 1:
         return "the only node that was examined"
     if won.feasible_nodes == 1:

@@ -106,7 +106,7 @@ def capacity_text(answer: CapacityAnswer, *, everything: bool = False) -> list[s
         )
         for each in sorted(answer.groups, key=lambda each: -each.copies)
     ]
-    heads = ("ZONE", "POOL", "NODES", "HAD ROOM", "COPIES", "HAVE ROOM", "RUNS OUT")
+    heads = ("ZONE", "POOL", "NODES", "HAD ROOM", "COPIES", "HAVE ROOM", "LIMITED BY")
     lines += ["", *columns(heads, groups, everything=everything)]
     if answer.victims:
         victims = [(v.pod, v.priority, v.node, v.preemptor, v.new_node or "(pending)") for v in answer.victims]
@@ -155,9 +155,9 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         return f"At least {what} {fit}; the search ended there (--limit)."
     waits = sum(not each.new_node for each in answer.victims)
     if answer.victims:
-        what = (
-            f"{what} {fit}, evicting {format_count(len(answer.victims), 'pod')} ({waits:,} of them find no other node)"
-        )
+        stay = "all" if waits == len(answer.victims) else f"{waits:,}" if waits else "none"
+        verb = "stays" if waits == 1 else "stay"
+        what = f"{what} {fit}, evicting {format_count(len(answer.victims), 'pod')}, of which {stay} {verb} pending"
     else:
         what = f"{what} {fit}"
     if QUOTA in answer.runs_out:
@@ -170,8 +170,8 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         return f"{what}; no node has room for another copy{of}{why}."
     where = format_count(answer.runs_out[first], "node")
     if not first.startswith(INSUFFICIENT):
-        return f"{what}; what stops the next copy: {first} (on {where})."
-    return f"{what}; what runs out first: {first.removeprefix(INSUFFICIENT)} (on {where})."
+        return f"{what}; the next copy is rejected: {first} (on {where})."
+    return f"{what}; {first.removeprefix(INSUFFICIENT)} runs out first (on {where})."
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
@@ -189,14 +189,15 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
         saving = f", saving {bound.price:,.2f}" if priced else ""
         at_most = f"Upper bound: {format_count(bound.nodes, 'node')}{saving} ({limited}{bound.method})"
     moves = f", {format_count(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
-    lines = [
-        f"{count:,} of {format_count(answer.nodes, 'node')} can be removed{saved}: every placed pod still has a node{moves}. "
-        f"{at_most}."
-    ]
+    of = format_count(answer.nodes, "node")
+    if count:
+        lines = [f"{count:,} of {of} can be removed{saved}: every placed pod still has a node{moves}. {at_most}."]
+    else:
+        lines = [f"None of {of} can be removed." if answer.nodes else "The cluster has no nodes."]
     rows = [
         (each.order, each.node, each.zone or "-", each.pool or "-", each.pods, each.ends) for each in answer.removed
     ]
-    lines += ["", *columns(("DRAIN", "NODE", "ZONE", "POOL", "MOVING", "ENDING"), rows, everything=everything)]
+    lines += ["", *columns(("ORDER", "NODE", "ZONE", "POOL", "PODS MOVED", "PODS ENDED"), rows, everything=everything)]
     moves_rows = [(each.pod, each.from_node, each.to_node) for each in answer.moves]
     lines += ["", *columns(("POD", "FROM", "TO"), moves_rows, everything=everything)]
     for title, is_rule in (("Kept by a rule of the drain", True), ("Kept because a pod finds no other node", False)):
@@ -227,7 +228,7 @@ def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[s
 
 def _addition_verdict(answer: AdditionAnswer) -> str:
     if not answer.waiting:
-        return "No pod is pending; no node is needed."
+        return "No pod is pending, so no node is needed."
     if not len(answer.nodes):
         if answer.still_waiting:
             return (
@@ -235,7 +236,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
             )
         return f"All {format_count(answer.waiting, 'pod')} fit the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
-    text = f"Add {format_count(len(answer.nodes), 'node')} ({shapes}) for {answer.price:,.6g}"
+    text = f"Add {format_count(len(answer.nodes), 'node')} ({shapes}) at a price of {answer.price:,.6g}"
     if answer.bound > answer.price - 1e-6:
         text += "; no set of these shapes is cheaper"
     elif answer.bound > 0:

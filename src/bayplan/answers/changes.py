@@ -156,10 +156,12 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
     else:
         found = [node for node in nodes if fnmatchcase(node.metadata.name, text)]
     if not found:
+        close = near_name(text, [node.metadata.name for node in nodes])
         raise InputError(
             "nodes",
             got=repr(text),
-            wanted="an existing node's name, or a pattern (pool-a-*) or label (label:KEY=VALUE) of nodes",
+            wanted="the name of a node, or a pattern (pool-a-*) or a label (label:KEY=VALUE) that nodes have",
+            hint=f"'{close}'" if close else "",
         )
     return found
 

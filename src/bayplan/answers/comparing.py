@@ -42,7 +42,7 @@ def compare(
     sides = [_side(cluster, moved[:explained]) for cluster in (a, b)]
     rows, looked_at = differences(a, sides[0], sides[1], {}, b)
     texts = [
-        f"to find the decisive plugin, up to {explained:,} moved pods are scheduled again, one at a time, on the current cluster"
+        f"to find the decisive plugin, up to {explained:,} moved pods are scheduled again, one at a time, in both clusters"
     ]
     return answer_of(names, sides[0], sides[1], rows, looked_at, texts)
 

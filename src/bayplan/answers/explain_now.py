@@ -134,6 +134,13 @@ def _remedy(suggestion: Suggestion, attempt: Attempt) -> Remedy:
 
 def _node_detail(known: NodeDetail | None, diagnosis: PodDiagnosis, trial: Trial, node: str) -> NodeDetail:
     verdicts = node_verdicts(diagnosis, trial, node)
+    if known is not None and known.verdicts:
+        # The cluster may have changed since the attempt: keep the attempt's results, and add the changes that would help now.
+        now = {each.plugin: each.change for each in verdicts}
+        verdicts = [
+            each if each.code == "Success" else replace(each, change=now.get(each.plugin, ""))
+            for each in known.verdicts
+        ]
     rejecting = [each.plugin for each in verdicts if each.code != "Success"]
     shown = format_list(rejecting) if rejecting else ""
     fate = f"{shown} {'rejects' if len(rejecting) == 1 else 'reject'} {node}" if shown else f"no filter rejects {node}"

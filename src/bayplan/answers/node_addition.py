@@ -339,7 +339,7 @@ class _Addition:
             PlacedPod(
                 pod=key,
                 node=node,
-                reason=best.messages.get(key, "as for an identical pod") if not node else "",
+                reason=best.messages.get(key, "same reason as an identical pod") if not node else "",
             )
             for key, node in best.nodes.items()
         ]
@@ -424,7 +424,7 @@ class _Addition:
                 f"no shape offers {' or '.join(missing)}, which some pods ask for; a shape has only the resources that it names"
             )
         if all(shape.price == self._shapes[0].price for shape in self._shapes):
-            found.append("all shapes cost the same, so the answer has few nodes")
+            found.append("all shapes cost the same, so fewer nodes are cheaper")
         if self._daemons:
             found.append(f"every new node runs the pods of {format_count(len(self._daemons), 'DaemonSet')} if they fit")
         if self._gated:

@@ -297,7 +297,7 @@ class _Removal:
     def _assumptions(self) -> list[str]:
         found = [
             "all removed nodes are cordoned first, then drained and deleted in this order; no pod is evicted for a moved one",
-            "a disruption budget that allows one disruption allows a drain, which waits until the moved pod is ready",
+            "one disruption that a budget allows is enough: the drain waits until the moved pod is ready",
             "pods of DaemonSets and mirror pods end with their node",
         ]
         if self._options.force:

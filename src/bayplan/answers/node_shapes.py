@@ -11,6 +11,7 @@ from bayplan.analysis.node_taints import untolerated_taints
 from bayplan.analysis.units import format_amount
 from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, describes_place, group_of
 from bayplan.base.errors import InputError
+from bayplan.base.near_names import near_name
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, ResourceList
 from bayplan.objects.node import Node, NodeSpec, NodeStatus, Taint
 from bayplan.objects.node_prices import PRICE
@@ -331,7 +332,12 @@ def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
         elif key == "taint":
             taints.append(parse_taint(value))
         else:
-            parse_quantity(value)
+            try:
+                parse_quantity(value)
+            except InputError as problem:
+                raise InputError(
+                    f"shape {key}", got=problem.got, wanted=problem.wanted, hint="cpu=8,memory=32Gi"
+                ) from None
             allocatable[key] = value
     base = model or NodeShape(name=text, template=Node(metadata=ObjectMeta(name=name or text)))
     template = base.template
@@ -373,11 +379,30 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
     return found
 
 
+def check_prices(prices: Mapping[str, float], nodes: Iterable[Node]) -> None:
+    """Check that each price is that of a node, instance type or pool of the cluster.
+
+    Raises:
+        InputError: the cluster has nothing with one of the names.
+    """
+    known = {name: None for node in nodes for name in _priced_names(node) if name}
+    for name in prices:
+        if name not in known:
+            close = near_name(name, known)
+            hint = f"'{close}'" if close else ""
+            raise InputError(
+                "--price", got=repr(name), wanted="an instance type, pool or node of the cluster", hint=hint
+            )
+
+
 def price_in(prices: Mapping[str, float], node: Node) -> float | None:
     """Return the price of a node by its name, instance type or pool; None if no price is given."""
+    return next((prices[name] for name in _priced_names(node) if name in prices), None)
+
+
+def _priced_names(node: Node) -> tuple[str, str, str]:
     labels = node.metadata.labels
-    names = (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool)
-    return next((prices[name] for name in names if name in prices), None)
+    return (node.metadata.name, labels.get(INSTANCE_TYPE, ""), group_of(labels).pool)
 
 
 def parse_taint(text: str) -> Taint:

@@ -17,7 +17,7 @@ from bayplan.answers.missing_steps import missing_steps
 from bayplan.answers.node_shapes import is_condition_taint
 from bayplan.answers.pod_diagnosis import PodDiagnosis
 from bayplan.answers.spread_steps import counted_domains
-from bayplan.answers.steps import Step, StepKind
+from bayplan.answers.steps import DROPPED, Step, StepKind
 from bayplan.answers.trial import Trial
 from bayplan.answers.workloads import workload_of
 from bayplan.base.counted_nouns import plural
@@ -41,6 +41,9 @@ _MAX_CLASSES = 5
 _MEMORY_STEP = 1 << 20
 _SMALLEST_SHARE = 0.1
 """The smallest fraction to which a request may be reduced."""
+
+
+_relax = partial(Step, StepKind.RELAX)
 
 
 def pod_steps(diagnosis: PodDiagnosis, trial: Trial, node: str = "") -> Iterator[Step]:
@@ -139,28 +142,27 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
     """Yield steps that soften one of the pod's hard rules, or remove a part of it."""
     spec = pod.spec
     for key, wanted in (spec.node_selector or {}).items():
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             f"drop {key}={wanted} from the nodeSelector",
             NODE_AFFINITY,
             cost=0.5,
             edit_pod=partial(_without_selector, key),
+            risk=DROPPED,
         )
     if len(spec.node_selector or {}) > 1:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "drop the nodeSelector",
             NODE_AFFINITY,
             cost=0.8,
-            edit_pod=lambda old: _with_spec(old, node_selector=None),
+            edit_pod=partial(_with_spec, node_selector=None),
+            risk=DROPPED,
         )
     affinity = spec.affinity
     if affinity is not None:
         yield from _affinity_relaxations(affinity)
     for place, constraint in enumerate(spec.topology_spread_constraints):
         if constraint.when_unsatisfiable == "DoNotSchedule":
-            yield Step(
-                StepKind.RELAX,
+            yield _relax(
                 f"spread over {constraint.topology_key} with whenUnsatisfiable: ScheduleAnyway",
                 "PodTopologySpread",
                 cost=0.1,
@@ -168,15 +170,14 @@ def _relaxations(pod: Pod) -> Iterator[Step]:
             )
             yield from counted_domains(place, constraint)
     if len(spec.topology_spread_constraints) > 1:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "make all topologySpreadConstraints ScheduleAnyway",
             "PodTopologySpread",
             cost=0.2,
             edit_pod=_all_soft_spread,
         )
     if any(port.host_port for each in spec.containers for port in each.ports):
-        yield Step(StepKind.RELAX, "do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports)
+        yield _relax("do without host ports", "NodePorts", cost=0.7, edit_pod=_without_host_ports, risk=DROPPED)
 
 
 def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
@@ -185,12 +186,12 @@ def _unreadable(diagnosis: PodDiagnosis) -> Iterator[Step]:
     node = affinity.node_affinity if affinity is not None else None
     is_error = diagnosis.decision is not None and diagnosis.decision.record.outcome is Outcome.ERROR
     if is_error and node is not None and node.preferred_during_scheduling_ignored_during_execution:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "drop the preferred node affinity, which can't be read",
             NODE_AFFINITY,
             cost=0.05,
             edit_pod=_without_preferences,
+            risk=DROPPED,
         )
 
 
@@ -213,16 +214,15 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         }
         if len(expressions) > 1:
             for text, each in expressions.items():
-                yield Step(
-                    StepKind.RELAX,
+                yield _relax(
                     f"drop {text} from the required node affinity",
                     NODE_AFFINITY,
                     cost=0.3,
                     edit_pod=partial(_without_expression, each),
+                    risk=DROPPED,
                 )
-        yield Step(
-            StepKind.RELAX,
-            "make the required node affinity a preferred one",
+        yield _relax(
+            "make the required node affinity preferred",
             NODE_AFFINITY,
             cost=0.4,
             edit_pod=_soft_node_affinity,
@@ -234,8 +234,7 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
     ]
     # If there is only one rule, the step that relaxes it does the same.
     if sum(map(bool, (required, *rules))) > 1:
-        yield Step(
-            StepKind.RELAX,
+        yield _relax(
             "make all required affinity preferred",
             "InterPodAffinity",
             cost=0.9,
@@ -246,17 +245,15 @@ def _affinity_relaxations(affinity: Affinity) -> Iterator[Step]:
         terms = side.required_during_scheduling_ignored_during_execution if side is not None else ()
         name = "anti-affinity" if anti else "affinity"
         if len(terms) > 1:
-            yield Step(
-                StepKind.RELAX,
+            yield _relax(
                 f"make all required pod {name} preferred",
                 "InterPodAffinity",
                 cost=0.6,
                 edit_pod=partial(_without_side, anti),
             )
         for place, term in enumerate(terms):
-            yield Step(
-                StepKind.RELAX,
-                f"make the {name} to {selector_text(term.label_selector)} in {term.topology_key} a preferred one",
+            yield _relax(
+                f"make the required pod {name} to {selector_text(term.label_selector)} in {term.topology_key} preferred",
                 "InterPodAffinity",
                 cost=0.3,
                 edit_pod=partial(_soft_pod_term, anti, place),
@@ -278,9 +275,8 @@ def _shared_relaxations(pod: Pod, trial: Trial) -> Iterator[Step]:
     ]
     kind, name = workload_of(pod, trial.catalog)
     for place, term in enumerate(terms if siblings else ()):
-        yield Step(
-            StepKind.RELAX,
-            f"make the anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} a preferred one in all "
+        yield _relax(
+            f"make the required pod anti-affinity to {selector_text(term.label_selector)} in {term.topology_key} preferred in all "
             f"pods of {kind} {name}, which restarts them",
             "InterPodAffinity",
             cost=0.6,

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from bayplan.analysis.rows import Rows
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload, workload_of
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.durations import DAY_NS, MINUTE_NS
 from bayplan.base.errors import InputError
 from bayplan.base.go_text.times import parse_time_ns
@@ -237,10 +238,11 @@ class _Runs:
         """Return the assumptions about run times."""
         ending, annotated, known = self._counts
         rest = ending - annotated - known
-        found = [
-            f"{ending:,} pods may end (restartPolicy Never or OnFailure): {annotated:,} after their run time "
-            f"({RUN_TIME_ANNOTATION}), {known:,} after the run time of a finished pod of their workload"
-        ]
+        found = [f"{format_count(ending, 'pod')} may end (restartPolicy Never or OnFailure)"]
+        if annotated:
+            found.append(f"{annotated:,} of them run as long as their annotation {RUN_TIME_ANNOTATION} says")
+        if known:
+            found.append(f"{known:,} of them run as long as a finished pod of their workload")
         if rest:
             assumed = (
                 f"{self._assumed_ns / 1e9:,.0f} s" if self._assumed_ns is not None else "forever (--assume-run-time)"
@@ -249,7 +251,7 @@ class _Runs:
         found.append("no node is added or removed, and only controllers create new pods")
         if seeds > 1:
             found.append(
-                f"the range covers {seeds} seeds, which vary tie-breaking and run times sampled from histories"
+                f"{seeds} seeds are tried, which vary tie-breaking and the run times sampled from finished pods"
             )
         return found
 

@@ -37,7 +37,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.CREATE: "nothing else changes",
     StepKind.UNGATE: "the gate may still be needed",
     StepKind.TOLERATE_OWN: "the taint reserves the nodes for pods that ask for them or their devices, as this one does",
-    StepKind.COUNT_DOMAINS: "domains that the pod can't use no longer count for its spreading",
+    StepKind.COUNT_DOMAINS: "the spread constraint then ignores domains whose nodes the pod can't use",
     StepKind.ADD_NODE: "costs money, disturbs nothing",
     StepKind.SHRINK: "the pod may not get by with less",
     StepKind.MOVE: "the moved pods restart",
@@ -49,6 +49,9 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.LABEL: "other pods that select the label may be placed there, too",
 }
 """The risk of each kind of step, unless a step has an individual one."""
+
+DROPPED = "the rule no longer applies"
+"""The risk of a step that removes a rule instead of making it a preference."""
 
 RANKS: Mapping[StepKind, int] = {kind: place for place, kind in enumerate(StepKind)}
 

@@ -159,7 +159,8 @@ def _fitting(now: TrialResult) -> str:
 
 def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
     first, count = waiting[0].key, len(waiting)
-    several = f"{count:,} of {format_count(asked, 'pod')} {is_or_are(count)} pending ({first})"
+    of = f"{count:,} of {format_count(asked, 'pending pod')}" if count < asked else f"{count:,} pending pods"
+    several = f"{of} {'fits' if count == 1 else 'fit'} on no node, such as {first}"
     best = found[0].text if found else "nothing that was tried gets it placed"
     return f"{f'{first} is pending' if asked == 1 else several}: {diagnosis.cause.headline}; best: {best}"
 
@@ -245,9 +246,8 @@ class _Search:
         if len(pairs) > MAX_PAIRS:
             self.limits.append(f"{MAX_PAIRS} of {len(pairs):,} pairs of changes were tried")
         else:
-            self.limits.append(
-                f"single changes and {format_count(len(pairs), 'pair')} of them were tried, no three together"
-            )
+            and_pairs = f" and {format_count(len(pairs), 'pair')} of them" if pairs else ""
+            self.limits.append(f"only single changes{and_pairs} were tried")
         return list(islice((done for pair in pairs[:MAX_PAIRS] if (done := self._try(pair)) is not None), MAX_OF_KIND))
 
     def _pairs_with_nodes(self) -> list[Suggestion]:
@@ -308,7 +308,9 @@ class _Search:
             return None
         wanted = min(-(-(len(self._pods) - self._fit) // (result.count - self._fit)), MAX_ADDED_NODES)
         copies = tuple(item for number in range(1, wanted) for item in step.copies(number))
-        more = [Step(step.kind, f"{wanted:,} of them", step.lifts, adds=copies)]
+        more = [
+            Step(step.kind, f"add {format_count(wanted - 1, 'more node')} of the same shape", step.lifts, adds=copies)
+        ]
         pods = [edited(pod, steps) for pod in self._pods]
         found = self._trial.attempt(pods, changes_of([*steps, *more], self._trial))
         return (more, found) if found.count > result.count else None

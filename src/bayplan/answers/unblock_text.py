@@ -42,7 +42,11 @@ def _suggestion(each: Suggestion, found: Unblocking) -> list[RenderableType]:
     head.add_column(no_wrap=True)
     head.add_column(overflow="fold", style="bold")
     head.add_row(f"{each.rank:>2}", Text(each.text))
-    many = f"; {each.placed:,} of {each.waiting:,} pods get a node" if each.waiting > 1 else ""
+    many = (
+        f"; {each.placed:,} of {each.waiting:,} pods {'gets' if each.placed == 1 else 'get'} a node"
+        if each.waiting > 1
+        else ""
+    )
     goes = f"{found.waiting[0]} goes to {each.node}" if each.node else "another pod of the workload gets a node"
     lines = [f"{each.kind}: {goes}{many}. {each.risk[:1].upper()}{each.risk[1:]}."]
     if each.moved:

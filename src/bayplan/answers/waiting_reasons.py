@@ -13,7 +13,8 @@ from bayplan.answers.trial import Trial
 from bayplan.objects.pod import Pod
 
 UNATTENDED = "no scheduler"
-SEVERAL = "several filters together"
+NO_NODES = "no nodes"
+SEVERAL = "several filters"
 GATES = "SchedulingGates"
 
 
@@ -21,8 +22,8 @@ class WaitingReason(msgspec.Struct, frozen=True, kw_only=True):
     """A reason why pods fit nowhere.
 
     Attributes:
-        plugin: the filter that rejects every node; ``several filters together`` if no single filter does; ``no scheduler`` if no
-            profile has the pods' scheduler name.
+        plugin: the filter that rejects every node; ``several filters`` if no single filter does; ``no nodes`` if the
+            cluster has none; ``no scheduler`` if no profile has the pods' scheduler name.
         sole_pods: the number of pods that only this reason blocks.
         pods: the number of pods that this reason blocks, alone or together with others.
         summary: the root cause, in words.
@@ -85,7 +86,7 @@ def waiting_sentence(reasons: Sequence[WaitingReason], *, waiting: int, gated: i
 def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
     """Return (filter, whether it is the only obstacle, root cause) for each filter that rejects a pod on every node.
 
-    If there is no such filter, the only item has `UNATTENDED` or `SEVERAL` instead. Return [] if the pod fits.
+    If there is no such filter, the only item has `UNATTENDED`, `NO_NODES` or `SEVERAL` instead. Return [] if the pod fits.
     """
     if pod.spec.scheduler_name not in trial.profiles:
         return [(UNATTENDED, True, f'no scheduler named "{pod.spec.scheduler_name}" is configured')]
@@ -94,5 +95,5 @@ def _blocking(trial: Trial, pod: Pod) -> list[tuple[str, bool, str]]:
         return []
     cause = diagnosis.cause
     if not cause.everywhere:
-        return [(SEVERAL, True, cause.summary)]
+        return [(SEVERAL if diagnosis.matrix.nodes else NO_NODES, True, cause.summary)]
     return [(plugin, len(cause.everywhere) == 1, cause.summary) for plugin in cause.everywhere]

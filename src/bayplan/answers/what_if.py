@@ -393,7 +393,12 @@ def differences(
             plugin, reason = _move_reason(key, a, b) if key not in evicted else ("DefaultPreemption", evicted[key])
             looked_at += bool(reason)
         elif kind is DifferenceKind.GONE:
-            reason = gone.get(key) or b.reasons.get(key) or evicted.get(key) or "it no longer exists"
+            reason = (
+                gone.get(key)
+                or b.reasons.get(key)
+                or evicted.get(key)
+                or ("only in the first cluster" if other is not None else "it no longer exists")
+            )
         elif not after:
             reason = b.messages.get(key, "")
         elif kind is DifferenceKind.PLACED:
@@ -438,16 +443,27 @@ def _move_reason(key: str, a: Side, b: Side) -> tuple[str, str]:
         return found.name, reason_of(found, before, after)
     if after not in a.node_names:
         return "", f"{after} is new"
-    return "", "both nodes are equally good; one is drawn" if in_a is not None else ""
+    return "", "both nodes score the same; one is chosen at random" if in_a is not None else ""
 
 
 def reason_of(found: DecisivePlugin, before: str, after: str) -> str:
     """Return in words why a plugin moved a pod."""
     if isinstance(found.b, str):
-        return f"it rejects {before}: {found.b}"
+        return f"rejects {before}: {found.b}"
     if isinstance(found.a, str):
-        return f"it rejected {after}: {found.a}"
-    return f"it preferred {before} to {after} by {found.a} points, now by {found.b}"
+        return f"rejected {after}: {found.a}"
+    # Without a rejection, both results are scores.
+    assert found.a is not None
+    assert found.b is not None
+    return f"{_lead(before, after, found.a, 'scored')}, now {_lead(before, after, found.b, 'scores')}"
+
+
+def _lead(first: str, second: str, points: int, verb: str) -> str:
+    """Return which of two nodes scores higher, by how many points; `points`: the first node's lead, negative if it is behind."""
+    if not points:
+        return f"{first} and {second} {verb.removesuffix('s')} the same"
+    ahead, behind = (first, second) if points > 0 else (second, first)
+    return f"{ahead} {verb} {format_count(abs(points), 'point')} more than {behind}"
 
 
 def _workload(key: str, cluster: QuestionCluster, other: QuestionCluster | None) -> str:
@@ -464,17 +480,16 @@ def _assumptions(
 ) -> list[str]:
     found = list(effect.notes)
     if effect.displaced:
-        found.append("pods that lose their node come back at once and keep their names")
+        found.append("pods that lose their node are recreated at once with the same names")
     if reschedule is Reschedule.NEW and configured:
         found.append(
             "placed pods keep their nodes; only new and displaced pods are scheduled (--reschedule all, or WORKLOAD)"
         )
     elif again:
-        text = f"{len(again):,} pods are scheduled again on both sides, in the order of their creation"
-        found.append(
-            f"{text}; each side starts without them" if reschedule is not Reschedule.ALL else f"{text}, from empty"
-        )
+        start = "an empty cluster" if reschedule is Reschedule.ALL else "a cluster without them"
+        pods = f"{format_count(len(again), 'pod')} {is_or_are(len(again))}"
+        found.append(f"{pods} scheduled again in both cases, in the order of their creation, starting from {start}")
     if cluster.waiting:
         count = len(cluster.waiting)
-        found.append(f"{format_count(count, 'pending pod')} {is_or_are(count)} scheduled on both sides")
+        found.append(f"{format_count(count, 'pending pod')} {is_or_are(count)} scheduled in both cases")
     return found

@@ -191,7 +191,7 @@ async def _follow(
     once: bool,
     steer: Awaitable[None] | None = None,
 ) -> SyncStatus:
-    local = ReflectedFeed(here, SyncPolicy(), name="here", read=read_local_facts)
+    local = ReflectedFeed(here, SyncPolicy(), name="the Bayplan server", read=read_local_facts)
     kind, name = described
     session = SyncSession(source, local, here.send, policy, name=name, kind=kind)
 

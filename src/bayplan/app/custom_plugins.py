@@ -146,10 +146,13 @@ def _plugin_class(module: ModuleType, path: Path, name: str) -> type[Plugin[Any]
         for each in vars(module).values()
         if isinstance(each, type) and issubclass(each, Plugin) and each.__module__ == module.__name__
     ]
-    got = "no class of this name" if found is None else f"{type(found).__name__} {name}, which is not a plugin class"
+    kind = "class" if isinstance(found, type) else type(found).__name__
+    got = "no class of this name" if found is None else f"{kind} {name}, which does not inherit from one"
     close = near_name(name, own) or (own[0] if len(own) == 1 else "")
     hint = f"'{path}:{close}'" if close else "" if own else "class MyPlugin(bayplan.PerNodePlugin): ..."
-    raise PluginError(name, where=str(path), wanted="a class that inherits from a plugin class", got=got, hint=hint)
+    raise PluginError(
+        name, where=str(path), wanted="a class that inherits from one of Bayplan's plugin classes", got=got, hint=hint
+    )
 
 
 def _installed_plugins() -> list[type[Plugin[Any]]]:
@@ -166,7 +169,9 @@ def _installed_plugins() -> list[type[Plugin[Any]]]:
             got = f"{type(problem).__name__}: {problem}"
             raise PluginError(f"{where}: the plugin can't be imported: {got}") from problem
         if not (isinstance(plugin, type) and issubclass(plugin, Plugin)):
-            raise PluginError(where, got=repr(plugin), wanted="a class that inherits from a plugin class")
+            raise PluginError(
+                where, got=repr(plugin), wanted="a class that inherits from one of Bayplan's plugin classes"
+            )
         found.append(plugin)
     return found
 

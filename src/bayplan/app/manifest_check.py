@@ -52,7 +52,7 @@ class CheckedObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
 
     def __str__(self) -> str:
         place = f"{self.namespace}/{self.name}" if self.namespace else self.name
-        return f"{self.where} {self.kind} {place}"
+        return f"{self.where} {self.kind} {place}".rstrip()
 
 
 def check_manifests(paths: Sequence[str], onto: Sequence[str] = ()) -> list[CheckedObject]:

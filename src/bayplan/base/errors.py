@@ -23,7 +23,7 @@ class InputError(BayplanError):
 
     Args:
         what: the problem, or the object and path concerned, e.g. ``Pod default/web $.spec.containers[0].image``.
-        where: file and line, e.g. ``pods.yaml:12``; empty if unknown.
+        where: file and line, e.g. ``pods.yaml:12``, or an option; empty if unknown.
         got: the actual value, already quoted as it should be shown.
         wanted: the expected value, e.g. ``a quantity``.
         hint: a suggestion, e.g. ``'2'``.
@@ -38,7 +38,8 @@ class InputError(BayplanError):
         super().__init__(self._text())
 
     def _text(self) -> str:
-        text = f"{self.where} {self.what}" if self.where else self.what
+        separator = ": " if self.where.startswith("--") else " "
+        text = f"{self.where}{separator}{self.what}" if self.where else self.what
         if self.wanted:
             text += f": expected {self.wanted}"
         if self.got:

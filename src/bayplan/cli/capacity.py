@@ -66,9 +66,9 @@ def capacity(
     """Show how many more copies of a workload fit.
 
     The first line names the resource that runs out first. Copies are scheduled one after the other until one finds no
-    node. The table shows the groups of nodes by zone and pool: on how many of them a copy had room before, how many copies
-    were placed there, and why no more fit. Affinity, spreading, volumes, quotas and limit ranges count. No pod is evicted
-    unless --preempt is given; then victims are listed.
+    node. The table shows the groups of nodes by zone and pool: on how many of them a copy fits at the start and at the end, how
+    many copies were placed there, and why no more fit. Affinity, spreading, volumes, quotas and limit ranges are taken into
+    account. No pod is evicted unless --preempt is given; then victims are listed.
 
     --over-time N shows how many copies would have fitted at each of N evenly spaced times of a result directory.
 

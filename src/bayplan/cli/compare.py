@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import structs
 
 from bayplan.answers.answer_text import difference_text
 from bayplan.answers.comparing import compare as find_differences
@@ -48,8 +49,9 @@ def compare(
     """Compare two clusters, or two configurations.
 
     Pods are matched by namespace and name; a pod that only one side has is a difference. For each pod that
-    moved, the plugin that judged the two nodes differently is shown. With --on, A and B are KubeSchedulerConfiguration files,
-    or the word default. Each configuration places all pods again from an empty cluster, unless --keep is given.
+    moved, the plugin whose results for the two nodes differ is shown. With --on, A and B are KubeSchedulerConfiguration files,
+    or the word default. All pods are scheduled again with each configuration, starting from an empty cluster, unless --keep is
+    given.
 
     Exit code: 0 if there is no difference, 1 otherwise, 2 on bad input.
 
@@ -89,4 +91,10 @@ def compare(
         origins = (SetupOrigin(config=None if each == DEFAULT else Path(each), feature_gates=gates) for each in (a, b))
         first, second = map(source.scheduler.read_again, origins)
         kind = Reschedule.NEW if keep else Reschedule.ALL
-        show(what_if(cluster.with_scheduler(first), scheduler=second, scheduler_label=b, reschedule=kind), source)
+        answer = what_if(cluster.with_scheduler(first), scheduler=second, scheduler_label=b, reschedule=kind)
+        show(answer, _without_configuration(source) if mode is Mode.CURRENT else source)
+
+
+def _without_configuration(source: ClusterSource) -> ClusterSource:
+    """Return a source without its assumption about the configuration, because A and B are the configurations."""
+    return structs.replace(source, assumptions=[each for each in source.assumptions if each.about != "configuration"])

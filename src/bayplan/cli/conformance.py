@@ -51,7 +51,7 @@ def conformance(
 
     The report counts the cases that agree, by family (a kind of case) and by part of the answer, then shows the first
     differences. A case that can't be run counts as a difference. A scheduling cycle is compared only if the cycles before it
-    left the same cluster; the column "followed" counts the compared cycles.
+    agreed on the state of the cluster; the column "followed" counts the compared cycles.
 
     Exit code: 0 if all cases agree, 1 on any difference, 2 on bad input.
 

@@ -11,7 +11,15 @@ from bayplan.answers.changes import select_names
 from bayplan.answers.drain_rules import DrainOptions
 from bayplan.answers.node_addition import nodes_to_add
 from bayplan.answers.node_removal import nodes_to_remove
-from bayplan.answers.node_shapes import NodeShape, parse_prices, parse_shape, price_in, shape_of, shapes_of
+from bayplan.answers.node_shapes import (
+    NodeShape,
+    check_prices,
+    parse_prices,
+    parse_shape,
+    price_in,
+    shape_of,
+    shapes_of,
+)
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.app.mode import Mode
 from bayplan.base.errors import InputError
@@ -66,7 +74,7 @@ DeleteEmptyDirData: TypeAlias = Annotated[
 ]
 DisableEviction: TypeAlias = Annotated[bool, typer.Option("--disable-eviction", help="Ignore disruption budgets.")]
 BoundOption: TypeAlias = Annotated[
-    Bound, typer.Option("--bound", help="Bound on the best answer: relaxation, or packing (tighter; needs OR-Tools).")
+    Bound, typer.Option("--bound", help="Method for the bound: relaxation, or packing (tighter; needs OR-Tools).")
 ]
 Preempt: TypeAlias = Annotated[
     bool, typer.Option("--preempt", help="Evict pods of lower priority to place pending pods (add).")
@@ -102,7 +110,7 @@ def nodes(
 ) -> None:
     """Show which nodes to add, or which can be removed.
 
-    add finds a cheap set of nodes for the pending pods, and a lower bound on its price. It lists the pods that no shape helps.
+    add finds a cheap set of nodes for the pending pods, a lower bound on the price of any such set, and the pods that stay pending.
 
     remove finds nodes that can be drained so that every pod gets another node, the order in which to drain them, and the new node
     of each pod. As in kubectl drain, disruption budgets are honoured, and pods of DaemonSets are ignored. Nodes with pods that have
@@ -112,6 +120,7 @@ def nodes(
 
     Example: bayplan nodes remove --context prod --node label:pool=spot
     """
+    _refuse_options(locals(), action)
     options = source_options(
         sources,
         context=context,
@@ -136,8 +145,7 @@ def nodes(
                 force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction
             )
             names = [name for text in node or () for name in select_names(text, cluster)] if node else None
-            known = {each.metadata.name: price_in(prices, each) for each in cluster.all(Node)}
-            by_node = {name: amount for name, amount in known.items() if amount is not None}
+            by_node = _prices_by_node(prices, cluster)
             removed = nodes_to_remove(cluster, names, prices=by_node, options=drain, most=most, packing=packing)
             print_answer(removed, source, lambda: removal_text(removed, everything=everything), as_json=as_json)
             failed = not removed.removed
@@ -145,8 +153,27 @@ def nodes(
         raise typer.Exit(1)
 
 
+_OF_ADD = ("shape", "shapes", "copies", "preempt")
+_OF_REMOVE = ("node", "most", "force", "delete_emptydir_data", "disable_eviction")
+
+
+def _refuse_options(given: dict[str, object], action: Action) -> None:
+    """Raise InputError if an option of the other action is given, because it would have no effect."""
+    for name in _OF_REMOVE if action is Action.ADD else _OF_ADD:
+        if given[name]:
+            raise InputError(f"--{name.replace('_', '-')} doesn't apply to {action.value}", hint="without it")
+
+
+def _prices_by_node(prices: dict[str, float], cluster: QuestionCluster) -> dict[str, float]:
+    """Return the prices of the nodes that have one, by name."""
+    check_prices(prices, cluster.all(Node))
+    known = {each.metadata.name: price_in(prices, each) for each in cluster.all(Node)}
+    return {name: amount for name, amount in known.items() if amount is not None}
+
+
 def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
     """Return the node shapes that may be added: the given ones, or else those of the cluster."""
+    check_prices(prices, cluster.all(Node))
     found = [parse_shape(text, cluster.state) for text in texts]
     if files:
         # Imported here, because only files of shapes need it.

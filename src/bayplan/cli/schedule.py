@@ -43,7 +43,7 @@ Qps: TypeAlias = Annotated[
     ),
 ]
 Burst: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", help="Burst above --kube-api-qps. [default: as configured]")
+    int | None, typer.Option(metavar="N", help="Burst of requests, as for kube-scheduler. [default: as configured]")
 ]
 Listen: TypeAlias = Annotated[str, typer.Option(metavar="ADDRESS", help="Address for probes and metrics.")]
 Port: TypeAlias = Annotated[

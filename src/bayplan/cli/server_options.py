@@ -85,7 +85,7 @@ Speed: TypeAlias = Annotated[
     ),
 ]
 Paused: TypeAlias = Annotated[bool, typer.Option("--paused", help="Start with the clock paused.")]
-Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Exit after the report on the loaded objects.")]
+Once: TypeAlias = Annotated[bool, typer.Option("--once", help="Print a report on the loaded objects, then exit.")]
 AllowOrigin: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(

@@ -61,7 +61,9 @@ AlgorithmProvider: TypeAlias = Annotated[
 ]
 FeatureGates: TypeAlias = Annotated[
     str,
-    typer.Option(metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: the release's]"),
+    typer.Option(
+        metavar="A=true,B=false", help="Feature gates, as for kube-scheduler. [default: those of the release]"
+    ),
 ]
 SourceFeatureGates: TypeAlias = Annotated[
     str,
@@ -101,7 +103,7 @@ Workload: TypeAlias = Annotated[
 ]
 Autoscaler: TypeAlias = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Cluster autoscaler with its node groups (docs/autoscaling.md). [default: none]"),
+    typer.Option(metavar="FILE", help="Node groups of a cluster autoscaler (docs/autoscaling.md). [default: none]"),
 ]
 Descheduler: TypeAlias = Annotated[
     Path | None,
@@ -115,9 +117,9 @@ DeschedulingInterval: TypeAlias = Annotated[
 Strict: TypeAlias = Annotated[bool, typer.Option("--strict", help="Treat warnings about the input as errors.")]
 
 
-def parse_duration(text: str) -> int:
-    """Return the duration of ``--until`` in nanoseconds; see `read_long_duration`."""
-    return read_long_duration(text, what="--until")
+def parse_duration(text: str, option: str = "--until") -> int:
+    """Return the duration of an option in nanoseconds; see `read_long_duration`."""
+    return read_long_duration(text, what=option)
 
 
 def configuration_file(mode: Mode, config: Path | None, policy: Path | None) -> Path | None:

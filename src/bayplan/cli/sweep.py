@@ -54,6 +54,8 @@ def sweep(
 
     To continue an interrupted sweep, run the same command again. All results are in DIR/trials.parquet.
 
+    Exit code: 0 if a set of parameters could be simulated, 1 if none, 2 on bad input.
+
     Example: bayplan sweep weights.yaml --out sweep
     """
     with named_extras():
@@ -73,8 +75,11 @@ def sweep(
     )
     for candidate in found[:best]:
         score = "failed" if candidate.score is None else f"{candidate.score:,.4g}"
-        typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}")
+        why = f": {candidate.error}" if candidate.error else ""
+        typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}{why}")
     typer.echo(f"{out / 'trials.parquet'}: {len(found) * len(plan.seeds):,} trials")
+    if all(candidate.score is None for candidate in found):
+        raise typer.Exit(1)
     if save:
         with _progress_bar() as progress:
             saved = list(save_results(plan, out, found[:save], progress))

@@ -18,7 +18,7 @@ def test(
         typer.Argument(metavar="SCENARIO...", help="Scenario files, folders or patterns.", show_default=False),
     ],
     only: Annotated[
-        str, typer.Option(metavar="TEXT", help="Run only scenarios whose name contains this. [default: all]")
+        str, typer.Option(metavar="TEXT", help="Run only scenarios whose name contains TEXT. [default: all]")
     ] = "",
     label: Annotated[
         str, typer.Option(metavar="LABEL", help="Run only scheduler_perf workloads with this label. [default: all]")
@@ -36,8 +36,8 @@ def test(
     """Run scenario files in virtual time and check their assertions.
 
     A scenario changes a cluster step by step (create, scale, drain, fail a zone, ...) and asserts the outcome. All files are
-    checked before the first scenario runs. Each failed assertion is printed with expected and actual values, and why pods
-    are pending.
+    checked before the first scenario runs. For each failed assertion, the expected and actual
+    values are printed, and the reasons why pods are pending.
 
     Files: Bayplan's own format (docs/scenarios.md), Scenario objects of kube-scheduler-simulator (KEP-140), and configurations
     of scheduler_perf.

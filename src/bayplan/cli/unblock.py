@@ -35,7 +35,7 @@ def unblock(
     shapes: Annotated[
         list[str] | None,
         typer.Option(
-            "--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: like the cluster's]"
+            "--shapes", metavar="FILE", help="Node manifests: shapes that can be added. [default: the cluster's shapes]"
         ),
     ] = None,
     everything: Annotated[bool, typer.Option("--all", help="Show all suggestions instead of ten.")] = False,

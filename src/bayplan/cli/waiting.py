@@ -64,7 +64,16 @@ def waiting(
     if as_json:
         print_json({"waiting": pending, "reasons": found.to_dicts(), "assumptions": cluster.assumptions})
     else:
-        given = [*map(quote, sources or ()), *(["--context", quote(context)] if context else [])]
+        chosen = {
+            "--context": context,
+            "--kubeconfig": kubeconfig,
+            "--mode": "" if mode is Mode.CURRENT else mode.value,
+            "--config": config,
+            "--feature-gates": feature_gates,
+        }
+        given = [*map(quote, sources or ())]
+        given += [f"{option} {quote(str(value))}" for option, value in chosen.items() if value]
+        given += [f"--plugin {quote(each)}" for each in plugin or ()]
         print_lines([*_lines(cluster, found, everything=everything), *_next(found, given)])
     sys.stdout.flush()
     if pending:
@@ -78,9 +87,11 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         reasons.setdefault(row.summary, []).append(row)
     pods, pending = format_count(len(cluster.scheduler.pods), "pod"), cluster.pending
     if not pending:
-        return [f"None of {pods} is pending.", *assumed(cluster.assumptions)]
+        verdict = f"None of {pods} is pending." if len(cluster.scheduler.pods) else "The cluster has no pods."
+        return [verdict, *assumed(cluster.assumptions)]
     count = len(pending)
-    lines = [f"{count:,} of {pods} {is_or_are(count)} pending, for {format_count(len(reasons), 'reason')}."]
+    why = f", for {format_count(len(reasons), 'reason')}" if reasons else ""
+    lines = [f"{count:,} of {pods} {is_or_are(count)} pending{why}."]
     for sentence, of_filters in reasons.items():
         names = of_filters[0].examples
         pods_line = _named(names, everything)

@@ -26,7 +26,8 @@ def when(
     assume_run_time: Annotated[
         str,
         typer.Option(
-            metavar="DURATION", help="Run time of Never and OnFailure pods without a known one. [default: forever]"
+            metavar="DURATION",
+            help="Run time of pods with restartPolicy Never or OnFailure, if unknown. [default: forever]",
         ),
     ] = "",
     within: Annotated[str, typer.Option(metavar="DURATION", help="Virtual time to look ahead.")] = "7d",
@@ -50,7 +51,7 @@ def when(
     bayplan.io/run-time, or that of finished pods of the same Job or CronJob, or else --assume-run-time if its restart policy
     is Never or OnFailure.
 
-    Exit code: 0 if it starts within --within, 1 otherwise, 2 on bad input.
+    Exit code: 0 if all of the pods start within --within, 1 otherwise, 2 on bad input.
 
     Example: bayplan when job/train --assume-run-time 2h --context prod
     """
@@ -69,9 +70,9 @@ def when(
         answer = start_times(
             cluster,
             pod,
-            assumed_run_ns=parse_duration(assume_run_time) if assume_run_time else None,
+            assumed_run_ns=parse_duration(assume_run_time, "--assume-run-time") if assume_run_time else None,
             seeds=range(seed, seed + seeds),
-            horizon_ns=parse_duration(within),
+            horizon_ns=parse_duration(within, "--within"),
         )
         print_answer(answer, source, lambda: start_text(answer, everything=everything), as_json=as_json)
     if answer.median_ns is None:

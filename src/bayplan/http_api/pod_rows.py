@@ -96,7 +96,8 @@ class PodRows:
                 return "the only node that fits" if record.evaluated_nodes > 1 else "the only node examined"
             margin = self._summaries.margin(number, record, deadline)
             if margin.points is not None:
-                return f"+{margin.points:,} over {margin.runner_up}"
-            equals = f", {record.ties:,} equal" if record.ties > 1 else ""
-            return f"best of {record.feasible_nodes:,}{equals}"
+                return f"{margin.points:,} ahead of {margin.runner_up}"
+            if record.ties > 1:
+                return f"one of {record.ties:,} equal nodes"
+            return f"best of {record.feasible_nodes:,} nodes"
         return ""

@@ -206,7 +206,7 @@ class ScenarioRun:
         ):
             return
         failed = self._failed(step.when, [plan.where] * len(step.when))
-        raise _Broken(f"its conditions did not become true within {step.timeout}", failed)
+        raise _Broken(f"its checks did not become true within {step.timeout}", failed)
 
     def _holds(self, checks: Sequence[Check]) -> bool:
         return all(evaluate(check, self._simulator, self._facts).ok for check in checks)

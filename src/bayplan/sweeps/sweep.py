@@ -20,11 +20,12 @@ Progress = Callable[[int, int], None]
 
 
 class Candidate(NamedTuple):
-    """A parameter set with its number and score, the objective's mean over the seeds; None if a trial could not run."""
+    """A parameter set with its number and score, the objective's mean over the seeds; None if a trial could not run, and why."""
 
     number: int
     parameters: Parameters
     score: float | None
+    error: str = ""
 
 
 def run_sweep(
@@ -74,7 +75,7 @@ def _run_batches(
                 if progress is not None:
                     progress(len(store.done), total)
             scored = [
-                Candidate(number, each, _score(plan, store.done, trials, number))
+                Candidate(number, each, *_score(plan, store.done, trials, number))
                 for number, each in enumerate(batch, len(candidates))
             ]
             search.take_scores([each.score for each in scored])
@@ -100,9 +101,13 @@ def _trials(plan: SweepPlan, batch: Sequence[Parameters], first: int) -> list[Tr
     ]
 
 
-def _score(plan: SweepPlan, done: Mapping[int, Outcome], trials: Sequence[Trial], candidate: int) -> float | None:
+def _score(
+    plan: SweepPlan, done: Mapping[int, Outcome], trials: Sequence[Trial], candidate: int
+) -> tuple[float | None, str]:
+    """Return the score of a parameter set and "", or None and the error of its first trial that could not run."""
     figure = OBJECTIVES[plan.objective].figure
     outcomes = [done[trial.number] for trial in trials if trial.candidate == candidate]
-    if any(outcome.error for outcome in outcomes):
-        return None
-    return sum(outcome.figures[figure] for outcome in outcomes) / len(outcomes)
+    error = next((outcome.error for outcome in outcomes if outcome.error), "")
+    if error:
+        return None, error
+    return sum(outcome.figures[figure] for outcome in outcomes) / len(outcomes), ""

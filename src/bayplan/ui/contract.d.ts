@@ -1119,7 +1119,7 @@ declare namespace Api {
     status: string;
   }
 
-  /** Nodes on which a pod would not fit even without all pods of lower priority. */
+  /** Nodes on which a pod would not fit even without any pod of lower priority. */
   interface PreemptionRefusal {
     plugin: string;
     code: string;

@@ -131,7 +131,9 @@ def _dump(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) -> Clus
             )
         )
     else:
-        assumptions.append(Assumption("time", "the input has no times, so it is assumed to be current"))
+        assumptions.append(
+            Assumption("time", "the input has no timestamps, so it is assumed to show the current state")
+        )
     if new:
         found, problems = _with_new_pods(found, new, options, now_ns)
         applied = format_count(len(new), "object")
@@ -230,7 +232,7 @@ def _manifests(options: SourceOptions, setup: SchedulerSetup, inputs: Inputs) ->
 def _applied_text(spent_ns: int) -> str:
     """Return the assumption about objects that do not come from a cluster, worded alike for all questions."""
     spent = format_duration(spent_ns)
-    return f"these objects were in no cluster yet: they are applied, and scheduled for {spent} of virtual time"
+    return f"these objects were never in a cluster: they are applied and scheduled for {spent} of virtual time"
 
 
 def _source(

@@ -54,7 +54,7 @@ class PreemptionAccount(msgspec.Struct, frozen=True):
     Attributes:
         chosen: the chosen node, or "".
         candidates: the chosen candidate first, then the others, those that lost by the latest criterion first.
-        refusals: nodes on which the pod would not fit even without all pods of lower priority, grouped by reason.
+        refusals: nodes on which the pod would not fit even without any pod of lower priority, grouped by reason.
         struck_out: candidates that extenders removed.
         untried: the number of potential candidates that were not examined, because enough others were found.
         others: the number of nodes on which evicting pods can't help.

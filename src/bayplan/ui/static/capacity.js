@@ -17,7 +17,7 @@ const COLUMNS = [
   ["Had room", "right minor"],
   ["Copies", "right"],
   ["Have room", "right minor"],
-  ["Runs out", ""],
+  ["Limited by", ""],
 ];
 
 /**

@@ -67,7 +67,7 @@ export function span(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return UNKNOWN;
   const whole = Math.max(0, seconds);
   if (whole < 10) return `${whole.toFixed(1)}${THIN}s`;
-  if (whole < 100) return `${Math.round(whole)}${THIN}s`;
+  if (whole < 120) return `${Math.round(whole)}${THIN}s`;
   if (whole < 5940) return `${Math.round(whole / 60)}${THIN}m`;
   if (whole < 172_800) return `${Math.round(whole / 3600)}${THIN}h`;
   return `${Math.round(whole / 86_400)}${THIN}d`;
@@ -97,6 +97,11 @@ export function cut(name, most = 40) {
   if (name.length <= most) return name;
   const tail = Math.max(5, Math.floor(most / 3));
   return `${name.slice(0, most - tail - 1)}…${name.slice(-tail)}`;
+}
+
+/** A message of the scheduler without its first words, which are the same for all pods, for places where its end is cut. @param {string} message */
+export function reasonsIn(message) {
+  return message.replace(/^0\/\d+ nodes are available: /, "");
 }
 
 /** A phrase from the server as a sentence. @param {string} text */

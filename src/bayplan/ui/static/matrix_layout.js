@@ -24,7 +24,7 @@ export const FULL_SIZES = { node: 196, total: 158, score: 92, verdict: 92, gap: 
 export const SPLIT_SIZES = { node: 132, total: 104, score: 80, verdict: 92, gap: 260, spare: 30, isTotalStuck: true };
 
 /** The sizes on a phone. @type {Sizes} */
-export const PHONE_SIZES = { node: 132, total: 128, score: 76, verdict: 84, gap: 300, spare: 30, isTotalStuck: false };
+export const PHONE_SIZES = { node: 132, total: 128, score: 76, verdict: 92, gap: 300, spare: 30, isTotalStuck: false };
 
 /** The layout before there is data. @type {Layout} */
 export const EMPTY_LAYOUT = {
@@ -44,7 +44,7 @@ export const EMPTY_LAYOUT = {
 /** The minimum width of plugin names that are shown instead of totals if there are no scores. */
 const REJECTED_BY = 144;
 /** The minimum width of totals on a phone. */
-const NARROW_TOTAL = 84;
+const NARROW_TOTAL = 108;
 /** The horizontal space around the text of a cell. */
 const PADDING = 21;
 /** The share of the width that node names may always take, even if other columns need it. */

@@ -47,10 +47,10 @@ export const NODE_COLUMNS = [
   {
     key: "zone",
     title: "Zone",
-    width: "minmax(80px, .8fr)",
+    width: "minmax(110px, 1fr)",
     sort: "zone",
     minor: true,
-    render: (row) => row.zone,
+    render: (row, _, letters) => h("span", { class: "name", title: row.zone || null }, shortened(row.zone, letters)),
   },
   {
     key: "pool",
@@ -58,7 +58,7 @@ export const NODE_COLUMNS = [
     width: "minmax(80px, 1fr)",
     sort: "pool",
     minor: true,
-    render: (row) => row.pool,
+    render: (row, _, letters) => h("span", { class: "name", title: row.pool || null }, shortened(row.pool, letters)),
   },
   { key: "cpu", title: "CPU requested", width: "136px", sort: "cpu", render: bar("cpu") },
   { key: "memory", title: "Memory requested", width: "136px", sort: "memory", render: bar("memory") },

@@ -161,6 +161,9 @@ async function search(query) {
   const kind = /^[pnw]:/.test(query) ? query[0] : "";
   const text = kind ? query.slice(2).trim() : query;
   if (!text) return local(query);
+  // Actions that only contain the letters somewhere follow the objects.
+  const found = local(query);
+  const close = found.filter((entry) => entry.text.toLowerCase().includes(text.toLowerCase()));
   const [pods, nodes] = await Promise.all([
     kind === "n"
       ? []
@@ -189,7 +192,7 @@ async function search(query) {
     });
   }
   return [
-    ...local(query),
+    ...close,
     ...nodes.map((node) => ({
       text: node.name,
       kind: "node",
@@ -200,5 +203,6 @@ async function search(query) {
       kind: `pod · ${pod.status}`,
       act: () => go(podAddress(pod)),
     })),
+    ...found.filter((entry) => !close.includes(entry)),
   ];
 }

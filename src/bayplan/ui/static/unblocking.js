@@ -34,11 +34,16 @@ export function unblockPart(root, target, signal, answered) {
       if (signal.aborted) return;
       const facts = errorFacts(problem);
       const placed = facts.status === UNPROCESSABLE && facts.what === "unblock";
-      if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got}.`));
+      if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got?.replace(", which is on ", " is on ")}.`));
       else draw(root, failure(problem, () => void load()));
     }
   };
   void load();
+}
+
+/** The workload of a pod as a target: `deployment/shop/web`; "" without one. @param {Api.PodRow} pod */
+export function workloadOf(pod) {
+  return pod.workload.replace(" ", "/").toLowerCase();
 }
 
 /**
@@ -91,7 +96,7 @@ function suggestionItem(each, answer) {
       each.node
         ? [podLink(podOf(answer.waiting[0]), { letters: 40 }), " goes to ", nodeLink(each.node)]
         : "another pod of the workload gets a node",
-      each.waiting > 1 ? `; ${count(each.placed)} of ${counted(each.waiting, "pod")} get a node` : "",
+      each.waiting > 1 ? `; ${count(each.placed)} of ${counted(each.waiting, "pod")} ${each.placed === 1 ? "gets" : "get"} a node` : "",
       h("span", { class: "faint" }, ` · ${each.risk}`),
     ),
     podLine("moves ", each.moved.map((place) => [podLink(podOf(place.pod), { letters: 36 }), " to ", nodeLink(place.node)])),

@@ -1,7 +1,7 @@
 // The answer to a what-if question: pods by kind of difference, numbers before and after, evictions.
 
 import { draw, h } from "./dom.js";
-import { count, counted, percent, signed } from "./format.js";
+import { count, counted, percent, reasonsIn, signed } from "./format.js";
 import { NARROW, hostOf, letterWidth, lettersOf, shortened } from "./names.js";
 import { change, podAddress } from "./address.js";
 import { Grid } from "./grid.js";
@@ -136,7 +136,7 @@ function pods(rows, width, signal) {
  */
 function whyOf(row) {
   const text = [row.plugin, row.reason].filter(Boolean).join(": ");
-  return [row.before, row.after].filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), text);
+  return [row.before, row.after].filter(Boolean).reduce((words, node) => words.replaceAll(node, hostOf(node)), reasonsIn(text));
 }
 
 /** @param {string} kind @param {string} words @param {boolean} isShort show only the glyph */

@@ -6,7 +6,7 @@ import { apiAddress } from "../service.js";
 import { copyMenu } from "../parts.js";
 import { title } from "../shell.js";
 import { capacityPart } from "../capacity.js";
-import { offerTargets, targetField } from "../unblocking.js";
+import { offerTargets, targetField, workloadOf } from "../unblocking.js";
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -48,7 +48,7 @@ export function open({ place, root, signal }) {
     else {
       delete body.dataset.filled;
       const why = "Enter a pod (pod/shop/db-0), a workload (deployment/shop/web) or a mix (shop/web=3,shop/db=1).";
-      offerTargets(body, why, {}, (pod) => pod.workload.replace(" ", "/").toLowerCase(), signal);
+      offerTargets(body, why, {}, workloadOf, signal);
     }
   };
   show(place.query);

@@ -49,7 +49,7 @@ class ConfigView {
       label: "Scheduler configuration in YAML",
       key: "config",
       text: data.text,
-      hint: "No configuration: the defaults apply.\nPress Load default to start from them, or type here.",
+      hint: "No configuration: the defaults apply.\nPress Load default, or type here.",
       onChange: () => void this.validate(),
     });
     root.replaceChildren(this.head, h("div", { class: "split" }, this.editor.element, this.side));

@@ -1,7 +1,7 @@
 // Overview: is anything wrong, and what? First the headline, then four numbers, then the evidence.
 
 import { draw, h } from "../dom.js";
-import { amount, count, percent, span, time } from "../format.js";
+import { amount, count, percent, reasonsIn, span, time } from "../format.js";
 import { go, nodeAddress, to } from "../address.js";
 import { get } from "../service.js";
 import { now, onReload, subscribe } from "../stream.js";
@@ -309,7 +309,7 @@ function latestPanel(data) {
                       nodeLink(decision.node, 28),
                       decision.margin ? h("span", { class: "faint" }, ` +${count(decision.margin)}`) : null,
                     )
-                  : h("span", { class: "feed-end faint", title: decision.message }, decision.message),
+                  : h("span", { class: "feed-end faint", title: decision.message }, reasonsIn(decision.message)),
               ),
             ),
         )

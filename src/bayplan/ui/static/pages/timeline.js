@@ -2,7 +2,7 @@
 // and speed.
 
 import { draw, h } from "../dom.js";
-import { count, counted, time } from "../format.js";
+import { count, counted, reasonsIn, time } from "../format.js";
 import { change, go, podAddress } from "../address.js";
 import { get, coalesce } from "../service.js";
 import { onReload, subscribe } from "../stream.js";
@@ -450,7 +450,7 @@ function newestWords(number, newest) {
 
 /** Why the node was chosen, or no node was. @param {Api.DecisionSummary} decision */
 function why(decision) {
-  if (!decision.node) return decision.message;
+  if (!decision.node) return reasonsIn(decision.message);
   if (decision.margin) return [`${count(decision.margin)} ahead of `, name(decision.runner_up || "the next", 28)];
   return decision.ties > 1 ? `one of ${count(decision.ties)} equal nodes` : "";
 }
@@ -469,6 +469,6 @@ function legend(lanes) {
         ),
       ),
     h("span", { class: "grow" }),
-    h("span", null, "w s zoom · a d move · drag to measure · Enter opens"),
+    h("span", null, "w/s: zoom · a/d: move · drag: measure · Enter: open"),
   ];
 }

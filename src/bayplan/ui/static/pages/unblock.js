@@ -5,7 +5,7 @@ import { change } from "../address.js";
 import { apiAddress } from "../service.js";
 import { copyMenu } from "../parts.js";
 import { title } from "../shell.js";
-import { offerTargets, targetField, unblockPart } from "../unblocking.js";
+import { offerTargets, targetField, unblockPart, workloadOf } from "../unblocking.js";
 
 /** @param {import("../main.js").Page} page */
 export function open({ place, root, signal }) {
@@ -32,7 +32,7 @@ export function open({ place, root, signal }) {
     else {
       delete body.dataset.filled;
       const why = "Enter a pending pod (pod/shop/db-0), or a workload with pending pods (deployment/shop/web).";
-      offerTargets(body, why, { status: "waiting" }, (pod) => `pod/${pod.namespace}/${pod.name}`, signal);
+      offerTargets(body, why, { status: "waiting" }, (pod) => workloadOf(pod) || `pod/${pod.namespace}/${pod.name}`, signal);
     }
   };
   show(place.query);

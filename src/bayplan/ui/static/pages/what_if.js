@@ -214,8 +214,8 @@ class WhatIfView {
           "Schedule",
           [
             { value: "", text: "pods without a node", title: "Pending pods, and pods that lose their node" },
-            { value: "*", text: "all pods", title: "All pods, from an empty cluster, on both sides" },
-            { value: "these", text: "some workloads", title: "Some workloads, on both sides" },
+            { value: "*", text: "all pods", title: "All pods, from an empty cluster, before and after the changes" },
+            { value: "these", text: "some workloads", title: "Pods of some workloads, before and after the changes" },
           ],
           mode,
           (value) => this.chooseReschedule(value),
