@@ -454,6 +454,9 @@ class SchedulerThread:
         self._remake = make
         self._recovery.end()
         self._replacing.append(future)
+        if self._runner is not None:
+            # The failures were those of the previous scheduler's plugins, which may be mended now.
+            self._runner.forget_incidents()
         # If loading fails, the scheduler is rebuilt immediately without the object that broke it; that attempt decides.
         if self._guarded("replacing the scheduler", lambda: self._load(successor, before)) is True:
             self._answer_replacing(None)
