@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 POLL_SECONDS = 0.3
-MAX_SILENCE_SECONDS = 5.0
-"""Maximum time between two lines of a log."""
+SILENCE_SECONDS = 5.0
+"""Time without output after which a log gets a line, even if nothing has changed. It doubles with each such line."""
 
 _COLLECTING = re.compile(r"(?:Collecting|Obtaining|Processing) ([\w.-]+|\S+)")
 _DOWNLOADING = re.compile(r"\s*Downloading \S*?([\w.]+)-[^/\s]+ \(([^)]+)\)")
@@ -33,7 +33,8 @@ class Progress:
     def __init__(self) -> None:
         self._is_terminal = sys.stderr.isatty()
         self._text = "resolving dependencies"
-        self._shown_at = time.monotonic()
+        self._shown_at = self._began_at = time.monotonic()
+        self._silence = SILENCE_SECONDS
 
     def show(self, text: str, *, logged: bool = True) -> None:
         """Show a step; `logged`: whether to print it in a log, too."""
@@ -45,9 +46,12 @@ class Progress:
             self._shown_at = time.monotonic()
 
     def idle(self) -> None:
-        """Show the last step again if nothing was printed to a log for `MAX_SILENCE_SECONDS`."""
-        if not self._is_terminal and time.monotonic() - self._shown_at > MAX_SILENCE_SECONDS:
-            self.show(self._text)
+        """Show the last step again with the time so far if nothing was printed to a log for long."""
+        now = time.monotonic()
+        if not self._is_terminal and now - self._shown_at > self._silence:
+            self._silence *= 2
+            print(f"  {self._text} (after {now - self._began_at:.0f} s)", file=sys.stderr, flush=True)
+            self._shown_at = now
 
     def end(self) -> None:
         """Clear the line of a terminal."""

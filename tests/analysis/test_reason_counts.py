@@ -13,6 +13,11 @@ from bayplan.analysis.reason_counts import MAX_REASONS, largest_first, reason_co
         pytest.param(1, "taint 0 (1)", id="one reason"),
         pytest.param(MAX_REASONS, ", ".join(f"taint {n} ({n + 1})" for n in range(MAX_REASONS)), id="all are listed"),
         pytest.param(
+            MAX_REASONS + 1,
+            ", ".join(f"taint {n} ({n + 1})" for n in range(MAX_REASONS + 1)),
+            id="so is a single one more",
+        ),
+        pytest.param(
             MAX_REASONS + 2,
             ", ".join(f"taint {n} ({n + 1})" for n in range(MAX_REASONS))
             + f", other reasons ({2 * MAX_REASONS + 3})",  # The last two counts.

@@ -253,6 +253,14 @@ def test_the_node_affinity_of_a_volume_is_compiled_once_for_all_nodes(monkeypatc
     assert len(compiled) < len(far)
 
 
+def test_a_full_node_in_the_wrong_zone_counts_for_the_zone_of_the_volume() -> None:
+    # NodeResourcesFit rejects the nodes of zone a before VolumeBinding does, but no eviction there would help.
+    full = [on("a1", "web", cpu="4"), on("a2", "web", cpu="4"), on("b1", "web", cpu="3")]
+    pod = make_pod("x").req(cpu="2").claim("data")
+    verdict = Cluster(built_of(*GENERAL, *full, *IN_B, pod)).explain("x").verdict
+    assert verdict.endswith("; the other 2 are excluded: its volume is in b"), verdict
+
+
 def test_a_blocked_volume_zone_is_named_with_the_rejections_of_its_nodes() -> None:
     claim, volume = make_claim("data").bound("pv").obj(), make_volume("pv").zone("a").bound("data").obj()
     tainted = [each.taint("team", "db").obj() for each in nodes("general", "a1", "a2", zone="a")]

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bayplan import InputError
-from bayplan.analysis.rows import Rows
+from bayplan.analysis.rows import MAX_SHOWN_ROWS, Rows
 
 
 class Point(msgspec.Struct, frozen=True):
@@ -33,6 +33,26 @@ def test_rows_are_a_sequence_and_convert_to_an_arrow_table() -> None:
 
 def test_an_empty_table_has_columns() -> None:
     assert Rows[Point]([], Point).to_arrow().column_names == ["name", "x", "tags", "more"]
+
+
+def test_the_representation_abridges_long_values_and_many_rows() -> None:
+    assert repr(Rows([], Point)) == "Rows([])"
+    long = Rows([Point("a" * 200, 1, list("abcdef"), [{"y": 1}] * 9)] * (MAX_SHOWN_ROWS + 3), Point)
+    lines = repr(long).splitlines()
+    assert len(lines) == 1 + MAX_SHOWN_ROWS + 2
+    assert lines[0] == "Rows(["
+    assert lines[1].startswith("    Point(")
+    assert max(map(len, lines)) < 250
+    assert "'c', ...]" in lines[1]
+    assert lines[1].count("{'y': 1}") == 3
+    assert lines[-2:] == ["    ... 3 more", "])"]
+
+
+def test_html_has_texts_in_full_and_other_values_abridged() -> None:
+    shown = Rows([Point("a" * 200, 1, list("abcdef"))], Point)._repr_html_()
+    assert f"<td>{'a' * 200}</td>" in shown
+    assert "..., " not in shown
+    assert "&#x27;c&#x27;, ...]</td>" in shown
 
 
 def test_html_is_escaped() -> None:

@@ -272,6 +272,26 @@ class TestPlugins:
 
         play(scenario())
 
+    def test_reload_forgets_the_failures_of_the_replaced_plugins(self, tmp_path: Path) -> None:
+        async def scenario() -> None:
+            async with running(with_plugin(tmp_path, "raise KeyError('zone')")) as server:
+                await server.add_nodes("n1")
+                await server.add_pod("bad")
+                engine = server.simulator.engine
+                await server.until(lambda: len(engine.status().plugin_failures) > 0)
+                (tmp_path / "unreliable.py").write_text("def broken(:\n")
+                with pytest.raises(PluginError):
+                    await server.simulator.reload_plugins()
+                assert engine.status().plugin_failures
+                with_plugin(tmp_path, "pass")
+                await server.simulator.reload_plugins()
+                await server.settle()
+                assert await server.node_of("bad") == "n1"
+                assert not engine.status().plugin_failures
+                assert engine.status().plugin_failure_counts["Unreliable"] > 0
+
+        play(scenario())
+
     def test_the_api_responds_while_a_plugin_hangs(self, tmp_path: Path) -> None:
         released = tmp_path / "released"
         wait = f"while not __import__('pathlib').Path({str(released)!r}).exists(): time.sleep(0.01)"

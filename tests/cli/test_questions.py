@@ -187,6 +187,19 @@ def test_json_output_has_rows_and_assumptions(run: Run, words: list[str], names:
         pytest.param(["capacity", "nobody", "DUMP"], "workload: expected", id="no such workload"),
         pytest.param(["nodes", "add", "DUMP", "--shape", "cpu=1"], "shape: expected cpu and memory", id="no shape"),
         pytest.param(["nodes", "remove", "DUMP", "--node", "x*"], "nodes: expected", id="no such nodes"),
+        pytest.param(
+            ["nodes", "remove", "DUMP", "--shape", "cpu=8,memory=32Gi"],
+            "--shape doesn't apply to remove",
+            id="an option of add",
+        ),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--disable-eviction"],
+            "--disable-eviction doesn't apply to add",
+            id="an option of remove",
+        ),
+        pytest.param(
+            ["nodes", "add", "DUMP", "--price", "m5=2"], "--price: expected an instance type", id="no such price"
+        ),
         pytest.param(["what-if", "DUMP"], "what-if: expected KIND=TARGET", id="no change"),
         pytest.param(["what-if", "losezone=b", "DUMP"], "got 'losezone=b'; try lose-zone=b", id="a misspelt change"),
         pytest.param(["what-if", "weight=Nobody:2", "DUMP"], "score plugin: expected one of", id="no such plugin"),
@@ -207,3 +220,12 @@ def test_waiting_ends_with_the_command_for_the_first_pod(run: Run) -> None:
     *command, source = last.removeprefix("try: bayplan ").split()
     assert (code, empty, command, source[-9:]) == (1, "", ["unblock", "default/big"], "dump.json")
     assert run(*command, "DUMP")[1].startswith("default/big is pending")
+
+
+def test_waiting_passes_its_options_on_to_the_command_for_the_first_pod(run: Run, tmp_path: Path) -> None:
+    config = tmp_path / "scheduler config.yaml"
+    config.write_text("apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n")
+    _, output = run("waiting", "DUMP", "--config", str(config))
+    assert output.splitlines()[-1].endswith(f"--config '{config}'")
+    _, output = run("waiting", "DUMP", "--mode", "classic")
+    assert output.splitlines()[-1].endswith("--mode classic")

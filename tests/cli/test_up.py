@@ -70,6 +70,21 @@ def test_up_prints_a_report_of_the_loaded_cluster(tmp_path: Path) -> None:
     assert "Utilisation: requested and allocatable" in printed
 
 
+def test_up_once_ends_when_the_reader_of_its_output_has_ended(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bayplan", "up", str(example_path("three-zones")), "--once", "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--write-kubeconfig", "config"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        while not process.stdout.readline().startswith("new pods"):
+            pass
+        process.stdout.close()  # Before the report, like head.
+        assert process.wait(120) == 0
+        assert process.stderr.read() == ""
+
+
 def test_up_without_a_scheduler_makes_no_decisions(tmp_path: Path) -> None:
     printed = up(tmp_path, str(example_path("three-zones")), "--no-scheduler")
     assert re.search(r"decisions +0\n", printed)

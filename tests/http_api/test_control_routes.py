@@ -130,6 +130,25 @@ def test_extension_points_show_the_origin_of_plugins(tmp_path: Path) -> None:
     run(test, node("n1"), node("n2"), plugins=[f"{file}:Even"])
 
 
+def test_the_matrix_of_an_attempt_that_a_plugin_ended_states_the_error(tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text(
+        "from bayplan import PerNodePlugin\n\n\nclass Broken(PerNodePlugin):\n"
+        "    def filter_node(self, pod, node):\n        return 1 / 0\n"
+    )
+
+    async def test(fixture: ServerFixture) -> None:
+        await fixture.create(pod("p"))
+        await fixture.settle()
+        matrix = await fixture.get("/pods/default/p/attempts/1/matrix")
+        assert (matrix["recorded"], matrix["why"]) == (
+            False,
+            "the attempt ended with an error, so no results were recorded",
+        )
+
+    run(test, node("n1"), node("n2"), plugins=[f"{file}:Broken"])
+
+
 def test_snapshots_are_taken_restored_and_deleted_by_name() -> None:
     async def names(fixture: ServerFixture) -> list[str]:
         await fixture.settle()

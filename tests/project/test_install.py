@@ -30,7 +30,8 @@ def test_install_returns_the_exit_code_of_pip_and_prints_its_errors(
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == code
     assert want in done.stderr
-    assert bool(want) == bool(done.stderr)
+    # A slow machine prints its progress, in indented lines.
+    assert bool(want) == any(not line.startswith("  ") for line in done.stderr.splitlines())
 
 
 def test_install_reports_progress(tmp_path: object) -> None:

@@ -370,6 +370,15 @@ def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pyte
     assert printed[0].startswith("waiting_time (mean waiting time of pods")
     assert f"{STRATEGY}={PACKED}" in printed[1]
     assert printed[-1].endswith("trials.parquet: 8 trials")
+    assert not any("same score" in line for line in printed)
+
+
+def test_the_sweep_command_reports_that_no_parameter_matters(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--out", str(folder / "out"), "--executor", "local", "--objective", "evictions"]
+    assert main(["sweep", str(folder / "sweep.yaml"), *arguments]) == 0
+    assert (
+        "All sets have the same score: these parameters do not change this objective here." in capsys.readouterr().out
+    )
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -201,7 +201,7 @@ class CauseWords:
         )
 
     def _others(self, rows: Bools) -> str:
-        """Return why the pod can't use the other nodes; each node counts once, for the first filter that rejects it.
+        """Return why the pod can't use the other nodes; each counts once, for the first filter outside `LOAD` that rejects it.
 
         "" if there are no other nodes, or if the pod does not select any of them.
         """
@@ -209,7 +209,8 @@ class CauseWords:
         count = int(rest.sum())
         if not count or (self._groups.selection and bool((rows == self._groups.selected()).all())):
             return ""
-        found = self._exclusions(rest)
+        # These nodes are excluded whatever pods leave, so that a full node in the wrong zone counts for its zone.
+        found = self._exclusions(rest, skip=LOAD)
         why = reason_counts(found) if len(found) > 1 else next(iter(found), "")
         return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
 
@@ -287,12 +288,12 @@ class CauseWords:
 
     # --- which filter rejects which nodes -----------------------------------------------------------------------------
 
-    def _exclusions(self, rows: Bools, skip: str = "") -> dict[str, int]:
-        """Map each cause of exclusion to its number of nodes; a node counts once, for its first failing filter except `skip`."""
+    def _exclusions(self, rows: Bools, skip: Collection[str] = ()) -> dict[str, int]:
+        """Map each cause of exclusion to its number of nodes; a node counts once, for its first failing filter not in `skip`."""
         matrix, counts = self._matrix, dict[str, int]()
         for row in np.flatnonzero(rows).tolist():
             for number, name in enumerate(matrix.filters):
-                if name != skip and name not in matrix.whole and matrix.failing[number, row]:
+                if name not in skip and name not in matrix.whole and matrix.failing[number, row]:
                     text = self._exclusion(name, row)
                     counts[text] = counts.get(text, 0) + 1
                     break
@@ -321,8 +322,8 @@ class CauseWords:
         terms = " or ".join(term_text(each) for each in added.node_selector_terms) if added is not None else ""
         return f"the scheduler's configuration ({ADDED_AFFINITY}{': ' if terms else ''}{terms})"
 
-    def _excluded(self, rows: Bools, skip: str = "") -> str:
-        return reason_counts(self._exclusions(rows, skip))
+    def _excluded(self, rows: Bools) -> str:
+        return reason_counts(self._exclusions(rows))
 
     def _reasons(self, plugin: str, rows: Bools) -> str:
         """Return the reasons with which a filter rejects the given nodes, as text with counts."""

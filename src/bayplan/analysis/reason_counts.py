@@ -11,13 +11,13 @@ MAX_REASONS = 6
 def reason_counts(counts: Mapping[str, int], prefix: str = "") -> str:
     """Return reasons with their numbers of nodes: ``taint a (3), cordoned (1)``. `prefix` is removed from each reason.
 
-    Reasons after the first `MAX_REASONS` become ``other reasons (N)``, so that the numbers still add up.
+    Reasons after the first `MAX_REASONS` become ``other reasons (N)``, so that the numbers still add up; a single one is
+    listed itself.
     """
     shown = [f"{text.removeprefix(prefix)} ({count:,})" for text, count in counts.items()]
-    rest = sum([*counts.values()][MAX_REASONS:])
-    if rest:
-        del shown[MAX_REASONS:]
-        shown.append(f"other reasons ({rest:,})")
+    if len(shown) > MAX_REASONS + 1:
+        rest = sum([*counts.values()][MAX_REASONS:])
+        shown[MAX_REASONS:] = [f"other reasons ({rest:,})"]
     return ", ".join(shown)
 
 

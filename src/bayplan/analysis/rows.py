@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import importlib.util
+import reprlib
 import typing
 from collections.abc import Iterable, Iterator, Sequence
 from types import NoneType, UnionType
@@ -17,6 +18,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+
+MAX_SHOWN_ROWS = 20
+"""Maximum number of rows in a `repr`."""
+
+_ABRIDGED = reprlib.Repr()
+"""Shortens values, because whole objects of the cluster would fill a notebook."""
+_ABRIDGED.maxlevel = 2
+_ABRIDGED.maxstring = _ABRIDGED.maxother = 100
+_ABRIDGED.maxlist = _ABRIDGED.maxdict = 3
 
 
 class Rows(Sequence[Row], Generic[Row]):
@@ -51,7 +61,13 @@ class Rows(Sequence[Row], Generic[Row]):
         return hash(self._rows)
 
     def __repr__(self) -> str:
-        return f"Rows({list(self._rows)!r})"
+        shown = [f"\n    {self._text_of(row)}," for row in self._rows[:MAX_SHOWN_ROWS]]
+        left = len(self._rows) - len(shown)
+        return f"Rows([{''.join(shown)}{f'{chr(10)}    ... {left:,} more' if left else ''}{chr(10) if shown else ''}])"
+
+    def _text_of(self, row: Row) -> str:
+        cells = ", ".join(f"{name}={_ABRIDGED.repr(getattr(row, name))}" for name in self.columns)
+        return f"{self._kind.__name__}({cells})"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -93,7 +109,7 @@ class Rows(Sequence[Row], Generic[Row]):
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(row.get(name, '')))}</td>" for name in self.columns) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(_cell(row.get(name, '')))}</td>" for name in self.columns) + "</tr>"
             for row in self.to_dicts()
         )
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -111,6 +127,11 @@ def _arrow_type(name: str, hint: object) -> pa.DataType | None:
     if isinstance(hint, type) and issubclass(hint, str):
         return pa.string()
     return {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}.get(hint) if isinstance(hint, type) else None
+
+
+def _cell(value: object) -> str:
+    """Return a value as text for a table: texts in full, lists and dictionaries abridged."""
+    return _ABRIDGED.repr(value) if isinstance(value, list | dict) else str(value)
 
 
 def _column(cells: list[object]) -> list[object]:

@@ -99,6 +99,9 @@ class Unblocking(msgspec.Struct, frozen=True, kw_only=True):
     limits: list[str]
     assumptions: list[str] = []
 
+    def __repr__(self) -> str:
+        return f"Unblocking(verdict={self.verdict!r}, rows={self.rows!r})"
+
     @property
     def rows(self) -> Rows[Suggestion]:
         """Return the suggestions as rows of a table."""

@@ -10,6 +10,7 @@ from bayplan.analysis.cluster_report import cluster_facts, render_cluster_report
 from bayplan.analysis.report import print_parts, report_console
 from bayplan.app.api_service import Service
 from bayplan.base.errors import EngineBusy
+from bayplan.base.standard_output import discard_output
 
 MAX_WAIT_SECONDS = 10.0
 REST_SECONDS = 0.3
@@ -23,7 +24,7 @@ def begin_report(service: Service, then: Callable[[], None]) -> None:
 
     Args:
         service: the running service.
-        then: the function to call afterwards.
+        then: the function to call afterwards, even if the report can't be printed.
     """
     task = asyncio.get_running_loop().create_task(_report(service, then))
     # The loop itself has only weak references to tasks.
@@ -33,10 +34,13 @@ def begin_report(service: Service, then: Callable[[], None]) -> None:
 
 async def _report(service: Service, then: Callable[[], None]) -> None:
     try:
-        await _come_to_rest(service)
-        await _print(service)
-    finally:
-        then()
+        try:
+            await _come_to_rest(service)
+            await _print(service)
+        finally:
+            then()
+    except BrokenPipeError:
+        discard_output()
 
 
 async def _print(service: Service) -> None:

@@ -105,8 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 end_collections()
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of the output (head, less) has ended. Flushing the rest at exit must not raise again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        from bayplan.base.standard_output import discard_output
+
+        discard_output()
         return 0
     return code
 

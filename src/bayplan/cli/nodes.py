@@ -120,7 +120,9 @@ def nodes(
 
     Example: bayplan nodes remove --context prod --node label:pool=spot
     """
-    _refuse_options(locals(), action)
+    _refuse(action, Action.ADD, shape=shape, shapes=shapes, copies=copies, preempt=preempt)
+    _refuse(action, Action.REMOVE, node=node, most=most, force=force)
+    _refuse(action, Action.REMOVE, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     options = source_options(
         sources,
         context=context,
@@ -132,6 +134,7 @@ def nodes(
         seed=seed,
         strict=strict,
     )
+    drain = DrainOptions(force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction)
     prices, packing = parse_prices(price or []), bound is Bound.PACKING
     with opened(options) as (source, cluster):
         if action is Action.ADD:
@@ -141,9 +144,6 @@ def nodes(
             print_answer(added, source, lambda: addition_text(added, everything=everything), as_json=as_json)
             failed = added.still_waiting > 0
         else:
-            drain = DrainOptions(
-                force=force, delete_emptydir_data=delete_emptydir_data, disable_eviction=disable_eviction
-            )
             names = [name for text in node or () for name in select_names(text, cluster)] if node else None
             by_node = _prices_by_node(prices, cluster)
             removed = nodes_to_remove(cluster, names, prices=by_node, options=drain, most=most, packing=packing)
@@ -153,14 +153,10 @@ def nodes(
         raise typer.Exit(1)
 
 
-_OF_ADD = ("shape", "shapes", "copies", "preempt")
-_OF_REMOVE = ("node", "most", "force", "delete_emptydir_data", "disable_eviction")
-
-
-def _refuse_options(given: dict[str, object], action: Action) -> None:
-    """Raise InputError if an option of the other action is given, because it would have no effect."""
-    for name in _OF_REMOVE if action is Action.ADD else _OF_ADD:
-        if given[name]:
+def _refuse(action: Action, owner: Action, **given: object) -> None:
+    """Raise InputError if one of the owner's options is given for the other action, where it would have no effect."""
+    for name, value in given.items():
+        if value and action is not owner:
             raise InputError(f"--{name.replace('_', '-')} doesn't apply to {action.value}", hint="without it")
 
 

@@ -77,8 +77,11 @@ def sweep(
         score = "failed" if candidate.score is None else f"{candidate.score:,.4g}"
         why = f": {candidate.error}" if candidate.error else ""
         typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}{why}")
+    scores = {candidate.score for candidate in found}
+    if len(found) > 1 and len(scores) == 1 and None not in scores:
+        typer.echo("  All sets have the same score: these parameters do not change this objective here.")
     typer.echo(f"{out / 'trials.parquet'}: {len(found) * len(plan.seeds):,} trials")
-    if all(candidate.score is None for candidate in found):
+    if scores == {None}:
         raise typer.Exit(1)
     if save:
         with _progress_bar() as progress:

@@ -206,8 +206,10 @@ def _reporter(service: "Service", kubeconfig: Path, paths: Sequence[str], *, onc
             begin_report(service, end if once else lambda: print("Ctrl-C ends it", flush=True))
 
     def end() -> None:
-        if paths:
-            print(f"try: bayplan waiting {' '.join(map(quote, paths))}", flush=True)
-        server.stop()
+        try:
+            if paths:
+                print(f"try: bayplan waiting {' '.join(map(quote, paths))}", flush=True)
+        finally:
+            server.stop()
 
     return print_report

@@ -160,6 +160,8 @@ def _why_nothing(page: PodPage, number: int) -> str:
     if record.frame >= 0:
         again = "" if page.life.node else "; have the pod scheduled again to see it"
         return f"the matrix was dropped, the summary was kept{again}"
+    if record.outcome is Outcome.ERROR:
+        return "the attempt ended with an error, so no results were recorded"
     if page.source.level is RecordLevel.FULL:
         return "no plugin ran in this attempt, or the record level was lower then"
     return "only summaries are recorded at this record level"

@@ -155,6 +155,10 @@ class PluginRunner:
         """Return the latest failures, oldest first."""
         return tuple(self._incidents)
 
+    def forget_incidents(self) -> None:
+        """Forget the failures so far, because the plugins that failed are replaced; their numbers in `failures` remain."""
+        self._incidents.clear()
+
     def close(self) -> None:
         """End idle threads. Running calls are on daemon threads and end with the process."""
         while self._idle:

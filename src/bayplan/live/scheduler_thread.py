@@ -416,8 +416,7 @@ class SchedulerThread:
 
     def _answer_step(self, *, had_pod: bool) -> None:
         step = self._steps.popleft()
-        # The caller may have cancelled the step.
-        if step.set_running_or_notify_cancel():
+        if step.set_running_or_notify_cancel():  # False if the caller has cancelled the step.
             step.set_result(had_pod)
 
     def _cycle(self, scheduler: Scheduler, now_ns: int) -> bool:
@@ -450,12 +449,13 @@ class SchedulerThread:
         if draining and self._scheduler.bindings.pending:
             return
         self._successor = None
-        before = self._scheduler
         self._remake = make
         self._recovery.end()
         self._replacing.append(future)
+        if self._runner is not None:
+            self._runner.forget_incidents()  # They are those of the previous scheduler's plugins.
         # If loading fails, the scheduler is rebuilt immediately without the object that broke it; that attempt decides.
-        if self._guarded("replacing the scheduler", lambda: self._load(successor, before)) is True:
+        if self._guarded("replacing the scheduler", lambda: self._load(successor, self._scheduler)) is True:
             self._answer_replacing(None)
 
     def _answer_replacing(self, problem: EngineBusy | None) -> None:
