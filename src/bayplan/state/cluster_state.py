@@ -44,7 +44,6 @@ from bayplan.state.pod_info import (
     PodClass,
     PodInfo,
 )
-from bayplan.state.resource_table import EPHEMERAL_STORAGE
 from bayplan.state.row_log import RowLog
 
 MAX_SAFE_REQUEST = 1 << 62
@@ -178,13 +177,10 @@ class ClusterState:
             requests, cpu_milli, memory_bytes = accounted_requests(pod, self.request_gates, earlier_sums)
         else:
             requests, cpu_milli, memory_bytes = self._account(pod, self.request_gates)
-        numbers = [self.register_resource(name) for name in requests]
-        # The vector is only as long as necessary: there may be thousands of resources.
-        amounts = [0] * (FIRST_RESOURCE + 1 + max(EPHEMERAL_STORAGE, max(numbers, default=0)))
-        amounts[POD_COUNT], amounts[NON_ZERO_CPU], amounts[NON_ZERO_MEMORY] = 1, cpu_milli, memory_bytes
-        for number, amount in zip(numbers, requests.values(), strict=True):
-            amounts[FIRST_RESOURCE + number] = amount
-        return Footprint(np.array(amounts, dtype=np.int64), host_ports(pod))
+        amounts = {POD_COUNT: 1, NON_ZERO_CPU: cpu_milli, NON_ZERO_MEMORY: memory_bytes}
+        for name, amount in requests.items():
+            amounts[FIRST_RESOURCE + self.register_resource(name)] = amount
+        return Footprint(tuple([each for each in sorted(amounts.items()) if each[1]]), host_ports(pod))
 
     def pod_class(self, pod: Pod) -> PodClass:
         """Return the class of a pod, which contains all data that label selectors can distinguish."""
@@ -423,7 +419,8 @@ class ClusterState:
         for key, info in self.pods.items():
             if info.key != key or self.pods_on[info.row].get(key) is not info:
                 raise InvariantError(f"pod {key} is not among the pods of its row {info.row}")
-            expected[: len(info.footprint.vector), info.row] += info.footprint.vector
+            for number, amount in info.footprint.amounts:
+                expected[number, info.row] += amount
         if not np.array_equal(expected, self.usage):
             resource, row = (int(places[0]) for places in np.nonzero(expected != self.usage))
             raise InvariantError(

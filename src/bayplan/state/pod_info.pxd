@@ -4,10 +4,9 @@ from libc.stdint cimport int64_t
 cdef int64_t _UNKNOWN
 
 cdef class Footprint:
-    cdef public object vector, largest
-    cdef public tuple host_ports
-    cdef public int64_t[::1] column
-    cdef object _amounts
+    cdef public object largest
+    cdef public tuple amounts, host_ports
+    cdef public int64_t[:, ::1] entries
     cdef object __weakref__
 
 cdef class PodClass:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from bayplan.base.go_text.times import parse_time_ns
 from bayplan.objects.pod import Pod
 from bayplan.objects.requests import HostPort
 from bayplan.state.arrays import Ints, largest_amount
+from bayplan.state.resource_table import EPHEMERAL_STORAGE
 
 if TYPE_CHECKING:
     from bayplan.state.counters import Counter
@@ -27,33 +30,39 @@ _UNKNOWN = -(1 << 63)
 
 
 class Footprint:
-    """The resources that the scheduler counts as used by a pod on its node; shared by all pods with the same spec.
+    """The resources that a pod takes on its node; shared by all pods with the same spec.
+
+    Args:
+        amounts: the amounts other than 0, as (row of the usage matrix, amount) pairs in ascending order (see `POD_COUNT`
+            and the following).
+        host_ports: the used host ports.
 
     Attributes:
-        vector: int64[3 + resources], the pod's column of the usage matrix (see `POD_COUNT` and the following); `column`
-            is the same array, typed for compiled code.
-        host_ports: the used host ports.
-        largest: the largest amount in `vector` (see `largest_amount`), which bounds sums.
+        amounts, host_ports: the arguments.
+        entries: int64[2, len(amounts)], the same rows and amounts for compiled code.
+        largest: the largest amount (see `largest_amount`), which bounds sums.
     """
 
-    def __init__(self, vector: Ints, host_ports: tuple[HostPort, ...]) -> None:
-        amounts = vector.tolist()
-        self.vector = vector
-        self.column: Any = vector
+    def __init__(self, amounts: tuple[tuple[int, int], ...], host_ports: tuple[HostPort, ...]) -> None:
+        self.amounts = amounts
         self.host_ports = host_ports
-        self.largest: int = max(amounts) if min(amounts) >= 0 else largest_amount(vector)
-        # Computed on demand: simulations need it for every pod, scheduling does not.
-        self._amounts: tuple[tuple[int, int], ...] | None = None
+        entries = np.empty((2, len(amounts)), dtype=np.int64)
+        self.entries: Any = entries
+        for index in range(len(amounts)):
+            self.entries[0, index], self.entries[1, index] = amounts[index]
+        self.largest = largest_amount(entries[1])
 
-    def __reduce__(self) -> tuple[type[Footprint], tuple[Ints, tuple[HostPort, ...]]]:
-        return Footprint, (self.vector, self.host_ports)
+    def __reduce__(self) -> tuple[type[Footprint], tuple[tuple[tuple[int, int], ...], tuple[HostPort, ...]]]:
+        return Footprint, (self.amounts, self.host_ports)
 
     @property
-    def amounts(self) -> tuple[tuple[int, int], ...]:
-        """Return the elements of `vector` other than 0, as (row of the usage matrix, amount) pairs."""
-        if self._amounts is None:
-            self._amounts = tuple([(number, amount) for number, amount in enumerate(self.vector.tolist()) if amount])
-        return self._amounts
+    def vector(self) -> Ints:
+        """Return the pod's column of the usage matrix, up to its last resource: int64[at least 6]."""
+        last = max(FIRST_RESOURCE + EPHEMERAL_STORAGE, self.amounts[len(self.amounts) - 1][0])
+        vector = np.zeros(last + 1, dtype=np.int64)
+        for number, amount in self.amounts:
+            vector[number] = amount
+        return vector
 
 
 class PodClass:

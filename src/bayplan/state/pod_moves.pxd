@@ -22,6 +22,7 @@ cdef class PodMoves:
     cdef void _keep_order(self, Py_ssize_t row) except *
 
 @cython.locals(
-    column=int64_t[::1], usage=int64_t[:, ::1], number=Py_ssize_t, counters=list, counter=Counter,
+    entries=int64_t[:, ::1], usage=int64_t[:, ::1], index=Py_ssize_t, number=Py_ssize_t, counters=list,
+    counter=Counter,
 )
 cpdef void count_pod(Columns columns, PodInfo info, Py_ssize_t row, Py_ssize_t count) except *

@@ -108,9 +108,10 @@ class PodMoves:
 
 def count_pod(columns: Columns, info: PodInfo, row: int, count: int) -> None:
     """Add (1) or remove (-1) a pod on a row, in the columns and counters that rules read."""
-    column, usage = info.footprint.column, columns.usage
-    for number in range(len(column)):
-        usage[number, row] = go.add(usage[number, row], go.mul(count, column[number]))
+    entries, usage = info.footprint.entries, columns.usage
+    for index in range(entries.shape[1]):
+        number = entries[0, index]
+        usage[number, row] = go.add(usage[number, row], go.mul(count, entries[1, index]))
     counters = info.pod_class.counters
     for number in range(len(counters)):
         counter = counters[number]
