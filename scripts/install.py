@@ -67,6 +67,7 @@ def main(arguments: list[str]) -> int:
         "pip",
         "--disable-pip-version-check",
         "install",
+        "--no-compile",  # Half of the time. Python compiles a module to bytecode when it is first imported.
         "--progress-bar",
         "off",
         *arguments,
