@@ -134,6 +134,10 @@ class ResourceRegistry:
         """Return whether a group is served only because of custom resources."""
         return group in self.groups and group not in self._built_in
 
+    def custom_versions(self) -> dict[tuple[str, str], None]:
+        """Return each (group, version) with custom resources, in the order in which they were defined."""
+        return {(each.group, each.version): None for each in self._by_path.values() if each.custom is not None}
+
     def find(self, group: str, version: str, name: str) -> Resource | None:
         """Return a resource, or None if it is not served."""
         return self._by_path.get((group, version, name))

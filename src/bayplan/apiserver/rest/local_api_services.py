@@ -59,14 +59,14 @@ def create_local_api_services(backend: Backend) -> None:
         if group in _GROUP_PRIORITIES and not backend.registry.is_custom(group):
             priority = _VERSION_PRIORITIES.get((group, version), _VERSION_PRIORITY)
             _create(backend, _AT_START, _spec(group, version, _GROUP_PRIORITIES[group], priority))
-    for group, version in _custom_versions(backend):
+    for group, version in backend.registry.custom_versions():
         _create(backend, _ALWAYS, _custom_spec(group, version))
 
 
 def follow_write(backend: Backend, write: Write) -> None:
     """Keep the APIServices of custom resources up to date after a write of a definition or an APIService."""
     if write.table == custom_resources.DEFINITIONS:
-        served = _custom_versions(backend)
+        served = backend.registry.custom_versions()
         for group, version in _versions_of(write.old) | _versions_of(write.new):
             if (group, version) in served:
                 _create(backend, _ALWAYS, _custom_spec(group, version))
@@ -78,7 +78,7 @@ def follow_write(backend: Backend, write: Write) -> None:
 
 def _restore(backend: Backend, item: Item, *, deleted: bool) -> None:
     version, _, group = item.name.partition(".")
-    if (group, version) not in _custom_versions(backend):
+    if (group, version) not in backend.registry.custom_versions():
         return
     if deleted:
         _create(backend, _ALWAYS, _custom_spec(group, version))
@@ -87,14 +87,6 @@ def _restore(backend: Backend, item: Item, *, deleted: bool) -> None:
     if part(document, "spec") != _custom_spec(group, version):
         resource = backend.registry.by_table()[api_services.TABLE]
         backend.put(resource, {**document, "spec": _custom_spec(group, version)})
-
-
-def _custom_versions(backend: Backend) -> dict[tuple[str, str], None]:
-    """Return the groups and versions that definitions serve."""
-    served: dict[tuple[str, str], None] = {}
-    for item in backend.store.between(custom_resources.DEFINITIONS):
-        served |= _versions_of(item)
-    return served
 
 
 def _versions_of(item: Item | None) -> dict[tuple[str, str], None]:
