@@ -156,7 +156,7 @@ constraints: $(VENV)/.ready-dev ## write constraints.txt from what is installed
 	@mv constraints.new constraints.txt
 
 wheel: $(VENV)/.ready ## build the wheel into dist/
-	@$(BIN)/python -m pip --disable-pip-version-check --quiet wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@$(BIN)/python -c "from hatchling.build import build_wheel; print('dist/' + build_wheel('dist'))"
 
 sdist: $(VENV)/.ready ## build the source distribution into dist/
 	@$(BIN)/python -c "from hatchling.build import build_sdist; print('dist/' + build_sdist('dist'))"

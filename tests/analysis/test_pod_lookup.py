@@ -72,8 +72,8 @@ def test_find_pods_returns_matching_pods(text: str, want: list[str]) -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("db-0", "expected the name of one pod, got 'db-0', which could be shop/db-0, test/db-0; try 'shop/db-0'"),
-        ("web-", "which could be shop/web-7d4-abc, shop/web-7d4-xyz; try"),
+        ("db-0", "expected the name of one pod, got 'db-0', which could be shop/db-0 or test/db-0; try 'shop/db-0'"),
+        ("web-", "which could be shop/web-7d4-abc or shop/web-7d4-xyz; try"),
         ("runer", "try 'test/runner'"),
         ("shop/runner", "try 'test/runner'"),
         ("deploymnt/web", "try 'deployment/web'"),
@@ -98,7 +98,7 @@ def test_ambiguous_and_unknown_names_are_refused_with_a_suggestion(text: str, wa
 
 def test_surplus_candidates_are_counted_in_the_error() -> None:
     pods = [life(f"d/web-{number}") for number in range(9)]
-    with pytest.raises(InputError, match="d/web-4 and 4 more"):
+    with pytest.raises(InputError, match="d/web-4 or 4 more"):
         find_pods("web", pods)
 
 

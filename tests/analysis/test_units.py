@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.analysis.units import format_amount, format_duration, format_list, format_share
+from bayplan.analysis.units import format_amount, format_choice, format_duration, format_list, format_share
 from bayplan.analysis.waits import percentile
 
 GI = 1 << 30
@@ -95,3 +95,15 @@ def test_a_percentile_is_the_smallest_number_that_covers_its_share(numbers: list
 )
 def test_lists_are_formatted_with_commas_and_a_final_and(items: list[str], more: int, want: str) -> None:
     assert format_list(items, more=more) == want
+
+
+@pytest.mark.parametrize(
+    ("items", "more", "want"),
+    [
+        pytest.param(["a"], 0, "a", id="one"),
+        pytest.param(["a", "b"], 0, "a or b", id="two"),
+        pytest.param(["a", "b"], 3, "a, b or 3 more", id="more than are listed"),
+    ],
+)
+def test_alternatives_end_with_or(items: list[str], more: int, want: str) -> None:
+    assert format_choice(items, more=more) == want

@@ -10,6 +10,7 @@ from bayplan.base.errors import InputError
 from bayplan.objects.kinds import decode
 from bayplan.objects.meta import KubernetesObject
 from bayplan.testing.builders import make_node
+from bayplan.testing.object_builders import make_claim, make_object, make_volume
 from tests.answers.clusters import cluster_of, node, running
 
 QUOTA = decode(
@@ -69,6 +70,43 @@ def test_the_blocking_filter_is_named() -> None:
     assert capacity_text(answer)[0] == (
         f"0 more copies of replicaset/default/one fit; no node has room for another copy: {rule} (2)."
     )
+
+
+@pytest.mark.parametrize(
+    ("kind", "room", "want"),
+    [
+        pytest.param("ReplicaSet", 1, {"its volume is in a": 1}, id="copies share the volume"),
+        pytest.param("StatefulSet", 2, {"Insufficient cpu": 1}, id="each copy has a volume of its own"),
+    ],
+)
+def test_a_full_node_that_can_not_reach_the_volume_counts_for_the_volume(
+    kind: str, room: int, want: dict[str, int]
+) -> None:
+    volume = make_volume("pv").bound("data-db-0").node_affinity("topology.kubernetes.io/zone", "a").obj()
+    claim = make_claim("data-db-0").storage_class("standard").bound("pv").obj()
+    storage = make_object(
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "standard"},
+            "provisioner": "example.com/disks",
+            "volumeBindingMode": "WaitForFirstConsumer",
+        }
+    )
+    pod = running("db-0", "n1", owner="db", kind=kind).claim("data-db-0").obj()
+    nodes = (node("n1", cpu="3"), node("n2", zone="b", cpu="3"))
+    answer = capacity(cluster_of(*nodes, volume, claim, storage, pod), [Share("db")])
+    assert sum(each.nodes_with_room for each in answer.groups) == room
+    assert answer.copies == (2 if room == 1 else 5)
+    full = running("full-2", "n2", owner="full", cpu="3").obj()
+    (far,) = [
+        each
+        for each in capacity(
+            cluster_of(node("n1", cpu="1"), nodes[1], full, volume, claim, storage, pod), [Share("db")]
+        ).groups
+        if each.zone == "b"
+    ]
+    assert far.runs_out == want
 
 
 def test_preempting_copies_list_their_victims_with_node_and_controller() -> None:

@@ -82,6 +82,24 @@ def test_a_history_of_run_times_gives_a_range_of_start_times() -> None:
     assert waits[0] < waits[3]
 
 
+def test_seeds_and_pods_with_the_same_reason_share_a_row() -> None:
+    pods = [waiting(f"next-{number}", cpu="2", owner="next") for number in range(3)]
+    answer = start_times(cluster(running("web-1", "n1", cpu="3").obj(), *pods), "next", seeds=(0, 1, 2, 5))
+    message = "0/1 nodes are available: 1 Insufficient cpu"
+    assert start_text(answer)[2:4] == [
+        "  POD                        SEEDS   STARTS  IN  NODE",
+        f"  default/next-0 and 2 more  0-2, 5  -       -   -     {message}",
+    ]
+    assert start_text(answer, everything=True)[3:6] == [
+        f"  default/next-{number}  0-2, 5  -       -   -     {message}" for number in range(3)
+    ]
+
+
+def test_seeds_with_the_same_start_share_a_row() -> None:
+    answer = start_times(cluster(waiting("next", cpu="2")), "next", seeds=range(4))
+    assert start_text(answer)[3] == "  default/next  0-3    2026-01-01T01:00:00Z  0 s  n1"
+
+
 def test_a_workload_without_pending_pods_is_refused() -> None:
     with pytest.raises(InputError, match="is not pending"):
         start_times(cluster(running("web-1", "n1").obj()), "web")

@@ -13,7 +13,7 @@ from bayplan.app.question_clusters import changed_setup
 from bayplan.app.scheduler_setup import read_setup
 from bayplan.base.errors import InputError
 from bayplan.objects.meta import KubernetesObject
-from bayplan.testing.builders import make_node
+from bayplan.testing.builders import PodBuilder, make_node
 from tests.answers.clusters import cluster_of, node, running, waiting
 
 NODES = (node("n1"), node("n2", zone="b"), node("n3", zone="b"))
@@ -153,6 +153,56 @@ def test_compare_lists_differences_between_two_clusters_per_pod() -> None:
     assert difference_text(answer, names=("monday", "tuesday"))[0] == (
         "monday and tuesday: of 5 pods, 1 moves, 1 is gone, 1 is new."
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "want"),
+    [
+        pytest.param(
+            (running("web-a", "n1"), running("web-b", "n2")),
+            (running("web-c", "n2"), running("web-d", "n1")),
+            {},
+            id="replicas on the same nodes do not differ",
+        ),
+        pytest.param(
+            (running("web-a", "n1"), running("web-b", "n2")),
+            (running("web-c", "n3"), running("web-d", "n1")),
+            {"web-b": "moved"},
+            id="the other replicas are matched by their order",
+        ),
+        pytest.param(
+            (running("web-a", "n1"),),
+            (running("web-c", "n1"), running("web-d", "n1")),
+            {"web-d": "new"},
+            id="a further replica is new",
+        ),
+        pytest.param(
+            (running("web-a", "n1"),),
+            (running("db-c", "n1", owner="db"),),
+            {"web-a": "gone", "db-c": "new"},
+            id="pods of different workloads are not matched",
+        ),
+        pytest.param(
+            (running("db-0", "n1", owner="db", kind="StatefulSet"),),
+            (running("db-1", "n1", owner="db", kind="StatefulSet"),),
+            {"db-0": "gone", "db-1": "new"},
+            id="pods of a StatefulSet have fixed names",
+        ),
+        pytest.param(
+            (running("web-a", "n1"), running("web-b", "n2")),
+            (running("web-b", "n2"), running("web-c", "n3")),
+            {"web-a": "moved"},
+            id="a name that both clusters have decides",
+        ),
+    ],
+)
+def test_compare_matches_replicas_with_random_names_within_their_workload(
+    before: tuple[PodBuilder, ...], after: tuple[PodBuilder, ...], want: dict[str, str]
+) -> None:
+    one, two = (cluster_of(*NODES, *(each.obj() for each in pods)) for pods in (before, after))
+    answer = compare(one, two)
+    assert kinds(answer) == want
+    assert answer.explained == sum(kind == "moved" for kind in want.values())
 
 
 @pytest.mark.parametrize(

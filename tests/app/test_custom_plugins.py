@@ -64,6 +64,20 @@ class FailsEarly(Fails):
         raise RuntimeError("no")
 
 
+class FailsOnNode(PerNodePlugin):
+    """Lacks a label."""
+
+    def filter_node(self, pod, node):
+        return None if node.node.metadata.labels["rack"] == "1" else node.node.metadata.labels["room"]
+
+
+class FailsOnPod(HighRack):
+    """Can't compile a pod."""
+
+    def compile(self, pod, cluster):
+        raise RuntimeError("no")
+
+
 class Nothing:
     """Is no plugin."""
 '''
@@ -172,8 +186,18 @@ def test_a_plugin_runs_in_every_profile(folder: Path) -> None:
         ),
         pytest.param(
             "racks.py:Fails",
-            "{folder}/racks.py:25 the plugin failed in score_node(): ZeroDivisionError",
+            "{folder}/racks.py:25 the plugin failed in score_node() (pod default/p, node a): ZeroDivisionError",
             id="a plugin that fails in a cycle",
+        ),
+        pytest.param(
+            "racks.py:FailsOnNode",
+            "{folder}/racks.py:39 the plugin failed in filter_node() (pod default/p, node b): KeyError: 'room'",
+            id="a plugin that fails on one node",
+        ),
+        pytest.param(
+            "racks.py:FailsOnPod",
+            "{folder}/racks.py:46 the plugin failed in compile() (pod default/p): RuntimeError: no",
+            id="a plugin that fails before it reads a node",
         ),
         pytest.param(
             "racks.py:FailsEarly",

@@ -27,6 +27,28 @@ t2,4000,9000,0,0,,BE,Pending,20,50,
 t3,500,512,0,0,,BE,Failed,30,31,30
 """
 
+DUMP_WITHOUT_STATUS = """\
+{apiVersion: v1, kind: Node, metadata: {name: n1, uid: n1}, status: {allocatable: {cpu: 4, pods: 110}}}
+---
+apiVersion: apps/v1
+kind: DaemonSet
+metadata: {name: agent, namespace: default, uid: agent}
+spec:
+  selector: {matchLabels: {app: agent}}
+  template: {metadata: {labels: {app: agent}}, spec: {containers: [{name: c, image: agent}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: agent-1
+  namespace: default
+  uid: agent-1
+  labels: {app: agent}
+  ownerReferences: [{apiVersion: apps/v1, kind: DaemonSet, name: agent, uid: agent, controller: true}]
+spec: {nodeName: n1, containers: [{name: c, image: agent}]}
+status: {phase: Running}
+"""
+
 
 @pytest.fixture
 def trace(tmp_path: Path) -> list[str]:
@@ -153,3 +175,14 @@ def test_progress_is_reported() -> None:
     assert reported[-1].decisions <= result.counters.decisions
     assert result.wall.simulate_seconds > 0
     assert result.wall.load_seconds > 0
+
+
+def test_replaced_pods_of_a_daemon_set_without_a_status_are_noted(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(DUMP_WITHOUT_STATUS)
+    result = simulate(SimulationOptions(paths=[str(tmp_path)], strict=True))
+    assert [each.fate for each in result.pods] == [PodFate.DELETED, PodFate.PLACED]
+    (note,) = result.input.warnings
+    assert str(note).endswith(
+        "dump.yaml:3 DaemonSet default/agent: its pod is replaced, "
+        "because without a status the revision of its template is unknown"
+    )

@@ -25,6 +25,7 @@ from bayplan.cli.server_options import DEFAULT_PLUGIN_DEADLINE, DEFAULT_RATE_LIM
 from bayplan.cli.up import event_ttl_ns, kubelet_options
 from bayplan.examples import example_path
 from bayplan.live.plugin_runner import DEFAULT_DEADLINE_SECONDS
+from tests.app.test_simulation import DUMP_WITHOUT_STATUS
 
 
 def test_up_serves_loaded_objects_until_it_is_interrupted(tmp_path: Path) -> None:
@@ -68,6 +69,15 @@ def test_up_prints_a_report_of_the_loaded_cluster(tmp_path: Path) -> None:
     # The number of pods depends on the time of day because of a CronJob.
     assert re.search(r"\d+ of \d+ pods are pending", printed)
     assert "Utilisation: requested and allocatable" in printed
+
+
+def test_up_prints_which_pods_of_daemon_sets_are_replaced(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(DUMP_WITHOUT_STATUS)
+    note = (
+        "DaemonSet default/agent: its pod is replaced, because without a status the revision of its template is unknown"
+    )
+    assert note in up(tmp_path, "dump.yaml").splitlines()
+    assert note not in up(tmp_path, "dump.yaml", "--no-controllers")
 
 
 def test_up_once_ends_when_the_reader_of_its_output_has_ended(tmp_path: Path) -> None:

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from bayplan.controllers.revisions import observed_daemon_set_hash, observed_stateful_set_hash
-from bayplan.objects.meta import ObjectMeta
+from bayplan.controllers.revisions import observed_daemon_set_hash, observed_stateful_set_hash, unknown_revisions
+from bayplan.objects.meta import ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodSpec
-from bayplan.objects.workloads import DaemonSet, DaemonSetStatus, StatefulSet, StatefulSetStatus
+from bayplan.objects.workloads import (
+    DaemonSet,
+    DaemonSetSpec,
+    DaemonSetStatus,
+    StatefulSet,
+    StatefulSetStatus,
+    UpdateStrategy,
+)
 
 
 def daemon_pods(text: str) -> list[Pod]:
@@ -61,3 +69,41 @@ def test_the_hash_of_a_stateful_set_is_in_its_status(observed: int, revision: st
     status = StatefulSetStatus(observed_generation=observed, update_revision=revision)
     item = StatefulSet(metadata=ObjectMeta(name="db", namespace="default", generation=4), status=status)
     assert observed_stateful_set_hash(item) == want
+
+
+OBSERVED = DaemonSetStatus(observed_generation=4, updated_number_scheduled=2)
+
+
+@pytest.mark.parametrize(
+    ("status", "strategy", "pods", "want"),
+    [
+        pytest.param(
+            DaemonSetStatus(),
+            "RollingUpdate",
+            "a:old b:old",
+            ["its 2 pods are replaced, because without a status the revision of their template is unknown"],
+            id="a set without a status",
+        ),
+        pytest.param(
+            OBSERVED,
+            "RollingUpdate",
+            "a:",
+            [
+                "its pod is replaced, because without the label controller-revision-hash the revision of its template is unknown"
+            ],
+            id="a pod without a revision label",
+        ),
+        pytest.param(OBSERVED, "RollingUpdate", "a:old b:old", [], id="the status determines the revision"),
+        pytest.param(DaemonSetStatus(), "OnDelete", "a:old b:old", [], id="the set replaces no pods by itself"),
+        pytest.param(DaemonSetStatus(), "RollingUpdate", "", [], id="a set without pods"),
+    ],
+)
+def test_pods_of_daemon_sets_that_are_replaced_are_reported(
+    status: DaemonSetStatus, strategy: str, pods: str, want: list[str]
+) -> None:
+    metadata = ObjectMeta(name="agent", namespace="default", uid="agent-uid", generation=4)
+    spec = DaemonSetSpec(update_strategy=UpdateStrategy(type=strategy))
+    owner = OwnerReference(kind="DaemonSet", name="agent", uid="agent-uid", controller=True)
+    owned = [replace(each, metadata=replace(each.metadata, owner_references=(owner,))) for each in daemon_pods(pods)]
+    found = unknown_revisions([DaemonSet(metadata=metadata, spec=spec, status=status)], owned)
+    assert [problem for _, problem in found] == want

@@ -17,6 +17,7 @@ from bayplan.base.errors import InputError
 from bayplan.cli.main import main
 from bayplan.reports.page import read_runs
 from bayplan.sweeps.executors import Executor, LocalExecutor, ProcessExecutor, RayExecutor
+from bayplan.sweeps.objectives import OBJECTIVES
 from bayplan.sweeps.plan import SweepPlan, read_plan
 from bayplan.sweeps.saving import label, save_results
 from bayplan.sweeps.space import Choice, Range, drawn, grid, read_space
@@ -364,11 +365,25 @@ def test_labels_are_as_short_as_uniqueness_allows(parameters: dict[str, Any], wa
     assert label(parameters) == want
 
 
+@pytest.mark.parametrize(
+    ("name", "score", "want"),
+    [
+        pytest.param("waiting_time", 12.5, "12.5 s", id="seconds"),
+        pytest.param("utilisation", 0.6134, "61.34 %", id="a share"),
+        pytest.param("evictions", 3.0, "3 pods", id="a number of pods"),
+        pytest.param("cost", 1234.5, "1,234", id="hours times prices have no unit"),
+    ],
+)
+def test_scores_are_printed_with_their_unit(name: str, score: float, want: str) -> None:
+    assert OBJECTIVES[name].format_score(score) == want
+
+
 def test_the_sweep_command_prints_the_best_candidates(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["sweep", str(folder / "sweep.yaml"), "--out", str(folder / "out"), "--executor", "local"]) == 0
     printed = capsys.readouterr().out.splitlines()
     assert printed[0].startswith("waiting_time (mean waiting time of pods")
     assert f"{STRATEGY}={PACKED}" in printed[1]
+    assert " s  " in printed[1]
     assert printed[-1].endswith("trials.parquet: 8 trials")
     assert not any("same score" in line for line in printed)
 

@@ -235,9 +235,9 @@ def test_a_local_pod_with_the_same_name_is_reported_and_not_overwritten() -> Non
     found = fixture.here.get("pods", "mine")
     assert found is not None
     assert part(found, "metadata").get("annotations") is None
-    assert ["created here by another client" in problem.message for problem in fixture.follower.problems.values()] == [
-        True
-    ]
+    assert [
+        "created in the target by another client" in problem.message for problem in fixture.follower.problems.values()
+    ] == [True]
     fixture.here.delete_pod("mine")
     fixture.work()
     assert node_of(fixture, "mine") == "", "the name is free again"

@@ -13,7 +13,7 @@ from tests.ui.browsing import Visitor
 from tests.ui.cloud_names import EKS_DOMAIN, eks_name
 from tests.ui.fake_cluster import FakeCluster
 from tests.ui.fake_service import FakeService, served
-from tests.ui.running import Running
+from tests.ui.running import Running, deployment, node, running
 from tests.ui.screenshots import PAGES, WIDTHS, Names, cloud_server, names_of
 
 Visit = Callable[..., Visitor]
@@ -289,3 +289,35 @@ def test_escape_closes_the_palette_and_clears_its_results(cloud: Cloud, visit: V
     visitor.test("palette-field").fill("")
     visitor.still()
     expect(entries.first).to_contain_text("Overview")
+
+
+def test_the_runner_up_in_the_reason_column_fits(cloud: Cloud, visit: Visit) -> None:
+    visitor = open_at(visit, cloud, "/ui/pods?status=placed")
+    expect(visitor.page.locator(".clip > .name").first).to_be_visible()
+    cut = (
+        "() => [...document.querySelectorAll('.clip:has(> .name)')].filter((e) => e.scrollWidth > e.clientWidth).length"
+    )
+    assert visitor.page.evaluate(cut) == 0
+
+
+@pytest.fixture(scope="module")
+def large_pods(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A server with pods that take a quarter of their node each."""
+    documents = [node("a", "a"), node("b", "b"), deployment("front", 6, cpu="2")]
+    with running(tmp_path_factory.mktemp("large"), documents) as server:
+        yield server
+
+
+def test_names_of_pods_on_cards_are_cut_in_the_middle(large_pods: Running, visit: Visit) -> None:
+    page = visit(large_pods.url).go("/ui/nodes").page
+    expect(page.locator(".block-name:has(.left-out)")).to_have_count(6)
+    cut = "() => [...document.querySelectorAll('.block-name')].filter((e) => e.scrollWidth > e.clientWidth).length"
+    assert page.evaluate(cut) == 0
+
+
+def test_a_table_of_pods_fits_on_a_phone(large_pods: Running, visit: Visit) -> None:
+    visitor = visit(large_pods.url)
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    table = visitor.go("/ui/objects/core/v1/pods").page.locator(".object-table")
+    expect(table.locator("tbody tr")).to_have_count(6)
+    assert table.evaluate("(element) => element.scrollWidth <= element.clientWidth")

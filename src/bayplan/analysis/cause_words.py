@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, FilterMatrix
+from bayplan.analysis.filter_matrix import CORDON, FIT, LOAD, NODE_AFFINITY, TAINTS, VOLUME_FILTERS, FilterMatrix
 from bayplan.analysis.node_groups_text import NodeGroups, term_text
 from bayplan.analysis.node_taints import CONDITION, reserving_taints, taint_text, untolerated_taints
 from bayplan.analysis.reason_counts import largest_first, reason_counts
@@ -16,7 +16,7 @@ from bayplan.analysis.shortage import shortage, shortages
 from bayplan.analysis.spread_domains import SpreadDomains, short_label, spread_domains
 from bayplan.analysis.surroundings import NoSurroundings, Surroundings
 from bayplan.analysis.units import format_amount, format_list
-from bayplan.analysis.volume_places import bound_volumes, claims_of, nodes_reaching, volume_place
+from bayplan.analysis.volume_places import PlacedVolume, claims_of, placed_volumes, volume_exclusion
 from bayplan.base.counted_nouns import is_or_are, plural
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
@@ -41,7 +41,6 @@ POD_AFFINITY = "InterPodAffinity"
 ADDED_AFFINITY = "addedAffinity"
 """The argument of NodeAffinity that adds an affinity to all pods."""
 
-_VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
 _HOSTNAME = "kubernetes.io/hostname"
 _SPREAD_SHARE = 3
 """PodTopologySpread is the main cause if it rejects at least one in N of the usable nodes, such as one of three zones."""
@@ -69,20 +68,6 @@ class Clause(NamedTuple):
     text: str
     nearest: str = ""
     others: str = ""
-
-
-class BoundVolume(NamedTuple):
-    """A persistent volume to which a claim of the pod is bound.
-
-    Attributes:
-        claim: the name of the claim.
-        where: the location of the volume, in words; "" if unknown.
-        nodes: the nodes that can reach the volume, by name.
-    """
-
-    claim: str
-    where: str
-    nodes: dict[str, Node]
 
 
 class CauseWords:
@@ -310,10 +295,10 @@ class CauseWords:
         reasons = status.reasons if status is not None else ()
         if plugin == NODE_AFFINITY:
             return self._added() if REASON_ENFORCED in reasons else self._groups.rule_against(node)
-        if plugin in _VOLUME_FILTERS and node is not None:
-            for each in self._bound:
-                if each.where and node.metadata.name not in each.nodes:
-                    return f"its volume is {each.where}"
+        if plugin in VOLUME_FILTERS and node is not None:
+            far = volume_exclusion(self._bound, node.metadata.name)
+            if far:
+                return far
         return " and ".join(reasons) or (status.message if status is not None else "") or plugin
 
     def _added(self) -> str:
@@ -455,12 +440,9 @@ class CauseWords:
     # --- volumes ------------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _bound(self) -> list[BoundVolume]:
+    def _bound(self) -> list[PlacedVolume]:
         """The known volumes to which claims of the pod are bound."""
-        return [
-            BoundVolume(claim.metadata.name, volume_place(volume), nodes_reaching(volume, self._nodes))
-            for claim, volume in bound_volumes(self._pod, self._around)
-        ]
+        return placed_volumes(self._pod, self._around, self._nodes)
 
     def _volume_nodes(self) -> Clause | None:
         """Return why the nodes that can reach a volume of the pod reject it; None if its volumes do not restrict the nodes."""

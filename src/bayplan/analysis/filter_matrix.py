@@ -16,6 +16,8 @@ TAINTS = "TaintToleration"
 CORDON = "NodeUnschedulable"
 NODE_AFFINITY = "NodeAffinity"
 
+VOLUME_FILTERS = ("VolumeBinding", "VolumeZone")
+
 PINNED = (
     "NodeName",
     "VolumeZone",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from bayplan.analysis.units import format_choice
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.sim.result import PodTimeline
@@ -56,8 +57,7 @@ def find_pods(text: str, pods: Iterable[PodTimeline]) -> list[PodTimeline]:
 def _the_one(text: str, keys: Sequence[str], named: dict[str, list[PodTimeline]]) -> str:
     if len(keys) == 1:
         return keys[0]
-    more = f" and {len(keys) - LISTED:,} more" if len(keys) > LISTED else ""
-    got = f"'{text}', which could be {', '.join(keys[:LISTED])}{more}"
+    got = f"'{text}', which could be {format_choice(keys[:LISTED], more=max(len(keys) - LISTED, 0))}"
     raise InputError("pod", wanted="the name of one pod", got=got, hint=f"'{keys[0]}'{_shared_workload(keys, named)}")
 
 

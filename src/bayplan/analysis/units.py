@@ -64,5 +64,13 @@ def format_share(share: float) -> str:
 
 def format_list(items: Sequence[str], *, more: int = 0) -> str:
     """Format items as in a sentence: ``a``, ``a and b``, ``a, b and 3 more``. `more` is the number of items that are not listed."""
-    shown = [*items, f"{more:,} more"] if more else items
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return _joined([*items, f"{more:,} more"] if more else items, "and")
+
+
+def format_choice(items: Sequence[str], *, more: int = 0) -> str:
+    """Format alternatives as in a sentence: ``a``, ``a or b``, ``a, b or 3 more``. `more` is as in `format_list`."""
+    return _joined([*items, f"{more:,} more"] if more else items, "or")
+
+
+def _joined(items: Sequence[str], last: str) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {last} {items[-1]}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Protocol, TypeVar, cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 from bayplan.objects.meta import KubernetesObject
 from bayplan.objects.node import Node
@@ -103,3 +103,31 @@ def nodes_reaching(volume: PersistentVolume, nodes: Iterable[Node]) -> dict[str,
         if (terms is None or any(term.matches(node.metadata.labels, node.metadata.name) for term in terms))
         and all(not (own := node.metadata.labels.get(key)) or own in values for key, values in zones)
     }
+
+
+class PlacedVolume(NamedTuple):
+    """A persistent volume to which a claim of a pod is bound.
+
+    Attributes:
+        claim: the name of the claim.
+        where: the location of the volume, in words; "" if unknown.
+        nodes: the nodes that can reach the volume, by name.
+    """
+
+    claim: str
+    where: str
+    nodes: dict[str, Node]
+
+
+def placed_volumes(pod: Pod, lookup: Lookup, nodes: Collection[Node]) -> list[PlacedVolume]:
+    """Return the known volumes to which claims of a pod are bound, with those of the given nodes that can reach them."""
+    return [
+        PlacedVolume(claim.metadata.name, volume_place(volume), nodes_reaching(volume, nodes))
+        for claim, volume in bound_volumes(pod, lookup)
+    ]
+
+
+def volume_exclusion(volumes: Iterable[PlacedVolume], node_name: str) -> str:
+    """Return the location of the first volume that a node can't reach, as a reason: ``its volume is in b``; "" if there is none."""
+    far = next((each for each in volumes if each.where and node_name not in each.nodes), None)
+    return f"its volume is {far.where}" if far is not None else ""

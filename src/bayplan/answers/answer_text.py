@@ -14,7 +14,7 @@ from bayplan.answers.capacity import QUOTA, CapacityAnswer
 from bayplan.answers.headroom import HeadroomAnswer
 from bayplan.answers.node_addition import AdditionAnswer
 from bayplan.answers.node_removal import RemovalAnswer
-from bayplan.answers.start_times import StartAnswer
+from bayplan.answers.start_times import Start, StartAnswer
 from bayplan.answers.what_if import WORST_FIRST, Answer
 from bayplan.base.counted_nouns import format_count, plural
 from bayplan.base.go_text.times import format_time
@@ -329,16 +329,43 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
         text = f"{starts} in {format_duration(answer.earliest_ns)} at the earliest, or not within {horizon}"
     else:
         text = f"{answer.asked} does not start within {horizon}; no pod with a known run time makes room for it"
-    rows = [
+    heads = ("POD", "SEEDS", "STARTS", "IN", "NODE", "")
+    table = columns(heads, _start_rows(answer.starts, everything=everything), everything=everything)
+    return [f"{text}.", "", *table, *assumed(answer.assumptions)]
+
+
+def _start_rows(starts: Iterable[Start], *, everything: bool) -> list[tuple[str, str, str, str, str, str]]:
+    """Return the rows of the table: one per outcome, with the seeds that lead to it.
+
+    Pods that don't start for the same reason share a row, unless `everything` is set.
+    """
+    groups: dict[tuple[str, int | None, str, str], tuple[dict[str, None], dict[int, None], Start]] = {}
+    for each in starts:
+        reason = each.message.partition(". ")[0]
+        is_shared = each.starts_at_ns is None and not everything
+        key = ("" if is_shared else each.pod, each.starts_at_ns, each.node, reason)
+        pods, seeds, _ = groups.setdefault(key, ({}, {}, each))
+        pods[each.pod] = None
+        seeds[each.seed] = None
+    return [
         (
-            each.pod,
-            each.seed,
-            "-" if each.starts_at_ns is None else format_time(each.starts_at_ns),
-            "-" if each.wait_ns is None else format_duration(each.wait_ns),
-            each.node or "-",
-            each.message.partition(". ")[0],
+            first.pod if len(pods) == 1 else f"{first.pod} and {len(pods) - 1:,} more",
+            _ranges(sorted(seeds)),
+            "-" if first.starts_at_ns is None else format_time(first.starts_at_ns),
+            "-" if first.wait_ns is None else format_duration(first.wait_ns),
+            first.node or "-",
+            reason,
         )
-        for each in answer.starts
+        for (_, _, _, reason), (pods, seeds, first) in groups.items()
     ]
-    heads = ("POD", "SEED", "STARTS", "IN", "NODE", "")
-    return [f"{text}.", "", *columns(heads, rows, everything=everything), *assumed(answer.assumptions)]
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return ascending numbers as text, with runs of consecutive numbers in short: ``0-2, 5``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)

@@ -12,7 +12,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from bayplan.analysis.filter_matrix import LOAD, VOLUME_FILTERS
 from bayplan.analysis.rows import Rows
+from bayplan.analysis.volume_places import placed_volumes, volume_exclusion
 from bayplan.answers.copies import Template, admission_of, quota_namespaces, replacement
 from bayplan.answers.displaced_pods import is_recreated_elsewhere
 from bayplan.answers.instant_host import Eviction
@@ -234,7 +236,9 @@ class _Filling:
         placed: list[tuple[int, str]] = []
         stopped, message, refused = -1, "", False
         with self._cluster.trial(preempts=self._preempts, seed=seed) as trial:
-            rooms = [rows_with_room(trial, template.model) for template in self._templates]
+            rooms = [rows_with_room(trial, _next_copy(trial, template)) for template in self._templates]
+            for template in self._templates:
+                template.begin()
             for number in self._order():
                 if len(placed) >= self._limit:
                     break
@@ -271,13 +275,14 @@ class _Filling:
             )
         counts = Counter(number for number, _ in kept)
         asked = max(stopped, 0)
-        left = rows_with_room(trial, self._templates[asked].model)
+        copy = _next_copy(trial, self._templates[asked])
+        left = rows_with_room(trial, copy)
         # Nodes that had room at first, or on which a copy was placed since.
         used = rooms[asked].copy()
         used[[state.nodes.row_of[row.node] for row in placements]] = True
         if not used.any():
             used[[state.nodes.row_of[name] for name in nodes]] = True
-        reasons = _reasons(trial, self._templates[asked].model, used)
+        reasons = _reasons(trial, copy, used)
         groups = _groups(state, nodes, rooms[asked], left, reasons, Counter(nodes[row.node] for row in placements))
         runs_out = Counter[str]()
         for group in groups:
@@ -326,6 +331,15 @@ def _pod_of(items: Sequence[KubernetesObject]) -> Pod:
     return pod
 
 
+def _next_copy(trial: Trial, template: Template) -> Pod:
+    """Return the pod of a workload's next copy, and add the claims that belong to it alone, but not the pod."""
+    *claims, pod = template.next()
+    for claim in claims:
+        trial.put(claim)
+    assert isinstance(pod, Pod)
+    return pod
+
+
 def rows_with_room(trial: Trial, pod: Pod) -> Bools:
     """Return bool[rows]: the nodes that pass all filters for a pod now. Nominated pods are ignored."""
     state = trial.state
@@ -342,7 +356,11 @@ def rows_with_room(trial: Trial, pod: Pod) -> Bools:
 
 
 def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
-    """Return by row why a pod does not fit on each of the given rows."""
+    """Return by row why a pod does not fit on each of the given rows.
+
+    As in root causes, the first filter on node properties decides, even if the node is also full: its reason remains if
+    other pods leave. For a volume elsewhere, the reason is its location.
+    """
     profile = trial.scheduler.profiles.get(pod.spec.scheduler_name)
     if profile is None or not rows.any():
         return {}
@@ -351,16 +369,29 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
     if status is not None:
         return {int(row): status.reasons for row in rows.nonzero()[0]}
     plan.refresh_filters()
-    failures = plan.filtered.first_failures()
-    examined = plan.examined()
+    results = plan.filtered.results
+    examined, first, lasting = plan.examined(), plan.filtered.first_failures(), np.full(len(rows), PASSES)
+    for number in reversed(range(len(results))):
+        if results[number].name not in LOAD:
+            codes = results[number].values[: len(rows)].astype(np.int64)
+            lasting = np.where(codes != 0, codes | number << 16, lasting)
+    volumes = placed_volumes(pod, trial.catalog, [node for node in trial.state.nodes.nodes if node is not None])
     known: dict[int, tuple[str, ...]] = {}
     found: dict[int, tuple[str, ...]] = {}
     for row in rows.nonzero()[0].tolist():
-        failure = int(failures[row])
-        if failure == PASSES:
-            if not examined[row]:
-                found[row] = ("excluded by PreFilter",)
+        failure = int(lasting[row])
+        if failure == PASSES and not examined[row]:
+            found[row] = ("excluded by PreFilter",)
             continue
+        if failure == PASSES:
+            failure = int(first[row])
+        if failure == PASSES:
+            continue
+        if results[failure >> 16].name in VOLUME_FILTERS:
+            place = volume_exclusion(volumes, trial.state.nodes.names[row] or "")
+            if place:
+                found[row] = (place,)
+                continue
         if failure not in known:
             known[failure] = plan.status_of(failure).reasons
         found[row] = known[failure]

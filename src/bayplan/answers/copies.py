@@ -11,7 +11,6 @@ from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
 
-from bayplan.answers.displaced_pods import as_waiting
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import Found, template_of
 from bayplan.base.errors import InputError
@@ -176,7 +175,6 @@ class Template:
 
     Attributes:
         pod: the pod that is copied.
-        model: the same pod, waiting for a node.
         label: the name of the workload.
         comes_from: the origin of the copied pod, for the assumptions of an answer.
 
@@ -200,7 +198,6 @@ class Template:
         else:
             raise InputError(f"{found.label}: the source has neither its pods nor its template, so it can't be copied")
         self._copier = PodCopier(self.pod, cluster)
-        self.model = as_waiting(self.pod)
         self._base = f"{found.name}-copy"
         owner = self.pod.metadata.controller()
         if owner is not None and owner.kind == "StatefulSet":

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.analysis.node_taints import untolerated_taints
-from bayplan.analysis.units import format_amount
+from bayplan.analysis.units import format_amount, format_choice
 from bayplan.answers.node_groups import INSTANCE_TYPE, ZONE, describes_place, group_of
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
@@ -414,7 +414,7 @@ def parse_taint(text: str) -> Taint:
     rest, colon, effect = text.rpartition(":")
     key, _, value = rest.partition("=")
     if not colon or not key or effect not in _EFFECTS:
-        raise InputError("taint", got=repr(text), wanted=f"key=value:Effect with {', '.join(_EFFECTS)}")
+        raise InputError("taint", got=repr(text), wanted=f"key=value:Effect with {format_choice(_EFFECTS)}")
     return Taint(key=key, value=value, effect=effect)
 
 

@@ -7,6 +7,7 @@ from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
+from bayplan.analysis.units import format_choice
 from bayplan.base.errors import InputError
 from bayplan.base.near_names import near_name
 from bayplan.cluster.owned_pods import is_active
@@ -146,7 +147,7 @@ def find_workload(text: str, cluster: Objects) -> Found:
         return found[0]
     if not found:
         raise _unknown(text, cluster)
-    labels = ", ".join(each.label for each in found[:LISTED])
+    labels = format_choice([each.label for each in found[:LISTED]], more=max(len(found) - LISTED, 0))
     raise InputError(
         "workload",
         got=f"'{text}', which could be {labels}",

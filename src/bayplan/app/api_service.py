@@ -8,13 +8,16 @@ from dataclasses import replace
 
 import msgspec
 
+from bayplan.analysis.grouped_problems import group_messages
 from bayplan.apiserver.http.server import ApiServer, ServerOptions
 from bayplan.apiserver.rest.loading import Loaded, load_documents
 from bayplan.app.metrics_page import MetricsPage
 from bayplan.app.simulator_server import SimulatorOptions, SimulatorServer
 from bayplan.base.clock import Clock
+from bayplan.controllers.revisions import unknown_revisions
 from bayplan.formats.inputs import read_objects
 from bayplan.http_api.application import Service as OwnApi
+from bayplan.objects.workloads import DaemonSet
 from bayplan.ui.application import Page
 
 
@@ -25,15 +28,19 @@ class Service:
         server: the HTTP server.
         simulator: the simulator that it serves.
         loaded: the result of loading files.
+        notes: what the controllers will do with loaded objects that the user may not expect.
 
     Attributes:
         own_api: Bayplan's own API for the simulator.
     """
 
-    def __init__(self, server: ApiServer, simulator: SimulatorServer, loaded: Loaded) -> None:
+    def __init__(
+        self, server: ApiServer, simulator: SimulatorServer, loaded: Loaded, notes: Sequence[str] = ()
+    ) -> None:
         self.server = server
         self.simulator = simulator
         self.loaded = loaded
+        self.notes = notes
         self.own_api = OwnApi(
             simulator,
             token=server.options.token,
@@ -97,7 +104,16 @@ def make_service(
     except BaseException:
         server.close()
         raise
-    return Service(server, simulator, loaded)
+    return Service(server, simulator, loaded, _revision_notes(simulator) if loaded.counts else ())
+
+
+def _revision_notes(simulator: SimulatorServer) -> list[str]:
+    """Return lines about the DaemonSets whose pods the controllers replace at the start."""
+    if not simulator.options.bridge.controllers:
+        return []
+    store = simulator.bridge.store
+    found = unknown_revisions(store.all(DaemonSet), store.pods.values())
+    return group_messages((f"DaemonSet {item.key}", "", problem) for item, problem in found).lines()
 
 
 def make_api_server(

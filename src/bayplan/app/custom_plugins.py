@@ -180,7 +180,7 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
     """Convert an exception from a plugin's file into an error with the line in that file.
 
     Args:
-        problem: the exception.
+        problem: the exception. Its last note, which the scheduler adds, names the pod, and the node if one is being read.
         files: the plugin files; the error names the innermost traceback line in one of them.
         what: a description of the problem, if the exception alone does not explain it.
     """
@@ -196,7 +196,9 @@ def failure_in_plugin(problem: BaseException, files: Sequence[str], what: str = 
     got = f"{type(problem).__name__}: {text}" if text else type(problem).__name__
     if isinstance(problem, SyntaxError) and problem.filename in files:
         got += _marked_line(problem)
-    return PluginError(f"{what or f'the plugin failed in {function}()'}: {got}", where=where)
+    notes = getattr(problem, "__notes__", ())
+    subject = f" ({notes[-1]})" if notes else ""
+    return PluginError(f"{what or f'the plugin failed in {function}(){subject}'}: {got}", where=where)
 
 
 def _marked_line(problem: SyntaxError) -> str:

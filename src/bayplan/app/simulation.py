@@ -18,12 +18,15 @@ from bayplan.base.errors import InputError
 from bayplan.base.garbage_collector import rare_collections
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.kubelet import KubeletOptions, PodRun
+from bayplan.controllers.revisions import unknown_revisions
 from bayplan.descheduling.descheduler import DEFAULT_INTERVAL_NS, Descheduler
 from bayplan.descheduling.policy import Policy, read_policy
 from bayplan.engine.event_driven_queue import EventDrivenQueue
 from bayplan.engine.records import RecordLevel
 from bayplan.extender.connections import ExtenderConnections
 from bayplan.formats.inputs import Inputs, LoadProgress, load_inputs
+from bayplan.formats.manifest import LoadWarning, Manifest, WarningKind
+from bayplan.objects.workloads import DaemonSet
 from bayplan.sim import arrivals
 from bayplan.sim.pod_count import DEFAULT_MAX_PODS, check_pod_count
 from bayplan.sim.progress import Progress
@@ -256,5 +259,19 @@ def _summary(inputs: Inputs) -> InputSummary:
             if count:
                 objects[kind] = objects.get(kind, 0) + count
     files = [*manifest.files, *(trace.files if trace is not None else ())]
-    warnings = [*manifest.warnings, *(trace.warnings if trace is not None else ())]
+    warnings = [*manifest.warnings, *_revision_notes(manifest), *(trace.warnings if trace is not None else ())]
     return InputSummary(files=files, objects=objects, unused=unused, warnings=warnings)
+
+
+def _revision_notes(manifest: Manifest) -> list[LoadWarning]:
+    """Return a note for each DaemonSet whose pods are replaced at the start."""
+    sources = {id(each.typed): each.source for each in manifest.loaded if isinstance(each.typed, DaemonSet)}
+    return [
+        LoadWarning(
+            kind=WarningKind.UNKNOWN_REVISION,
+            where=str(sources[id(item)]),
+            what=f"DaemonSet {item.key}",
+            problem=problem,
+        )
+        for item, problem in unknown_revisions(manifest.of(DaemonSet), manifest.pods)
+    ]

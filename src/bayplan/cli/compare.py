@@ -48,10 +48,10 @@ def compare(
 ) -> None:
     """Compare two clusters, or two configurations.
 
-    Pods are matched by namespace and name; a pod that only one side has is a difference. For each pod that
-    moved, the plugin whose results for the two nodes differ is shown. With --on, A and B are KubeSchedulerConfiguration files,
-    or the word default. All pods are scheduled again with each configuration, starting from an empty cluster, unless --keep is
-    given.
+    Pods are matched by namespace and name, and replicas with random names within their workload; a pod that only one side has
+    is a difference. For each pod that moved, the plugin whose results for the two nodes differ is shown. With --on, A and B are
+    KubeSchedulerConfiguration files, or the word default. All pods are scheduled again with each configuration, starting from an
+    empty cluster, unless --keep is given.
 
     Exit code: 0 if there is no difference, 1 otherwise, 2 on bad input.
 

@@ -74,7 +74,7 @@ def sweep(
         f"{plan.objective} ({goal.text}), {'highest' if goal.maximise else 'lowest'} first; mean of {len(plan.seeds)} seeds"
     )
     for candidate in found[:best]:
-        score = "failed" if candidate.score is None else f"{candidate.score:,.4g}"
+        score = "failed" if candidate.score is None else goal.format_score(candidate.score)
         why = f": {candidate.error}" if candidate.error else ""
         typer.echo(f"  {score:>12}  {', '.join(f'{name}={each}' for name, each in candidate.parameters.items())}{why}")
     scores = {candidate.score for candidate in found}

@@ -191,6 +191,8 @@ def _reporter(service: "Service", kubeconfig: Path, paths: Sequence[str], *, onc
     def print_report() -> None:
         if loaded.counts:
             print(f"loaded {summary_of(loaded)}")
+        for note in service.notes:
+            print(note)
         print(f"serving the Kubernetes API at {server.url}")
         print(f"the page: {server.url}/ui/")
         if merged:

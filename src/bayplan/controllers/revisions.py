@@ -8,14 +8,15 @@ pods (`observed_stateful_set_hash`, `observed_daemon_set_hash`), so that loading
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from bayplan.cluster.naming import template_hash
+from bayplan.cluster.owned_pods import is_active
 from bayplan.controllers.daemon_nodes import target_node
 from bayplan.objects.pod import Pod
-from bayplan.objects.workloads import DaemonSet, PodTemplateSpec, StatefulSet
+from bayplan.objects.workloads import DaemonSet, DaemonSetStatus, PodTemplateSpec, StatefulSet
 
 REVISION_LABEL = "controller-revision-hash"
 
@@ -104,6 +105,35 @@ def observed_daemon_set_hash(item: DaemonSet, pods: Iterable[Pod]) -> str:
     newest_first = [pod.metadata.labels[REVISION_LABEL] for pod in reversed(labelled)]
     matching = (hash_ for hash_ in newest_first if counts[hash_] == item.status.updated_number_scheduled)
     return next(matching, newest_first[0] if newest_first else "")
+
+
+def unknown_revisions(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> Iterator[tuple[DaemonSet, str]]:
+    """Yield the DaemonSets of a recorded cluster whose pods a rolling update replaces, and what happens to the pods and why.
+
+    A dump that was written by hand often has DaemonSets without a status, or daemon pods without a revision label. Then
+    the revision of the pods is unknown, so they count as outdated.
+
+    Args:
+        daemon_sets: the DaemonSets, with their defaults.
+        pods: the pods of the cluster.
+    """
+    by_owner: dict[str, list[Pod]] = {}
+    for pod in pods:
+        owner = pod.metadata.controller()
+        if owner is not None and owner.kind == DaemonSet.__name__ and is_active(pod):
+            by_owner.setdefault(owner.uid, []).append(pod)
+    for item in daemon_sets:
+        owned = by_owner.get(item.metadata.uid, ()) if item.metadata.uid else ()
+        if not owned or item.spec.update_strategy.type not in ("", "RollingUpdate"):
+            continue
+        if item.status == DaemonSetStatus():
+            reason = "without a status"
+        elif not any(REVISION_LABEL in pod.metadata.labels for pod in owned):
+            reason = f"without the label {REVISION_LABEL}"
+        else:
+            continue
+        count, whose = (f"its {len(owned):,} pods are", "their") if len(owned) > 1 else ("its pod is", "its")
+        yield item, f"{count} replaced, because {reason} the revision of {whose} template is unknown"
 
 
 def _is_observed(item: StatefulSet | DaemonSet) -> bool:

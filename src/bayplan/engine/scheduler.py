@@ -143,6 +143,11 @@ class Scheduler:
             if not self.survives_plugins:
                 raise
             report = self.fail_by_plugin(queued, problem, now_ns)
+        except Exception as problem:
+            # Plugins that read nodes one by one have already noted pod and node (`PerNodePlugin`).
+            if not getattr(problem, "__notes__", ()):
+                problem.add_note(f"pod {queued.key}")
+            raise
         if self.waiting_pods.decided:
             actions = (*report.actions, *self.bindings.process_decided(now_ns))
             report = structs.replace(report, actions=actions)

@@ -35,6 +35,7 @@ class WarningKind(StrEnum):
     INFERRED_KIND = "inferred kind"
     GENERATED_NAME = "generated name"
     SKIPPED_ROWS = "skipped rows"
+    UNKNOWN_REVISION = "unknown revision"
 
     @property
     def is_note(self) -> bool:
@@ -43,7 +44,13 @@ class WarningKind(StrEnum):
 
 
 _NOTES = frozenset(
-    {WarningKind.UNUSED_KIND, WarningKind.INFERRED_KIND, WarningKind.GENERATED_NAME, WarningKind.SKIPPED_ROWS}
+    {
+        WarningKind.UNUSED_KIND,
+        WarningKind.INFERRED_KIND,
+        WarningKind.GENERATED_NAME,
+        WarningKind.SKIPPED_ROWS,
+        WarningKind.UNKNOWN_REVISION,
+    }
 )
 
 

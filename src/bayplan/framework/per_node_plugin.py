@@ -13,6 +13,7 @@ from bayplan.base.errors import PluginError
 from bayplan.framework.node_info import NodeInfo
 from bayplan.framework.plugin import FilterPlugin, Handle, NormalizePlugin, Params
 from bayplan.framework.status import ERROR_BIT, MAX_PLUGIN_CODE, UNRESOLVABLE_BIT, Code, Status
+from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
 from bayplan.state.arrays import Codes, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -84,7 +85,11 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         node = state.nodes.nodes[row]
         if node is None:
             return 0
-        score = self.score_node(pod, NodeInfo(state, row))
+        try:
+            score = self.score_node(pod, NodeInfo(state, row))
+        except Exception as problem:
+            problem.add_note(_subject(pod, node))
+            raise
         try:
             return index(score)
         except TypeError:
@@ -104,9 +109,14 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
         return self._texts[verdict & MAX_PLUGIN_CODE]
 
     def _verdict(self, pod: Pod, state: ClusterState, row: int) -> int:
-        if state.nodes.nodes[row] is None:
+        node = state.nodes.nodes[row]
+        if node is None:
             return 0
-        answer = self.filter_node(pod, NodeInfo(state, row))
+        try:
+            answer = self.filter_node(pod, NodeInfo(state, row))
+        except Exception as problem:
+            problem.add_note(_subject(pod, node))
+            raise
         if answer is None:
             return 0
         if isinstance(answer, str):
@@ -129,3 +139,8 @@ class PerNodePlugin(FilterPlugin[PerNodeSpec], NormalizePlugin[PerNodeSpec]):
                 known |= UNRESOLVABLE_BIT
             self._verdicts[answer.code, answer.reasons] = known
         return known
+
+
+def _subject(pod: Pod, node: Node) -> str:
+    """Return the pod and the node of a failed call, as a note for the exception."""
+    return f"pod {pod.key}, node {node.metadata.name}"

@@ -17,24 +17,32 @@ HOUR_NS = 3600 * SECOND_NS
 
 
 class Objective(NamedTuple):
-    """An objective: the figure that it is read from, whether higher is better, and its description."""
+    """An objective: the figure that it is read from, whether higher is better, its description, and the unit of printed scores.
+
+    A unit of ``%`` means that the figure is a share of 1.
+    """
 
     figure: str
     maximise: bool
     text: str
+    unit: str = ""
+
+    def format_score(self, score: float) -> str:
+        """Return a score with its unit: ``12.5 s``, ``61.3 %``."""
+        return f"{score * 100 if self.unit == '%' else score:,.4g} {self.unit}".rstrip()
 
 
 OBJECTIVES: Mapping[str, Objective] = {
     "waiting_time": Objective(
-        "mean_wait_s", False, "mean waiting time of pods; pending pods wait until the end of the run"
+        "mean_wait_s", False, "mean waiting time of pods; pending pods wait until the end of the run", "s"
     ),
-    "utilisation": Objective("utilisation", True, "mean share of the resources that pods requested over time"),
+    "utilisation": Objective("utilisation", True, "mean share of the resources that pods requested over time", "%"),
     "fragmentation": Objective(
-        "fragmentation", False, "share of idle resources that typical pods can't use at the end"
+        "fragmentation", False, "share of idle resources that typical pods can't use at the end", "%"
     ),
     "cost": Objective("cost", False, "hours of all nodes, times their price if they have one"),
-    "evictions": Objective("evictions", False, "victims of preemption"),
-    "moves": Objective("moves", False, "pods that were deleted from their node before they finished"),
+    "evictions": Objective("evictions", False, "victims of preemption", "pods"),
+    "moves": Objective("moves", False, "pods that were deleted from their node before they finished", "pods"),
 }
 
 FIGURES = (

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from bayplan.base.counted_nouns import format_count
 from bayplan.base.plain_data import Document, part, text
 from bayplan.sync.feed import Listed, OnChange, RawDocuments
 from bayplan.sync.followed_kinds import BY_KIND, FOLLOWED_KINDS
@@ -51,7 +52,7 @@ class DocumentFeed:
                 self._by_plural["namespaces"].append(_encode(namespace))
         for name, count in others.items():
             self.left_out[name] = (
-                f"{count} objects; scheduling does not read this kind, or its controller would create pods"
+                f"{format_count(count, 'object')}; scheduling does not read this kind, or its controller would create pods"
             )
 
     @property

@@ -329,7 +329,7 @@ class Follower:
             # would delete objects of its successor.
             return None if ref in self.problems else SyncWrite(Verb.DELETE, ref, local.uid)
         if ref.plural == "pods":
-            self.problems[ref] = Problem(ref, "a pod of this name was created here by another client")
+            self.problems[ref] = Problem(ref, "a pod of this name was created in the target by another client")
             return None
         return self._update(ref, source)
 

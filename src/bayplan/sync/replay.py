@@ -156,7 +156,7 @@ class ApplyReplay:
         namespace, name = text(metadata, "namespace") or "default", text(metadata, "name")
         collection = self._path_of(version, kind, namespace)
         if collection is None:
-            self.problems.append(f"{version} {kind} {namespace}/{name}: no such kind here")
+            self.problems.append(f"{version} {kind} {namespace}/{name}: no such kind in the target")
             return
         path = f"{collection}/{quote(name)}"
         if change.deleted:

@@ -113,4 +113,6 @@ def _by_columns(file: InputFile, head: bytes, named: Sequence[TraceTable]) -> Tr
                 return TraceTable(reader, table)
     openb_tables = " or ".join(",".join(each) for each in openb.Reader.tables.values())
     wanted = f"a header with {openb_tables}, or a file of another trace under its published name (docs/traces.md)"
-    raise InputError("table", where=f"{file.name}:1", wanted=wanted, got="none of them")
+    raise InputError(
+        "table", where=f"{file.name}:1", wanted=wanted, got=repr(first if len(first) <= 60 else first[:57] + "...")
+    )

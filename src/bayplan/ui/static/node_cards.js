@@ -143,7 +143,7 @@ function card(node, known, first, letters) {
       blocks.map((pod) => {
         const fresh = !first && !known.has(`${pod.namespace}/${pod.name}${node.name}`);
         known.add(`${pod.namespace}/${pod.name}${node.name}`);
-        return block(node, pod, by, fresh);
+        return block(node, pod, by, fresh, letters);
       }),
     ),
     h(
@@ -156,8 +156,8 @@ function card(node, known, first, letters) {
   );
 }
 
-/** @param {Api.NodeRow} node @param {Api.NodeBlock} pod @param {"cpu" | "memory"} by @param {boolean} fresh */
-function block(node, pod, by, fresh) {
+/** @param {Api.NodeRow} node @param {Api.NodeBlock} pod @param {"cpu" | "memory"} by @param {boolean} fresh @param {number} letters how many characters fit into the card */
+function block(node, pod, by, fresh, letters) {
   const key = `${pod.namespace}/${pod.name}`;
   const part = pod[by] / (node.allocatable[by] || 1);
   return h(
@@ -170,7 +170,8 @@ function block(node, pod, by, fresh) {
       title: `${key}: ${amount("cpu", pod.cpu)} CPU, ${amount("memory", pod.memory)}, ${percent(part)} of the node’s ${resource(by)}`,
       "aria-label": key,
     },
-    h("span", { class: "block-name" }, pod.name),
+    // One character for the space around the name.
+    h("span", { class: "block-name" }, shortened(pod.name, Math.floor(letters * Math.min(1, part)) - 1)),
   );
 }
 

@@ -274,8 +274,20 @@ function columns(selected, changed) {
       });
     },
   };
-  const reason = (/** @type {Api.PodRow} */ row) => h("span", { class: "clip", title: row.why || null }, row.why);
   return [pick, ...COLUMNS.map((column) => (column.key === "why" ? { ...column, render: reason } : column))];
+}
+
+/** The runner-up at the end of a placed pod's reason. */
+const AHEAD_OF = /^(\S+ ahead of )(\S+)$/;
+
+/** @param {Api.PodRow} row @param {number} _ @param {number} letters */
+function reason(row, _, letters) {
+  const [, lead, node] = AHEAD_OF.exec(row.why) ?? [];
+  return h(
+    "span",
+    { class: "clip", title: row.why || null },
+    node ? [lead, h("span", { class: "name" }, shortened(node, letters - lead.length))] : row.why,
+  );
 }
 
 /** @type {import("../grid.js").Column<Api.PodRow>[]} */
