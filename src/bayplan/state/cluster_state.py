@@ -419,8 +419,8 @@ class ClusterState:
         for key, info in self.pods.items():
             if info.key != key or self.pods_on[info.row].get(key) is not info:
                 raise InvariantError(f"pod {key} is not among the pods of its row {info.row}")
-            for number, amount in info.footprint.amounts:
-                expected[number, info.row] += amount
+            vector = info.footprint.vector
+            expected[: len(vector), info.row] += vector
         if not np.array_equal(expected, self.usage):
             resource, row = (int(places[0]) for places in np.nonzero(expected != self.usage))
             raise InvariantError(
