@@ -236,7 +236,7 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
             count = answer.still_waiting
             stay = f"{format_count(count, 'pod')} {'stays' if count == 1 else 'stay'} pending"
             return f"{stay}: no node of these shapes helps."
-        fit = "The only pod fits" if answer.waiting == 1 else f"All {format_count(answer.waiting, 'pod')} fit"
+        fit = "1 pod fits" if answer.waiting == 1 else f"All {format_count(answer.waiting, 'pod')} fit"
         return f"{fit} the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {format_count(len(answer.nodes), 'node')} ({shapes}) at a price of {answer.price:,.6g}"
@@ -289,8 +289,8 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
         for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", before, after, "WHY")
-    lines += ["", *columns(heads, pods, everything=everything)]
-    return lines + assumed(answer.assumptions)
+    lines += ["", *columns(heads, pods, everything=everything), *assumed(answer.assumptions)]
+    return [line for place, line in enumerate(lines) if line or lines[place - 1]]
 
 
 def _by_workload(answer: Answer) -> list[str]:
