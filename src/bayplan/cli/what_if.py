@@ -18,7 +18,7 @@ Rescheduled: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         metavar="new|all|WORKLOAD",
-        help="Pods to schedule: new (those without a node), all, or of WORKLOAD; repeatable. [default: new]",
+        help="Pods to schedule: new (without a node), all, or of WORKLOAD; repeatable. [default: new]",
     ),
 ]
 
