@@ -166,7 +166,7 @@ NOWHERE = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values":
             pod("p", cpu="3500m"),
             FULL,
             "it requests 3.5 cpu, but the largest of the 3 nodes that it may use offers 3; "
-            "the other one is excluded: taint gpu:NoSchedule",
+            "the other node is excluded: taint gpu:NoSchedule",
             id="a node with room and a taint",
         ),
         pytest.param(

@@ -61,7 +61,7 @@ def test_a_budget_refuses_evictions_like_the_eviction_api(item: PodDisruptionBud
 def test_several_budgets_refuse_every_eviction() -> None:
     second = replace(disruption_budget(1), metadata=replace(disruption_budget(1).metadata, name="again"))
     refused = Budgets([disruption_budget(1), second]).eviction_problem(pod())
-    assert refused == "more than one disruption budget selects it: again, web"
+    assert refused == "more than one disruption budget selects the pod: again, web"
 
 
 def test_evictions_at_one_moment_are_limited_by_the_allowed_disruptions() -> None:

@@ -66,7 +66,7 @@ def test_existing_room_is_used_first_and_more_copies_can_be_requested() -> None:
     answer = nodes_to_add(cluster, [parse_shape(SMALL)], copies={"web": 5})
     assert (answer.placed_without, answer.by_shape, answer.price) == (3, {"small/a": 1}, 1.0)
     assert addition_text(answer)[0].startswith(
-        "Add 1 node (1 x small/a) at a price of 1; no set of these shapes is cheaper"
+        "Add 1 node (1 x small/a) at a price of 1; no set of such nodes is cheaper"
     )
     cluster.state.check_invariants()
 

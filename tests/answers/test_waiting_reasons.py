@@ -37,7 +37,7 @@ def test_each_reason_counts_only_the_nodes_it_rejects() -> None:
     assert row.plugin == "several filters"
     assert row.summary == (
         "none of the 2 nodes that it may use has room: Insufficient cpu (2), Insufficient memory (1); "
-        "the other one is excluded: taint gpu:NoSchedule"
+        "the other node is excluded: taint gpu:NoSchedule"
     )
 
 

@@ -85,20 +85,20 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         pytest.param(
             ["nodes", "remove", "DUMP"],
             0,
-            "1 of 2 nodes can be removed: every placed pod still has a node, 1 pod moves. No larger set of nodes can be removed.",
+            "1 of 2 nodes can be removed: 1 pod moves, and no placed pod becomes pending. No larger set of nodes can be removed.",
             id="nodes to remove",
         ),
         pytest.param(
             ["nodes", "add", "DUMP", "--shape", "name=l,cpu=8,memory=16Gi,price=2"],
             0,
-            "Add 1 node (1 x l/a) at a price of 2; no set of these shapes is cheaper than 0.25 (relaxation: only amounts count, "
+            "Add 1 node (1 x l/a) at a price of 2; no set of such nodes is cheaper than 0.25 (relaxation: only amounts count, "
             "pods and nodes may be split, and idle amounts of all nodes are used).",
             id="nodes to add",
         ),
         pytest.param(
             ["nodes", "add", "DUMP"],
             1,
-            "No node of these shapes helps the 1 pod that would be pending.",
+            "1 pod stays pending: no node of these shapes helps.",
             id="no node helps",
         ),
         pytest.param(["what-if", "lose-zone=a", "DUMP"], 0, "lose-zone=a: of 3 pods, 1 moves.", id="what-if"),

@@ -69,7 +69,7 @@ def test_an_externally_scheduled_pending_pod_is_explained_by_its_annotations() -
         told = await fixture.get("/pods/default/web")
         assert told["summary"] == (
             "default/web is pending: none of the 3 nodes that it may use has room: Insufficient cpu (3); "
-            "the other one is excluded: rack b is reserved"
+            "the other node is excluded: rack b is reserved"
         )
         assert told["message"] == "0/4 nodes are available: 1 rack b is reserved, 3 Insufficient cpu."
         assert told["rejections"] == [

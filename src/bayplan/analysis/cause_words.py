@@ -197,7 +197,7 @@ class CauseWords:
         # These nodes are excluded whatever pods leave, so that a full node in the wrong zone counts for its zone.
         found = self._exclusions(rest, skip=LOAD)
         why = reason_counts(found) if len(found) > 1 else next(iter(found), "")
-        return f"the other {f'{count:,} are' if count > 1 else 'one is'} excluded: {why}"
+        return f"the other {f'{count:,} are' if count > 1 else 'node is'} excluded: {why}"
 
     def _nearest(self, rows: Bools) -> str:
         """Describe the smallest shortage among the given nodes that only NodeResourcesFit rejects; "" if there is none."""

@@ -188,10 +188,11 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
         limited = f"limited by {bound.resource}; " if bound.resource else ""
         saving = f", saving {bound.price:,.2f}" if priced else ""
         at_most = f"Upper bound: {format_count(bound.nodes, 'node')}{saving} ({limited}{bound.method})"
-    moves = f", {format_count(len(answer.moves), 'pod')} move" + ("s" if len(answer.moves) == 1 else "")
+    move = "moves" if len(answer.moves) == 1 else "move"
+    moves = f": {format_count(len(answer.moves), 'pod')} {move}, and no placed pod becomes pending"
     of = format_count(answer.nodes, "node")
     if count:
-        lines = [f"{count:,} of {of} can be removed{saved}: every placed pod still has a node{moves}. {at_most}."]
+        lines = [f"{count:,} of {of} can be removed{saved}{moves}. {at_most}."]
     else:
         lines = [f"None of {of} can be removed." if answer.nodes else "The cluster has no nodes."]
     rows = [
@@ -223,7 +224,8 @@ def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[s
     waiting = [(each.pod, each.reason) for each in answer.pods if not each.node]
     if waiting:
         lines += ["", "No shape helps:", *columns(("POD", "REASON"), waiting, everything=everything)]
-    return [line for place, line in enumerate(lines) if line or lines[place - 1]] + assumed(answer.assumptions)
+    lines += assumed(answer.assumptions)
+    return [line for place, line in enumerate(lines) if line or lines[place - 1]]
 
 
 def _addition_verdict(answer: AdditionAnswer) -> str:
@@ -231,16 +233,17 @@ def _addition_verdict(answer: AdditionAnswer) -> str:
         return "No pod is pending, so no node is needed."
     if not len(answer.nodes):
         if answer.still_waiting:
-            return (
-                f"No node of these shapes helps the {format_count(answer.still_waiting, 'pod')} that would be pending."
-            )
-        return f"All {format_count(answer.waiting, 'pod')} fit the current cluster; no node is needed."
+            count = answer.still_waiting
+            stay = f"{format_count(count, 'pod')} {'stays' if count == 1 else 'stay'} pending"
+            return f"{stay}: no node of these shapes helps."
+        fit = "1 pod fits" if answer.waiting == 1 else f"All {format_count(answer.waiting, 'pod')} fit"
+        return f"{fit} the current cluster; no node is needed."
     shapes = ", ".join(f"{count:,} x {name}" for name, count in answer.by_shape.items())
     text = f"Add {format_count(len(answer.nodes), 'node')} ({shapes}) at a price of {answer.price:,.6g}"
     if answer.bound > answer.price - 1e-6:
-        text += "; no set of these shapes is cheaper"
+        text += "; no set of such nodes is cheaper"
     elif answer.bound > 0:
-        text += f"; no set of these shapes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
+        text += f"; no set of such nodes is cheaper than {answer.bound:,.6g} ({answer.bound_method})"
     if answer.placed_without:
         text += f"; {format_count(answer.placed_without, 'pod')} fit without new nodes"
     if answer.still_waiting:
@@ -286,8 +289,8 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
         for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", before, after, "WHY")
-    lines += ["", *columns(heads, pods, everything=everything)]
-    return lines + assumed(answer.assumptions)
+    lines += ["", *columns(heads, pods, everything=everything), *assumed(answer.assumptions)]
+    return [line for place, line in enumerate(lines) if line or lines[place - 1]]
 
 
 def _by_workload(answer: Answer) -> list[str]:

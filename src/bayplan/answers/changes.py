@@ -160,7 +160,7 @@ def matching_nodes(text: str, nodes: Sequence[Node]) -> list[Node]:
         raise InputError(
             "nodes",
             got=repr(text),
-            wanted="the name of a node, or a pattern (pool-a-*) or a label (label:KEY=VALUE) that nodes have",
+            wanted="the name of a node, or a pattern (pool-a-*) or label (label:KEY=VALUE) that matches a node",
             hint=f"'{close}'" if close else "",
         )
     return found

@@ -89,7 +89,7 @@ class Budgets:
             return ""
         if len(budgets) > 1:
             names = ", ".join(sorted(item.metadata.name for item in budgets))
-            return f"more than one disruption budget selects it: {names}"
+            return f"more than one disruption budget selects the pod: {names}"
         budget = budgets[0]
         status = budget.status
         if not is_ready(pod) and pod.status.conditions:
@@ -133,9 +133,9 @@ def obstacles(pods: Sequence[Pod], budgets: Budgets, options: DrainOptions) -> l
         if not is_recreated_elsewhere(pod):
             continue
         if pod.metadata.controller() is None and not options.force:
-            found.append(Obstacle(pod.key, "no controller would recreate it (--force)"))
+            found.append(Obstacle(pod.key, "the pod has no controller that would recreate it (--force)"))
         elif any(volume.empty_dir is not None for volume in pod.spec.volumes) and not options.delete_emptydir_data:
-            found.append(Obstacle(pod.key, "it has emptyDir data (--delete-emptydir-data)"))
+            found.append(Obstacle(pod.key, "the pod has emptyDir data (--delete-emptydir-data)"))
         elif not options.disable_eviction and (refusal := budgets.eviction_problem(pod)):
             found.append(Obstacle(pod.key, refusal))
     return found

@@ -296,8 +296,8 @@ class _Removal:
 
     def _assumptions(self) -> list[str]:
         found = [
-            "all removed nodes are cordoned first, then drained and deleted in this order; no pod is evicted for a moved one",
-            "one disruption that a budget allows is enough: the drain waits until the moved pod is ready",
+            "all removed nodes are cordoned first, then drained and deleted in this order; moved pods preempt no other pods",
+            "the drain waits until each moved pod is ready, so a disruption budget need only allow one disruption at a time",
             "pods of DaemonSets and mirror pods end with their node",
         ]
         if self._options.force:

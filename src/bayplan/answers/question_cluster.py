@@ -134,7 +134,7 @@ class QuestionCluster:
         """Yield a scheduler on this cluster, and undo all its changes at the end. Trials can't be nested.
 
         The scheduler examines all nodes, even if kube-scheduler would examine a sample: answers must not depend on
-        where its search starts. Waiting pods are not in the queue; nominated pods count on their nodes.
+        where its search starts. Waiting pods are not in the queue, but filters count nominated pods on their nominated nodes.
 
         Args:
             preempts: whether pods may preempt other pods.

@@ -39,7 +39,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.TOLERATE_OWN: "the taint reserves the nodes for pods that ask for them or their devices, as this one does",
     StepKind.COUNT_DOMAINS: "the spread constraint then ignores domains whose nodes the pod can't use",
     StepKind.ADD_NODE: "costs money, disturbs nothing",
-    StepKind.SHRINK: "the pod may not get by with less",
+    StepKind.SHRINK: "the pod may need more than the reduced requests",
     StepKind.MOVE: "the moved pods restart",
     StepKind.RELAX: "the rule no longer holds if nodes are scarce",
     StepKind.UNCORDON: "the node was cordoned for a reason",

@@ -80,7 +80,7 @@ class Trial(InstantHost):
 
     Attributes:
         unread: the argument of this name.
-        nominated: the pods that count on the nodes that they are nominated to, by key. They are not scheduled until
+        nominated: the pods that filters count on their nominated nodes, by key. They are not scheduled until
             they are `put`.
         trials: the number of attempts made.
         last_decision: the number of the last record about each pod, by key, if records are enabled.

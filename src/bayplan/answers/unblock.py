@@ -136,7 +136,7 @@ def unblock(trial: Trial, pods: Sequence[Pod], catalogue: Sequence[Node] = (), *
     found = search.run()
     limits = search.limits
     if ADDED_AFFINITY in diagnosis.cause.summary:
-        limits.append(f"the scheduler's configuration stays: {ADDED_AFFINITY} of NodeAffinityArgs can be changed there")
+        limits.append(f"changes to the scheduler's configuration, such as to {ADDED_AFFINITY}, are not suggested")
     if others:
         first = f"{format_count(others, 'other pending pod')}, which may be scheduled first"
         limits.append(f"{first}, {is_or_are(others)} not considered")
@@ -163,7 +163,7 @@ def _fitting(now: TrialResult) -> str:
 def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
     first, count = waiting[0].key, len(waiting)
     of = f"{count:,} of {format_count(asked, 'pending pod')}" if count < asked else f"{count:,} pending pods"
-    several = f"{of} {'fits' if count == 1 else 'fit'} on no node, such as {first}"
+    several = f"{of}, such as {first}, {'fits' if count == 1 else 'fit'} on no node"
     best = found[0].text if found else "nothing that was tried gets it placed"
     return f"{f'{first} is pending' if asked == 1 else several}: {diagnosis.cause.headline}; best: {best}"
 

@@ -491,5 +491,5 @@ def _assumptions(
         found.append(f"{pods} scheduled again in both cases, in the order of their creation, starting from {start}")
     if cluster.waiting:
         count = len(cluster.waiting)
-        found.append(f"{format_count(count, 'pending pod')} {is_or_are(count)} scheduled in both cases")
+        found.append(f"the scheduler tries to place {format_count(count, 'pending pod')} in both cases")
     return found

@@ -201,7 +201,8 @@ def template_of(item: KubernetesObject) -> PodTemplateSpec | None:
 def _unknown(text: str, cluster: Objects) -> InputError:
     names = _names(cluster)
     close = near_name(text.rpartition("/")[2], names)
-    hint = f"'{names[close]}'" if close else "KIND/NAMESPACE/NAME, such as deployment/shop/web"
+    form = "KIND/NAMESPACE/NAME, such as deployment/shop/web" if text.count("/") < 2 else ""
+    hint = f"'{names[close]}'" if close else form
     return InputError("workload", got=f"'{text}'", wanted="a workload or pod of this cluster", hint=hint)
 
 

@@ -49,7 +49,7 @@ def compare(
     """Compare two clusters, or two configurations.
 
     Pods are matched by namespace and name, and replicas with random names within their workload; a pod that only one side has
-    is a difference. For each pod that moved, the plugin whose results for the two nodes differ is shown. With --on, A and B are
+    is a difference. For each pod that moved, the plugin that made the difference is shown. With --on, A and B are
     KubeSchedulerConfiguration files, or the word default. All pods are scheduled again with each configuration, starting from an
     empty cluster, unless --keep is given.
 

@@ -54,7 +54,7 @@ def sweep(
 
     To continue an interrupted sweep, run the same command again. All results are in DIR/trials.parquet.
 
-    Exit code: 0 if a set of parameters could be simulated, 1 if none, 2 on bad input.
+    Exit code: 0 if at least one set of parameters could be simulated, 1 if none, 2 on bad input.
 
     Example: bayplan sweep weights.yaml --out sweep
     """

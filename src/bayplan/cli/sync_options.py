@@ -33,9 +33,7 @@ Namespaces = Annotated[
 Selector = Annotated[
     str, typer.Option(metavar="LABELS", help="Label selector for pods, as for kubectl get -l. [default: all]")
 ]
-Reschedule = Annotated[
-    bool, typer.Option("--reschedule", help="Also schedule pods again that already run in the source.")
-]
+Reschedule = Annotated[bool, typer.Option("--reschedule", help="Also reschedule pods that already run in the source.")]
 UpdateScheduled = Annotated[
     bool, typer.Option("--update-scheduled", help="Also copy changes to pods after the source has scheduled them.")
 ]

@@ -96,12 +96,16 @@ def _lines(cluster: Cluster, rows: Iterable[WaitingReason], *, everything: bool)
         names = of_filters[0].examples
         pods_line = _named(names, everything)
         plugins = [row.plugin for row in of_filters]
-        lines += ["", f"{of_filters[0].pods:,} x {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
+        lines += ["", f"{_each(of_filters[0].pods)}: {sentence}", f"    {', '.join(plugins)}: {pods_line}"]
     blocked = {key for of_filters in reasons.values() for key in of_filters[0].examples}
     fitting = [key for key in pending if key not in blocked]
     if fitting:
-        lines += ["", f"{len(fitting):,} x fits now, but is not scheduled yet", f"    {_named(fitting, everything)}"]
+        lines += ["", f"{_each(len(fitting))} fits now, but is not scheduled yet", f"    {_named(fitting, everything)}"]
     return [*lines, *assumed(cluster.assumptions)]
+
+
+def _each(count: int) -> str:
+    return "1 pod" if count == 1 else f"each of {count:,} pods"
 
 
 def _next(rows: Sequence[WaitingReason], given: Sequence[str]) -> list[str]:

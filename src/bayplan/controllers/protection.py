@@ -18,7 +18,7 @@ VOLUME_PROTECTION = "kubernetes.io/pv-protection"
 
 
 class ClaimProtection(Controller):
-    """Reconciles claims that are being deleted, by key."""
+    """Removes the protection finalizer from claims that are being deleted, once no pod uses them."""
 
     kind = PersistentVolumeClaim
     watches = (PersistentVolumeClaim,)
@@ -50,7 +50,7 @@ class ClaimProtection(Controller):
 
 
 class VolumeProtection(Controller):
-    """Reconciles volumes that are being deleted, by name."""
+    """Removes the protection finalizer from volumes that are being deleted, once no claim uses them."""
 
     kind = PersistentVolume
     watches = (PersistentVolume, PersistentVolumeClaim)

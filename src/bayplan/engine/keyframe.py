@@ -214,7 +214,7 @@ class FrameHistory:
         return True
 
     def _fits(self, plan: Plan, outputs: list[PluginOutput]) -> bool:
-        """Return whether the plugins are those of the keyframe, and only data that it records has changed."""
+        """Return whether the plugins are those of the keyframe, and no data has changed except what the keyframe records."""
         keyframe = self.keyframe
         if self._node_position != plan.state.node_log.end or absent_status(plan) != keyframe.absent:
             return False

@@ -310,7 +310,7 @@ Pick = Callable[[ClusterState, Ties], int]
 
 
 def tie_set(total: Ints, count: int) -> tuple[int, Index]:
-    """Return the highest total of the first `count` rows and the rows with it; -1 and no rows if none is feasible."""
+    """Return the highest total of the first `count` rows and all rows that have it; -1 and no rows if none is feasible."""
     total = total[:count]
     highest = int(total.max(initial=-1))
     return highest, (total == highest).nonzero()[0] if highest >= 0 else total.nonzero()[0][:0]

@@ -80,7 +80,7 @@ class PlainObject(msgspec.Struct, frozen=True):
     """An undecoded object of the input, for the API server and a sync, which decode objects themselves.
 
     Attributes:
-        value: the document; if it is an item of a typed list, with the kind of the list's items.
+        value: the document; if it is an item of a typed list, with apiVersion and kind added.
         where: `file:line` of the object.
     """
 

@@ -65,7 +65,7 @@ class FilterRule(Rule):
     """A rule that decides whether a node can run the pod."""
 
     def filter(self, row: int) -> int:
-        """Return the verdict for a row (uint16): 0 passes, the plugin's `reasons` explains all other values."""
+        """Return the verdict for a row as uint16: 0 if the node passes, else a value that `reasons` of the plugin explains."""
         raise TypeError(f"{type(self).__name__} lacks filter()")
 
     def filter_all(self, codes: Codes) -> None:

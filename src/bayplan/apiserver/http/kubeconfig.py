@@ -151,7 +151,7 @@ def _read(path: Path) -> _Existing | None:
 
 
 def _parse(text: str, path: Path) -> dict[str, Any]:
-    """Return the kubeconfig in an existing file, an empty document for an empty file.
+    """Return the kubeconfig in an existing file; an empty document if the file is empty.
 
     Raises:
         InputError: the text is not a kubeconfig.

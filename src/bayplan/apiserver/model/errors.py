@@ -158,7 +158,7 @@ def invalid(kind: str, group: str, name: str, causes: Sequence[Cause]) -> ApiErr
 
 
 def internal(message: str) -> ApiError:
-    """Return the error 500 as upstream creates it from a plain Go error: without reason and details."""
+    """Return the error 500 as upstream creates it from a plain Go error: without reason or details."""
     return ApiError(500, message, reason="")
 
 

@@ -202,7 +202,7 @@ def each(name: str, *rules: Rule) -> Rule:
 
 
 def items(*checks: Check) -> Check:
-    """Return a check of every value in a list."""
+    """Return a check that applies `checks` to every item of a list."""
 
     def run(found: object, path: str, out: Causes) -> None:
         for index, item in enumerate(cast("list[object]", found)):

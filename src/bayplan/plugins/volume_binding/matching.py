@@ -59,7 +59,7 @@ def topology_reach(topologies: tuple[TopologySelectorTerm, ...]) -> Reach:
 
 
 def label_reach(selector: LabelSelector | None) -> Reach:
-    """Return the condition that a selector sets; no node meets it if the selector is None or invalid."""
+    """Return the condition that a selector expresses; no node meets it if the selector is None or invalid."""
     try:
         compiled = compile_label_selector(selector)
     except SelectorError:

@@ -228,7 +228,7 @@ class VolumeBinding(
         return SUCCESS
 
     def _decision(self, state: CycleState, node_name: str) -> Decision | None:
-        """Return the pod's volumes on a node; None if PreFilter or Filter did not run."""
+        """Return the volumes that Filter chose for the pod on a node; None if PreFilter or Filter did not run."""
         needs = state.read(STATE_KEY, VolumeNeeds)
         if needs is None or not self._filters:
             return None

@@ -279,7 +279,7 @@ class _Solving:
     def _check_provision(
         self, claim: PersistentVolumeClaim, storage_class: StorageClass, wanted: Bools, unrejected: Bools
     ) -> Bools:
-        """Record the nodes where a claim's volume can't be provisioned; return the nodes that are not rejected then."""
+        """Record the nodes where a claim's volume can't be provisioned; return `unrejected` without them."""
         solution, wanted = self.solution, wanted & unrejected
         if storage_class.provisioner in ("", NO_PROVISIONER):
             solution.flags[wanted] |= BIND_CONFLICT
