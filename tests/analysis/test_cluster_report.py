@@ -61,7 +61,7 @@ def test_capacity_of_cordoned_and_unready_nodes_is_not_reported_as_room(shut: No
     cluster.run()
     text = report_of(cluster)
     assert (
-        "1 of 2 pods is pending: the only node that it may use, n1, has no room: Insufficient cpu (1); the other one"
+        "1 of 2 pods is pending: the only node that it may use, n1, has no room: Insufficient cpu (1); the other node"
         in text
     )
     assert "cpu 2 18 11 % 0" in [" ".join(line.split()) for line in text.splitlines()]
