@@ -239,7 +239,7 @@ def test_added_nodes_are_enough_for_the_whole_workload() -> None:
     pods = [make_pod(f"web-{number}").req(cpu="3").owner("ReplicaSet", "web").obj() for number in range(3)]
     found = unblocked(node("a"), *pods, target="replicaset/web")
     assert found.verdict.startswith(
-        "2 of 3 pending pods fit on no node, such as default/web-1: the only node, a, has no room: "
+        "2 of 3 pending pods fit on no node, for example default/web-1: the only node, a, has no room: "
         "Insufficient cpu (1); it lacks 2 cpu; best: add"
     )
     (added,) = [each for each in found.suggestions if each.kind == "add node"]

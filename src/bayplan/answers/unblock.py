@@ -163,7 +163,7 @@ def _fitting(now: TrialResult) -> str:
 def _verdict(diagnosis: PodDiagnosis, waiting: Sequence[Pod], asked: int, found: Sequence[Suggestion]) -> str:
     first, count = waiting[0].key, len(waiting)
     of = f"{count:,} of {format_count(asked, 'pending pod')}" if count < asked else f"{count:,} pending pods"
-    several = f"{of} {'fits' if count == 1 else 'fit'} on no node, such as {first}"
+    several = f"{of} {'fits' if count == 1 else 'fit'} on no node, for example {first}"
     best = found[0].text if found else "nothing that was tried gets it placed"
     return f"{f'{first} is pending' if asked == 1 else several}: {diagnosis.cause.headline}; best: {best}"
 
