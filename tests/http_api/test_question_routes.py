@@ -39,7 +39,7 @@ def test_unblock_suggestions_also_place_the_pod_in_a_fork() -> None:
         found = await fixture.get("/unblock", workload="pod/default/waits")
         assert found["waiting"] == ["default/waits"]
         assert {each["kind"] for each in found["suggestions"]} >= {"uncordon node", "tolerate taint", "add node"}
-        assert found["assumptions"][0] == "kube-scheduler's defaults of this server decide"
+        assert found["assumptions"][0] == "kube-scheduler's defaults apply, because this server has no configuration"
         for each in found["suggestions"]:
             deleted = [
                 {"kind": "Pod", "namespace": key.split("/")[0], "name": key.split("/")[1]} for key in each["deleted"]
@@ -76,6 +76,7 @@ def test_capacity_reports_copies_and_the_limiting_resource() -> None:
         assert found["copies"] == 2
         assert found["summary"] == "2 more copies of pod/default/there fit; cpu runs out first (on 2 nodes)."
         assert set(found["seeds"].values()) == {2}
+        assert "copies do not evict other pods" in found["assumptions"]  # Without the option of the command.
         few = await fixture.get("/capacity", workload="pod/default/there", limit=1)
         assert (few["copies"], few["reached_limit"]) == (1, True)
         assert sorted((await fixture.get("/placements"))["pods"]) == [

@@ -15,7 +15,7 @@ from bayplan.http_api.contract.decisions import NodeLane, NodeLanes
 from bayplan.http_api.contract.questions import Capacity, WaitingReasons, WhatIfList, WhatIfReport
 from tests.ui.fake_cluster import FakeCluster, stamp
 
-ASSUMED = ["kube-scheduler's defaults of this server decide"]
+ASSUMED = ["kube-scheduler's defaults apply, because this server has no configuration"]
 MAX_DIFFERENCES = 2_000
 
 

@@ -172,11 +172,17 @@ def test_a_what_if_is_operated_by_keyboard(server: Running, visit: Visit) -> Non
     expect(visitor.page.locator("h1")).to_contain_text("pods")
 
 
+def test_a_changed_weight_is_named_as_a_weight(server: Running, visit: Visit) -> None:
+    visitor = visit(server.url)
+    visitor.go("/ui/what-if?changes=weight%3DNodeResourcesFit%3A9")
+    expect(visitor.test("changes")).to_contain_text("Weight NodeResourcesFit:9")
+
+
 def test_an_invalid_change_shows_an_error_and_can_be_removed(server: Running, visit: Visit) -> None:
     visitor = visit(server.url, expected=("422",))
     visitor.go("/ui/what-if?changes=drain%3Dno-such-node")
     expect(visitor.test("error")).to_contain_text("no-such-node")
-    visitor.page.get_by_role("button", name="Remove the filter Drain no-such-node").click()
+    visitor.page.get_by_role("button", name="Remove the change Drain no-such-node").click()
     expect(visitor.test("error")).to_have_count(0)
 
 

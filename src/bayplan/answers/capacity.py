@@ -37,6 +37,11 @@ DEFAULT_LIMIT = 10_000
 QUOTA = "quota"
 """The only key of `runs_out` if admission rejects the next copy."""
 
+PREEMPT_OPTION = " (--preempt allows it)"
+"""The end of an assumption that names the option of the command; the page has a checkbox instead."""
+
+NO_PREEMPTION = f"copies do not evict other pods{PREEMPT_OPTION}"
+
 
 class Share(msgspec.Struct, frozen=True):
     """A workload in a mix.
@@ -313,7 +318,7 @@ class _Filling:
         found.append(
             "copies may evict pods of lower priority; evicted pods are scheduled again at the end"
             if self._preempts
-            else "copies do not evict other pods (--preempt allows it)"
+            else NO_PREEMPTION
         )
         waiting = len(self._cluster.waiting) - sum(
             bool(pod.status.nominated_node_name) for pod in self._cluster.waiting.values()

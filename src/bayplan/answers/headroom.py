@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.analysis.nearness import INSUFFICIENT
 from bayplan.analysis.rows import Rows
-from bayplan.answers.capacity import DEFAULT_LIMIT, Share, capacity
+from bayplan.answers.capacity import DEFAULT_LIMIT, NO_PREEMPTION, Share, capacity
 from bayplan.answers.question_cluster import QuestionCluster
 from bayplan.answers.workloads import find_workload
 
@@ -92,7 +92,7 @@ def headroom(
     counts = [row.copies for row in rows]
     notes = ["nodes are those at the end of the simulation", "pods that are pending at a time are ignored"]
     if not preempts:
-        notes.insert(0, "copies do not evict other pods (--preempt allows it)")
+        notes.insert(0, NO_PREEMPTION)
     return HeadroomAnswer(
         workloads=", ".join(each.label for each in models),
         times=Rows(rows, Headroom),

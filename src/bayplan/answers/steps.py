@@ -42,7 +42,7 @@ RISKS: Mapping[StepKind, str] = {
     StepKind.SHRINK: "the pod may need more than the reduced requests",
     StepKind.MOVE: "the moved pods restart",
     StepKind.RELAX: "the rule no longer holds if nodes are scarce",
-    StepKind.UNCORDON: "the node was cordoned for a reason",
+    StepKind.UNCORDON: "the node may have been cordoned for a reason",
     StepKind.EVICT: "the evicted pods stop, and become pending or are lost",
     StepKind.PRIORITY: "the pod preempts others, now and later",
     StepKind.TOLERATE: "the pod takes room that is reserved for others",

@@ -182,9 +182,10 @@ class Inquiry:
     @property
     def assumptions(self) -> list[str]:
         """The assumptions behind every answer, in sentences."""
-        configured = "the configuration" if self._settings.configuration_text else "kube-scheduler's defaults"
         found = [
-            f"{configured} of this server {'decides' if configured.startswith('the') else 'decide'}",
+            "this server's configuration applies"
+            if self._settings.configuration_text
+            else "kube-scheduler's defaults apply, because this server has no configuration",
             f"the cluster as of {format_instant(self.cluster.now_ns)}",
         ]
         if len(self.cluster.state.nodes) >= 100 and self._settings.configuration.percentage_of_nodes_to_score != 100:

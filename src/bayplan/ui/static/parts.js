@@ -166,13 +166,13 @@ export function tabs(label, tabs, chosen) {
   );
 }
 
-/** An active filter, with a button to remove it. @param {string} text @param {() => void} remove */
-export function chip(text, remove) {
+/** An active filter or change, with a button to remove it. @param {string} text @param {() => void} remove @param {string} what */
+export function chip(text, remove, what = "filter") {
   return h(
     "span",
     { class: "chip", key: text },
     text,
-    h("button", { type: "button", class: "chip-x", "aria-label": `Remove the filter ${text}`, onclick: remove }, "✕"),
+    h("button", { type: "button", class: "chip-x", "aria-label": `Remove the ${what} ${text}`, onclick: remove }, "✕"),
   );
 }
 

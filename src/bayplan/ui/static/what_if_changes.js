@@ -47,7 +47,9 @@ const MAX_OFFERED = 50;
 export function changeWords(change) {
   const [kind, ...rest] = change.split("=");
   const known = KINDS.find((each) => each.kind === kind);
-  return known ? `${known.text.replace(/ (?:a|nodes)\b.*$/, "")} ${rest.join("=")}` : change;
+  if (!known) return change;
+  const words = { weight: "Weight", priority: "Priority" }[kind] || known.text.replace(/ (?:a|nodes)\b.*$/, "");
+  return `${words} ${rest.join("=")}`;
 }
 
 /** The form that adds a change. */

@@ -16,8 +16,8 @@ import { title } from "../shell.js";
 
 const TIERS = /** @type {const} */ ([
   ["active", "Active", "ready to schedule"],
-  ["backoff", "Backoff", "waiting out their backoff"],
-  ["unschedulable", "Unschedulable", "wait for an event"],
+  ["backoff", "Backoff", "waiting for their backoff to end"],
+  ["unschedulable", "Unschedulable", "waiting for an event"],
   ["gated", "Gated", "held by scheduling gates"],
 ]);
 /** @type {Record<Tier, string>} */
@@ -212,7 +212,7 @@ const COLUMNS = {
   },
   wakes: {
     key: "wakes",
-    title: "Wakes on",
+    title: "Retried after",
     minor: true,
     width: "minmax(200px, 1.6fr)",
     render: (row) => listed(row.wakes_on.map(eventWords), "\n"),

@@ -89,7 +89,7 @@ function serverFacts(about) {
   return h(
     "dl",
     { class: "facts" },
-    keys.flatMap((key) => [h("dt", null, key.replace("_", " ")), h("dd", { class: "name" }, about[key])]),
+    keys.flatMap((key) => [h("dt", null, key.replace("kubernetes_", "Kubernetes ")), h("dd", { class: "name" }, about[key])]),
     h("dt", null, "started"),
     h("dd", null, `${about.started_at.slice(0, 10)} ${time(about.started_at)} UTC`),
   );

@@ -203,8 +203,8 @@ class WhatIfView {
       h(
         "div",
         { class: "tools wrapping", hidden: isKept || this.isEmpty, "data-test": "changes" },
-        changes.map((text) => chip(changeWords(text), () => this.remove(text))),
-        this.config === null ? null : chip("another configuration", () => change({ config: "", kept: "" }, { push: true })),
+        changes.map((text) => chip(changeWords(text), () => this.remove(text), "change")),
+        this.config === null ? null : chip("another configuration", () => change({ config: "", kept: "" }, { push: true }), "change"),
       ),
       h(
         "div",
