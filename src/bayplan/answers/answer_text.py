@@ -155,9 +155,12 @@ def _capacity_verdict(answer: CapacityAnswer) -> str:
         return f"At least {what} {fit}; the search ended there (--limit)."
     waits = sum(not each.new_node for each in answer.victims)
     if answer.victims:
-        stay = "all" if waits == len(answer.victims) else f"{waits:,}" if waits else "none"
-        verb = "stays" if waits == 1 else "stay"
-        what = f"{what} {fit}, evicting {format_count(len(answer.victims), 'pod')}, of which {stay} {verb} pending"
+        count = len(answer.victims)
+        stay = "all" if waits == count else f"{waits:,}" if waits else "none"
+        then = f"of which {stay} {'stays' if waits == 1 else 'stay'} pending"
+        if count == 1:
+            then = "which stays pending" if waits else "which finds another node"
+        what = f"{what} {fit}, evicting {format_count(count, 'pod')}, {then}"
     else:
         what = f"{what} {fit}"
     if QUOTA in answer.runs_out:

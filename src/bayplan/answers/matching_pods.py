@@ -27,16 +27,17 @@ def matching_pods(a: QuestionCluster, b: QuestionCluster) -> dict[str, str]:
         by_node: dict[str, list[Pod]] = {}
         for pod in reversed(candidates):
             by_node.setdefault(pod.spec.node_name, []).append(pod)
-        left = []
+        left: list[Pod] = []
+        taken: set[str] = set()
         for pod in pods:
             same = by_node.get(pod.spec.node_name)
             if same:
-                found[pod.key] = same.pop().key
+                found[pod.key] = other = same.pop().key
+                taken.add(other)
             else:
                 left.append(pod)
-        taken = set(found.values())
         free = (pod for pod in candidates if pod.key not in taken)
-        found.update((pod.key, other.key) for pod, other in zip(left, free, strict=False))
+        found.update((pod.key, replica.key) for pod, replica in zip(left, free, strict=False))
     return found
 
 
@@ -51,7 +52,9 @@ def _by_workload(pods: Iterable[Pod], cluster: QuestionCluster) -> dict[tuple[st
     for pod in pods:
         owner = pod.metadata.controller()
         if owner is not None and owner.kind not in ("StatefulSet", "Node"):
-            workload = (pod.metadata.namespace, *workload_of(pod, cluster), pod.metadata.labels.get(_INDEX, ""))
+            # A pod of a DaemonSet can't move to another node.
+            index = pod.spec.node_name if owner.kind == "DaemonSet" else pod.metadata.labels.get(_INDEX, "")
+            workload = (pod.metadata.namespace, *workload_of(pod, cluster), index)
             found.setdefault(workload, []).append(pod)
     for replicas in found.values():
         replicas.sort(key=lambda pod: (not pod.spec.node_name, pod.metadata.creation_timestamp or ""))

@@ -141,3 +141,34 @@ def test_the_range_of_cluster_ips_is_ready(client: Client) -> None:
     assert network.at("spec.cidrs") == ["10.96.0.0/16"]
     assert network.at("status.conditions.0.type") == "Ready"
     assert network.at("status.conditions.0.status") == "True"
+
+
+def test_admission_policies_are_not_asked_about_the_servers_own_objects(client: Client) -> None:
+    admission = "/apis/admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    spec: Document = {
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": "has(object.metadata.labels) && 'team' in object.metadata.labels"}],
+    }
+    binding = {"policyName": "team", "validationActions": ["Deny"]}
+    created = [
+        client.post(f"{admission}/validatingadmissionpolicies", {"metadata": {"name": "team"}, "spec": spec}),
+        client.post(f"{admission}/validatingadmissionpolicybindings", {"metadata": {"name": "team"}, "spec": binding}),
+    ]
+    assert [each.status for each in created] == [201, 201]
+    service: Document = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+    assert client.post(SERVICES, service).status == 422
+    service["metadata"] = {"name": "s", "labels": {"team": "a"}}
+    assert client.post(SERVICES, service).status == 201
+    assert len(names(client.get(ADDRESSES))) == 1
+
+
+def test_a_restored_api_service_keeps_its_managers(client: Client) -> None:
+    define(client, "v1")
+    path = f"{API_SERVICES}/v1.toys.example.com"
+    client.patch(path, {"spec": {"service": {"namespace": "default", "name": "s"}, "insecureSkipTLSVerify": True}})
+    found = client.get(path)
+    assert found.at("spec.service") is None
+    assert found.at("status.conditions.0.reason") == "Local"
+    managers = cast("list[Document]", found.at("metadata.managedFields"))
+    assert ("kube-apiserver", "status") in {(each["manager"], each.get("subresource", "")) for each in managers}

@@ -73,17 +73,20 @@ def follow_write(backend: Backend, write: Write) -> None:
             else:
                 _remove(backend, group, version)
     elif write.table == api_services.TABLE and write.new.labels.get(_MANAGED) == _ALWAYS:
-        _restore(backend, write.new, deleted=write.type == DELETED)
+        _restore(backend, write)
 
 
-def _restore(backend: Backend, item: Item, *, deleted: bool) -> None:
-    version, _, group = item.name.partition(".")
+def _restore(backend: Backend, write: Write) -> None:
+    version, _, group = write.new.name.partition(".")
     if (group, version) not in backend.registry.custom_versions():
         return
-    if deleted:
+    if write.type == DELETED:
         _create(backend, _ALWAYS, _custom_spec(group, version))
         return
-    document = decode_item(item)
+    current = backend.store.get(api_services.TABLE, write.new.key)
+    if current is None or current.revision != write.revision:
+        return  # A later write, such as that of the condition, has been followed already.
+    document = decode_item(current)
     if part(document, "spec") != _custom_spec(group, version):
         resource = backend.registry.by_table()[api_services.TABLE]
         backend.put(resource, {**document, "spec": _custom_spec(group, version)})

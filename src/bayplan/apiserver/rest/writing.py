@@ -241,7 +241,7 @@ def new_object(
         document: the decoded object with defaults, in the API version of the request.
         options: the options of the write.
         managers: the field managers that admission hooks see.
-        imported: whether the object is imported from another cluster with its status, without hooks.
+        imported: whether no hooks are asked, because the object is imported from another cluster, or the server's own.
 
     Raises:
         ApiError: admission or validation rejects the object, or its name is taken.

@@ -245,11 +245,11 @@ def _fixed_level(document: Document, path: str, out: Causes) -> None:
     name, spec = part(document, "metadata").get("name"), part(document, "spec")
     if name not in MANDATORY:
         return
-    fixed, detail = LEVELS[str(name)], f"spec of '{name}' must equal the fixed value"
-    if name == "exempt":
-        fixed = {**fixed, "exempt": spec.get("exempt")}
-        detail = "spec of 'exempt' except the 'spec.exempt' field must equal the fixed value"
-    if spec != fixed:
+    ignored = "exempt" if name == "exempt" else ""
+    given, fixed = ({key: each for key, each in of.items() if key != ignored} for of in (spec, LEVELS[str(name)]))
+    but = " except the 'spec.exempt' field" if ignored else ""
+    detail = f"spec of '{name}'{but} must equal the fixed value"
+    if given != fixed:
         out.append(invalid_value("spec", shown_as("flowcontrol.PriorityLevelConfigurationSpec")(spec), detail))
 
 
