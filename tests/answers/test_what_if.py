@@ -194,6 +194,18 @@ def test_compare_lists_differences_between_two_clusters_per_pod() -> None:
             {"web-a": "moved"},
             id="a name that both clusters have decides",
         ),
+        pytest.param(
+            (
+                running("log-a", "n1", owner="log", kind="DaemonSet"),
+                running("log-b", "n2", owner="log", kind="DaemonSet"),
+            ),
+            (
+                running("log-c", "n1", owner="log", kind="DaemonSet"),
+                running("log-d", "n3", owner="log", kind="DaemonSet"),
+            ),
+            {"log-b": "gone", "log-d": "new"},
+            id="pods of a DaemonSet can't move to another node",
+        ),
     ],
 )
 def test_compare_matches_replicas_with_random_names_within_their_workload(
