@@ -172,3 +172,12 @@ def test_a_restored_api_service_keeps_its_managers(client: Client) -> None:
     assert found.at("status.conditions.0.reason") == "Local"
     managers = cast("list[Document]", found.at("metadata.managedFields"))
     assert ("kube-apiserver", "status") in {(each["manager"], each.get("subresource", "")) for each in managers}
+
+
+def test_a_server_on_the_store_of_an_earlier_one_serves_its_custom_resources(client: Client) -> None:
+    define(client, "v1")
+    car = {"apiVersion": "toys.example.com/v1", "kind": "Car", "metadata": {"name": "a"}}
+    assert client.post("/apis/toys.example.com/v1/cars", car).status == 201
+    restarted = Client(client.store)
+    assert names(restarted.get("/apis/toys.example.com/v1/cars")) == ["a"]
+    assert custom_api_services(restarted) == ["v1.toys.example.com"]

@@ -6,8 +6,9 @@ These are namespaces, the system priority classes, local APIServices, flow contr
 
 from __future__ import annotations
 
+from bayplan.apiserver.kinds import custom_resources
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
-from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.backend import Backend, decode_item
 from bayplan.apiserver.rest.flow_control import create_flow_control
 from bayplan.apiserver.rest.local_api_services import create_local_api_services, follow_write
 from bayplan.apiserver.rest.own_objects import create_missing
@@ -32,6 +33,7 @@ _CLASSES = (
 def bootstrap(backend: Backend) -> None:
     """Store those initial objects that do not exist yet, and keep those up to date that follow from others."""
     backend.followers = (follow_service, follow_write)
+    serve_stored_definitions(backend)
     create_local_api_services(backend)
     for name in NAMESPACES:
         create_missing(backend, "", "namespaces", {"metadata": {"name": name}})
@@ -41,3 +43,14 @@ def bootstrap(backend: Backend) -> None:
     create_flow_control(backend)
     create_service_network(backend)
     publish_api_server(backend)
+
+
+def serve_stored_definitions(backend: Backend) -> None:
+    """Serve the custom resources of the stored definitions, and no others: the store may be that of an earlier server."""
+    registry = backend.registry
+    stored = {item.name: item for item in backend.store.between(custom_resources.DEFINITIONS)}
+    for resource in registry.all():
+        if resource.custom is not None and f"{resource.name}.{resource.group}" not in stored:
+            registry.remove_custom(resource.group, resource.version, resource.name)
+    for item in stored.values():
+        backend.serve_custom(decode_item(item))
