@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Generator, Iterable, Mapping, Sequence
 
 from bayplan.apiserver.rest.backend import Backend
-from bayplan.apiserver.rest.bootstrap import bootstrap, serve_stored_definitions
+from bayplan.apiserver.rest.bootstrap import bootstrap
 from bayplan.apiserver.rest.loading import Loaded, load_one_by_one
 from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Snapshot, Store
@@ -54,7 +54,6 @@ async def load_into(backend: Backend, documents: Sequence[dict[str, object]], *,
         # Undo after any exception, because a partial load is useless.
         if replace:
             store.restore(_as_before(store, before, written))
-            serve_stored_definitions(backend)
         else:
             _take_back(backend, written)
         raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.apiserver.rest import backend
+from bayplan.apiserver.rest import api_service_conditions, backend
 from bayplan.apiserver.rest.backend import decode_item
 from bayplan.apiserver.store.item import Item
 from bayplan.base.plain_data import part
@@ -135,7 +135,8 @@ def test_a_write_decodes_only_api_services_and_slices_of_its_service(
         decoded.append(item.name)
         return decode_item(item)
 
-    monkeypatch.setattr(backend, "decode_item", counting)
+    for module in (backend, api_service_conditions):
+        monkeypatch.setattr(module, "decode_item", counting)
     assert client.post(path, body).status == 201
     assert [each for each in decoded if each not in ("default", "kube-system")] == want
 

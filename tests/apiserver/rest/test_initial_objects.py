@@ -21,14 +21,15 @@ def client() -> Client:
     return Client()
 
 
-def define(client: Client, *served: str) -> None:
+def define(client: Client, *served: str, plural: str = "cars") -> None:
     """Create the definition of a custom resource with the versions v1 and v2, of which some are served."""
+    kind = plural.removesuffix("s").capitalize()
     schema = {"openAPIV3Schema": {"type": "object"}}
     versions = [
         {"name": each, "served": each in served, "storage": each == "v1", "schema": schema} for each in ("v1", "v2")
     ]
-    spec = {"group": "toys.example.com", "scope": "Cluster", "names": {"plural": "cars", "kind": "Car"}}
-    document = {"metadata": {"name": "cars.toys.example.com"}, "spec": {**spec, "versions": versions}}
+    spec = {"group": "toys.example.com", "scope": "Cluster", "names": {"plural": plural, "kind": kind}}
+    document = {"metadata": {"name": f"{plural}.toys.example.com"}, "spec": {**spec, "versions": versions}}
     assert client.post(DEFINITIONS, document).status == 201
 
 
@@ -78,6 +79,66 @@ def test_the_api_service_of_a_custom_resource_is_restored_after_a_deletion_and_a
     after = client.get(path)
     assert after.at("spec") == before.at("spec")
     assert after.at("metadata.uid") != before.at("metadata.uid")
+
+
+@pytest.mark.parametrize(
+    ("changes", "priority", "label"),
+    [
+        pytest.param([{"spec": {"versionPriority": 7}}], 100, "true", id="a managed one is restored"),
+        pytest.param(
+            [{"metadata": {"labels": {MANAGED: None}}}, {"spec": {"versionPriority": 7}}], 7, None,
+            id="one without the label keeps a change",
+        ),
+        pytest.param(
+            [{"metadata": {"labels": {MANAGED: "onstart"}}}, {"spec": {"versionPriority": 7}}], 7, "onstart",
+            id="one with another label keeps a change",
+        ),
+    ],
+)  # fmt: skip
+def test_only_labelled_api_services_are_restored(
+    client: Client, changes: list[Document], priority: int, label: str | None
+) -> None:
+    define(client, "v1")
+    path = f"{API_SERVICES}/v1.toys.example.com"
+    for change in changes:
+        assert client.patch(path, change).status == 200
+    found = client.get(path)
+    assert found.at("spec.versionPriority") == priority
+    assert cast("Document", found.at("metadata.labels") or {}).get(MANAGED) == label
+    client.delete(path)
+    assert cast("Document", client.get(path).at("metadata.labels"))[MANAGED] == "true"
+
+
+def test_a_labelled_api_service_is_corrected_by_a_definition_and_deleted_without_one(client: Client) -> None:
+    spec = {"group": "toys.example.com", "version": "v1", "groupPriorityMinimum": 5, "versionPriority": 5}
+    document = {"metadata": {"name": "v1.toys.example.com", "labels": {MANAGED: "true"}}, "spec": spec}
+    client.post(API_SERVICES, document)
+    assert custom_api_services(client) == []
+    define(client, "v1")
+    client.patch(f"{API_SERVICES}/v1.toys.example.com", {"metadata": {"labels": {MANAGED: None}}, "spec": spec})
+    client.patch(f"{API_SERVICES}/v1.toys.example.com", {"metadata": {"labels": {MANAGED: "true"}}})
+    assert client.get(f"{API_SERVICES}/v1.toys.example.com").at("spec.groupPriorityMinimum") == 1000
+
+
+def test_an_api_service_stays_as_long_as_a_definition_serves_its_version(client: Client) -> None:
+    define(client, "v1")
+    define(client, "v1", "v2", plural="trains")
+    client.delete(f"{DEFINITIONS}/trains.toys.example.com")
+    assert custom_api_services(client) == ["v1.toys.example.com"]
+
+
+def test_finalizers_delay_the_deletion_of_the_servers_own_objects(client: Client) -> None:
+    define(client, "v1")
+    created = client.post(SERVICES, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    paths = [f"{API_SERVICES}/v1.toys.example.com", f"{ADDRESSES}/{created.at('spec.clusterIP')}"]
+    for path in paths:
+        assert client.patch(path, {"metadata": {"finalizers": ["example.com/wait"]}}).status == 200
+    client.delete(f"{DEFINITIONS}/cars.toys.example.com")
+    client.delete(f"{SERVICES}/s")
+    for path in paths:
+        assert client.get(path).at("metadata.deletionTimestamp")
+        client.patch(path, {"metadata": {"finalizers": None}})
+        assert client.get(path).status == 404
 
 
 def test_an_api_service_that_a_client_created_is_not_managed(client: Client) -> None:
@@ -136,6 +197,30 @@ def test_a_service_has_ip_addresses_as_long_as_it_has_cluster_ips(client: Client
     assert names(client.get(ADDRESSES)) == []
 
 
+def test_an_ip_address_reserves_its_address(client: Client) -> None:
+    reference = {"resource": "services", "namespace": "default", "name": "other"}
+    client.post(ADDRESSES, {"metadata": {"name": "10.96.9.9"}, "spec": {"parentRef": reference}})
+    refused = client.post(
+        SERVICES, {"metadata": {"name": "s"}, "spec": {"clusterIP": "10.96.9.9", "ports": [{"port": 80}]}}
+    )
+    assert refused.status == 422
+    assert str(refused.at("message")).endswith("failed to allocate IP 10.96.9.9: provided IP is already allocated")
+
+
+def test_a_dry_run_creates_no_ip_address(client: Client) -> None:
+    client.post(f"{SERVICES}?dryRun=All", {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    assert names(client.get(ADDRESSES)) == []
+
+
+def test_a_missing_ip_address_is_created_at_the_next_start(client: Client) -> None:
+    created = client.post(SERVICES, {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}})
+    address = created.at("spec.clusterIP")
+    client.delete(f"{ADDRESSES}/{address}")
+    client.patch(f"{SERVICES}/s", {"metadata": {"labels": {"a": "b"}}})
+    assert names(client.get(ADDRESSES)) == []
+    assert names(Client(client.store).get(ADDRESSES)) == [address]
+
+
 def test_the_range_of_cluster_ips_is_ready(client: Client) -> None:
     network = client.get("/apis/networking.k8s.io/v1/servicecidrs/kubernetes")
     assert network.at("spec.cidrs") == ["10.96.0.0/16"]
@@ -166,12 +251,18 @@ def test_admission_policies_are_not_asked_about_the_servers_own_objects(client: 
 def test_a_restored_api_service_keeps_its_managers(client: Client) -> None:
     define(client, "v1")
     path = f"{API_SERVICES}/v1.toys.example.com"
+    revision = client.store.revision
     client.patch(path, {"spec": {"service": {"namespace": "default", "name": "s"}, "insecureSkipTLSVerify": True}})
     found = client.get(path)
     assert found.at("spec.service") is None
     assert found.at("status.conditions.0.reason") == "Local"
     managers = cast("list[Document]", found.at("metadata.managedFields"))
-    assert ("kube-apiserver", "status") in {(each["manager"], each.get("subresource", "")) for each in managers}
+    assert [(each["manager"], each.get("subresource", "")) for each in managers] == [
+        ("kube-apiserver", ""),
+        ("kube-apiserver", "status"),
+    ]
+    # The client's write, the condition of the remote API, the restored spec, and the condition of the local API.
+    assert client.store.revision - revision == 4
 
 
 def test_a_server_on_the_store_of_an_earlier_one_serves_its_custom_resources(client: Client) -> None:
@@ -181,3 +272,14 @@ def test_a_server_on_the_store_of_an_earlier_one_serves_its_custom_resources(cli
     restarted = Client(client.store)
     assert names(restarted.get("/apis/toys.example.com/v1/cars")) == ["a"]
     assert custom_api_services(restarted) == ["v1.toys.example.com"]
+
+
+def test_a_restored_store_serves_the_custom_resources_of_its_definitions(client: Client) -> None:
+    empty = client.store.snapshot()
+    define(client, "v1")
+    defined = client.store.snapshot()
+    client.store.restore(empty)
+    assert client.get("/apis/toys.example.com/v1/cars").status == 404
+    assert "toys.example.com" not in str(client.get("/apis").body)
+    client.store.restore(defined)
+    assert client.get("/apis/toys.example.com/v1/cars").status == 200

@@ -300,7 +300,6 @@ def _embedded_metadata(value: object, path: str, dropped: list[str]) -> object:
     return {name: item for name, item in read.items() if name in value} if isinstance(read, dict) else value
 
 
-MANAGER = "kube-apiserver"
 """The field manager of a definition's status."""
 
 

@@ -101,6 +101,7 @@ class ResourceRegistry:
     Attributes:
         versions: the discovery data of the resources in each (group, version).
         groups: the names of the served groups; the core group is empty.
+        custom_versions: the number of custom resources in each (group, version) that has any.
         changes: the number of changes since the start.
     """
 
@@ -109,6 +110,7 @@ class ResourceRegistry:
         self._by_kind: dict[tuple[str, str, str], Resource] = {}
         self.versions: dict[tuple[str, str], list[ResourceFacts]] = {}
         self.groups: list[str] = []
+        self.custom_versions: dict[tuple[str, str], int] = {}
         self.changes = 0
         facts = api_facts()
         for path, entries in facts.resources.items():
@@ -134,10 +136,6 @@ class ResourceRegistry:
         """Return whether a group is served only because of custom resources."""
         return group in self.groups and group not in self._built_in
 
-    def custom_versions(self) -> dict[tuple[str, str], None]:
-        """Return each (group, version) with custom resources, in the order in which they were defined."""
-        return {(each.group, each.version): None for each in self._by_path.values() if each.custom is not None}
-
     def find(self, group: str, version: str, name: str) -> Resource | None:
         """Return a resource, or None if it is not served."""
         return self._by_path.get((group, version, name))
@@ -157,6 +155,11 @@ class ResourceRegistry:
     def all(self) -> list[Resource]:
         """Return all resources in discovery order."""
         return list(self._by_path.values())
+
+    def of_table(self, table: str) -> Resource:
+        """Return the built-in resource of a table, in version v1."""
+        group, _, name = table.rpartition("/")
+        return self._by_path[(group, "v1", name)]
 
     def by_table(self) -> dict[str, Resource]:
         """Return one resource for each table: the first in discovery order if several versions share the table."""
@@ -184,6 +187,7 @@ class ResourceRegistry:
         self.changes += 1
         self.versions.setdefault((group, version), []).extend(entries)
         self._by_path[(group, version, resource.name)] = resource
+        self.custom_versions[(group, version)] = self.custom_versions.get((group, version), 0) + 1
         if group not in self.groups:
             self.groups.append(group)
 
@@ -193,6 +197,9 @@ class ResourceRegistry:
             return
         self.changes += 1
         self._by_kind.clear()
+        self.custom_versions[(group, version)] -= 1
+        if not self.custom_versions[(group, version)]:
+            del self.custom_versions[(group, version)]
         left = [each for each in self.versions[(group, version)] if each.name.partition("/")[0] != name]
         if left:
             self.versions[(group, version)] = left

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import cast
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -20,7 +20,7 @@ from bayplan.apiserver.fields import managed
 from bayplan.apiserver.fields.compare import fields_of
 from bayplan.apiserver.fields.field_declarations import configuration_problem
 from bayplan.apiserver.fields.field_type import FieldType
-from bayplan.apiserver.kinds import api_services, custom_resources, definition_status, flow_kinds
+from bayplan.apiserver.kinds import custom_resources
 from bayplan.apiserver.kinds.conversion import is_converted, served_form, stored_form
 from bayplan.apiserver.kinds.registry import strategy_of
 from bayplan.apiserver.kinds.selectable_fields import selectable_values
@@ -30,11 +30,11 @@ from bayplan.apiserver.model.errors import ApiError, internal
 from bayplan.apiserver.model.requests import APPROVAL
 from bayplan.apiserver.model.resources import Resource, ResourceRegistry
 from bayplan.apiserver.rest.signing_key import SigningKey
-from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.store.item import Item, Write
 from bayplan.apiserver.store.store import Store
 from bayplan.apiserver.validation.tables import rules_of
 from bayplan.base.go_text.times import format_time
-from bayplan.base.plain_data import Document, part, parts, texts
+from bayplan.base.plain_data import Document, part, parts
 from bayplan.cluster.naming import ALPHABET
 
 _FIRST = ("name", "generateName", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp")
@@ -48,6 +48,15 @@ _SESSION_UIDS = 8
 """Number of uids reserved for a request, so that each attempt assigns the same uids."""
 _encode = msgspec.json.encode
 _decode = msgspec.json.decode
+
+MANAGER = "kube-apiserver"
+"""The field manager of kube-apiserver's own writes."""
+
+CUSTOM_RESOURCES = "custom resources"
+"""Key of the reactions to writes of custom resources, which have a table per definition."""
+
+Reaction: TypeAlias = "Callable[[Backend, Resource, Write], None]"
+Reactions: TypeAlias = Mapping[str, Sequence[Reaction]]
 
 
 class Backend:
@@ -65,7 +74,7 @@ class Backend:
         outgoing: the webhook calls that are allowed, and their results; by default no calls are allowed.
         admission: admission policies and webhooks.
         admits_service_accounts: whether the admission plugin ServiceAccount is enabled.
-        followers: called after each write, to write the objects that follow from it.
+        reactions: called after each write (see `bayplan.apiserver.rest.reactions`); `bootstrap` sets them.
         advertised: the server's address and port, for the endpoints of the Service `default/kubernetes`; None without a
             server.
     """
@@ -82,7 +91,7 @@ class Backend:
         self.runs_pods = False
         self.runs: set[str] = set()
         self.admits_service_accounts = False
-        self.followers: Sequence[Callable[[Backend, Write], None]] = ()
+        self.reactions: Reactions = {}
         self.clock = clock
         self.advertised: tuple[str, int] | None = None
         self._entropy = entropy
@@ -94,8 +103,6 @@ class Backend:
         self._decoded: dict[str, tuple[int, list[Document]]] = {}
         # The spec of each CustomResourceDefinition, and the revision since which it is in effect.
         self._definitions: dict[str, tuple[Document, int]] = {}
-        # The remote APIServices by Service, and the version of their table.
-        self._remote: tuple[int, dict[tuple[str, str], list[tuple[str, str]]]] = (0, {})
         self.outgoing = Outgoing()
         self.admission = Admission(self)
 
@@ -171,8 +178,8 @@ class Backend:
             self._random, self.clock, self._uids = kept
 
     def addresses_in_use(self) -> set[str]:
-        """Return the `clusterIP` of all services; the set also contains "None" and "" if services have these values."""
-        return {str(item.fields.get("spec.clusterIP")) for item in self.store.table("services").items()}
+        """Return the names of all IPAddresses: the cluster IPs of Services, and addresses that clients reserve."""
+        return {item.name for item in self.store.table("networking.k8s.io/ipaddresses").items()}
 
     def allocate_address(self) -> str:
         """Return a random unused cluster address outside the range that is reserved for explicit requests."""
@@ -283,6 +290,11 @@ class Backend:
         self._definitions[name] = (spec, revision)
         custom_resources.set_stored_schema(self.registry, spec, revision)
 
+    def stop_custom(self, definition: Document) -> None:
+        """Stop serving the custom resources of a deleted CustomResourceDefinition."""
+        custom_resources.stop_serving(self.registry, definition)
+        self._definitions.pop(str(part(definition, "metadata").get("name")), None)
+
     def in_version(self, resource: Resource, api_version: str, document: Document) -> tuple[FieldType, Document] | None:
         """Return a document converted to another version of its group, and its type in that version.
 
@@ -322,128 +334,32 @@ class Backend:
                 served_form(other, stored)
 
     def _react(self, resource: Resource, write: Write) -> None:
-        """Update the state that depends on a written object: conditions of FlowSchemas and APIServices, custom resources."""
-        stored = None if write.type == DELETED else write.new
-        if resource.table == flow_kinds.LEVELS:
-            for item in list(self.store.between(flow_kinds.SCHEMAS)):
-                self._refresh_flow_schema(item)
-        elif resource.table == flow_kinds.SCHEMAS and stored is not None:
-            self._refresh_flow_schema(stored)
-        elif resource.table in (api_services.SERVICES, api_services.SLICES):
-            self._refresh_api_services(write)
-        elif resource.table == api_services.TABLE and stored is not None:
-            self._refresh_api_service(stored)
-        if resource.table == custom_resources.DEFINITIONS:
-            if stored is not None:
-                self.serve_custom(decode_item(stored))
-                self._accept_definition(resource, decode_item(stored))
-            elif write.old is not None:
-                custom_resources.stop_serving(self.registry, decode_item(write.old))
-                self._definitions.pop(write.old.name, None)
-        elif resource.custom is not None and stored is None:
-            self.remove_terminating(resource.table)
-        for follow in self.followers:
-            follow(self, write)
+        table = resource.table if resource.custom is None else CUSTOM_RESOURCES
+        for react in self.reactions.get(table, ()):
+            react(self, resource, write)
 
-    def remove_terminating(self, table: str) -> None:
-        """Remove the definition of a table's objects if it is being deleted and no objects are left."""
-        group, _, plural = table.partition("/")
-        resource = self.registry.by_table()[custom_resources.DEFINITIONS]
-        item = self.store.get(custom_resources.DEFINITIONS, ("", f"{plural}.{group}"))
-        if item is None or len(self.store.table(table)):
-            return
-        definition = self.document(resource, item)
-        metadata = part(definition, "metadata")
-        finalizers = texts(metadata, "finalizers")
-        if not metadata.get("deletionTimestamp") or definition_status.CLEANUP not in finalizers:
-            return
-        definition = self._with_status(
-            resource, definition, definition_status.deleting_status(definition, self.now(), done=True)
-        )
-        metadata = part(definition, "metadata")
-        metadata["finalizers"] = [each for each in finalizers if each != definition_status.CLEANUP]
-        if metadata["finalizers"]:
-            self.put(resource, definition)
-        else:
-            del metadata["finalizers"]
-            self.remove(resource, definition)
-
-    def begin_instance_deletion(self, definition: Document) -> None:
-        """Store in the status of a terminating definition that its objects are being deleted."""
-        resource = self.registry.by_table()[custom_resources.DEFINITIONS]
-        status = definition_status.deleting_status(definition, self.now(), done=False)
-        self.put(resource, self._with_status(resource, definition, status))
-
-    def _with_status(self, resource: Resource, document: Document, status: Document) -> Document:
+    def with_status(self, resource: Resource, document: Document, status: Document) -> Document:
         """Return an object with a status that kube-apiserver itself sets, and the field managers after this update."""
-        metadata = dict(part(document, "metadata"))
-        new: Document = {**document, "metadata": metadata, "status": status}
+        return self.updated(resource, document, {**document, "status": status}, "status")
+
+    def updated(self, resource: Resource, before: Document, after: Document, subresource: str = "") -> Document:
+        """Return an object that kube-apiserver itself changes, with the field managers after this update."""
+        metadata = dict(part(after, "metadata"))
+        new: Document = {**after, "metadata": metadata}
         owner = managed.WriteContext(
-            custom_resources.MANAGER,
+            MANAGER,
             resource.api_version,
             resource.fields,
             self.now(),
-            "status",
-            self.strategy(resource).reset_fields(resource, "status"),
+            subresource,
+            self.strategy(resource).reset_fields(resource, subresource),
             partial(self.in_version, resource),
         )
         entries = managed.decode(metadata.get("managedFields"))
-        managers = managed.after_update(owner, document, new, entries, is_create=False)
+        managers = managed.after_update(owner, before, new, entries, is_create=False)
         if managers:
             metadata["managedFields"] = managed.encode(managers)
         return new
-
-    def _accept_definition(self, resource: Resource, definition: Document) -> None:
-        """Set the accepted names and conditions in the status of a definition, as upstream's controllers do."""
-        status = definition_status.accepted_status(definition, self.now())
-        if status is None or part(definition, "metadata").get("deletionTimestamp"):
-            return
-        self.put(resource, self._with_status(resource, definition, status))
-
-    def _refresh_api_services(self, write: Write) -> None:
-        """Set the condition Available of the APIServices whose Service, or an EndpointSlice of this Service, was written."""
-        remote = self._remote_api_services()
-        if not remote:
-            return
-        written: dict[tuple[str, str], None] = {}
-        for item in (write.old, write.new):
-            if item is not None:
-                is_slice = write.table == api_services.SLICES
-                name = item.labels.get(api_services.SERVICE_NAME, "") if is_slice else item.name
-                written[(item.namespace, name)] = None
-        for service in written:
-            for key in remote.get(service, ()):
-                api_service = self.store.get(api_services.TABLE, key)
-                if api_service is not None:
-                    self._refresh_api_service(api_service)
-
-    def _remote_api_services(self) -> dict[tuple[str, str], list[tuple[str, str]]]:
-        """Return the keys of the remote APIServices by namespace and name of their Service, cached until one changes."""
-        version = self.store.table(api_services.TABLE).version
-        if self._remote[0] != version:
-            found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-            for item in self.store.between(api_services.TABLE):
-                document = decode_item(item)
-                if api_services.is_remote(document):
-                    found.setdefault(api_services.service_key(document), []).append(item.key)
-            self._remote = (version, found)
-        return self._remote[1]
-
-    def _refresh_api_service(self, item: Item) -> None:
-        """Set the condition Available of an APIService."""
-        resource = self.registry.by_table()[api_services.TABLE]
-        document = decode_item(item)
-        status = api_services.available_status(self, document)
-        if status is not None:
-            self.put(resource, self._with_status(resource, document, status))
-
-    def _refresh_flow_schema(self, item: Item) -> None:
-        """Set the condition Dangling of a FlowSchema, which reports whether its priority level is missing."""
-        resource = self.registry.by_table()[flow_kinds.SCHEMAS]
-        schema = decode_item(item)
-        condition = flow_kinds.changed_condition(self, schema)
-        if condition is not None:
-            self.apply_conditions(resource, schema, [condition], flow_kinds.CONDITION_MANAGER)
 
     def apply_conditions(
         self, resource: Resource, document: Document, conditions: list[Document], manager: str

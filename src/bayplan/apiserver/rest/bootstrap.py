@@ -6,13 +6,14 @@ These are namespaces, the system priority classes, local APIServices, flow contr
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds import custom_resources
 from bayplan.apiserver.rest.api_endpoints import publish_api_server
-from bayplan.apiserver.rest.backend import Backend, decode_item
+from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.definitions import serve_stored_definitions
 from bayplan.apiserver.rest.flow_control import create_flow_control
-from bayplan.apiserver.rest.local_api_services import create_local_api_services, follow_write
+from bayplan.apiserver.rest.local_api_services import create_local_api_services
 from bayplan.apiserver.rest.own_objects import create_missing
-from bayplan.apiserver.rest.service_addresses import create_service_network, follow_service
+from bayplan.apiserver.rest.reactions import REACTIONS
+from bayplan.apiserver.rest.service_addresses import create_ip_addresses, create_service_network
 from bayplan.base.plain_data import Document
 
 NAMESPACES = ("kube-system", "kube-public", "kube-node-lease", "default")
@@ -31,9 +32,11 @@ _CLASSES = (
 
 
 def bootstrap(backend: Backend) -> None:
-    """Store those initial objects that do not exist yet, and keep those up to date that follow from others."""
-    backend.followers = (follow_service, follow_write)
-    serve_stored_definitions(backend)
+    """Store those initial objects that do not exist yet, and let kube-apiserver's controllers react to writes from now on."""
+    if not backend.reactions:
+        backend.reactions = REACTIONS
+        backend.store.on_restore(lambda: serve_stored_definitions(backend))
+        serve_stored_definitions(backend)
     create_local_api_services(backend)
     for name in NAMESPACES:
         create_missing(backend, "", "namespaces", {"metadata": {"name": name}})
@@ -42,15 +45,5 @@ def bootstrap(backend: Backend) -> None:
         create_missing(backend, "scheduling.k8s.io", "priorityclasses", document)
     create_flow_control(backend)
     create_service_network(backend)
+    create_ip_addresses(backend)
     publish_api_server(backend)
-
-
-def serve_stored_definitions(backend: Backend) -> None:
-    """Serve the custom resources of the stored definitions, and no others: the store may be that of an earlier server."""
-    registry = backend.registry
-    stored = {item.name: item for item in backend.store.between(custom_resources.DEFINITIONS)}
-    for resource in registry.all():
-        if resource.custom is not None and f"{resource.name}.{resource.group}" not in stored:
-            registry.remove_custom(resource.group, resource.version, resource.name)
-    for item in stored.values():
-        backend.serve_custom(decode_item(item))

@@ -13,6 +13,7 @@ from bayplan.apiserver.model.errors import conflict, forbidden, not_found
 from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo
 from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.definitions import begin_instance_deletion, remove_terminating
 from bayplan.apiserver.store.item import Item
 from bayplan.apiserver.validation.policy import SYSTEM_CLASSES
 from bayplan.base.durations import SECOND_NS
@@ -230,14 +231,14 @@ def _delete_definition(backend: Backend, info: RequestInfo, old: Document, optio
     if options.dry_run:
         return Deleted(new, False)
     backend.put(info.resource, new)
-    backend.begin_instance_deletion(new)
+    begin_instance_deletion(backend, new)
     spec = part(old, "spec")
     table = f"{spec.get('group')}/{part(spec, 'names').get('plural')}"
     instances = backend.registry.by_table().get(table)
     if instances is not None:
         target = RequestInfo("deletecollection", instances)
         delete_collection(backend, target, list(backend.store.between(table)), DeleteOptions())
-    backend.remove_terminating(table)
+    remove_terminating(backend, table)
     return Deleted(new, False)
 
 

@@ -1,17 +1,19 @@
 """Local APIServices: one for each group and version that the server itself serves, custom resources included.
 
 Those of built-in groups are created when the server starts, and stay deleted until the next start. Those of custom
-resources follow their definitions: they are created again after a deletion, and their spec is restored after a change.
+resources are synced with their definitions: they are created again after a deletion, and their spec is restored after a
+change as long as they have the label of managed ones.
 
 Source: pkg/controlplane/apiserver/aggregator.go and kube-aggregator's controller autoregister, v1.36.3.
 """
 
 from __future__ import annotations
 
-from bayplan.apiserver.kinds import api_services, custom_resources
+from bayplan.apiserver.kinds import api_services
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, decode_item
-from bayplan.apiserver.rest.own_objects import create_missing
-from bayplan.apiserver.store.item import DELETED, Item, Write
+from bayplan.apiserver.rest.own_objects import create_missing, delete_own
+from bayplan.apiserver.store.item import Write
 from bayplan.base.plain_data import Document, part, parts
 
 _GROUP_PRIORITIES = {
@@ -56,53 +58,47 @@ _AT_START, _ALWAYS = "onstart", "true"
 def create_local_api_services(backend: Backend) -> None:
     """Create the missing APIServices of built-in groups and of custom resources."""
     for group, version in list(backend.registry.versions):
-        if group in _GROUP_PRIORITIES and not backend.registry.is_custom(group):
+        if group in _GROUP_PRIORITIES and (group, version) not in backend.registry.custom_versions:
             priority = _VERSION_PRIORITIES.get((group, version), _VERSION_PRIORITY)
             _create(backend, _AT_START, _spec(group, version, _GROUP_PRIORITIES[group], priority))
-    for group, version in backend.registry.custom_versions():
-        _create(backend, _ALWAYS, _custom_spec(group, version))
+    for group, version in list(backend.registry.custom_versions):
+        _sync(backend, f"{version}.{group}")
 
 
-def follow_write(backend: Backend, write: Write) -> None:
-    """Keep the APIServices of custom resources up to date after a write of a definition or an APIService."""
-    if write.table == custom_resources.DEFINITIONS:
-        served = backend.registry.custom_versions()
-        for group, version in _versions_of(write.old) | _versions_of(write.new):
-            if (group, version) in served:
-                _create(backend, _ALWAYS, _custom_spec(group, version))
-            else:
-                _remove(backend, group, version)
-    elif write.table == api_services.TABLE and write.new.labels.get(_MANAGED) == _ALWAYS:
-        _restore(backend, write)
+def sync_api_services_of(backend: Backend, resource: Resource, write: Write) -> None:
+    """Sync the APIServices of the versions that a definition declares, or declared before the write."""
+    names: dict[str, None] = {}
+    for item in (write.old, write.new):
+        if item is not None:
+            spec = part(decode_item(item), "spec")
+            names |= {f"{each['name']}.{spec.get('group')}": None for each in parts(spec, "versions")}
+    for name in names:
+        _sync(backend, name)
 
 
-def _restore(backend: Backend, write: Write) -> None:
-    version, _, group = write.new.name.partition(".")
-    if (group, version) not in backend.registry.custom_versions():
-        return
-    if write.type == DELETED:
-        _create(backend, _ALWAYS, _custom_spec(group, version))
-        return
-    current = backend.store.get(api_services.TABLE, write.new.key)
-    if current is None or current.revision != write.revision:
-        return  # A later write, such as that of the condition, has been followed already.
-    document = decode_item(current)
-    if part(document, "spec") != _custom_spec(group, version):
-        resource = backend.registry.by_table()[api_services.TABLE]
-        backend.put(resource, {**document, "spec": _custom_spec(group, version)})
+def sync_api_service(backend: Backend, resource: Resource, write: Write) -> None:
+    """Sync a written APIService."""
+    _sync(backend, write.new.name)
 
 
-def _versions_of(item: Item | None) -> dict[tuple[str, str], None]:
+def _sync(backend: Backend, name: str) -> None:
+    """Create, restore or delete the APIService with this name, as its custom resources require.
+
+    An existing one is changed only if it is labelled as managed all the time.
+    """
+    version, _, group = name.partition(".")
+    wanted = _custom_spec(group, version) if (group, version) in backend.registry.custom_versions else None
+    item = backend.store.get(api_services.TABLE, ("", name))
     if item is None:
-        return {}
-    spec = part(decode_item(item), "spec")
-    return {(str(spec.get("group")), str(each["name"])): None for each in parts(spec, "versions") if each.get("served")}
-
-
-def _remove(backend: Backend, group: str, version: str) -> None:
-    item = backend.store.get(api_services.TABLE, ("", f"{version}.{group}"))
-    if item is not None and item.labels.get(_MANAGED) == _ALWAYS:
-        backend.remove(backend.registry.by_table()[api_services.TABLE], decode_item(item))
+        if wanted is not None:
+            _create(backend, _ALWAYS, wanted)
+    elif item.labels.get(_MANAGED) == _ALWAYS:
+        document = decode_item(item)
+        if wanted is None:
+            delete_own(backend, api_services.TABLE, name)
+        elif part(document, "spec") != wanted:
+            resource = backend.registry.of_table(api_services.TABLE)
+            backend.put(resource, backend.updated(resource, document, {**document, "spec": wanted}))
 
 
 def _create(backend: Backend, managed: str, spec: Document) -> None:

@@ -1,14 +1,13 @@
-"""Objects that the API server itself creates, unless they exist."""
+"""Objects that the API server itself creates and deletes, without asking admission policies or webhooks."""
 
 from __future__ import annotations
 
 from bayplan.apiserver.kinds.defaults import apply_defaults
-from bayplan.apiserver.model.requests import RequestInfo, WriteOptions
+from bayplan.apiserver.model.requests import DeleteOptions, RequestInfo, WriteOptions
 from bayplan.apiserver.rest import writing
-from bayplan.apiserver.rest.backend import Backend
+from bayplan.apiserver.rest.backend import MANAGER, Backend
+from bayplan.apiserver.rest.deleting import delete
 from bayplan.base.plain_data import Document, part
-
-MANAGER = "kube-apiserver"
 
 
 def create_missing(
@@ -43,3 +42,10 @@ def create_missing(
     made = writing.new_object(backend, info, read, options, imported=True)
     writing.set_managers(made.document, managers)
     backend.put(resource, made.document)
+
+
+def delete_own(backend: Backend, table: str, name: str) -> None:
+    """Delete a cluster-scoped object if it exists; it stays terminating as long as it has finalizers."""
+    if backend.store.get(table, ("", name)) is not None:
+        info = RequestInfo("delete", backend.registry.of_table(table), name=name)
+        delete(backend, info, DeleteOptions(), admitted=True)

@@ -91,7 +91,7 @@ def usage_of(resource: Resource, document: Document) -> Usage:
 
 def store_used(backend: Backend, quota: Document, used: dict[str, str]) -> None:
     """Store a quota with these `used` amounts in its status, keyed by resource."""
-    resource = backend.registry.by_table()[QUOTAS]
+    resource = backend.registry.of_table(QUOTAS)
     metadata = dict(part(quota, "metadata"))
     new = {**quota, "metadata": metadata, "status": {**part(quota, "status"), "used": dict(sorted(used.items()))}}
     strategy = backend.strategy(resource)

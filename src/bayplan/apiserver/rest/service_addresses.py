@@ -8,8 +8,9 @@ from __future__ import annotations
 from ipaddress import ip_address
 
 from bayplan.apiserver.kinds.service_allocation import SERVICE_NETWORK
+from bayplan.apiserver.model.resources import Resource
 from bayplan.apiserver.rest.backend import Backend, decode_item
-from bayplan.apiserver.rest.own_objects import create_missing
+from bayplan.apiserver.rest.own_objects import create_missing, delete_own
 from bayplan.apiserver.store.item import DELETED, Item, Write
 from bayplan.base.plain_data import Document, part, texts
 
@@ -17,8 +18,6 @@ _GROUP = "networking.k8s.io"
 _ADDRESSES, _NETWORKS = f"{_GROUP}/ipaddresses", f"{_GROUP}/servicecidrs"
 _SERVICES = "services"
 _CONTROLLER = "kubernetes-service-cidr-controller"
-_MANAGED_BY = "ipaddress.kubernetes.io/managed-by"
-_ALLOCATOR = "ipallocator.k8s.io"
 
 
 def create_service_network(backend: Backend) -> None:
@@ -36,24 +35,34 @@ def create_service_network(backend: Backend) -> None:
         "reason": "",
         "message": "Kubernetes default Service CIDR is ready",
     }
-    backend.apply_conditions(backend.registry.by_table()[_NETWORKS], created, [condition], _CONTROLLER)
+    backend.apply_conditions(backend.registry.of_table(_NETWORKS), created, [condition], _CONTROLLER)
 
 
-def follow_service(backend: Backend, write: Write) -> None:
-    """Create the IPAddresses of a written Service, and remove those that it no longer has."""
-    if write.table != _SERVICES:
-        return
+def create_ip_addresses(backend: Backend) -> None:
+    """Create the missing IPAddresses of the stored Services."""
+    for item in list(backend.store.between(_SERVICES)):
+        for address in _cluster_ips(item):
+            _create(backend, item, address)
+
+
+def sync_ip_addresses(backend: Backend, resource: Resource, write: Write) -> None:
+    """Create the IPAddresses for the new cluster IPs of a Service, and delete those of its former cluster IPs."""
     before = _cluster_ips(write.old)
     after = [] if write.type == DELETED else _cluster_ips(write.new)
     for address in before:
         if address not in after:
-            _release(backend, address)
+            delete_own(backend, _ADDRESSES, address)
     for address in after:
-        reference: Document = {"resource": _SERVICES, "namespace": write.new.namespace, "name": write.new.name}
-        version = "IPv6" if ":" in address else "IPv4"
-        labels = {"ipaddress.kubernetes.io/ip-family": version, _MANAGED_BY: _ALLOCATOR}
-        document: Document = {"metadata": {"name": address, "labels": labels}, "spec": {"parentRef": reference}}
-        create_missing(backend, _GROUP, "ipaddresses", document)
+        if address not in before:
+            _create(backend, write.new, address)
+
+
+def _create(backend: Backend, service: Item, address: str) -> None:
+    reference: Document = {"resource": _SERVICES, "namespace": service.namespace, "name": service.name}
+    family = "IPv6" if ":" in address else "IPv4"
+    labels = {"ipaddress.kubernetes.io/ip-family": family, "ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}
+    document: Document = {"metadata": {"name": address, "labels": labels}, "spec": {"parentRef": reference}}
+    create_missing(backend, _GROUP, "ipaddresses", document)
 
 
 def _cluster_ips(item: Item | None) -> list[str]:
@@ -69,9 +78,3 @@ def _is_address(text: str) -> bool:
         return str(ip_address(text)) == text
     except ValueError:
         return False
-
-
-def _release(backend: Backend, address: str) -> None:
-    found = backend.find(_ADDRESSES, "", address)
-    if found is not None and part(found, "metadata", "labels").get(_MANAGED_BY) == _ALLOCATOR:
-        backend.remove(backend.registry.by_table()[_ADDRESSES], found)

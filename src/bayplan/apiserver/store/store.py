@@ -91,6 +91,7 @@ class Store:
         self._next_listener = 0
         self._on_gap: dict[int, Callable[[], None]] = {}
         self._followers: list[Callable[[Write], None]] = []
+        self._on_restore: list[Callable[[], None]] = []
 
     # --- reading ------------------------------------------------------------------------------------------------------
 
@@ -276,8 +277,11 @@ class Store:
         clients, use `listen`.
         """
         self._followers.append(follower)
-        self._next_listener += 1
-        self._on_gap[self._next_listener] = on_gap
+        self.on_restore(on_gap)
+
+    def on_restore(self, function: Callable[[], None]) -> None:
+        """Call a function after each restore, before clients are notified. For components that live as long as the store."""
+        self._on_restore.append(function)
 
     # --- history and snapshots ----------------------------------------------------------------------------------------
 
@@ -306,8 +310,8 @@ class Store:
         if self.recorder is not None:
             self.recorder.reset(self._tables, self.revision)
         self.published = self.revision
-        for on_gap in list(self._on_gap.values()):
-            on_gap()
+        for function in (*self._on_restore, *self._on_gap.values()):
+            function()
 
     def load(self, items: Mapping[str, list[Item]], revision: int) -> None:
         """Fill an empty store with durable items in any order, and set the last revision."""
