@@ -109,6 +109,20 @@ def test_a_full_node_that_can_not_reach_the_volume_counts_for_the_volume(
     assert far.runs_out == want
 
 
+def test_a_copy_of_a_stateful_set_gets_a_volume_at_once_if_its_class_binds_immediately() -> None:
+    document = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "fast"}}
+    storage = make_object({**document, "provisioner": "example.com/disks", "volumeBindingMode": "Immediate"})
+    volume = make_volume("pv").bound("data-db-0").obj()
+    claim = make_claim("data-db-0").storage_class("fast").bound("pv").obj()
+    pod = running("db-0", "n1", owner="db", kind="StatefulSet").claim("data-db-0").obj()
+    answer = capacity(cluster_of(node("n1", cpu="3"), node("n2", cpu="3"), volume, claim, storage, pod), [Share("db")])
+    assert answer.copies == 5
+    assert (
+        "volumes that are provisioned before their pods are scheduled are reachable from every node"
+        in answer.assumptions
+    )
+
+
 def test_preempting_copies_list_their_victims_with_node_and_controller() -> None:
     pods = [running(f"web-{number}", "n1").obj() for number in range(4)]
     cluster = cluster_of(

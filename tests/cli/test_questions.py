@@ -214,6 +214,11 @@ def test_invalid_questions_are_refused(run: Run, words: list[str], problem: str)
     assert problem in text
 
 
+def test_prices_apply_to_given_shapes(run: Run) -> None:
+    _, output = run("nodes", "add", "DUMP", "--shape", "name=big,cpu=8,memory=32Gi", "--price", "big=3", "--json")
+    assert json.loads(output)["price"] == 3
+
+
 def test_waiting_ends_with_the_command_for_the_first_pod(run: Run) -> None:
     code, output = run("waiting", "DUMP")
     *_, empty, last = output.splitlines()

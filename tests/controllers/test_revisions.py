@@ -93,6 +93,24 @@ OBSERVED = DaemonSetStatus(observed_generation=4, updated_number_scheduled=2)
             ],
             id="a pod without a revision label",
         ),
+        pytest.param(
+            DaemonSetStatus(observed_generation=3, updated_number_scheduled=2),
+            "RollingUpdate",
+            "a:old b:old",
+            [
+                "its 2 pods are replaced, because with a status of another generation the revision of their template is unknown"
+            ],
+            id="a status of an older generation",
+        ),
+        pytest.param(
+            DaemonSetStatus(observed_generation=4, desired_number_scheduled=2),
+            "RollingUpdate",
+            "a:old",
+            [
+                "its pod is replaced, because with a status that counts no updated pod the revision of its template is unknown"
+            ],
+            id="a status without the number of updated pods",
+        ),
         pytest.param(OBSERVED, "RollingUpdate", "a:old b:old", [], id="the status determines the revision"),
         pytest.param(DaemonSetStatus(), "OnDelete", "a:old b:old", [], id="the set replaces no pods by itself"),
         pytest.param(DaemonSetStatus(), "RollingUpdate", "", [], id="a set without pods"),

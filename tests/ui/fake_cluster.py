@@ -269,7 +269,8 @@ class FakeCluster:
     def pod_row(self, pod: FakePod) -> PodRow:
         """Return a pod's row in the table of pods."""
         total = len(self.nodes)
-        why = f"12 ahead of {self.nodes[(pod.node + 1) % total].name}"
+        runner_up = self.nodes[(pod.node + 1) % total].name if pod.node >= 0 else ""
+        why = f"12 ahead of {runner_up}"
         if pod.node < 0:
             why = (
                 "SchedulingGates: quota"
@@ -282,6 +283,7 @@ class FakeCluster:
             status=pod.status,
             node=self.nodes[pod.node].name if pod.node >= 0 else "",
             why=why,
+            runner_up=runner_up,
             cpu=pod.cpu,
             memory=pod.memory,
             priority=pod.priority,

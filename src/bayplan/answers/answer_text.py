@@ -213,7 +213,7 @@ def removal_text(answer: RemovalAnswer, *, everything: bool = False) -> list[str
                 lines += [f"  {count:,}  {reason}" for reason, count in reasons.most_common(SHOWN)]
             else:
                 lines += columns(("NODE", "POD", "REASON"), kept, everything=everything)
-    return [line for place, line in enumerate(lines) if line or lines[place - 1]] + assumed(answer.assumptions)
+    return _paragraphs([*lines, *assumed(answer.assumptions)])
 
 
 def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[str]:
@@ -227,8 +227,7 @@ def addition_text(answer: AdditionAnswer, *, everything: bool = False) -> list[s
     waiting = [(each.pod, each.reason) for each in answer.pods if not each.node]
     if waiting:
         lines += ["", "No shape helps:", *columns(("POD", "REASON"), waiting, everything=everything)]
-    lines += assumed(answer.assumptions)
-    return [line for place, line in enumerate(lines) if line or lines[place - 1]]
+    return _paragraphs([*lines, *assumed(answer.assumptions)])
 
 
 def _addition_verdict(answer: AdditionAnswer) -> str:
@@ -292,8 +291,7 @@ def difference_text(answer: Answer, *, names: tuple[str, str] | None = None, eve
         for each in sorted(answer.differences, key=lambda each: WORST_FIRST.index(each.kind))
     ]
     heads = ("POD", "", before, after, "WHY")
-    lines += ["", *columns(heads, pods, everything=everything), *assumed(answer.assumptions)]
-    return [line for place, line in enumerate(lines) if line or lines[place - 1]]
+    return _paragraphs([*lines, "", *columns(heads, pods, everything=everything), *assumed(answer.assumptions)])
 
 
 def _by_workload(answer: Answer) -> list[str]:
@@ -341,28 +339,29 @@ def start_text(answer: StartAnswer, *, everything: bool = False) -> list[str]:
 
 
 def _start_rows(starts: Iterable[Start], *, everything: bool) -> list[tuple[str, str, str, str, str, str]]:
-    """Return the rows of the table: one per outcome, with the seeds that lead to it.
+    """Return the rows of the table: one per outcome of a pod, with the seeds that lead to it.
 
-    Pods that don't start for the same reason share a row, unless `everything` is set.
+    Pods that don't start for the same reason with the same seeds share a row, unless `everything` is set.
     """
-    groups: dict[tuple[str, int | None, str, str], tuple[dict[str, None], dict[int, None], Start]] = {}
+    outcomes: dict[tuple[str, int | None, str, str], list[Start]] = {}
     for each in starts:
         reason = each.message.partition(". ")[0]
-        is_shared = each.starts_at_ns is None and not everything
-        key = ("" if is_shared else each.pod, each.starts_at_ns, each.node, reason)
-        pods, seeds, _ = groups.setdefault(key, ({}, {}, each))
-        pods[each.pod] = None
-        seeds[each.seed] = None
+        outcomes.setdefault((each.pod, each.starts_at_ns, each.node, reason), []).append(each)
+    rows: dict[tuple[str, str, str, str], list[Start]] = {}
+    for (pod, starts_at_ns, node, reason), alike in outcomes.items():
+        seeds = _ranges(sorted({each.seed for each in alike}))
+        is_shared = starts_at_ns is None and not everything
+        rows.setdefault((seeds, "" if is_shared else f"{pod} {starts_at_ns}", node, reason), []).append(alike[0])
     return [
         (
-            first.pod if len(pods) == 1 else f"{first.pod} and {len(pods) - 1:,} more",
-            _ranges(sorted(seeds)),
+            first.pod if not others else f"{first.pod} and {len(others):,} more",
+            seeds,
             "-" if first.starts_at_ns is None else format_time(first.starts_at_ns),
             "-" if first.wait_ns is None else format_duration(first.wait_ns),
             first.node or "-",
             reason,
         )
-        for (_, _, _, reason), (pods, seeds, first) in groups.items()
+        for (seeds, _, _, reason), (first, *others) in rows.items()
     ]
 
 
@@ -375,3 +374,11 @@ def _ranges(numbers: Sequence[int]) -> str:
         else:
             runs.append([number])
     return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def _paragraphs(lines: Sequence[str]) -> list[str]:
+    """Return the lines with single empty lines between paragraphs, and none at the end."""
+    kept = [line for place, line in enumerate(lines) if line or (place and lines[place - 1])]
+    while kept and not kept[-1]:
+        kept.pop()
+    return kept

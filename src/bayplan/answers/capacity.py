@@ -37,10 +37,7 @@ DEFAULT_LIMIT = 10_000
 QUOTA = "quota"
 """The only key of `runs_out` if admission rejects the next copy."""
 
-PREEMPT_OPTION = " (--preempt allows it)"
-"""The end of an assumption that names the option of the command; the page has a checkbox instead."""
-
-NO_PREEMPTION = f"copies do not evict other pods{PREEMPT_OPTION}"
+NO_PREEMPTION = "copies do not evict other pods"
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -325,6 +322,8 @@ class _Filling:
         )
         if waiting:
             found.append(f"{format_count(waiting, 'pending pod')} {is_or_are(waiting)} ignored")
+        if any(each.provisions for each in self._templates):
+            found.append("volumes that are provisioned before their pods are scheduled are reachable from every node")
         if any(each.pod.spec.scheduling_gates for each in self._templates):
             found.append("scheduling gates of copies stay closed")
         return found

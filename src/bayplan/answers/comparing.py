@@ -33,8 +33,8 @@ def compare(
 ) -> Answer:
     """Return how two clusters differ, pod by pod.
 
-    Pods with the same namespace and name are compared, and replicas of a workload that are called differently; see
-    `bayplan.answers.matching_pods`. These have their name in a.
+    Pods with the same namespace and name are compared, and replicas of a workload with different names, which the answer
+    shows with their name in `a`; see `bayplan.answers.matching_pods`.
 
     For pods on different nodes, both schedulers decide again on their current clusters, to find the first plugin
     whose results for the two nodes differ.
@@ -58,8 +58,8 @@ def compare(
     if names_in_a:
         count = format_count(len(names_in_a), "pod")
         texts.append(
-            f"{count} of workloads {'has another name' if len(names_in_a) == 1 else 'have other names'} in {names[1]}: replicas on "
-            "the same node are compared, then the others in the order of their creation"
+            f"{count} of workloads {'has a different name' if len(names_in_a) == 1 else 'have different names'} in {names[1]}: "
+            "replicas on the same node are compared, then the others, those with a node first, in the order of their creation"
         )
     return answer_of(names, before, after, rows, looked_at, texts)
 

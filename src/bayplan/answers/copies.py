@@ -1,7 +1,8 @@
 """Copies of pods: further copies of a workload, and replacements for pods whose node was removed.
 
 A copy has the same requests and constraints as its model. Claims that belong to a single pod (from StatefulSets,
-ephemeral volumes, resource claim templates) are created for each copy, unbound; other claims are shared with the model.
+ephemeral volumes, resource claim templates) are created for each copy; other claims are shared with the model. New claims
+of a class that provisions volumes at once are bound to a volume that every node can reach, others are unbound.
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ from bayplan.base.errors import InputError
 from bayplan.base.random_streams import RandomStreams
 from bayplan.cluster.admission import PodAdmission
 from bayplan.cluster.store import ObjectStore
+from bayplan.cluster.volume_controller import bound_claim, provisioned_volume
 from bayplan.controllers.pod_claims import POD_CLAIM_ANNOTATION
 from bayplan.objects.meta import KubernetesObject, ObjectMeta, OwnerReference
 from bayplan.objects.pod import Pod, PodResourceClaimStatus, PodStatus
 from bayplan.objects.policy import LimitRange, PriorityClass, ResourceQuota
 from bayplan.objects.resource import ResourceClaim, ResourceClaimTemplate
-from bayplan.objects.storage import PersistentVolumeClaim, PersistentVolumeClaimStatus
+from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimStatus, StorageClass
 from bayplan.objects.volumes import Volume
 from bayplan.objects.workloads import PodTemplateSpec, StatefulSet
-from bayplan.plugins.pod_claims import BIND_COMPLETED, BOUND_BY_CONTROLLER, SELECTED_NODE, claim_of_ephemeral
+from bayplan.plugins.pod_claims import (
+    BIND_COMPLETED,
+    BOUND_BY_CONTROLLER,
+    NO_PROVISIONER,
+    SELECTED_NODE,
+    WAIT_FOR_FIRST_CONSUMER,
+    claim_of_ephemeral,
+    class_of_claim,
+)
 
 T = TypeVar("T", bound=KubernetesObject)
 
@@ -92,10 +102,10 @@ class PodCopier:
                     annotations=template.metadata.annotations,
                     owner_references=(_owner(pod),),
                 )
-                found.append(_new_claim(PersistentVolumeClaim(metadata=metadata, spec=template.spec)))
+                found += self._new_claim(PersistentVolumeClaim(metadata=metadata, spec=template.spec))
             elif source is not None and self._own_claims:
                 volume, claim = self._own_claim(pod, volume, source.claim_name)
-                found += [claim] if claim is not None else []
+                found += self._new_claim(claim) if claim is not None else []
             volumes.append(volume)
         statuses = []
         for entry in pod.spec.resource_claims:
@@ -139,12 +149,22 @@ class PodCopier:
             return renamed, None
         annotations = {key: value for key, value in model.metadata.annotations.items() if key not in _BINDING}
         metadata = ObjectMeta(name=name, namespace=namespace, labels=model.metadata.labels, annotations=annotations)
-        return renamed, _new_claim(PersistentVolumeClaim(metadata=metadata, spec=replace(model.spec, volume_name="")))
+        return renamed, PersistentVolumeClaim(metadata=metadata, spec=replace(model.spec, volume_name=""))
 
-
-def _new_claim(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    metadata = replace(claim.metadata, uid=f"claim-{claim.key}")
-    return replace(claim, metadata=metadata, status=PersistentVolumeClaimStatus(phase="Pending"))
+    def _new_claim(self, claim: PersistentVolumeClaim) -> list[KubernetesObject]:
+        """Return a claim as it is after its creation, with the volume that its class provisions before there is a pod."""
+        metadata = replace(claim.metadata, uid=f"claim-{claim.key}")
+        claim = replace(claim, metadata=metadata, status=PersistentVolumeClaimStatus(phase="Pending"))
+        storage_class = self._objects.get(StorageClass, class_of_claim(claim))
+        if (
+            storage_class is None
+            or claim.spec.volume_name
+            or storage_class.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
+            or storage_class.provisioner in ("", NO_PROVISIONER)
+        ):
+            return [claim]
+        volume = provisioned_volume(claim, storage_class, self._objects, None)
+        return [volume, bound_claim(claim, volume)]
 
 
 def _owner(pod: Pod) -> OwnerReference:
@@ -177,6 +197,7 @@ class Template:
         pod: the pod that is copied.
         label: the name of the workload.
         comes_from: the origin of the copied pod, for the assumptions of an answer.
+        provisions: whether volumes are provisioned for copies before they are scheduled.
 
     Raises:
         InputError: the workload has neither pods nor a template, or admission rejects its pods.
@@ -203,6 +224,7 @@ class Template:
         if owner is not None and owner.kind == "StatefulSet":
             self._base = owner.name
         self._next = 0
+        self.provisions = any(isinstance(item, PersistentVolume) for item in self._copier.copy(self._base))
 
     def _from_template(self, item: KubernetesObject, template: PodTemplateSpec) -> Pod:
         kind = type(item).__name__

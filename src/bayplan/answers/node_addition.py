@@ -432,9 +432,7 @@ class _Addition:
                 f"{format_count(self._gated, 'pod')} with scheduling gates {is_or_are(self._gated)} not counted"
             )
         found.append(
-            "pending pods may evict pods of lower priority"
-            if self._preempts
-            else "pending pods evict no other pods (--preempt allows it)"
+            "pending pods may evict pods of lower priority" if self._preempts else "pending pods evict no other pods"
         )
         return found
 

@@ -299,11 +299,14 @@ def _distinguished(node: Node, alike: Sequence[Node], own: Collection[str]) -> t
 # --- parsing ----------------------------------------------------------------------------------------------------------
 
 
-def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
+def parse_shape(
+    text: str, state: ClusterState | None = None, price_of: Callable[[Node], float] = equal_price
+) -> NodeShape:
     """Parse a shape that a user wrote.
 
     E.g. ``name=big,cpu=8,memory=32Gi,price=0.4,most=3,zone=a,label.disk=ssd,taint=gpu=yes:NoSchedule``. ``like=NODE``
     starts with the shape of a node of the cluster, including its CSINode and devices. Any other key is a resource.
+    Without ``price``, `price_of` returns the price.
 
     Raises:
         InputError: the text can't be parsed.
@@ -351,7 +354,8 @@ def parse_shape(text: str, state: ClusterState | None = None) -> NodeShape:
         spec=replace(template.spec, taints=(*template.spec.taints, *taints)),
         status=replace(template.status, allocatable=allocatable, capacity=allocatable),
     )
-    return replace(base, name=name or base.name, template=node, price=base.price if price is None else price, most=most)
+    price = price_of(node) if price is None else price
+    return replace(base, name=name or base.name, template=node, price=price, most=most)
 
 
 def _like(name: str, state: ClusterState | None) -> NodeShape:
@@ -380,10 +384,10 @@ def parse_prices(texts: Sequence[str]) -> dict[str, float]:
 
 
 def check_prices(prices: Mapping[str, float], nodes: Iterable[Node]) -> None:
-    """Check that each price is that of a node, instance type or pool of the cluster.
+    """Check that each price is that of a node, or of the instance type or pool of a node.
 
     Raises:
-        InputError: the cluster has nothing with one of the names.
+        InputError: no node has one of the names.
     """
     known = {name: None for node in nodes for name in _priced_names(node) if name}
     for name in prices:

@@ -14,6 +14,7 @@ from bayplan.answers.node_removal import nodes_to_remove
 from bayplan.answers.node_shapes import (
     NodeShape,
     check_prices,
+    equal_price,
     parse_prices,
     parse_shape,
     price_in,
@@ -169,13 +170,18 @@ def _prices_by_node(prices: dict[str, float], cluster: QuestionCluster) -> dict[
 
 def _shapes(texts: list[str], files: list[str], cluster: QuestionCluster, prices: dict[str, float]) -> list[NodeShape]:
     """Return the node shapes that may be added: the given ones, or else those of the cluster."""
-    check_prices(prices, cluster.all(Node))
-    found = [parse_shape(text, cluster.state) for text in texts]
+
+    def price_of(node: Node) -> float:
+        price = price_in(prices, node)
+        return equal_price(node) if price is None else price
+
+    found = [parse_shape(text, cluster.state, price_of) for text in texts]
     if files:
         # Imported here, because only files of shapes need it.
         from bayplan.formats.inputs import load_inputs
 
-        found += [shape_of(item) for item in load_inputs(files).manifest.nodes]
+        found += [shape_of(item, price_of) for item in load_inputs(files).manifest.nodes]
+    check_prices(prices, [*cluster.all(Node), *(each.template for each in found)])
     if found or not (texts or files):
-        return found or shapes_of(cluster.state, lambda node: price_in(prices, node) or 1.0)
+        return found or shapes_of(cluster.state, price_of)
     raise InputError("--shapes", got="files without a Node", wanted="Node manifests")

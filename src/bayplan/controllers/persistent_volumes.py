@@ -23,6 +23,7 @@ from bayplan.objects.storage import PersistentVolume, PersistentVolumeClaim, Per
 from bayplan.plugins.pod_claims import (
     BETA_STORAGE_CLASS,
     BIND_COMPLETED,
+    NO_PROVISIONER,
     SELECTED_NODE,
     WAIT_FOR_FIRST_CONSUMER,
     class_of_claim,
@@ -33,7 +34,6 @@ from bayplan.plugins.volume_binding.assumed_objects import volume_for_claim
 from bayplan.plugins.volume_binding.matching import is_available, is_bound_to, matches_claim
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
 BOUND_BY_SOURCE = "bayplan.io/bound-by-source"
 """The annotation of claims that `bayplan.sync` copied from another cluster; they stay bound to their volumes."""
 

@@ -110,8 +110,8 @@ def observed_daemon_set_hash(item: DaemonSet, pods: Iterable[Pod]) -> str:
 def unknown_revisions(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> Iterator[tuple[DaemonSet, str]]:
     """Yield the DaemonSets of a recorded cluster whose pods a rolling update replaces, and what happens to the pods and why.
 
-    A dump that was written by hand often has DaemonSets without a status, or daemon pods without a revision label. Then
-    the revision of the pods is unknown, so they count as outdated.
+    If the hash of the current revision is unknown (see `observed_daemon_set_hash`), all pods count as outdated. This is
+    often so in a dump that was written by hand.
 
     Args:
         daemon_sets: the DaemonSets, with their defaults.
@@ -126,12 +126,16 @@ def unknown_revisions(daemon_sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> 
         owned = by_owner.get(item.metadata.uid, ()) if item.metadata.uid else ()
         if not owned or item.spec.update_strategy.type not in ("", "RollingUpdate"):
             continue
+        if observed_daemon_set_hash(item, owned):
+            continue
         if item.status == DaemonSetStatus():
             reason = "without a status"
         elif not any(REVISION_LABEL in pod.metadata.labels for pod in owned):
             reason = f"without the label {REVISION_LABEL}"
+        elif not _is_observed(item):
+            reason = "with a status of another generation"
         else:
-            continue
+            reason = "with a status that counts no updated pod"
         count, whose = (f"its {len(owned):,} pods are", "their") if len(owned) > 1 else ("its pod is", "its")
         yield item, f"{count} replaced, because {reason} the revision of {whose} template is unknown"
 

@@ -56,12 +56,14 @@ class PodRows:
         assert life is not None
         namespace, _, name = pods.keys[row].partition("/")
         status = PodStatus(int(pods.status[row]))
+        why, runner_up = self._why(pods, row, status, deadline) if cause is None else (cause.text, "")
         return PodRow(
             namespace=namespace,
             name=name,
             status=status.text,
             node=pods.nodes[int(pods.node[row])],
-            why=self._why(pods, row, status, deadline) if cause is None else cause.text,
+            why=why,
+            runner_up=runner_up,
             cpu=int(pods.cpu[row]),
             memory=int(pods.memory[row]),
             priority=int(pods.priority[row]),
@@ -71,33 +73,32 @@ class PodRows:
             scheduler_name=life.scheduler_name,
         )
 
-    def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> str:
-        """Return why a pod waits, or how its node compared with the others."""
+    def _why(self, pods: PodColumns, row: int, status: PodStatus, deadline: Deadline) -> tuple[str, str]:
+        """Return why a pod waits, or how its node compared with the others, and the runner-up that the text names."""
         life = pods.lives[row]
         assert life is not None
         if status in (PodStatus.WAITING, PodStatus.GATED):
             reasons = short_reasons(pods.messages[int(pods.message[row])])
             if not reasons and pods.is_unattended(life.scheduler_name):
-                return unattended_text(life.scheduler_name)
-            return reasons or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED)
-        if life.imported:
-            return self._margin(pods.keys[row], life.node, deadline) or "already had a node when it was loaded"
-        return self._margin(pods.keys[row], life.node, deadline)
+                return unattended_text(life.scheduler_name), ""
+            return reasons or ("held back by scheduling gates" if status is PodStatus.GATED else NOT_TRIED), ""
+        text, runner_up = self._margin(pods.keys[row], life.node, deadline)
+        return text or ("already had a node when it was loaded" if life.imported else ""), runner_up
 
-    def _margin(self, key: str, node: str, deadline: Deadline) -> str:
+    def _margin(self, key: str, node: str, deadline: Deadline) -> tuple[str, str]:
         for number in reversed(self._decisions.numbers_of(key)):
             try:
                 record = self._decisions[number]
             except LookupError:
-                return ""
+                break
             if record.outcome is not Outcome.SCHEDULED or record.node != node:
                 continue
             if record.feasible_nodes == 1:
-                return "the only node that fits" if record.evaluated_nodes > 1 else "the only node examined"
+                return ("the only node that fits" if record.evaluated_nodes > 1 else "the only node examined"), ""
             margin = self._summaries.margin(number, record, deadline)
             if margin.points is not None:
-                return f"{margin.points:,} ahead of {margin.runner_up}"
+                return f"{margin.points:,} ahead of {margin.runner_up}", margin.runner_up
             if record.ties > 1:
-                return f"one of {record.ties:,} equal nodes"
-            return f"best of {record.feasible_nodes:,} nodes"
-        return ""
+                return f"one of {record.ties:,} equal nodes", ""
+            return f"best of {record.feasible_nodes:,} nodes", ""
+        return "", ""

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from bayplan.answers.answer_text import capacity_text, difference_text
-from bayplan.answers.capacity import DEFAULT_LIMIT, PREEMPT_OPTION, parse_mix
+from bayplan.answers.capacity import DEFAULT_LIMIT, parse_mix
 from bayplan.answers.capacity import capacity as find_capacity
 from bayplan.answers.changes import Change, parse_change
 from bayplan.answers.configuration_changes import changed_configuration, is_profile_change
@@ -117,7 +117,7 @@ async def capacity(state: ServerState, request: Request, query: Query) -> Respon
             message=found.message,
             runs_out=found.runs_out,
             seeds={str(seed): copies for seed, copies in found.by_seed.items()},
-            assumptions=[*inquiry.assumptions, *(each.removesuffix(PREEMPT_OPTION) for each in found.assumptions)],
+            assumptions=[*inquiry.assumptions, *found.assumptions],
         )
         return json_answer(request, document)
 

@@ -1066,6 +1066,7 @@ declare namespace Api {
     status: string;
     node: string;
     why: string;
+    runner_up: string;
     cpu: number;
     memory: number;
     priority: number;

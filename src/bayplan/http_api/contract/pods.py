@@ -16,6 +16,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
         status: waiting, gated, placed, terminating or finished.
         node: the name of its node, or "".
         why: why the pod waits, or how its node compared with the others.
+        runner_up: the node with the next best score, with which `why` ends; "" if it names none.
         cpu, memory: the requests in milli-CPU and bytes.
         workload: kind, namespace and name of its workload, or "".
     """
@@ -25,6 +26,7 @@ class PodRow(Answer, frozen=True, kw_only=True):
     status: str
     node: str
     why: str
+    runner_up: str
     cpu: int
     memory: int
     priority: int

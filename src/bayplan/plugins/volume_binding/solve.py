@@ -25,6 +25,7 @@ from bayplan.objects.storage import (
 from bayplan.plugins.csi_migration import MIGRATED, TranslationError, in_tree_plugin, translate_volume
 from bayplan.plugins.pod_claims import (
     BIND_COMPLETED,
+    NO_PROVISIONER,
     SELECTED_NODE,
     STORAGE,
     WAIT_FOR_FIRST_CONSUMER,
@@ -60,7 +61,6 @@ UNBOUND_IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 
 
 MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
-NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
 class BoundVolume(msgspec.Struct, frozen=True):

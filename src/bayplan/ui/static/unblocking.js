@@ -33,8 +33,8 @@ export function unblockPart(root, target, signal, answered) {
     } catch (problem) {
       if (signal.aborted) return;
       const facts = errorFacts(problem);
-      const placed = facts.status === UNPROCESSABLE && facts.what === "unblock";
-      if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got?.replace(", which is on ", " is on ")}.`));
+      const placed = facts.status === UNPROCESSABLE && facts.what === "unblock" && facts.got;
+      if (placed) draw(root, h("p", { class: "calm", "data-test": "nothing-to-unblock" }, `Nothing to unblock: ${facts.got}.`));
       else draw(root, failure(problem, () => void load()));
     }
   };

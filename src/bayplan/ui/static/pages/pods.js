@@ -277,12 +277,10 @@ function columns(selected, changed) {
   return [pick, ...COLUMNS.map((column) => (column.key === "why" ? { ...column, render: reason } : column))];
 }
 
-/** The runner-up at the end of a placed pod's reason. */
-const AHEAD_OF = /^(\S+ ahead of )(\S+)$/;
-
-/** @param {Api.PodRow} row @param {number} _ @param {number} letters */
+/** Why a pod waits, or how its node compared with the runner-up. @param {Api.PodRow} row @param {number} _ @param {number} letters */
 function reason(row, _, letters) {
-  const [, lead, node] = AHEAD_OF.exec(row.why) ?? [];
+  const node = row.runner_up;
+  const lead = row.why.slice(0, row.why.length - node.length);
   return h(
     "span",
     { class: "clip", title: row.why || null },
