@@ -61,9 +61,11 @@ class Rows(Sequence[Row], Generic[Row]):
         return hash(self._rows)
 
     def __repr__(self) -> str:
-        shown = [f"\n    {self._text_of(row)}," for row in self._rows[:MAX_SHOWN_ROWS]]
-        left = len(self._rows) - len(shown)
-        return f"Rows([{''.join(shown)}{f'{chr(10)}    ... {left:,} more' if left else ''}{chr(10) if shown else ''}])"
+        lines = [f"{self._text_of(row)}," for row in self._rows[:MAX_SHOWN_ROWS]]
+        if len(self._rows) > MAX_SHOWN_ROWS:
+            lines.append(f"... {len(self._rows) - MAX_SHOWN_ROWS:,} more")
+        inside = "".join(f"\n    {line}" for line in lines)
+        return f"Rows([{inside}\n])" if lines else "Rows([])"
 
     def _text_of(self, row: Row) -> str:
         cells = ", ".join(f"{name}={_ABRIDGED.repr(getattr(row, name))}" for name in self.columns)

@@ -373,12 +373,8 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
     if status is not None:
         return {int(row): status.reasons for row in rows.nonzero()[0]}
     plan.refresh_filters()
-    results = plan.filtered.results
-    examined, first, lasting = plan.examined(), plan.filtered.first_failures(), np.full(len(rows), PASSES)
-    for number in reversed(range(len(results))):
-        if results[number].name not in LOAD:
-            codes = results[number].values[: len(rows)].astype(np.int64)
-            lasting = np.where(codes != 0, codes | number << 16, lasting)
+    filtered, examined = plan.filtered, plan.examined()
+    first, lasting = filtered.first_failures(), filtered.first_failures(LOAD)
     volumes = placed_volumes(pod, trial.catalog, [node for node in trial.state.nodes.nodes if node is not None])
     known: dict[int, tuple[str, ...]] = {}
     found: dict[int, tuple[str, ...]] = {}
@@ -391,7 +387,7 @@ def _reasons(trial: Trial, pod: Pod, rows: Bools) -> dict[int, tuple[str, ...]]:
             failure = int(first[row])
         if failure == PASSES:
             continue
-        if results[failure >> 16].name in VOLUME_FILTERS:
+        if filtered.results[failure >> 16].name in VOLUME_FILTERS:
             place = volume_exclusion(volumes, trial.state.nodes.names[row] or "")
             if place:
                 found[row] = (place,)

@@ -33,6 +33,6 @@ cdef class FilteredRows:
     @cython.locals(
         columns=Columns, failures=int64_t[::1], codes=uint16_t[::1], row=Py_ssize_t, number=Py_ssize_t, result=FilterResult,
     )
-    cpdef object first_failures(self)
+    cpdef object first_failures(self, object skipped=*)
     @cython.locals(number=Py_ssize_t, result=FilterResult)
     cpdef int64_t first_failure_at(self, Py_ssize_t row) except? -2

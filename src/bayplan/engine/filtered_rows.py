@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -123,14 +124,17 @@ class FilteredRows:
         named[[row_of[name] for name in self._node_names if name in row_of]] = True
         return named
 
-    def first_failures(self) -> Ints:
-        """Return int64[capacity]: for each row, its first failing filter as `number << 16 | verdict`, or `PASSES`."""
+    def first_failures(self, skipped: Collection[str] = ()) -> Ints:
+        """Return int64[capacity]: for each row, its first failing filter as `number << 16 | verdict`, or `PASSES`.
+
+        `skipped`: the names of filters that don't count.
+        """
         columns = self._columns
         found: Ints = np.full(columns.capacity, PASSES, dtype=np.int64)
         failures: Any = found
         for number in range(len(self.rules.results) - 1, -1, -1):
             result: FilterResult = self.rules.results[number]
-            if result.failing:
+            if result.failing and result.name not in skipped:
                 codes = result.codes
                 for row in range(columns.count):
                     if codes[row]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from bayplan.base.errors import InvariantError
 from bayplan.framework.plugin import Params
 from bayplan.framework.rule import FilterRule
 from bayplan.state.arrays import Codes
@@ -17,7 +18,8 @@ class KnownVerdicts(FilterRule):
 
     Args:
         columns: the columns of the cluster.
-        find: returns the verdicts on all nodes for the params of a cycle, uint16[capacity]. They don't depend on pods.
+        find: returns the verdicts on all nodes for the params of a cycle, uint16[at least the rows in use]. They don't
+            depend on pods.
     """
 
     def __init__(self, columns: Columns, find: Callable[[Params | None], Codes]) -> None:
@@ -31,6 +33,8 @@ class KnownVerdicts(FilterRule):
         found = self._find(self.params)
         if found is self._known or (self._known is not None and np.array_equal(found, self._known)):
             return False
+        if len(found) < self.columns.count:
+            raise InvariantError(f"{len(found)} verdicts for {self.columns.count} rows")
         self._known = self._codes = found
         return True
 
