@@ -155,7 +155,7 @@ def nodes(
 
 
 def _refuse(action: Action, owner: Action, **given: object) -> None:
-    """Raise InputError if one of the owner's options is given for the other action, where it would have no effect."""
+    """Raise InputError if an option is given that only the other action (`owner`) uses."""
     for name, value in given.items():
         if value and action is not owner:
             raise InputError(f"--{name.replace('_', '-')} doesn't apply to {action.value}", hint="without it")

@@ -364,7 +364,7 @@ class Backend:
     def apply_conditions(
         self, resource: Resource, document: Document, conditions: list[Document], manager: str
     ) -> None:
-        """Store an object with conditions that one of kube-apiserver's controllers applies to its status."""
+        """Apply conditions to the status of an object, as kube-apiserver's controllers do, and store it."""
         status = part(document, "status")
         types = {each["type"] for each in conditions}
         others = [each for each in parts(status, "conditions") if each.get("type") not in types]
