@@ -99,10 +99,10 @@ class _RecordWriter:
         entry = (number, node_set, examined, _status(keyframe.absent), keyframe.floor, rows)
         self._writers["keyframes"].add(entry, elements=len(rows) + len(examined or ()))
         parts: list[tuple[str, int, str, int | None, Any]] = [
-            (FILTER, part, name, None, keyframe.verdicts[part]) for part, name in enumerate(keyframe.filter_names)
+            (FILTER, part, name, None, keyframe.filters[part].values) for part, name in enumerate(keyframe.filter_names)
         ]
         parts += [
-            (SCORE, part, name, weight, keyframe.raw[part])
+            (SCORE, part, name, weight, keyframe.scorers[part].values)
             for part, (name, weight) in enumerate(keyframe.scorer_weights)
         ]
         for place, (kind, part, name, worth, values) in enumerate(parts):
@@ -185,8 +185,8 @@ class _RecordWriter:
         key = (id(keyframe), part)
         known = self._values.get(key)
         if known is None:
-            changes = keyframe.changes_of(len(keyframe.verdicts) + part, len(keyframe.rows))
-            whole = keyframe.raw[part].astype(np.int64)
+            changes = keyframe.changes_of(len(keyframe.filters) + part, len(keyframe.rows))
+            whole = keyframe.scorers[part].values.astype(np.int64)
             known = self._values[key] = np.unique(whole) if changes is None else np.union1d(whole, changes)
         return known
 

@@ -11,7 +11,7 @@ import numpy as np
 from bayplan.engine.cycle import absent_status
 from bayplan.engine.full_pass import ScoreTable
 from bayplan.engine.plan import Plan
-from bayplan.framework.plugin import FilterPlugin, NormalizePlugin, Params, ScorePlugin
+from bayplan.framework.plugin import NormalizePlugin, Params
 from bayplan.framework.status import Status, verdict_code
 from bayplan.state.arrays import Bools, Codes, Index, Ints
 from bayplan.state.cluster_state import ClusterState
@@ -70,10 +70,8 @@ class Keyframe:
         examined: bool[rows], nodes that PreFilter did not exclude; None for all.
         absent: the status of the nodes that PreFilter excluded, or None.
         floor: the total of a feasible node before any plugin scores it: 1 if the profile has no score plugin, else 0.
-        filters: per filter, its plugin, its spec, and the params from which it derives its reasons.
-        scorers: per scorer, its plugin, spec and weight.
-        verdicts: per filter, the verdicts, stored like `raw`.
-        raw: per scorer, the raw scores, in the narrowest integer type; a single element if all are equal.
+        filters, scorers: the parts, without the params of scorers. Values have the narrowest integer type; a single
+            element if all are equal. The params of a filter are those from which it derives its reasons.
         dynamic: the numbers of the parts whose changes are recorded.
         rows: rows that changed later, in order.
         values: for each change, the values of the dynamic parts.
@@ -85,10 +83,8 @@ class Keyframe:
     examined: Bools | None
     absent: Status | None = None
     floor: int = 0
-    filters: list[tuple[FilterPlugin[Any], Any, Params | None]] = field(default_factory=list)
-    scorers: list[tuple[ScorePlugin[Any], Any, int]] = field(default_factory=list)
-    verdicts: list[Any] = field(default_factory=list)
-    raw: list[Any] = field(default_factory=list)
+    filters: list[PluginOutput] = field(default_factory=list)
+    scorers: list[PluginOutput] = field(default_factory=list)
     dynamic: list[int] = field(default_factory=list)
     rows: array[int] = field(default_factory=lambda: array("q"))
     values: array[int] = field(default_factory=lambda: array("q"))
@@ -103,32 +99,34 @@ class Keyframe:
     @property
     def filter_names(self) -> tuple[str, ...]:
         """Return the names of the filters, in order."""
-        return tuple(plugin.name for plugin, _, _ in self.filters)
+        return tuple(it.plugin.name for it in self.filters)
 
     @property
     def scorer_weights(self) -> tuple[tuple[str, int], ...]:
         """Return the names of the scorers with their weights, in order."""
-        return tuple((plugin.name, weight) for plugin, _, weight in self.scorers)
+        return tuple((it.plugin.name, it.weight) for it in self.scorers)
 
     def explain(self, number: int, verdict: int) -> Status:
         """Return the status of a verdict of the filter with this number."""
-        plugin, spec, params = self.filters[number]
-        return Status(verdict_code(verdict), plugin.reasons(spec, params, verdict), plugin.name)
+        it = self.filters[number]
+        return Status(verdict_code(verdict), it.plugin.reasons(it.spec, it.params, verdict), it.plugin.name)
 
     def normalize(self, number: int, scale: Params | None, raw: Ints) -> Ints:
         """Return the normalised scores of the scorer with this number, for raw scores of any rows."""
-        plugin, spec, _ = self.scorers[number]
+        plugin = self.scorers[number].plugin
         if scale is None or not isinstance(plugin, NormalizePlugin):
             return raw
-        return plugin.normalize(spec, scale, raw, Rows(self.state, np.arange(len(raw), dtype=np.intp)))
+        return plugin.normalize(
+            self.scorers[number].spec, scale, raw, Rows(self.state, np.arange(len(raw), dtype=np.intp))
+        )
 
     def values_until(self, changes: int) -> tuple[Codes, Ints]:
         """Return uint16[filters, rows] and int64[scorers, rows] after the first `changes` changes."""
-        codes = np.zeros((len(self.verdicts), len(self.names)), dtype=np.uint16)
-        raw = np.zeros((len(self.raw), len(self.names)), dtype=np.int64)
+        codes = np.zeros((len(self.filters), len(self.names)), dtype=np.uint16)
+        raw = np.zeros((len(self.scorers), len(self.names)), dtype=np.int64)
         columns = [*codes, *raw]
-        for column, values in zip(columns, [*self.verdicts, *self.raw], strict=True):
-            column[:] = values
+        for column, it in zip(columns, [*self.filters, *self.scorers], strict=True):
+            column[:] = it.values
         rows = np.array(self.rows[:changes], dtype=np.intp)
         for number in self.dynamic:
             # The last change of a row counts; NumPy assigns in order.
@@ -138,7 +136,8 @@ class Keyframe:
     @property
     def arrays(self) -> list[Any]:
         """Return the arrays of this keyframe; some may be shared with others."""
-        return [*self.verdicts, *self.raw, *(() if self.examined is None else (self.examined,))]
+        parts = [it.values for it in (*self.filters, *self.scorers)]
+        return parts if self.examined is None else [*parts, self.examined]
 
     @property
     def whole_nbytes(self) -> int:
@@ -177,13 +176,11 @@ class FrameHistory:
         keyframe.examined = None if plan.pre.node_names is None else plan.examined()[:count].copy()
         keyframe.absent = absent_status(plan)
         keyframe.floor = 0 if plan.profile.score else 1
-        keyframe.filters = [(it.plugin, it.spec, it.params) for it in outputs[:filters]]
-        keyframe.scorers = [(it.plugin, it.spec, it.weight) for it in outputs[filters:]]
-        keyframe.verdicts = [_narrow(it.values[:count]) for it in outputs[:filters]]
-        keyframe.raw = [_narrow(it.values[:count]) for it in outputs[filters:]]
+        keyframe.filters = [it._replace(values=_narrow(it.values[:count])) for it in outputs[:filters]]
+        keyframe.scorers = [it._replace(params=None, values=_narrow(it.values[:count])) for it in outputs[filters:]]
         keyframe.dynamic = [number for number, it in enumerate(outputs) if not it.still or number in moving]
         self._whole_nbytes = keyframe.whole_nbytes
-        self._verdicts = [set(np.unique(verdicts).tolist()) - {0} for verdicts in keyframe.verdicts]
+        self._verdicts = [set(np.unique(it.values).tolist()) - {0} for it in keyframe.filters]
         # The last values of the dynamic parts, by number. Plans that are recorded once don't need them.
         self._values: dict[int, Any] | None = None
 
@@ -218,11 +215,11 @@ class FrameHistory:
         keyframe = self.keyframe
         if self._node_position != plan.state.node_log.end or absent_status(plan) != keyframe.absent:
             return False
-        known = [(plugin, spec, 0) for plugin, spec, _ in keyframe.filters] + keyframe.scorers
+        known = [*keyframe.filters, *keyframe.scorers]
         if len(known) != len(outputs):
             return False
-        for it, (plugin, spec, weight) in zip(outputs, known, strict=True):
-            if it.plugin is not plugin or it.spec is not spec or it.weight != weight:
+        for it, old in zip(outputs, known, strict=True):
+            if it.plugin is not old.plugin or it.spec is not old.spec or it.weight != old.weight:
                 return False
         moved = {
             number
@@ -246,7 +243,7 @@ class FrameHistory:
                 if plugin.reasons(spec, output.params, verdict) != plugin.reasons(spec, before, verdict):
                     return False
             self._params[number] = output.params
-            self.keyframe.filters[number] = (plugin, spec, output.params)
+            self.keyframe.filters[number] = self.keyframe.filters[number]._replace(params=output.params)
         if number in self.keyframe.dynamic:
             verdicts.update(output.values[rows].tolist())
             verdicts.discard(0)
