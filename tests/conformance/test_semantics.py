@@ -114,7 +114,7 @@ def test_rule_12_pre_filter_results_are_combined(
     reported: list[str] = []
     plugins = [_Answering(f"P{number}", answer, reported) for number, answer in enumerate(answers)]
     profile = cast(Profile, SimpleNamespace(pre_filter=plugins))
-    outcome = PreFilters(profile, {plugin.name: None for plugin in plugins}, make_state([])).run(CycleState())
+    outcome = PreFilters(profile, {plugin.name: None for plugin in plugins}, make_state([])).refresh(CycleState())
     assert outcome.status == want
     assert reported == asked
 

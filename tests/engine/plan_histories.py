@@ -99,15 +99,17 @@ def plan_results(plan: Plan) -> dict[str, object]:
     }
     if plan.filtered.count > 1 and plan.failure is None:
         plan.refresh_scores()
-        highest, rows = plan.totals.blocks.best()
+        highest, rows = plan.totals.best()
         found["totals"] = plan.totals.total[: state.nodes.count].tolist()
         found["best"] = (highest, list(rows))
-        found["nth best"] = [plan.totals.blocks.nth(number) for number in range(len(rows))]
+        found["nth best"] = [rows[number] for number in range(len(rows))]
         sample = np.flatnonzero(plan.filtered.feasible)[::2].astype(np.intp)
         # A sample is scored with its own scale, and then all totals are summed up again. Most refreshes shall update
         # only changed rows.
         if plan.scores_samples and len(state.pods) % 3 == 0:
-            total, best = plan.score_sample(Sample(sample))
+            chosen = Sample(sample)
+            plan.refresh_scores(chosen)
+            total, best = plan.totals.best(chosen)
             found["sample"] = (total, list(best))
     return found
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bayplan.engine.cycle import ScheduleResult, schedule_pod
 from bayplan.engine.scheduler import Scheduler
-from bayplan.engine.select_host import NodeSampling, Sample, first_by_name, num_feasible_nodes_to_find
+from bayplan.engine.select_host import NodeSampling, first_by_name, num_feasible_nodes_to_find, visited_rows
 from bayplan.framework.cycle_state import CycleState
 from bayplan.objects.pod import Pod
 from bayplan.testing.builders import make_node, make_pod
@@ -69,7 +69,7 @@ def test_search_matches_visiting_nodes_one_by_one(fits: list[bool], start: int, 
     sample = sampling.search(order, feasible.view(np.uint8), wanted)
     assert sample.array().tolist() == found
     assert sample.visited == evaluated
-    assert sampling.visited(order, evaluated).tolist() == [
+    assert visited_rows(order, start, evaluated).tolist() == [
         int(order[(start + step) % len(fits)]) for step in range(evaluated)
     ]
 
@@ -147,17 +147,3 @@ def test_a_failing_nominated_node_is_counted_as_evaluated_once() -> None:
     scheduler = scheduler_of(nodes)
     result = _cycle(scheduler, make_pod("p").req(cpu="1").nominated("n140").obj(), NodeSampling(10))
     assert (result.feasible_nodes, result.evaluated_nodes) == (100, 101)
-
-
-@given(
-    st.lists(st.integers(0, 30), min_size=1, max_size=60, unique=True),
-    st.lists(st.integers(0, 3), min_size=31, max_size=31),
-)
-def test_best_returns_the_top_rows_of_a_sample_in_row_order(rows: list[int], totals: list[int]) -> None:
-    total = np.array(totals, dtype=np.int64)
-    highest, best = Sample(np.array(rows, dtype=np.intp)).best(total)
-    want = [row for row in sorted(rows) if totals[row] == max(totals[each] for each in rows)]
-    assert highest == totals[want[0]]
-    assert len(best) == len(want)
-    assert [best[number] for number in reversed(range(len(want)))] == want[::-1]
-    assert list(best) == want

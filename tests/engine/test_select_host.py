@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
+from random import Random
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bayplan.base.random_streams import RandomStreams
-from bayplan.engine.select_host import BestBlocks, BestRows, Sample, first_by_name, seeded_pick, tie_set
-from bayplan.state.arrays import Index
+from bayplan.engine.select_host import BestRows, Sample, first_by_name, seeded_pick
 from bayplan.state.cluster_state import ClusterState
 from bayplan.testing import make_node
 
@@ -29,11 +30,17 @@ CHI_SQUARE_999 = {1: 10.83, 2: 13.82, 4: 18.47, 6: 22.46}
         pytest.param([7, 7, 7], 3, (7, [0, 1, 2]), id="all are equal"),
     ],
 )
-def test_tie_set_returns_the_highest_total_and_its_rows(
+def test_best_rows_returns_the_highest_total_and_its_rows(
     total: list[int], count: int, want: tuple[int, list[int]]
 ) -> None:
-    highest, rows = tie_set(np.array(total, dtype=np.int64), count)
-    assert (highest, [int(row) for row in rows]) == want
+    values = np.array(total, dtype=np.int64)
+    best = BestRows()
+    best.begin(values, count)
+    assert (best.search(), list(best)) == want
+    assert [best[number] for number in range(len(best))] == want[1]
+    highest, rows = Sample(np.arange(count, dtype=np.intp)[::-1].copy()).best(values)
+    assert (highest, list(rows)) == want
+    assert [rows[number] for number in range(len(rows))] == want[1]
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 7])
@@ -80,22 +87,20 @@ def test_first_by_name_sorts_by_name_instead_of_row() -> None:
     assert first_by_name(state, np.array([rows["n10"], rows["n9"]], dtype=np.intp)) == rows["n10"]
 
 
-class OnlyAllRows:
-    """Finds all tied rows, and none by its number."""
-
-    def tied_rows(self) -> Index:
-        return np.array([3, 8], dtype=np.intp)
-
-
-def test_iterating_over_tied_rows_searches_once() -> None:
-    assert list(BestRows(cast("Sample", OnlyAllRows()), 2)) == [3, 8]
-
-
-def test_tied_rows_of_blocks_and_samples_are_ascending() -> None:
-    total = np.array([5, 7, 7, 1, 7, 7], dtype=np.int64)
-    blocks, sample = BestBlocks(), Sample(np.array([5, 4, 0, 1], dtype=np.intp))
-    blocks.begin(total, len(total))
-    found = [blocks.best()[1], sample.best(total)[1]]
-    assert [list(rows) for rows in found] == [[1, 2, 4, 5], [1, 4, 5]]
-    assert [rows[number] for rows in found for number in range(len(rows))] == [1, 2, 4, 5, 1, 4, 5]
-    assert list(BestRows(blocks, 0)) == []
+@given(st.lists(st.integers(-1, 3), min_size=1, max_size=3), st.randoms(use_true_random=False))
+def test_updated_rows_give_the_same_best_rows_as_a_new_search(levels: list[int], random: Random) -> None:
+    total = np.array([random.choice(levels) for _ in range(521)], dtype=np.int64)
+    best = BestRows()
+    best.begin(total, len(total))
+    for _ in range(20):
+        row, after = random.randrange(len(total)), random.choice(levels)
+        before = int(total[row])
+        total[row] = after
+        if after != before:
+            best.update(row, before, after)
+        assert best.search() == total.max()
+        want = np.flatnonzero(total == total.max()).tolist() if total.max() >= 0 else []
+        assert list(best) == want
+        assert [best[number] for number in reversed(range(len(best)))] == want[::-1]
+    with pytest.raises(IndexError):
+        best[len(best)]

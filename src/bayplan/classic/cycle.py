@@ -18,7 +18,7 @@ from bayplan.engine.extenders import ExtendedCycle, add_extender_scores, find_no
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.nominated_pods import NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import NodeSampling, Pick, Sample
+from bayplan.engine.select_host import NodeSampling, Pick, Sample, visited_rows
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE
 from bayplan.framework.extender import Extender
@@ -156,7 +156,7 @@ def find_nodes_that_fit(plan: Plan, nominated: NominatedPods, result: ClassicRes
     else:
         sample = sampling.search(order, feasible.view(np.uint8), wanted)
         result.order, evaluated = sample.array(), sample.visited
-        visited = sampling.visited(order, evaluated)
+        visited = visited_rows(order, sampling.next_start, evaluated)
         if len(result.order) < np.count_nonzero(feasible):
             common.sample, common.sample_span = sample, (sampling.next_start, evaluated)
         sampling.advance(evaluated, len(order))
@@ -262,7 +262,9 @@ def prioritize_nodes(
     counts_nominated = bool(common.nominated_failures)
     checked = settings.custom or not state.small
     if common.sample is not None and not (common.extended or counts_nominated or checked) and plan.scores_samples:
-        common.total, found = plan.score_sample(Sample(result.order))
+        sample = Sample(result.order)
+        plan.refresh_scores(sample)
+        common.total, found = plan.totals.best(sample)
         in_order: Index = result.order[np.isin(result.order, list(found))]
         common.row, common.ties = settings.pick(state, in_order), found
         return

@@ -9,7 +9,7 @@ cdef class ScheduleResult:
     cdef public Py_ssize_t row, feasible_nodes, evaluated_nodes, rejected_row
     cdef public Sample sample
     cdef public object ties, total, nominated_node, rejection, sample_span, failure, diagnosis
-    cdef public object first_failures, nominated_failures, table, extended
+    cdef public object nominated_failures, table, extended
     cdef public bint scored, chose_nominated_node_alone, check_all
 
 @cython.locals(result=ScheduleResult)
@@ -32,5 +32,3 @@ cdef void _search_sample(
 ) except *
 
 cpdef void prioritize_nodes(Plan plan, object feasible, ScheduleResult result) except *
-
-cdef bint _is_bare(ScheduleResult result) except -1

@@ -13,7 +13,7 @@ from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.nominated_pods import NO_NOMINATED_PODS, NominatedPodLister, NominatedPods
 from bayplan.engine.plan import Plan
-from bayplan.engine.select_host import NO_ROWS, NodeSampling, Pick, Sample, Ties, tie_set, visited_rows
+from bayplan.engine.select_host import NodeSampling, Pick, Sample, Ties, mask_of, visited_rows
 from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
@@ -41,7 +41,6 @@ class ScheduleResult:
         rejected_row, rejection: the row and first failure of the pod's nominated node if filters rejected it; else -1.
         sample: the feasible rows found before the search ended early; None if it visited all nodes.
         sample_span: the start of that search (see `NodeSampling.next_start`), and the number of nodes that it visited.
-        first_failures: the first failing filter by row, if nominated pods make a difference; else None.
         nominated_failures: by row, the first failures that nominated pods change. Valid until the cluster changes.
         table: the scores, if the feasible nodes differ from the plan's; else None.
         extended: the extenders' results; None if there are no extenders or the cycle did not reach them.
@@ -63,7 +62,6 @@ class ScheduleResult:
         self.sample_span = (0, 0)
         self.failure: Status | None = None
         self.diagnosis: Diagnosis | None = None
-        self.first_failures: FirstFailures | None = None
         self.table: ScoreTable | None = None
         self.extended: ExtendedCycle | None = None
         self.check_all = False
@@ -106,8 +104,7 @@ def schedule_pod(
     if result.failure is not None:
         return result
     if result.feasible_nodes == 0:
-        failures = result.first_failures or first_failures(plan, nominated, nominated_pods.log)
-        result.diagnosis = diagnose(plan, result, failures)
+        result.diagnosis = diagnose(plan, result, first_failures(plan, nominated, nominated_pods.log))
         # The message comes from the diagnosis, after PostFilter has run.
         result.failure = _UNSCHEDULABLE
         cycle_state.write(PLAN, plan)
@@ -144,7 +141,7 @@ def find_nodes_that_fit_pod(
     if nominated is not NO_NOMINATED_PODS and nominated:
         failures = first_failures(plan, nominated, nominations)
         if failures.overrides:
-            result.first_failures, result.nominated_failures = failures, failures.overrides
+            result.nominated_failures = failures.overrides
             count_left = int(np.count_nonzero(failures.feasible))
             if count_left < result.feasible_nodes:
                 feasible, result.feasible_nodes = failures.feasible, count_left
@@ -204,13 +201,14 @@ def _search_sample(plan: Plan, feasible: Bools, result: ScheduleResult, sampling
             passes = feasible.view(np.uint8)
         sample = sampling.search(order, passes, wanted)
         evaluated = sample.visited
-        visited = sampling.visited(order, evaluated) if failed or result.rejected_row >= 0 else NO_ROWS
-        result.failure = _first_error(plan, result, visited) if failed else None
+        if failed:
+            result.failure = _first_error(plan, result, visited_rows(order, sampling.next_start, evaluated))
         if sample.count < result.feasible_nodes:
             result.sample, result.sample_span = sample, (sampling.next_start, evaluated)
             result.feasible_nodes, result.evaluated_nodes = sample.count, evaluated
         # The nominated node counts as evaluated, even if the search did not visit it again.
-        if result.rejected_row >= 0 and result.rejected_row not in visited:
+        row = result.rejected_row
+        if row >= 0 and row not in visited_rows(order, sampling.next_start, evaluated):
             result.evaluated_nodes += 1
     elif result.rejected_row >= 0 and not plan.examined()[result.rejected_row]:
         result.evaluated_nodes += 1
@@ -290,9 +288,7 @@ def pass_extenders(
         return feasible
     if sample is not None:
         result.sample = Sample(left)
-    mask = np.zeros_like(feasible)
-    mask[left] = True
-    return mask
+    return mask_of(left, len(feasible))
 
 
 def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: NodeSampling | None) -> Index:
@@ -307,40 +303,26 @@ def _as_visited(plan: Plan, feasible: Bools, result: ScheduleResult, sampling: N
 
 def prioritize_nodes(plan: Plan, feasible: Bools, result: ScheduleResult) -> None:
     """Score the feasible nodes and find the tie set."""
-    count = plan.state.nodes.count
     result.scored = True
     own = feasible is plan.filtered.feasible
-    if not _is_bare(result) and (own or (result.extended is None and plan.scores_samples)):
-        if own and result.sample is None:
-            plan.refresh_scores()
-            result.failure = plan.failure
-            if result.failure is None:
-                result.total, result.ties = plan.totals.blocks.best()
-            return
-        if plan.scores_samples:
+    # If an extender returned its own node objects, scoring ignores the pods on nodes.
+    bare = result.extended is not None and result.extended.bare
+    if not bare and ((own and result.sample is None) or (result.extended is None and plan.scores_samples)):
+        sample = result.sample
+        if sample is None and not own:
             # Without the nodes that nominated pods fill, the feasible nodes are a sample, too.
-            sample = result.sample if result.sample is not None else Sample(feasible.nonzero()[0])
-            result.total, result.ties = plan.score_sample(sample)
-            if plan.failure is None:
-                return
+            sample = Sample(feasible.nonzero()[0])
+        plan.refresh_scores(sample)
+        result.failure = plan.failure
+        if result.failure is None:
+            result.total, result.ties = plan.totals.best(sample)
+        return
     if result.sample is not None:
         feasible = mask_of(result.sample.array(), len(feasible))
-    table = result.table = score_over(plan, feasible, bare=_is_bare(result))
+    table = result.table = score_over(plan, feasible, bare=bare)
     result.failure = table.failure
     if result.failure is None:
-        result.total, result.ties = tie_set(table.total, count)
-
-
-def mask_of(rows: Index, capacity: int) -> Bools:
-    """Return bool[capacity], true for these rows (intp)."""
-    mask = np.zeros(capacity, dtype=np.bool_)
-    mask[rows] = True
-    return mask
-
-
-def _is_bare(result: ScheduleResult) -> bool:
-    """Return whether scoring must ignore the pods on nodes because an extender returned its own node objects."""
-    return result.extended is not None and result.extended.bare
+        result.total, result.ties = Sample(feasible.nonzero()[0]).best(table.total)
 
 
 def prioritize_with_extenders(plan: Plan, pod: Pod, extenders: Sequence[Extender], result: ScheduleResult) -> None:
@@ -371,7 +353,7 @@ def diagnose(plan: Plan, result: ScheduleResult, failures: FirstFailures) -> Dia
     if result.extended is not None:
         if result.sample is not None:
             order = plan.state.nodes.tree.order(plan.state.nodes.row_of)
-            examined = visited_rows(order, examined, *result.sample_span)
+            examined = mask_of(visited_rows(order[examined[order]], *result.sample_span), len(examined))
         row_of, statuses = plan.state.nodes.row_of, result.extended.statuses
         outside.update({row_of[name]: status for name, status in statuses.items() if name in row_of})
         # Rejected names that are not nodes of the cluster still count in messages.

@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 from bayplan.base.html_table import table
 from bayplan.engine.extenders import ExtenderResult
 from bayplan.engine.preparation import PreFilterRecord
-from bayplan.engine.select_host import visited_rows
+from bayplan.engine.select_host import mask_of, visited_rows
 from bayplan.framework.plugin import Params
 from bayplan.framework.preemption.account import PreemptionAccount
 from bayplan.framework.status import UNRESOLVABLE_BIT, Code, Status
@@ -240,7 +240,8 @@ def rebuild(record: Record, frame: Frame) -> Decision:
     if frame.only >= 0:
         examined = np.arange(len(allowed)) == frame.only
     elif frame.sample is not None:
-        examined = visited_rows(keyframe.order, allowed, *frame.sample)
+        order = keyframe.order[allowed[keyframe.order]]
+        examined = mask_of(visited_rows(order, *frame.sample), len(allowed))
     feasible = examined & ~codes.any(axis=0)
     feasible[list(overrides)] = False
     scorers = keyframe.scorer_weights if frame.scored else ()

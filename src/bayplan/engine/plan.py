@@ -6,16 +6,16 @@ proportional to the changes since its last use: the change logs name the rows, a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
-from bayplan.engine.preparation import PreFilterOutcome, PreFilters, PreScoreOutcome, PreScores
+from bayplan.engine.preparation import PreFilters, Preparation, PreScores
 from bayplan.engine.rule_result import RuleResult, RuleResults
-from bayplan.engine.select_host import NO_ROWS, BestRows, Sample
+from bayplan.engine.select_host import Sample
 from bayplan.engine.totals import Totals
 from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import MAX_NODE_SCORE, MIN_NODE_SCORE, Params, Plugin, PreFilterPlugin, PreScorePlugin
@@ -70,8 +70,8 @@ class Plan:
         self.pod_class: PodClass = state.pod_class(pod)
         self.owned_counters = state.owned_counters(pod)
         self.priority = pod.spec.priority or 0
-        self.pre = PreFilterOutcome()
-        self.pre_filters: PreFilters = PreFilters(profile, self.specs, state)
+        self.pre = Preparation()
+        self.pre_filters = PreFilters(profile, self.specs, state)
         self.pre_scores = PreScores(profile, self.specs, state)
         self.filtered = FilteredRows(state, shared)
         self.totals = Totals(state, shared, self.filtered, floor=0 if profile.score else 1)
@@ -83,8 +83,8 @@ class Plan:
         self.first_failed: object | None = None
         self.dry_run: object | None = None
         self._shared = shared
-        self._pre_seen: PreFilterOutcome | None = None
-        self._pre_score_seen: PreScoreOutcome | None = None
+        self._pre_seen: Preparation | None = None
+        self._pre_score_seen: Preparation | None = None
         self._filters_skipped: set[str] | None = None
         self._scores_skipped: set[str] | None = None
         self._has_custom_scores = False
@@ -102,20 +102,8 @@ class Plan:
             self.footprint = self._footprint_of(pod)
         self.pre_filters.adapt(self.specs)
         self.pre_scores.adapt(self.specs)
-        self.filtered.rules.replace(
-            [
-                item
-                if self._is_current(item, stale)
-                else self._shared.filter_result(item.plugin, self.specs[item.name])
-                for item in self.filtered.results
-            ]
-        )
-        self.totals.replace(
-            [
-                item if self._is_current(item, stale) else self._shared.score_result(item.plugin, self.specs[item.name])
-                for item in self.totals.results
-            ]
-        )
+        self.filtered.rules.replace(self._current(self.filtered.results, stale, self._shared.filter_result))
+        self.totals.replace(self._current(self.totals.results, stale, self._shared.score_result))
         # A scorer's error may depend on its spec.
         self._pre_score_seen = None
         self.failure = self.first_failed = self.dry_run = None
@@ -125,18 +113,20 @@ class Plan:
         earlier_sums = self.profile.sums_before_binding if repeats_overhead(pod) else 0
         return self.state.footprint(pod, earlier_sums=earlier_sums)
 
-    def _is_current(self, result: RuleResult, stale: Collection[str]) -> bool:
-        """Return whether a result is still valid for the plan's current pod."""
-        if result.name not in stale:
-            return True
-        spec = self.specs[result.name]
-        return spec is result.spec or bool(spec.key == result.spec.key)
+    def _current(self, results: list[Any], stale: Collection[str], find: Callable[[Any, Any], Any]) -> list[Any]:
+        """Return the results for the plan's current pod: with `find` for the `stale` plugins whose key has changed."""
+        specs = self.specs
+        return [
+            it if it.name not in stale or specs[it.name].key == it.spec.key else find(it.plugin, specs[it.name])
+            for it in results
+        ]
 
     # PreFilter and Filter.
 
-    def run_pre_filter_plugins(self, cycle_state: CycleState) -> PreFilterOutcome:
+    def run_pre_filter_plugins(self, cycle_state: CycleState) -> Preparation:
         """Run the PreFilter plugins; return the outcome, which is the same object until a plugin's result changes."""
-        self.pre = self.pre_filters.run(cycle_state)
+        self.pre = self.pre_filters.refresh(cycle_state)
+        cycle_state.unreached_pre_filters = self.pre.unreached
         return self.pre
 
     def refresh_filters(self) -> None:
@@ -192,8 +182,11 @@ class Plan:
     # PreScore and Score.
 
     def refresh_scores(self, sample: Sample | None = None) -> None:
-        """Update `totals`; filters must be up to date, and some node feasible. For `sample` see `Totals.refresh`."""
-        outcome = self.pre_scores.run(self.filtered.feasible)
+        """Update `totals`; filters must be up to date, and some node feasible. For `sample` see `Totals.refresh`.
+
+        A sample is scored only if PreScore does not depend on which nodes are feasible.
+        """
+        outcome = self.pre_scores.refresh(self.filtered.feasible[: self.state.nodes.count])
         if outcome is not self._pre_score_seen and not self._choose_scores(outcome):
             return
         self.totals.refresh(sample)
@@ -209,11 +202,11 @@ class Plan:
                 self.failure = failure
                 self._pre_score_seen = None
 
-    def _choose_scores(self, outcome: PreScoreOutcome) -> bool:
+    def _choose_scores(self, outcome: Preparation) -> bool:
         """Select the scorers that PreScore did not skip, with their params; return False if PreScore or a scorer failed."""
         totals, known = self.totals, self.profile.pre_score_names
         self._pre_score_seen = None
-        self.failure = outcome.failure
+        self.failure = outcome.status
         if self.failure is not None:
             return False
         if outcome.skipped != self._scores_skipped:
@@ -241,16 +234,8 @@ class Plan:
 
     @property
     def scores_samples(self) -> bool:
-        """Return whether `score_sample` may be called: PreScore must not depend on which nodes are feasible."""
+        """Return whether samples may be scored: PreScore must not depend on which nodes are feasible."""
         return not self.pre_scores.reads_feasible
-
-    def score_sample(self, sample: Sample) -> tuple[int, BestRows]:
-        """Return the highest total among some feasible rows, as if only these were feasible, and the rows that have it.
-
-        Filters must be up to date. Returns -1 and no rows if scoring failed.
-        """
-        self.refresh_scores(sample)
-        return (sample if self.failure is None else Sample(NO_ROWS)).best(self.totals.total)
 
 
 def invalid_score(state: ClusterState, scores: Iterable[tuple[str, Ints]], feasible: Bools) -> Status | None:

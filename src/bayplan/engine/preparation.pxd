@@ -6,55 +6,38 @@ from bayplan.state.row_log cimport RowLog
 # Constants of the module, typed as C numbers.
 cdef int _NODES, _COUNTERS, _CATALOG, _ALWAYS
 
-cdef class PreFilterOutcome:
+cdef class Preparation:
     cdef public object status, node_names
     cdef public list narrowed_by
     cdef public dict params
     cdef public set skipped
-
-cdef bint _merge(PreFilterOutcome outcome, object plugin, object answer) except -1
+    cdef public tuple unreached, records
 
 cdef class PreparedPlugins:
-    cdef object _state, _catalog, _reads_method
+    cdef object _state, _catalog, _point
     cdef RowLog _node_log
     cdef Columns _columns
-    cdef list _plugins, _reads, _answers, _stale
+    cdef list _plugins, _specs, _answers, _reads
     cdef int _all_reads
-    cdef Py_ssize_t _node_position, _writes, _counted
+    cdef bint _is_adapted
+    cdef Preparation _outcome
+    cdef Py_ssize_t _node_position, _writes, _counted, _run_count
 
-    @cython.locals(number=Py_ssize_t)
-    cpdef void adapt(self, object specs) except *
-    cdef int _reads_of(self, object plugin, object spec) except -1
-    @cython.locals(reads=int)
-    cdef void _sum_reads(self) except *
     @cython.locals(changes=int)
     cdef int _changes(self) except -1
+    @cython.locals(changes=int, changed=Py_ssize_t, known=Preparation, outcome=Preparation)
+    cpdef Preparation refresh(self, object argument)
+    @cython.locals(number=Py_ssize_t)
+    cdef Py_ssize_t _first_changed(self, int changes, object argument) except -2
+    @cython.locals(outcome=Preparation, number=Py_ssize_t, run_count=Py_ssize_t)
+    cdef Preparation _combine(self, Py_ssize_t first, int changes, object argument)
+    cdef object _run(self, Py_ssize_t number, object argument)
+    cdef bint _merge(self, Preparation outcome, object plugin, object answer) except -1
 
 cdef class PreFilters(PreparedPlugins):
-    cdef object _recorded
-    cdef PreFilterOutcome _outcome
-    cdef Py_ssize_t _run_count
-
-    @cython.locals(outcome=PreFilterOutcome)
-    cpdef PreFilterOutcome run(self, object cycle_state)
-    @cython.locals(changes=int, number=Py_ssize_t, run_count=Py_ssize_t)
-    cdef PreFilterOutcome _refresh(self, object cycle_state)
-    @cython.locals(number=Py_ssize_t)
-    cdef void _drop_stale(self, Py_ssize_t first) except *
-    @cython.locals(outcome=PreFilterOutcome, number=Py_ssize_t, run_count=Py_ssize_t)
-    cdef PreFilterOutcome _fold(self, Py_ssize_t known, object cycle_state)
-
-cdef class PreScoreOutcome:
-    cdef public dict params
-    cdef public set skipped
-    cdef public object failure
+    cdef bint _merge(self, Preparation outcome, object plugin, object answer) except -1
 
 cdef class PreScores(PreparedPlugins):
-    cdef object _recorded
-    cdef PreScoreOutcome _outcome
     cdef readonly bint reads_feasible
 
-    @cython.locals(changes=int, outcome=PreScoreOutcome, changed=bint, number=Py_ssize_t)
-    cpdef PreScoreOutcome run(self, object feasible)
-    @cython.locals(outcome=PreScoreOutcome)
-    cdef PreScoreOutcome _fold(self)
+    cdef bint _merge(self, Preparation outcome, object plugin, object answer) except -1

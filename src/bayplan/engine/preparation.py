@@ -6,18 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bayplan.base.errors import PluginError
-from bayplan.framework.cycle_state import CycleState
 from bayplan.framework.plugin import Params, PreFilterPlugin, PreFilterResult, PreScorePlugin, Reads
 from bayplan.framework.profile import Profile
 from bayplan.framework.status import Code, Status, error, unresolvable
-from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
 
-_SUCCESS, _SKIP = Code.SUCCESS, Code.SKIP
+_SKIP = Code.SKIP
 _UNSCHEDULABLE, _UNRESOLVABLE = Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 _NODES, _COUNTERS, _CATALOG = Reads.NODES.value, Reads.COUNTERS.value, Reads.CATALOG.value
 _ALWAYS = (Reads.USAGE | Reads.PORTS | Reads.OBJECTS).value
 """Data whose changes can't be detected cheaply: plugins that read it run in every cycle."""
+
+_UNKNOWN = object()
 
 
 class PreFilterRecord(NamedTuple):
@@ -29,62 +29,66 @@ class PreFilterRecord(NamedTuple):
     node_names: frozenset[str] | None
 
 
-class PreFilterOutcome:
-    """The combined result of a profile's PreFilter plugins (upstream's RunPreFilterPlugins).
+class Preparation:
+    """The combined results of the plugins of PreFilter (upstream's RunPreFilterPlugins) or PreScore.
 
     Attributes:
         status: the rejection or error that ends the cycle, or None.
-        node_names: the only nodes left; None for all.
+        params, skipped: the params of the plugins that returned some, and the names of those that returned Skip.
+        node_names: the only nodes left by PreFilter; None for all.
         narrowed_by: the names of the plugins that restricted the nodes, in order.
+        unreached: the names of the plugins that did not run, because an earlier plugin ended the extension point.
+        records: the result of each plugin that ran, in order; None until someone asks for it.
     """
 
     def __init__(self) -> None:
         self.status: Status | None = None
-        self.node_names: frozenset[str] | None = None
-        self.narrowed_by: list[str] = []
         self.params: dict[str, Params] = {}
         self.skipped: set[str] = set()
+        self.node_names: frozenset[str] | None = None
+        self.narrowed_by: list[str] = []
+        self.unreached: tuple[str, ...] = ()
+        self.records: tuple[Any, ...] | None = None
 
 
 class PreparedPlugins:
     """The plugins of one extension point, with their last results for one plan's specs.
 
-    The base of `PreFilters` and `PreScores`. `reads` is the name of the plugins' method that returns what they read.
+    The base of `PreFilters` and `PreScores`. `point` is the name of the plugins' method; the method of that name with
+    `_reads` returns what it reads.
     """
 
-    def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState, reads: str) -> None:
+    def __init__(self, plugins: Sequence[Any], specs: Mapping[str, Any], state: ClusterState, point: str) -> None:
         self._state = state
-        self._reads_method = reads
+        self._point = point
         self._node_log = state.node_log
         self._columns = state.columns
         self._catalog = state.catalog
-        self._plugins = [(plugin, specs[plugin.name]) for plugin in plugins]
-        self._answers: list[Any] = [None] * len(self._plugins)
-        # `_stale`: the numbers of the plugins with a new spec. `_reads`: for each plugin, the data that it reads,
-        # except NODES.
-        self._stale: list[int] = []
-        self._reads = [self._reads_of(plugin, spec) for plugin, spec in self._plugins]
-        self._sum_reads()
+        self._plugins = list(plugins)
+        count = len(self._plugins)
+        # By plugin: its spec, its last result (`_UNKNOWN` if it must run), and the data that it reads, except NODES.
+        self._specs: list[Any] = [None] * count
+        self._answers: list[Any] = [_UNKNOWN] * count
+        self._reads = [0] * count
+        self._all_reads = 0
+        # The outcome, and the number of plugins that ran for it.
+        self._outcome: Preparation | None = None
+        self._run_count = 0
         # Versions at the last run: of the node log, of other objects, and of pods that counters count.
         self._node_position = self._writes = self._counted = -1
+        self.adapt(specs)
 
     def adapt(self, specs: Mapping[str, Any]) -> None:
         """Change to other specs; only plugins with a different spec run again."""
-        for number, (plugin, before) in enumerate(self._plugins):
-            spec = specs[plugin.name]
-            if spec is not before:
-                self._plugins[number] = (plugin, spec)
-                self._stale.append(number)
-                self._reads[number] = self._reads_of(plugin, spec)
-        self._sum_reads()
-
-    def _reads_of(self, plugin: Any, spec: Any) -> int:
-        return getattr(plugin, self._reads_method)(spec).value & ~_NODES
-
-    def _sum_reads(self) -> None:
         self._all_reads = 0
-        for reads in self._reads:
-            self._all_reads |= reads
+        for number, plugin in enumerate(self._plugins):
+            spec = specs[plugin.name]
+            if spec is not self._specs[number]:
+                self._specs[number] = spec
+                self._answers[number] = _UNKNOWN
+                self._reads[number] = getattr(plugin, self._point + "_reads")(spec).value & ~_NODES
+            self._all_reads |= self._reads[number]
+        self._is_adapted = True
 
     def _changes(self) -> int:
         """Return which data has changed since the last call, as bits of `Reads`; with NODES, all plugins run again."""
@@ -100,116 +104,120 @@ class PreparedPlugins:
             changes |= _CATALOG
         return changes
 
+    def refresh(self, argument: Any) -> Preparation:
+        """Return the outcome of this cycle: the same object as before if no result changed.
+
+        `argument` is the last argument of the plugins' method.
+        """
+        changes, known = self._changes(), self._outcome
+        if known is None or changes & _NODES:
+            self._answers = [_UNKNOWN] * len(self._plugins)
+        elif not changes & self._all_reads and not self._is_adapted:
+            return known
+        # If a plugin raises, all run again the next time.
+        self._outcome = None
+        changed = self._first_changed(changes, argument)
+        outcome = known if known is not None and changed < 0 else self._combine(changed + 1, changes, argument)
+        self._is_adapted = False
+        self._outcome = outcome
+        return outcome
+
+    def _first_changed(self, changes: int, argument: Any) -> int:
+        """Run plugins again, as far as they ran before, until the result of one changes; return its number, or -1."""
+        for number in range(self._run_count):
+            before = self._answers[number]
+            if before is _UNKNOWN or changes & self._reads[number]:
+                answer = self._run(number, argument)
+                if answer is not before and (before is _UNKNOWN or answer != before):
+                    self._answers[number] = answer
+                    return number
+        return -1
+
+    def _combine(self, first: int, changes: int, argument: Any) -> Preparation:
+        """Combine the results in order; from number `first` on, run the plugins whose result may have changed."""
+        outcome, run_count = Preparation(), 0
+        for number in range(len(self._plugins)):
+            if self._answers[number] is _UNKNOWN or (number >= first and changes & self._reads[number]):
+                self._answers[number] = self._run(number, argument)
+            run_count = number + 1
+            if not self._merge(outcome, self._plugins[number], self._answers[number]):
+                break
+        # Changes of what the other plugins read go unnoticed until they run again.
+        for number in range(run_count, len(self._plugins)):
+            outcome.unreached += (self._plugins[number].name,)
+            self._answers[number] = _UNKNOWN
+        self._run_count = run_count
+        return outcome
+
+    def _run(self, number: int, argument: Any) -> Any:
+        return getattr(self._plugins[number], self._point)(self._specs[number], self._state, argument)
+
+    def recorded_results(self) -> tuple[Any, ...]:
+        """Return the result of each plugin that ran last time, in order: the same tuple until the outcome changes."""
+        outcome = self._outcome
+        if outcome is None:
+            return ()
+        if outcome.records is None:
+            ran = zip(self._plugins, self._answers, strict=True)
+            outcome.records = tuple(
+                [self._record_of(plugin, answer) for plugin, answer in ran if answer is not _UNKNOWN]
+            )
+        return outcome.records
+
+    # What differs between the extension points.
+
+    def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
+        """Merge one result into the outcome; return whether the next plugin runs."""
+        raise NotImplementedError
+
+    def _record_of(self, plugin: Any, answer: Any) -> Any:
+        raise NotImplementedError
+
 
 class PreFilters(PreparedPlugins):
     """The PreFilter plugins of a profile."""
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
-        super().__init__(profile.pre_filter, specs, state, "pre_filter_reads")
-        self._outcome = PreFilterOutcome()
-        # Number of plugins that ran last time; -1 if there was no run.
-        self._run_count = -1
-        self._recorded: tuple[PreFilterOutcome, tuple[PreFilterRecord, ...]] | None = None
+        super().__init__(profile.pre_filter, specs, state, "pre_filter")
 
-    def run(self, cycle_state: CycleState) -> PreFilterOutcome:
-        """Return the outcome of this cycle: the same object as before if no result changed."""
-        outcome = self._refresh(cycle_state)
-        if outcome.status is not None:
-            cycle_state.unreached_pre_filters = tuple([plugin.name for plugin, _ in self._plugins[self._run_count :]])
-        return outcome
-
-    def recorded_results(self) -> tuple[PreFilterRecord, ...]:
-        """Return the result of each plugin that ran last time, in order: the same tuple until the outcome changes."""
-        if self._recorded is None or self._recorded[0] is not self._outcome:
-            ran = zip(self._plugins[: self._run_count], self._answers, strict=False)
-            self._recorded = (self._outcome, tuple(_record_of(plugin.name, answer) for (plugin, _), answer in ran))
-        return self._recorded[1]
-
-    def _refresh(self, cycle_state: CycleState) -> PreFilterOutcome:
-        changes = self._changes()
-        if changes & _NODES or self._run_count < 0:
-            self._answers = [None] * len(self._plugins)
-            return self._fold(0, cycle_state)
-        if not changes & self._all_reads and not self._stale:
-            return self._outcome
-        self._run_count, run_count = -1, self._run_count
-        for number in range(run_count):
-            if not changes & self._reads[number] and number not in self._stale:
-                continue
-            plugin, spec = self._plugins[number]
-            answer = plugin.pre_filter(spec, self._state, cycle_state)
-            known = self._answers[number]
-            # If the spec changed, replace even an equal result: equality compares only the data that decides about
-            # rows.
-            if answer is not known and (number in self._stale or answer != known):
-                self._answers[number] = answer
-                return self._fold(number + 1, cycle_state)
-        self._run_count = run_count
-        self._drop_stale(run_count)
-        return self._outcome
-
-    def _drop_stale(self, first: int) -> None:
-        """Drop the results of stale plugins numbered `first` or higher: they come from a former spec."""
-        for number in self._stale:
-            if number >= first:
-                self._answers[number] = None
-        self._stale = []
-
-    def _fold(self, known: int, cycle_state: CycleState) -> PreFilterOutcome:
-        """Combine the results in order; from number `known` on, run the plugins whose result may have changed.
+    def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
+        """Merge one result into the outcome; return whether the next plugin runs.
 
         As upstream: the last Unschedulable wins; UnschedulableAndUnresolvable, an error and an empty set of nodes stop
         immediately, and later plugins don't run.
         """
-        self._drop_stale(known)
-        outcome, run_count = PreFilterOutcome(), 0
-        for number, (plugin, spec) in enumerate(self._plugins):
-            answer = self._answers[number]
-            if answer is None or (number >= known and self._reads[number]):
-                answer = self._answers[number] = plugin.pre_filter(spec, self._state, cycle_state)
-            run_count = number + 1
-            if not _merge(outcome, plugin, answer):
-                break
-        # If a plugin raises, all run again the next time.
-        self._outcome, self._run_count = outcome, run_count
-        return outcome
-
-
-def _record_of(plugin: str, answer: PreFilterResult | Status | None) -> PreFilterRecord:
-    if isinstance(answer, Status):
-        return PreFilterRecord(plugin, answer.code, answer.message, None)
-    return PreFilterRecord(plugin, Code.SUCCESS, "", None if answer is None else answer.node_names)
-
-
-def _merge(outcome: PreFilterOutcome, plugin: PreFilterPlugin[Any], answer: PreFilterResult | Status) -> bool:
-    """Merge one result into the outcome; return whether the next plugin runs."""
-    if isinstance(answer, Status):
-        if answer.code is _SKIP:
-            outcome.skipped.add(plugin.name)
+        if isinstance(answer, Status):
+            if answer.code is _SKIP:
+                outcome.skipped.add(plugin.name)
+                return True
+            if answer.code is _UNSCHEDULABLE or answer.code is _UNRESOLVABLE:
+                outcome.status = answer.by(plugin.name)
+                return answer.code is not _UNRESOLVABLE
+            if answer.ok:
+                raise _no_answer(plugin, "a Status of Success")
+            outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
+            return False
+        if not isinstance(answer, PreFilterResult):
+            raise _no_answer(plugin, repr(answer))
+        outcome.params[plugin.name] = answer.params
+        if answer.node_names is None:
             return True
-        if answer.code is _UNSCHEDULABLE or answer.code is _UNRESOLVABLE:
-            outcome.status = answer.by(plugin.name)
-            return answer.code is not _UNRESOLVABLE
-        if answer.ok:
-            raise _no_answer(plugin, "a Status of Success")
-        outcome.status = error(f'running PreFilter plugin "{plugin.name}": {answer.message}').by(plugin.name)
+        outcome.narrowed_by.append(plugin.name)
+        known = outcome.node_names
+        outcome.node_names = answer.node_names if known is None else known & answer.node_names
+        if outcome.node_names:
+            return True
+        names = sorted(outcome.narrowed_by)
+        text = f"node(s) didn't satisfy plugin {names[0]}"
+        if len(names) > 1:
+            text = f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
+        outcome.status = unresolvable(text)
         return False
-    if not isinstance(answer, PreFilterResult):
-        raise _no_answer(plugin, repr(answer))
-    outcome.params[plugin.name] = answer.params
-    if answer.node_names is None:
-        return True
-    outcome.narrowed_by.append(plugin.name)
-    known = outcome.node_names
-    outcome.node_names = answer.node_names if known is None else known & answer.node_names
-    if outcome.node_names:
-        return True
-    names = sorted(outcome.narrowed_by)
-    text = f"node(s) didn't satisfy plugin {names[0]}"
-    if len(names) > 1:
-        text = f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
-    outcome.status = unresolvable(text)
-    return False
+
+    def _record_of(self, plugin: Any, answer: Any) -> PreFilterRecord:
+        if isinstance(answer, Status):
+            return PreFilterRecord(plugin.name, answer.code, answer.message, None)
+        return PreFilterRecord(plugin.name, Code.SUCCESS, "", answer.node_names)
 
 
 def _no_answer(plugin: PreFilterPlugin[Any], got: str) -> PluginError:
@@ -223,15 +231,6 @@ def is_static(reads: Reads) -> bool:
     return reads is Reads.NOTHING or reads is Reads.NODES
 
 
-class PreScoreOutcome:
-    """The outcome of a profile's PreScore plugins: params, skipped plugins, and the Error that ended it, or None."""
-
-    def __init__(self) -> None:
-        self.params: dict[str, Params] = {}
-        self.skipped: set[str] = set()
-        self.failure: Status | None = None
-
-
 class PreScores(PreparedPlugins):
     """The PreScore plugins of a profile.
 
@@ -241,57 +240,21 @@ class PreScores(PreparedPlugins):
 
     def __init__(self, profile: Profile, specs: Mapping[str, Any], state: ClusterState) -> None:
         # Without score plugins, no PreScore plugin runs.
-        super().__init__(profile.pre_score if profile.score else (), specs, state, "pre_score_reads")
-        self.reads_feasible = any(plugin.reads_feasible for plugin, _ in self._plugins)
-        self._outcome: PreScoreOutcome | None = None
-        self._recorded: tuple[PreScoreOutcome | None, tuple[tuple[str, Code], ...]] | None = None
+        super().__init__(profile.pre_score if profile.score else (), specs, state, "pre_score")
+        self.reads_feasible = any(plugin.reads_feasible for plugin in self._plugins)
 
-    def run(self, feasible: Bools) -> PreScoreOutcome:
-        """Return the outcome of this cycle; the same object as before if no result changed.
+    def _merge(self, outcome: Preparation, plugin: Any, answer: Any) -> bool:
+        if not isinstance(answer, Status):
+            outcome.params[plugin.name] = answer or ()
+        elif answer.code is _SKIP:
+            outcome.skipped.add(plugin.name)
+        else:
+            outcome.status = failed_pre_score(plugin, answer)
+            return False
+        return True
 
-        `feasible` is bool[capacity].
-        """
-        changes, outcome = self._changes(), self._outcome
-        if outcome is not None and not changes & (self._all_reads | _NODES) and not self._stale:
-            return outcome
-        # If a plugin raises, all run again the next time.
-        self._outcome = None
-        changed = outcome is None
-        for number in range(len(self._plugins)):
-            if outcome is not None and not changes & (self._reads[number] | _NODES) and number not in self._stale:
-                continue
-            plugin, spec = self._plugins[number]
-            answer = plugin.pre_score(spec, self._state, feasible[: self._columns.count])
-            before = self._answers[number]
-            if answer is not before and (number in self._stale or answer != before):
-                self._answers[number] = answer
-                changed = True
-        self._stale = []
-        self._outcome = self._fold() if outcome is None or changed else outcome
-        return self._outcome
-
-    def recorded_results(self) -> tuple[tuple[str, Code], ...]:
-        """Return the code of each plugin that ran last time, in order: the same tuple until the outcome changes."""
-        if self._recorded is None or self._recorded[0] is not self._outcome:
-            found = []
-            for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
-                found.append((plugin.name, answer.code if isinstance(answer, Status) else Code.SUCCESS))
-                if isinstance(answer, Status) and answer.code is not Code.SKIP:
-                    break
-            self._recorded = (self._outcome, tuple(found))
-        return self._recorded[1]
-
-    def _fold(self) -> PreScoreOutcome:
-        outcome = PreScoreOutcome()
-        for (plugin, _), answer in zip(self._plugins, self._answers, strict=True):
-            if not isinstance(answer, Status):
-                outcome.params[plugin.name] = answer or ()
-            elif answer.code is _SKIP:
-                outcome.skipped.add(plugin.name)
-            else:
-                outcome.failure = failed_pre_score(plugin, answer)
-                break
-        return outcome
+    def _record_of(self, plugin: Any, answer: Any) -> tuple[str, Code]:
+        return (plugin.name, answer.code if isinstance(answer, Status) else Code.SUCCESS)
 
 
 def failed_pre_score(plugin: PreScorePlugin[Any], answer: Status) -> Status:

@@ -32,7 +32,6 @@ cdef class RuleResult:
     cpdef void allocate(self) except *
     cpdef void run_all(self) except *
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef void run_rows(self, list rows) except *
 
 cdef class FilterResult(RuleResult):
     cdef public FilterRule filter_rule
@@ -48,7 +47,6 @@ cdef class FilterResult(RuleResult):
         codes=uint16_t[::1], rule=FilterRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t, code=cython.int, before=cython.int,
     )
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef void run_rows(self, list rows) except *
 
 cdef class ScoreResult(RuleResult):
     cdef public ScoreRule score_rule
@@ -61,7 +59,6 @@ cdef class ScoreResult(RuleResult):
     cpdef void run_all(self) except *
     @cython.locals(raw=int64_t[::1], rule=ScoreRule, loaded=int64_t, place=Py_ssize_t, row=Py_ssize_t)
     cpdef void run_changed(self, Py_ssize_t[::1] rows, Py_ssize_t count) except *
-    cpdef void run_rows(self, list rows) except *
     cpdef bint is_uniform(self) except -1
     @cython.locals(raw=int64_t[::1], alive=uint8_t[::1], seen=bint, level=int64_t, row=Py_ssize_t)
     cdef bint _has_one_value(self) except -1

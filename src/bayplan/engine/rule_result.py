@@ -113,10 +113,7 @@ class RuleResult:
             self.epoch += 1
             return
         self.evaluated_rows += count
-        if self.rule.evaluates_arrays:
-            self.run_rows(list(dict.fromkeys([int(row) for row in self._changes.rows[:count]])))
-        else:
-            self.run_changed(self._changes.rows, count)
+        self.run_changed(self._changes.rows, count)
 
     # Hooks: filter results and score results implement them.
 
@@ -127,10 +124,12 @@ class RuleResult:
         """Run the rule on every row."""
 
     def run_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` elements of `rows` (intp), one by one."""
+        """Run the rule on the first `count` elements of `rows` (intp): one by one, unless it evaluates arrays."""
 
-    def run_rows(self, rows: list[int]) -> None:
-        """Run the rule on `rows` (without repetitions) in one call."""
+
+def _distinct(rows: Any, count: int) -> list[int]:
+    """Return the first `count` elements of `rows` (intp) without repetitions."""
+    return list(dict.fromkeys([int(row) for row in rows[:count]]))
 
 
 class FilterResult(RuleResult):
@@ -169,8 +168,12 @@ class FilterResult(RuleResult):
         self.failing, self.has_errors = failing, has_errors
 
     def run_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` elements of `rows` (intp), one by one."""
+        """Run the rule on changed rows; see `RuleResult.run_changed`."""
         codes, rule, loaded = self.codes, self.filter_rule, 0
+        if rule.evaluates_arrays:
+            rule.filter_rows(_distinct(rows, count), codes)
+            self._count()
+            return
         for place in range(count):
             loaded ^= codes[rows[place]]
         self._loaded = loaded
@@ -185,11 +188,6 @@ class FilterResult(RuleResult):
                     self.failing -= 1
                 if code >= ERROR_BIT:
                     self.has_errors = True
-
-    def run_rows(self, rows: list[int]) -> None:
-        """Run the rule on `rows` (without repetitions) in one call."""
-        self.filter_rule.filter_rows(rows, self.codes)
-        self._count()
 
 
 class ScoreResult(RuleResult):
@@ -223,20 +221,18 @@ class ScoreResult(RuleResult):
         self._uniform_known = False
 
     def run_changed(self, rows: Any, count: int) -> None:
-        """Run the rule on the first `count` elements of `rows` (intp), one by one."""
+        """Run the rule on changed rows; see `RuleResult.run_changed`."""
         raw, rule, loaded = self.raw, self.score_rule, 0
+        self._uniform_known = False
+        if rule.evaluates_arrays:
+            rule.score_rows(_distinct(rows, count), raw)
+            return
         for place in range(count):
             loaded ^= raw[rows[place]]
         self._loaded = loaded
         for place in range(count):
             row = rows[place]
             raw[row] = rule.score(row)
-        self._uniform_known = False
-
-    def run_rows(self, rows: list[int]) -> None:
-        """Run the rule on `rows` (without repetitions) in one call."""
-        self.score_rule.score_rows(rows, self.raw)
-        self._uniform_known = False
 
     def is_uniform(self) -> bool:
         """Return whether all nodes have the same raw score, whatever is placed. All subsets then have the same scale."""
@@ -265,7 +261,7 @@ class RuleSet:
         shared: the shared results; its timer measures the rules.
 
     Attributes:
-        results: the results; replaced by a new list when other plugins take part.
+        results: the results.
         params: the params of each rule, by number.
         reads_feasible: whether the raw scores of some scorer depend on which nodes are feasible.
     """
@@ -281,19 +277,21 @@ class RuleSet:
         self._epochs: list[int] = []
         self._moved = True
 
-    def choose(self, results: Sequence[RuleResult], observing: Sequence[bool]) -> None:
-        """Set the results that take part; `observing`: for each, whether its plugin observes the cluster by itself."""
-        before = dict(zip(map(id, self.results), self._epochs, strict=True))
-        if list(map(id, results)) != list(before):
-            self._moved = self._moved or len(results) != len(self.results)
-            self._epochs = [before.get(id(result), -1) for result in results]
-            self.results = list(results)
-        self._note_feasible()
+    def choose(self, results: list[Any], observing: Sequence[bool]) -> bool:
+        """Set the results that take part; return whether they changed.
+
+        `observing`: for each result, whether its plugin observes the cluster by itself.
+        """
+        changed = results != self.results
+        if changed:
+            self.results, self._epochs, self._moved = results, [-1] * len(results), True
+        self.reads_feasible = _some_reads_feasible(results)
         self._observing = [
             number
             for number, result in enumerate(results)
             if observing[number] and type(result.plugin).observe is not Plugin.observe
         ]
+        return changed
 
     def replace(self, results: list[Any]) -> None:
         """Replace the results of some plugins by those for new specs; the plugins stay the same."""
@@ -301,10 +299,7 @@ class RuleSet:
             if results[number] is not self.results[number]:
                 self._epochs[number] = -1
         self.results = results
-        self._note_feasible()
-
-    def _note_feasible(self) -> None:
-        self.reads_feasible = any(getattr(result.rule, "reads_feasible", False) for result in self.results)
+        self.reads_feasible = _some_reads_feasible(results)
 
     def refresh(self, state: Any, feasible: Any) -> bool:
         """Update all results; return whether a rule ran on all rows, or the results that take part changed.
@@ -328,6 +323,10 @@ class RuleSet:
                 moved = True
         self._moved = False
         return moved
+
+
+def _some_reads_feasible(results: list[Any]) -> bool:
+    return any(getattr(result.rule, "reads_feasible", False) for result in results)
 
 
 class RuleResults:

@@ -10,17 +10,12 @@ cdef class Sample:
     cdef public Py_ssize_t[::1] rows
     cdef public Py_ssize_t count, visited
     cdef Py_ssize_t[::1] _best
-    cdef Py_ssize_t _ties
 
     @cython.locals(
         rows=Py_ssize_t[::1], best=Py_ssize_t[::1], highest=int64_t, ties=Py_ssize_t, place=Py_ssize_t, row=Py_ssize_t,
         value=int64_t,
     )
     cpdef tuple best(self, int64_t[::1] total)
-    @cython.locals(
-        rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,
-    )
-    cpdef Py_ssize_t nth(self, Py_ssize_t number) except -1
 
 cdef class NodeSampling:
     cdef public Py_ssize_t percentage_of_nodes_to_score, next_start
@@ -38,26 +33,31 @@ cdef class NodeSampling:
     cpdef Sample search(self, object order, uint8_t[::1] feasible, Py_ssize_t wanted)
     cpdef void advance(self, Py_ssize_t processed, Py_ssize_t count) except *
 
-cdef class BestBlocks:
+cdef class BestRows:
+    cdef readonly int64_t highest
     cdef int64_t[::1] _total, _best
     cdef Py_ssize_t[::1] _count
     cdef uint8_t[::1] _stale
-    cdef Py_ssize_t _rows
-    cdef int64_t _highest
+    cdef Py_ssize_t _rows, _ties
 
     @cython.locals(blocks=Py_ssize_t, block=Py_ssize_t)
     cpdef void begin(self, int64_t[::1] total, Py_ssize_t rows) except *
     @cython.locals(block=Py_ssize_t)
     cpdef void update(self, Py_ssize_t row, int64_t before, int64_t after) except *
     @cython.locals(block=Py_ssize_t, highest=int64_t, ties=Py_ssize_t)
-    cpdef tuple best(self)
+    cpdef int64_t search(self) except? -2
     @cython.locals(
         total=int64_t[::1], best=int64_t, count=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, row=Py_ssize_t,
     )
-    cdef void _search(self, Py_ssize_t block) except *
+    cdef void _search_block(self, Py_ssize_t block) except *
     @cython.locals(block=Py_ssize_t, row=Py_ssize_t)
-    cpdef Py_ssize_t nth(self, Py_ssize_t number) except -1
+    cdef Py_ssize_t _nth(self, Py_ssize_t number) except -1
 
-cdef class BestRows:
-    cdef object _found
+cdef class UnsortedRows:
+    cdef Py_ssize_t[::1] _rows
     cdef Py_ssize_t _count
+
+    @cython.locals(
+        rows=Py_ssize_t[::1], low=Py_ssize_t, high=Py_ssize_t, pivot=Py_ssize_t, left=Py_ssize_t, right=Py_ssize_t, row=Py_ssize_t,
+    )
+    cdef Py_ssize_t _nth(self, Py_ssize_t number) except -1

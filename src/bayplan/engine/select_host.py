@@ -25,6 +25,7 @@ _NODES_PER_PERCENT = 125
 """Without a percentage, a search needs 50 % of the nodes, minus 1 % for every 125 nodes, but at least 5 %."""
 
 NO_ROWS: Index = np.zeros(0, dtype=np.intp)
+NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
 
 
 def num_feasible_nodes_to_find(percentage: int, count: int) -> int:
@@ -51,17 +52,18 @@ class Sample:
         self.rows: Any = rows
         self.count = len(rows)
         self.visited = 0
-        # The rows with the highest total; their number is `_ties`.
         self._best: Any = np.empty(len(rows), dtype=np.intp)
-        self._ties = 0
 
     def array(self) -> Index:
         """Return the rows as an array (intp)."""
         return np.asarray(self.rows)[: self.count]
 
-    def best(self, total: Any) -> tuple[int, BestRows]:
-        """Return the highest total (int64[capacity]) of these rows, and the rows that have it."""
-        rows, best, highest, ties = self.rows, self._best, -1, 0
+    def best(self, total: Any) -> tuple[int, UnsortedRows]:
+        """Return the highest total (int64[capacity]; -1: not feasible) of these rows, and the rows that have it.
+
+        They are valid until the next call.
+        """
+        rows, best, highest, ties = self.rows, self._best, 0, 0
         for place in range(self.count):
             row = rows[place]
             value = total[row]
@@ -70,41 +72,7 @@ class Sample:
                     highest, ties = value, 0
                 best[ties] = row
                 ties += 1
-        self._ties = ties
-        return int(highest), BestRows(self, ties)
-
-    def nth(self, number: int) -> int:
-        """Return the row at index `number` (ascending, from 0) among the rows with the highest total.
-
-        Reorders these rows with Hoare's selection algorithm.
-        """
-        rows, low, high = self._best, 0, self._ties - 1
-        while low < high:
-            pivot = rows[(low + high) // 2]
-            left, right = low, high
-            while left <= right:
-                while rows[left] < pivot:
-                    left += 1
-                while rows[right] > pivot:
-                    right -= 1
-                if left <= right:
-                    row = rows[left]
-                    rows[left] = rows[right]
-                    rows[right] = row
-                    left += 1
-                    right -= 1
-            if number <= right:
-                high = right
-            elif number >= left:
-                low = left
-            else:
-                break
-        return int(rows[number])
-
-    def tied_rows(self) -> Index:
-        """Return all rows with the highest total (intp, ascending)."""
-        rows: Index = np.sort(np.asarray(self._best)[: self._ties])
-        return rows
+        return int(highest) if ties else -1, UnsortedRows(best, ties)
 
 
 class NodeSampling:
@@ -164,26 +132,21 @@ class NodeSampling:
         sample.count, sample.visited = found, visited
         return sample
 
-    def visited(self, order: Index, evaluated: int) -> Index:
-        """Return the first `evaluated` rows from the rotating start, in visiting order."""
-        count = len(order)
-        start = self.next_start % count if count else 0
-        return order[(start + np.arange(evaluated)) % count] if count else order
-
     def advance(self, processed: int, count: int) -> None:
         """Move the start of the next search forward by `processed` nodes, in a cluster of `count` nodes."""
         self.next_start = (self.next_start + processed) % count
 
 
-def visited_rows(order: Index, allowed: Bools, start: int, evaluated: int) -> Bools:
-    """Return bool[capacity], the rows that a search visited if it ended early.
+def visited_rows(order: Index, start: int, evaluated: int) -> Index:
+    """Return the `evaluated` rows that a search visited from index `start` of its order (intp) on, in visiting order."""
+    return order[(start + np.arange(evaluated)) % len(order)] if len(order) else order
 
-    Of the `allowed` rows (bool[capacity]) in visiting order (intp), it visited `evaluated` rows from index `start` on.
-    """
-    order = order[allowed[order]]
-    visited: Bools = np.zeros_like(allowed)
-    visited[order[(start + np.arange(evaluated)) % len(order)]] = True
-    return visited
+
+def mask_of(rows: Index, capacity: int) -> Bools:
+    """Return bool[capacity], true for these rows (intp)."""
+    mask: Bools = np.zeros(capacity, dtype=np.bool_)
+    mask[rows] = True
+    return mask
 
 
 # The rows with the highest total.
@@ -192,15 +155,20 @@ BLOCK = 256
 """Number of rows in a block of totals. After a placement, only the changed row's block is searched for its best."""
 
 
-class BestBlocks:
-    """The highest total of each block of rows, and the number of rows in the block with this total."""
+class BestRows:
+    """The rows with the highest total, ascending, found by searching blocks of rows. Valid until totals change.
+
+    Attributes:
+        highest: the highest total at the last `search`; -1 if nothing is feasible.
+    """
 
     def __init__(self) -> None:
-        self._total: Any = np.zeros(0, dtype=np.int64)
-        self._rows = 0
-        self._highest = -1
-        self._best: Any = np.zeros(0, dtype=np.int64)
-        self._count: Any = np.zeros(0, dtype=np.intp)
+        self.highest = -1
+        self._total: Any = NO_TOTALS
+        self._rows = self._ties = 0
+        # By block: the highest total, the number of rows with it, and whether both must be searched again.
+        self._best: Any = NO_TOTALS
+        self._count: Any = NO_ROWS
         self._stale: Any = np.zeros(0, dtype=np.uint8)
 
     def begin(self, total: Any, rows: int) -> None:
@@ -228,20 +196,21 @@ class BestBlocks:
             if self._count[block] == 0:
                 self._stale[block] = 1
 
-    def best(self) -> tuple[int, BestRows]:
-        """Return the highest total and the rows that have it; -1 and none if nothing is feasible."""
+    def search(self) -> int:
+        """Find the highest total and the rows that have it; return that total."""
         highest, ties = -1, 0
         for block in range(len(self._stale)):
             if self._stale[block]:
-                self._search(block)
+                self._search_block(block)
             if self._best[block] > highest:
                 highest, ties = self._best[block], 0
             if self._best[block] == highest:
                 ties += self._count[block]
-        self._highest = highest
-        return int(highest), BestRows(self, ties if highest >= 0 else 0)
+        self.highest = highest
+        self._ties = ties if highest >= 0 else 0
+        return int(highest)
 
-    def _search(self, block: int) -> None:
+    def _search_block(self, block: int) -> None:
         total, best, count = self._total, -1, 0
         start = block * BLOCK
         end = min(start + BLOCK, self._rows)
@@ -255,65 +224,83 @@ class BestBlocks:
         self._count[block] = count
         self._stale[block] = 0
 
-    def nth(self, number: int) -> int:
-        """Return the row at index `number` (ascending, from 0) among the rows with the highest total."""
-        for block in range(len(self._stale)):
-            if self._best[block] != self._highest:
-                continue
-            if number >= self._count[block]:
-                number -= self._count[block]
-                continue
-            for row in range(block * BLOCK, min((block + 1) * BLOCK, self._rows)):
-                if self._total[row] == self._highest:
-                    if number == 0:
-                        return row
-                    number -= 1
+    def __len__(self) -> int:
+        return self._ties
+
+    def __iter__(self) -> Iterator[int]:
+        # Indexing searches on every call: iterating with it would take quadratic time.
+        if not self._ties:
+            return iter(())
+        return iter((np.asarray(self._total)[: self._rows] == self.highest).nonzero()[0].tolist())
+
+    def __getitem__(self, number: int) -> int:
+        return self._nth(number)
+
+    def _nth(self, number: int) -> int:
+        if 0 <= number < self._ties:
+            for block in range(len(self._stale)):
+                if self._best[block] != self.highest:
+                    continue
+                if number >= self._count[block]:
+                    number -= self._count[block]
+                    continue
+                for row in range(block * BLOCK, min((block + 1) * BLOCK, self._rows)):
+                    if self._total[row] == self.highest:
+                        if number == 0:
+                            return row
+                        number -= 1
         raise IndexError("not so many rows have the highest total")
 
-    def tied_rows(self) -> Index:
-        """Return all rows with the highest total (intp, ascending)."""
-        rows: Index = (np.asarray(self._total)[: self._rows] == self._highest).nonzero()[0]
-        return rows
 
+class UnsortedRows:
+    """Rows in any order as an ascending sequence: `rows` (intp), of which `count` elements are used and reordered."""
 
-class BestRows:
-    """The rows with the highest total, ascending. Valid until `found` searches again.
-
-    Args:
-        found: the `BestBlocks` or `Sample` that found the rows.
-        count: the number of rows.
-    """
-
-    def __init__(self, found: BestBlocks | Sample, count: int) -> None:
-        self._found = found
+    def __init__(self, rows: Any, count: int) -> None:
+        self._rows = rows
         self._count = count
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
-        # `nth` searches on every call: iterating with it would take quadratic time.
-        rows: list[int] = self._found.tied_rows().tolist() if self._count else []
-        return iter(rows)
+        return iter(sorted(np.asarray(self._rows)[: self._count].tolist()))
 
     def __getitem__(self, number: int) -> int:
         if not 0 <= number < self._count:
             raise IndexError("not so many rows have the highest total")
-        return int(self._found.nth(number))
+        return self._nth(number)
+
+    def _nth(self, number: int) -> int:
+        """Select one row with Hoare's algorithm, without sorting all."""
+        rows, low, high = self._rows, 0, self._count - 1
+        while low < high:
+            pivot = rows[(low + high) // 2]
+            left, right = low, high
+            while left <= right:
+                while rows[left] < pivot:
+                    left += 1
+                while rows[right] > pivot:
+                    right -= 1
+                if left <= right:
+                    row = rows[left]
+                    rows[left] = rows[right]
+                    rows[right] = row
+                    left += 1
+                    right -= 1
+            if number <= right:
+                high = right
+            elif number >= left:
+                low = left
+            else:
+                break
+        return int(rows[number])
 
 
-Ties: TypeAlias = list[int] | Index | BestRows
+Ties: TypeAlias = list[int] | Index | BestRows | UnsortedRows
 """The rows of a tie set, ascending."""
 
 Pick = Callable[[ClusterState, Ties], int]
 """Chooses a row from a tie set (never empty)."""
-
-
-def tie_set(total: Ints, count: int) -> tuple[int, Index]:
-    """Return the highest total of the first `count` rows and all rows that have it; -1 and no rows if none is feasible."""
-    total = total[:count]
-    highest = int(total.max(initial=-1))
-    return highest, (total == highest).nonzero()[0] if highest >= 0 else total.nonzero()[0][:0]
 
 
 def seeded_pick(random: Callable[[], float]) -> Pick:

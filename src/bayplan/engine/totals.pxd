@@ -1,7 +1,7 @@
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bayplan.engine.select_host cimport BestBlocks, Sample
+from bayplan.engine.select_host cimport BestRows, Sample
 from bayplan.engine.filtered_rows cimport FilteredRows
 from bayplan.engine.log_reader cimport LogReader
 from bayplan.engine.rule_result cimport ScoreResult
@@ -14,7 +14,7 @@ cdef class Totals:
     cdef public RuleSet rules
     cdef public list weights, scales
     cdef public object total
-    cdef public BestBlocks blocks
+    cdef BestRows _best
     cdef object _state
     cdef Columns _columns
     cdef FilteredRows _filtered
@@ -36,17 +36,18 @@ cdef class Totals:
         filtered=FilteredRows, flags=uint8_t[::1], whole=bint, count=Py_ssize_t,
     )
     cpdef void refresh(self, Sample sample=*) except *
+    cpdef tuple best(self, Sample sample=*)
     @cython.locals(
         moved=bint, changed=bint, known=bint, same_nodes=bint, end=Py_ssize_t, number=Py_ssize_t, level=int64_t,
         result=ScoreResult, rule=ScoreRule,
     )
     cdef bint _rescale(self, uint8_t[::1] feasible, bint same) except -1
     @cython.locals(
-        columns=Columns, feasible=uint8_t[::1], total=int64_t[::1], scratch=int64_t[::1],
-        values=int64_t[::1], row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t, result=ScoreResult,
-        level=int64_t, weight=int64_t,
+        total=int64_t[::1], scratch=int64_t[::1], values=int64_t[::1], feasible=uint8_t[::1], row=Py_ssize_t, number=Py_ssize_t, count=Py_ssize_t,
+        result=ScoreResult, level=int64_t, weight=int64_t,
     )
     cdef void _sum_all(self) except *
+    cdef void _allocate(self) except *
     @cython.locals(level=int64_t, number=Py_ssize_t, place=Py_ssize_t, result=ScoreResult)
     cdef int64_t _choose_varying(self) except? -9223372036854775807
     @cython.locals(alive=uint8_t[::1], row=Py_ssize_t, raw=int64_t)
@@ -64,4 +65,3 @@ cdef class Totals:
         number=Py_ssize_t, result=ScoreResult, level=int64_t, weight=int64_t,
     )
     cdef void _sum_sample(self, Sample sample) except *
-    cdef void _allocate(self) except *

@@ -9,12 +9,10 @@ import numpy as np
 
 from bayplan.engine.filtered_rows import FilteredRows
 from bayplan.engine.log_reader import LogReader
-from bayplan.engine.rule_result import RuleResult, RuleResults, RuleSet, ScoreResult
-from bayplan.engine.select_host import BestBlocks, Sample
+from bayplan.engine.rule_result import RuleResults, RuleSet, ScoreResult
+from bayplan.engine.select_host import NO_TOTALS, BestRows, Sample, Ties
 from bayplan.state.arrays import Ints
 from bayplan.state.cluster_state import ClusterState
-
-NO_TOTALS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Totals:
@@ -27,7 +25,6 @@ class Totals:
         weights: the weights of these scorers.
         scales: per scorer, the scale that normalises its raw scores; None if it has no NormalizeScore.
         total: int64[capacity], -1 in rows that are not feasible.
-        blocks: the highest totals by block of rows.
         summed, sampled: number of times that all rows, or a sample of them, were summed up; for measurements.
     """
 
@@ -36,7 +33,6 @@ class Totals:
         self.weights: list[int] = []
         self.scales: list[Any] = []
         self.total: Ints = NO_TOTALS
-        self.blocks = BestBlocks()
         self.summed = self.sampled = 0
         self._state = state
         self._columns = state.columns
@@ -45,6 +41,7 @@ class Totals:
         self._changes = LogReader([state.usage_log])
         self._total: Any = self.total
         self._scratch: Any = self.total
+        self._best = BestRows()
         self._marks: Any = np.zeros(0, dtype=np.uint8)
         # The scorers that distinguish nodes, with their numbers and weights; and the weighted sum of all other scorers.
         self._varying: list[ScoreResult] = []
@@ -65,17 +62,15 @@ class Totals:
         """Return the results of the scorers that take part, in order."""
         return self.rules.results
 
-    def choose(self, results: Sequence[RuleResult], observing: Sequence[bool], weights: Sequence[int]) -> None:
+    def choose(self, results: list[Any], observing: Sequence[bool], weights: list[int]) -> None:
         """Set the scorers that take part."""
-        before = self.rules.results
-        self.rules.choose(results, observing)
-        if self.rules.results is not before or list(weights) != self.weights:
-            self.weights = list(weights)
+        if self.rules.choose(results, observing) or weights != self.weights:
+            self.weights = weights
             self.scales = [None] * len(results)
             self._levels, self._epochs = [-1] * len(results), [-1] * len(results)
             self._stale = True
 
-    def replace(self, results: list[ScoreResult]) -> None:
+    def replace(self, results: list[Any]) -> None:
         """Replace the results of some plugins by those for new specs; the plugins stay the same."""
         for number in range(len(results)):
             if results[number] is not self.rules.results[number]:
@@ -87,8 +82,8 @@ class Totals:
     def refresh(self, sample: Sample | None = None) -> None:
         """Run the scorers on the changed rows, and update the totals.
 
-        The filters must be up to date, and at least one node must be feasible. With `sample`, only the totals of its
-        rows are updated; the others are undefined.
+        The filters must be up to date, and at least one node must be feasible. With `sample`, only the totals of
+        its rows are defined: as if only these rows were feasible.
         """
         filtered = self._filtered
         flags = filtered.flags
@@ -113,6 +108,12 @@ class Totals:
             self._sum_rows(self._changes.rows, count)
         self._combined, self._flips = filtered.combined, filtered.flips
         self._stale = False
+
+    def best(self, sample: Sample | None = None) -> tuple[int, Ties]:
+        """Return the highest total (of the rows of the sample that was scored, if any), and the rows that have it."""
+        if sample is None:
+            return self._best.search(), self._best
+        return sample.best(self._total)
 
     def _rescale(self, feasible: Any, same: bool) -> bool:
         """Compute the scales over the `feasible` rows (uint8[capacity]); return whether all totals may have changed.
@@ -141,8 +142,7 @@ class Totals:
 
     def _sum_all(self) -> None:
         """Sum up the scores of all rows."""
-        columns, feasible = self._columns, self._filtered.flags
-        count = columns.count
+        feasible, count = self._filtered.flags, self._columns.count
         self._allocate()
         self.summed += 1
         total, scratch = self._total, self._scratch
@@ -163,7 +163,7 @@ class Totals:
                     total[row] += weight * values[row]
         for row in range(count):
             total[row] = total[row] if feasible[row] else -1
-        self.blocks.begin(total, count)
+        self._best.begin(total, count)
 
     def _allocate(self) -> None:
         capacity = self._columns.capacity
@@ -225,7 +225,7 @@ class Totals:
         before = self._total[row]
         if after != before:
             self._total[row] = after
-            self.blocks.update(row, before, after)
+            self._best.update(row, before, after)
 
     def normalized(self, number: int) -> Ints:
         """Return int64[capacity], the normalised scores of one scorer."""
