@@ -30,7 +30,6 @@ from bayplan.framework.configuration.plugin_arguments import (
     VolumeBindingArgs,
     argument_type_of,
 )
-from bayplan.framework.configuration.schema import Nested, zero
 from bayplan.framework.feature_gates import FeatureGates
 
 _DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -103,9 +102,7 @@ def _default_profile(profile: KubeSchedulerProfile, feature_gates: FeatureGates)
     configured = {entry.name for entry in plugin_config}
     for name in sorted(enabled - configured, key=str.encode):
         if argument_type := argument_type_of(name):
-            empty = zero(Nested(argument_type), internal=False)
-            assert isinstance(empty, argument_type)
-            plugin_config.append(PluginConfig(name, _default_arguments(empty, feature_gates)))
+            plugin_config.append(PluginConfig(name, _default_arguments(argument_type(), feature_gates)))
     return replace(
         profile,
         scheduler_name=profile.scheduler_name or "",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Final, TypeAlias, get_args
 
 from bayplan.base.errors import InvariantError
-from bayplan.framework.configuration.schema import ALWAYS, DurationNs, Scalar, Struct, Wire, fields_of
+from bayplan.framework.configuration.schema import ALWAYS, EMPTY_IS_UNSET, DurationNs, Scalar, Struct, fields_of
 from bayplan.objects.affinity import (
     NodeAffinity,
     NodeSelector,
@@ -56,7 +56,7 @@ class ResourceSpec(Struct, frozen=True):
     """A resource to include in a score, with its weight."""
 
     name: Annotated[str, ALWAYS] = ""
-    weight: Annotated[Int64, Wire(empty=1)] = 0
+    weight: Annotated[Int64, EMPTY_IS_UNSET] = 1
 
 
 class UtilizationShapePoint(Struct, frozen=True):
@@ -83,8 +83,8 @@ class ScoringStrategy(Struct, frozen=True):
 class DefaultPreemptionArgs(Struct, frozen=True):
     """The arguments of DefaultPreemption: the minimum number of candidates that it looks for."""
 
-    min_candidate_nodes_percentage: Annotated[Int32, Wire(nil=10)] = 0
-    min_candidate_nodes_absolute: Annotated[Int32, Wire(nil=100)] = 0
+    min_candidate_nodes_percentage: Annotated[Int32, ALWAYS] = 10
+    min_candidate_nodes_absolute: Annotated[Int32, ALWAYS] = 100
 
 
 class DynamicResourcesArgs(Struct, frozen=True):
@@ -97,7 +97,7 @@ class DynamicResourcesArgs(Struct, frozen=True):
 class InterPodAffinityArgs(Struct, frozen=True):
     """The arguments of InterPodAffinity."""
 
-    hard_pod_affinity_weight: Annotated[Int32, Wire(nil=1)] = 0
+    hard_pod_affinity_weight: Annotated[Int32, ALWAYS] = 1
     ignore_preferred_terms_of_existing_pods: Annotated[bool, ALWAYS] = False
 
 
@@ -132,13 +132,13 @@ class PodTopologySpreadArgs(Struct, frozen=True):
     """The arguments of PodTopologySpread: the constraints of pods without any: the system's defaults, or a list."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
-    defaulting_type: Annotated[str, _DEFAULTING_TYPE, Wire(empty=SYSTEM_DEFAULTING)] = ""
+    defaulting_type: Annotated[str, _DEFAULTING_TYPE, EMPTY_IS_UNSET] = SYSTEM_DEFAULTING
 
 
 class VolumeBindingArgs(Struct, frozen=True):
     """The arguments of VolumeBinding; `shape` scores storage capacity (feature gate StorageCapacityScoring)."""
 
-    bind_timeout_seconds: Annotated[Int64, Wire(nil=600)] = 0
+    bind_timeout_seconds: Annotated[Int64, ALWAYS] = 600
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 

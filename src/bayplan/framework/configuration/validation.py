@@ -6,8 +6,6 @@ Problems such as unknown plugins appear only when profiles are built; see ``prof
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from msgspec.structs import replace
-
 from bayplan.base.durations import SECOND_NS
 from bayplan.base.go_text.durations import format_duration
 from bayplan.framework.configuration.defaults import binding_conditions_enabled
@@ -40,9 +38,9 @@ from bayplan.framework.configuration.plugin_arguments import (
     argument_type_of,
 )
 from bayplan.framework.configuration.schema import EMPTY_LIST, fields_of
-from bayplan.framework.configuration.struct_codec import encode_arguments, encode_list, encode_struct
+from bayplan.framework.configuration.struct_codec import encode_arguments, encode_struct
 from bayplan.framework.feature_gates import FeatureGates
-from bayplan.objects.affinity import NodeAffinity, NodeSelectorRequirement, NodeSelectorTerm, TopologySpreadConstraint
+from bayplan.objects.affinity import NodeAffinity, TopologySpreadConstraint
 from bayplan.objects.names import check_qualified_name
 from bayplan.objects.resource_names import is_extended
 from bayplan.objects.selectors import compile_node_term
@@ -320,9 +318,9 @@ def _volume_binding(path: Path, args: VolumeBindingArgs, feature_gates: FeatureG
         yield path["bindTimeoutSeconds"].invalid(args.bind_timeout_seconds, detail)
     if feature_gates.enabled("StorageCapacityScoring"):
         yield from _shape(path["shape"], args.shape)
-    elif (shape := encode_list(args.shape, internal=True)) is not None:
+    elif args.shape or args.shape is EMPTY_LIST:
         detail = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        yield path["shape"].invalid(shape, detail)
+        yield path["shape"].invalid([encode_struct(point, internal=True) for point in args.shape], detail)
 
 
 def _pod_topology_spread(path: Path, args: PodTopologySpreadArgs) -> Iterator[str]:
@@ -363,20 +361,9 @@ def _node_affinity(path: Path, affinity: NodeAffinity | None) -> Iterator[str]:
     if selector := affinity.required_during_scheduling_ignored_during_execution:
         terms_path = path["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
         for index, term in enumerate(selector.node_selector_terms):
-            yield from compile_node_term(_as_written(term), terms_path[index].text).errors
+            yield from compile_node_term(term, terms_path[index].text).errors
     preferred_path = path["preferredDuringSchedulingIgnoredDuringExecution"]
     for index, preferred in enumerate(affinity.preferred_during_scheduling_ignored_during_execution or ()):
         # A term without weight is not validated.
         if preferred.weight:
-            yield from compile_node_term(_as_written(preferred.preference), preferred_path[index].text).errors
-
-
-def _as_written(term: NodeSelectorTerm) -> NodeSelectorTerm:
-    """Return a term whose omitted requirement values are None, as in objects."""
-
-    def written(requirements: Sequence[NodeSelectorRequirement]) -> tuple[NodeSelectorRequirement, ...]:
-        return tuple(
-            each if each.values or each.values is EMPTY_LIST else replace(each, values=None) for each in requirements
-        )
-
-    return replace(term, match_expressions=written(term.match_expressions), match_fields=written(term.match_fields))
+            yield from compile_node_term(preferred.preference, preferred_path[index].text).errors
