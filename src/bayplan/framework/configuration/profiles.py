@@ -14,7 +14,6 @@ from bayplan.framework.configuration.extension_points import ExtensionPoint, Ext
 from bayplan.framework.configuration.field_errors import Path
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
-from bayplan.framework.configuration.validation import validate_arguments
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 
@@ -181,7 +180,7 @@ def _arguments(
             arguments[name] = plain_value(args.tree)
         elif args is not None:
             # The arguments of other plugins were validated with the configuration, by the same rules.
-            errors = validate_arguments(Path(), args, feature_gates) if isinstance(args, NodeResourcesFitArgs) else []
+            errors = args.errors(Path(), feature_gates) if isinstance(args, NodeResourcesFitArgs) else []
             if errors:
                 raise BuildError(f"initializing plugin {quote(name)}: {join_errors(errors)}")
             arguments[name] = args
