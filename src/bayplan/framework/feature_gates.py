@@ -23,11 +23,11 @@ _UNRECOGNIZED: Final = "unrecognized feature gate: "
 class FeatureGates:
     """The feature gates of a scheduler: the defaults of the release, changed by the gates that were set."""
 
-    __slots__ = ("_changed", "_given")
+    __slots__ = ("_enabled", "_given")
 
     def __init__(self) -> None:
         self._given: dict[str, bool] = {}
-        self._changed: dict[str, bool] = {}
+        self._enabled = {name: default for name, (_, default, _) in GATES.items()}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
@@ -67,15 +67,14 @@ class FeatureGates:
             if locked and value != default:
                 shown, fixed = _go_bool(value), _go_bool(default)
                 errors.append(f"cannot set feature gate {name} to {shown}, feature is locked to {fixed}")
-                continue
-            self._changed[name] = value
+            self._enabled[name] = value
         if errors:
             return errors
         # AllAlpha and AllBeta set the gates of a stage that are not set by name, even locked ones.
         for group, stage in _GROUP_STAGES.items():
             for name, (gate_stage, _, _) in GATES.items() if group in self._given else ():
                 if gate_stage == stage and name not in _GROUP_STAGES and name not in self._given:
-                    self._changed[name] = self._given[group]
+                    self._enabled[name] = self._given[group]
         return list(self._dependency_errors())
 
     def _dependency_errors(self) -> Iterator[str]:
@@ -90,11 +89,9 @@ class FeatureGates:
         Raises:
             InvariantError: the release has no gate with this name.
         """
-        if name in self._changed:
-            return self._changed[name]
-        if name not in GATES:
+        if name not in self._enabled:
             raise InvariantError(f"no feature gate is called {name}")
-        return GATES[name][1]
+        return self._enabled[name]
 
     def given(self) -> dict[str, bool]:
         """Return the gates that were set by name, including AllAlpha and AllBeta, in alphabetical order."""
@@ -102,13 +99,13 @@ class FeatureGates:
 
     def all(self) -> dict[str, bool]:
         """Return all gates with their values, in alphabetical order."""
-        return {name: self.enabled(name) for name in GATES}
+        return dict(self._enabled)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FeatureGates) and self.all() == other.all()
+        return isinstance(other, FeatureGates) and self._enabled == other._enabled
 
     def __hash__(self) -> int:
-        return hash(tuple(self.all().items()))
+        return hash(tuple(self._enabled.items()))
 
     def __repr__(self) -> str:
         return f"FeatureGates({self.text})"
