@@ -15,7 +15,6 @@ from bayplan.framework.configuration.document import (
     PluginConfig,
     Plugins,
     PluginSet,
-    RawArguments,
 )
 from bayplan.framework.configuration.plugin_arguments import argument_type_of
 from bayplan.framework.feature_gates import FeatureGates
@@ -60,7 +59,7 @@ def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
 
 
 def default_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
-    """Return a configuration of version v1 with its defaults filled in."""
+    """Return a configuration of version v1, whose arguments have their defaults, with all other defaults filled in."""
     profiles = document.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=_DEFAULT_SCHEDULER_NAME),)
@@ -76,12 +75,7 @@ def _default_profile(profile: KubeSchedulerProfile, feature_gates: FeatureGates)
     declared = profile.plugins or Plugins()
     sets = {point: _merged((), getattr(declared, point)) for point in declared.__struct_fields__}
     sets["multi_point"] = _merged(default_plugins(feature_gates), declared.multi_point)
-    plugin_config = [
-        replace(entry, args=entry.args.with_defaults(feature_gates))
-        if entry.defaulted and not isinstance(entry.args, RawArguments | None)
-        else entry
-        for entry in profile.plugin_config
-    ]
+    plugin_config = [*profile.plugin_config]
     enabled = {plugin.name for plugin_set in sets.values() for plugin in plugin_set.enabled}
     configured = {entry.name for entry in plugin_config}
     for name in sorted(enabled - configured, key=str.encode):

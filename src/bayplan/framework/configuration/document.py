@@ -62,11 +62,10 @@ class Plugins(Struct, frozen=True):
 
 
 class PluginConfig(Struct, frozen=True):
-    """The arguments of one plugin; `defaulted` is False if they are in the internal version, which gets no defaults."""
+    """The arguments of one plugin."""
 
     name: Annotated[str, ALWAYS] = ""
     args: Annotated[PluginArguments | RawArguments | None, ARGUMENTS, ALWAYS] = None
-    defaulted: Annotated[bool, Wire(json="-")] = True
 
 
 class KubeSchedulerProfile(Struct, frozen=True):

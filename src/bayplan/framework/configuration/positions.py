@@ -49,7 +49,7 @@ class TextPositions:
             if found is None:
                 break
             written.append(self._written_index(node, step) if isinstance(step, int) else step)
-            _, key, node = found
+            key, node = found
         else:
             shown = node if key is None or (isinstance(node, yaml.ScalarNode) and not of_key) else key
             return _place(shown, path_of(written))
@@ -117,18 +117,15 @@ def _parse(text: str) -> yaml.Node | None:
     return node
 
 
-def _child(node: yaml.Node, step: Step) -> tuple[Step, yaml.Node | None, yaml.Node] | None:
-    """Return (step, key, value) of an element or field, or None. Case is ignored, the last duplicate counts."""
+def _child(node: yaml.Node, step: Step) -> tuple[yaml.Node | None, yaml.Node] | None:
+    """Return (key, value) of an element or field, or None. Case is ignored, the last duplicate counts."""
     if isinstance(step, int):
-        if isinstance(node, yaml.SequenceNode) and step < len(node.value):
-            return step, None, node.value[step]
-        return None
-    if not isinstance(node, yaml.MappingNode):
-        return None
+        is_element = isinstance(node, yaml.SequenceNode) and step < len(node.value)
+        return (None, node.value[step]) if is_element else None
     found = None
-    for key, value in node.value:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if isinstance(key, yaml.ScalarNode) and key.value.lower() == step.lower():
-            found = key.value, key, value
+            found = key, value
     return found
 
 

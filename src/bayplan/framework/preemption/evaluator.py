@@ -247,12 +247,10 @@ def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, lis
 
 def _terminating_by_preemption(pod: Pod) -> bool:
     """Return whether a pod is terminating because the scheduler preempted it."""
-    if pod.metadata.deletion_timestamp is None:
+    target = next((each for each in pod.status.conditions if each.type == "DisruptionTarget"), None)
+    if pod.metadata.deletion_timestamp is None or target is None:
         return False
-    for condition in pod.status.conditions:
-        if condition.type == "DisruptionTarget":
-            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
-    return False
+    return target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def importance(info: PodInfo) -> tuple[int, int]:
