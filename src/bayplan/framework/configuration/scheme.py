@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.base.go_text.json import json_text
+from bayplan.base.go_text.json import GoJsonError, json_text
 from bayplan.base.go_text.quoting import quote
 from bayplan.framework.configuration.defaults import default_document
 from bayplan.framework.configuration.document import (
@@ -24,7 +24,6 @@ from bayplan.framework.configuration.field_errors import Step
 from bayplan.framework.configuration.json_tree import (
     JsonNode,
     JsonObject,
-    JsonSyntaxError,
     kind_of,
     parse_json,
     plain_value,
@@ -111,7 +110,7 @@ def tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
         return document.tree, document.complaint
     try:
         return parse_json(decoded), None
-    except JsonSyntaxError as error:
+    except GoJsonError as error:
         raise _no_identity(str(error)) from None
     except RecursionError:
         raise _no_identity("exceeded max depth") from None
