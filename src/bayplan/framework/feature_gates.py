@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bayplan.base.errors import ConfigurationError, InvariantError
+from bayplan.base.go_text.json import json_text
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.near_names import near_name
 from bayplan.framework.feature_gate_table import DEPENDENCIES, GATES
@@ -65,7 +66,7 @@ class FeatureGates:
                 return [*errors, _UNRECOGNIZED + name]
             _, default, locked = GATES[name]
             if locked and value != default:
-                shown, fixed = _go_bool(value), _go_bool(default)
+                shown, fixed = json_text(value), json_text(default)
                 errors.append(f"cannot set feature gate {name} to {shown}, feature is locked to {fixed}")
             self._enabled[name] = value
         if errors:
@@ -113,7 +114,7 @@ class FeatureGates:
     @property
     def text(self) -> str:
         """Return the gates that were set, in the form that `from_text` parses."""
-        return ",".join(f"{name}={_go_bool(value)}" for name, value in self.given().items())
+        return ",".join(f"{name}={json_text(value)}" for name, value in self.given().items())
 
 
 def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:
@@ -159,7 +160,3 @@ def _near_gate(error: str) -> str:
     name = error.removeprefix(_UNRECOGNIZED)
     close = near_name(name, GATES) if name != error else ""
     return f"'{close}'" if close else ""
-
-
-def _go_bool(value: bool) -> str:
-    return "true" if value else "false"
