@@ -224,13 +224,12 @@ def encode_struct(struct: object, *, internal: bool = False) -> dict[str, JsonVa
 
     With `internal`, names are those of the internal version, and empty fields are not omitted.
     """
+    by_go_name = internal and isinstance(struct, Struct)
     out: dict[str, JsonValue] = {}
     for field in fields_of(type(struct)):
         value = getattr(struct, field.attribute)
-        if internal and isinstance(struct, Struct):
-            out[field.go_name] = _encode(value, field.go_type, internal)
-        elif field.wire.always or not _is_empty(value, field.go_type):
-            out[field.json] = _encode(value, field.go_type, internal)
+        if by_go_name or field.wire.always or not _is_empty(value, field.go_type):
+            out[field.go_name if by_go_name else field.json] = _encode(value, field.go_type, internal)
     return out
 
 
@@ -253,24 +252,22 @@ def _is_empty(value: object, go_type: GoType) -> bool:
 
 
 def _encode(value: object, go_type: GoType, internal: bool) -> JsonValue:
-    match go_type:
-        case Pointer():
-            return None if value is None else _encode(value, go_type.element, internal)
-        case Nested():
+    match go_type, value:
+        case _, None:
+            return None
+        case Pointer(element), _:
+            return _encode(value, element, internal)
+        case Nested(), _:
             return encode_struct(value, internal=internal)
-        case Slice(element):
-            if not value and value is not EMPTY_LIST:
-                return None
-            assert isinstance(value, tuple)
-            return [_encode(item, element, internal) for item in value]
-    match go_type.kind, value:
-        case "duration", int():
+        case Slice(element), tuple():
+            return [_encode(item, element, internal) for item in value] if value or value is EMPTY_LIST else None
+        case Scalar("duration"), int():
             return format_duration(value)
-        case "bytes", bytes():
+        case Scalar("bytes"), bytes():
             return base64.b64encode(value).decode("ascii")
-        case "arguments", Struct() | RawArguments() | None:
+        case Scalar("arguments"), Struct() | RawArguments():
             return encode_arguments(value)
-        case "float", float():
+        case Scalar("float"), float():
             # Go writes integral values below 1e21 without decimal point and exponent.
             text = json_float(value)
             return value if "." in text or "e" in text else int(text)
