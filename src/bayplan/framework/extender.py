@@ -14,7 +14,6 @@ import msgspec
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender_answers import (
     AnswerError,
-    FilterAnswer,
     MetaVictims,
     bind_error,
     filter_answer,
@@ -113,13 +112,11 @@ class Extender:
             return answer
         if answer.error:
             return ExtenderFailure(answer.error)
-        return self._filtered(answer, frozenset(names))
-
-    def _filtered(self, answer: FilterAnswer, known: frozenset[str]) -> Filtered | ExtenderFailure:
         if not self._by_name or answer.node_names is None:
             # As upstream, returned nodes are accepted even if they were not sent.
-            nodes = tuple(dict.fromkeys(answer.nodes or ()))
-            return Filtered(nodes, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
+            returned = tuple(dict.fromkeys(answer.nodes or ()))
+            return Filtered(returned, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
+        known = frozenset(names)
         for name in answer.node_names:
             if name not in known:
                 return ExtenderFailure(unknown_node(self.name, name))

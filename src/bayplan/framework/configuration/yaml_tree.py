@@ -39,6 +39,7 @@ _DATE_SYNTAX = re.compile(
     re.ASCII,
 )
 
+_NIL = "interface {}(nil)"
 _ALIAS_LIMIT_LOW = 400_000
 _ALIAS_LIMIT_HIGH = 4_000_000
 
@@ -192,26 +193,23 @@ def _key_type(key: _Scalar) -> str:
     return {str: "string", bool: "bool", int: "int", float: "float64"}.get(type(key), "%!s(<nil>)")
 
 
-def _go_syntax(value: "_Value") -> str:
-    """Format a value like Go's ``%#v``, for the types that keys can have."""
-    if isinstance(value, str):
-        return quote(value)
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return hex(value) if value >= 1 << 63 else str(value)
-    if isinstance(value, float):
-        return _float_syntax(value)
-    if isinstance(value, list):
-        return "[]interface {}{" + ", ".join(_nested_syntax(item) for item in value) + "}"
-    pairs = sorted(f"{_nested_syntax(key)}:{_nested_syntax(item)}" for key, item in value.values())
+def _go_syntax(value: "_Value", *, nil: str = "<nil>") -> str:
+    """Format a value like Go's ``%#v``, for the types that keys can have. `nil`: the text of null, at the top level."""
+    match value:
+        case None:
+            return nil
+        case str():
+            return quote(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return hex(value) if value >= 1 << 63 else str(value)
+        case float():
+            return _float_syntax(value)
+        case list():
+            return "[]interface {}{" + ", ".join(_go_syntax(item, nil=_NIL) for item in value) + "}"
+    pairs = sorted(f"{_go_syntax(key, nil=_NIL)}:{_go_syntax(item, nil=_NIL)}" for key, item in value.values())
     return "map[interface {}]interface {}{" + ", ".join(pairs) + "}"
-
-
-def _nested_syntax(value: "_Value") -> str:
-    return "interface {}(nil)" if value is None else _go_syntax(value)
 
 
 def _float_syntax(value: float) -> str:
@@ -250,5 +248,4 @@ def _key_text(key: _Scalar, item: "_Value") -> str:
     if isinstance(key, float):
         shown = _float_syntax(key)
         return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(shown) or key_text(repr(key))
-    shown = "<nil>" if item is None else _go_syntax(item)
-    raise YamlError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {shown}")
+    raise YamlError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {_go_syntax(item)}")
