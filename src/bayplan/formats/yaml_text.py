@@ -17,7 +17,7 @@ recurses on the C stack, so the depth is checked first if the text could nest de
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 import yaml
@@ -39,6 +39,14 @@ class YamlError(Exception):
         self.line = line
         self.hint = hint
         super().__init__(problem)
+
+
+class AliasError(yaml.MarkedYAMLError):
+    """An alias that can't be resolved. `go_problem` is the message of go-yaml."""
+
+    def __init__(self, problem: str, mark: Any, go_problem: str) -> None:
+        super().__init__(problem=problem, problem_mark=mark)
+        self.go_problem = go_problem
 
 
 class Parsed(msgspec.Struct):
@@ -143,7 +151,7 @@ def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
     _check_depth(text)
     try:
         if careful:
-            yield from _compose_events(text)
+            yield from compose_events(events(text))
             return
         composer = _Composer(text)
         while composer.check_node():
@@ -154,8 +162,12 @@ def compose(text: str, *, careful: bool = True) -> Iterator[Node]:
         raise _explain(problem, text) from None
 
 
-def _events(text: str) -> Iterator[tuple[type, Any]]:
-    """Yield libyaml's events with their classes, typed loosely because PyYAML's stubs declare marks as optional."""
+Event: TypeAlias = tuple[type, Any]
+"""An event of libyaml and its class. Typed loosely because PyYAML's stubs declare marks as optional."""
+
+
+def events(text: str | bytes) -> Iterator[Event]:
+    """Yield libyaml's events for a text."""
     parser = _Composer(text)
     while True:
         event: Any = parser.get_event()
@@ -165,22 +177,33 @@ def _events(text: str) -> Iterator[tuple[type, Any]]:
         yield kind, event
 
 
-def _compose_events(text: str) -> Iterator[Node]:
-    """Compose node trees from the parser's events. An alias refers to the last definition of its anchor before the alias."""
+def compose_events(events: Iterator[Event]) -> Iterator[Node]:
+    """Compose node trees from the parser's events. An alias refers to the last definition of its anchor before the alias.
+
+    Each tree is yielded before the end of its document is parsed.
+
+    Raises:
+        AliasError: an alias has no anchor, or is part of the value that it stands for.
+        yaml.YAMLError: the text is not YAML.
+    """
     stack: list[Node] = []
     waiting: list[Node | None] = []  # For each open mapping, the key whose value comes next; for each list, None.
     anchors: dict[str, Node] = {}
-    for kind, event in _events(text):
+    for kind, event in events:
         if kind is yaml.DocumentStartEvent:
             anchors = {}
         if kind in (yaml.SequenceEndEvent, yaml.MappingEndEvent):
             waiting.pop()
             node = stack.pop()
         elif kind is yaml.AliasEvent:
-            if event.anchor not in anchors:
-                problem = f"found undefined alias {event.anchor!r}"
-                raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
-            node = anchors[event.anchor]
+            name = event.anchor
+            if name not in anchors:
+                unknown = f"unknown anchor '{name}' referenced"
+                raise AliasError(f"found undefined alias {name!r}", event.start_mark, unknown)
+            node = anchors[name]
+            if node in stack:
+                recursive = f"anchor '{name}' value contains itself"
+                raise AliasError("an anchor whose value contains itself", node.start_mark, recursive)
         elif kind in (yaml.ScalarEvent, yaml.SequenceStartEvent, yaml.MappingStartEvent):
             node = _node_of(kind, event)
             if event.anchor is not None:
@@ -216,7 +239,7 @@ def _check_depth(text: str) -> None:
         return
     depth = 0
     try:
-        for kind, event in _events(text):
+        for kind, event in events(text):
             if kind in (yaml.SequenceStartEvent, yaml.MappingStartEvent):
                 depth += 1
                 if depth > MAX_DEPTH:
@@ -324,7 +347,6 @@ class _Builder:
 
     def __init__(self, duplicates: list[tuple[int, str]]) -> None:
         self._duplicates = duplicates
-        self._open: set[int] = set()  # The nodes being built: if one occurs again, it contains itself.
         self._seen: set[int] = set()
         self._built = 0
         self._repeated = 0
@@ -337,16 +359,12 @@ class _Builder:
                 return _scalar(node)
         except ValueError as problem:
             raise YamlError(str(problem), node.start_mark.line) from None
-        if id(node) in self._open:
-            raise YamlError("an anchor whose value contains itself", node.start_mark.line)
-        self._open.add(id(node))
         if node.__class__ is MappingNode:
             result: dict[str, object] = {}
             self._fill(result, node, repeated)
             value: object = result
         else:
             value = [self.build(item, repeated) for item in node.value]
-        self._open.discard(id(node))
         self._seen.add(id(node))
         return value
 

@@ -31,9 +31,6 @@ class CycleState:
 
     def read(self, key: str, kind: type[T]) -> T | None:
         """Return the item under a key, or None if there is none or it has another type."""
-        if not self._data:
-            # Fast path: most cycles store no data.
-            return None
         item = self._data.get(key)
         return item if isinstance(item, kind) else None
 

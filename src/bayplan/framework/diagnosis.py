@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -112,20 +112,29 @@ class Diagnosis:
             if self.pre_filter_status.message:
                 text += f" {self.pre_filter_status.message}."
         else:
-            text += format_reasons(self._histogram())
+            others = self.absent_status.reasons if self.absent_status is not None else ()
+            text += format_reasons(count_reasons(self.groups(), self.num_all_nodes, others))
         return f"{text} {self.post_filter_message}" if self.post_filter_message else text
 
-    def _histogram(self) -> dict[str, int]:
-        reasons: dict[str, int] = {}
-        known = 0
-        for status, count in self.groups():
-            known += count
-            for reason in status.reasons:
-                reasons[reason] = reasons.get(reason, 0) + count
-        if self.absent_status is not None and known < self.num_all_nodes:
-            for reason in self.absent_status.reasons:
-                reasons[reason] = reasons.get(reason, 0) + self.num_all_nodes - known
-        return reasons
+
+def count_reasons(groups: Iterable[tuple[Status, int]], total: int, others: Sequence[str]) -> dict[str, int]:
+    """Return the number of nodes for each reason.
+
+    Args:
+        groups: statuses with their numbers of nodes.
+        total: the number of all nodes.
+        others: the reasons of nodes that are in no group.
+    """
+    counts: dict[str, int] = {}
+    known = 0
+    for status, count in groups:
+        known += count
+        for reason in status.reasons:
+            counts[reason] = counts.get(reason, 0) + count
+    if known < total:
+        for reason in others:
+            counts[reason] = counts.get(reason, 0) + total - known
+    return counts
 
 
 def format_reasons(histogram: Mapping[str, int]) -> str:

@@ -14,7 +14,6 @@ import msgspec
 from bayplan.framework.configuration.document import Extender as ExtenderConfiguration
 from bayplan.framework.extender_answers import (
     AnswerError,
-    FilterAnswer,
     MetaVictims,
     bind_error,
     filter_answer,
@@ -23,7 +22,7 @@ from bayplan.framework.extender_answers import (
 )
 from bayplan.framework.plugin import MAX_NODE_SCORE
 from bayplan.objects.node import Node
-from bayplan.objects.pod import Container, Pod
+from bayplan.objects.pod import Pod
 
 EXTENDER = "Extender"
 """Stands for all extenders among the plugins that rejected a pod; every event brings such a pod back."""
@@ -100,7 +99,8 @@ class Extender:
         if not self._managed:
             return True
         containers = (*pod.spec.containers, *pod.spec.init_containers)
-        return any(self._managed & requested_resources(container) for container in containers)
+        resources = (container.resources for container in containers)
+        return any(not self._managed.isdisjoint((*each.requests, *each.limits)) for each in resources)
 
     def filter(self, pod: Pod, nodes: Sequence[Node]) -> Filtered | ExtenderFailure:
         """Return the nodes that can run the pod, according to the extender. Without a filter verb, all can."""
@@ -112,13 +112,11 @@ class Extender:
             return answer
         if answer.error:
             return ExtenderFailure(answer.error)
-        return self._filtered(answer, frozenset(names))
-
-    def _filtered(self, answer: FilterAnswer, known: frozenset[str]) -> Filtered | ExtenderFailure:
         if not self._by_name or answer.node_names is None:
             # As upstream, returned nodes are accepted even if they were not sent.
-            nodes = tuple(dict.fromkeys(answer.nodes or ()))
-            return Filtered(nodes, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
+            returned = tuple(dict.fromkeys(answer.nodes or ()))
+            return Filtered(returned, answer.failed, answer.unresolvable, bare=answer.nodes is not None)
+        known = frozenset(names)
         for name in answer.node_names:
             if name not in known:
                 return ExtenderFailure(unknown_node(self.name, name))
@@ -205,9 +203,3 @@ class Extender:
 def unknown_node(extender: str, name: str) -> str:
     """Return the error for an extender that returns a node that it was not sent."""
     return f'extender "{extender}" claims a filtered node "{name}" which is not found in the input node list'
-
-
-def requested_resources(container: Container) -> frozenset[str]:
-    """Return the names of the resources in a container's requests and limits."""
-    resources = container.resources
-    return frozenset((*resources.requests, *resources.limits))

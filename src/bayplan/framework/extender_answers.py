@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import msgspec
 
+from bayplan.framework.configuration.json_tree import kind_of
+
 MIN_INT64, MAX_INT64 = -(1 << 63), (1 << 63) - 1
 
 
@@ -78,7 +80,7 @@ def host_priorities(value: object) -> tuple[tuple[str, int], ...]:
     if value is None:
         return ()
     if not isinstance(value, list):
-        raise AnswerError(f"json: cannot unmarshal {_kind(value)} into Go value of type v1.HostPriorityList")
+        raise AnswerError(f"json: cannot unmarshal {kind_of(value)} into Go value of type v1.HostPriorityList")
     found = []
     for entry in value:
         if type(entry) is dict and len(entry) == 2:
@@ -137,11 +139,6 @@ def _decode(value: object, go_type: str, struct: str = "", path: str = "") -> An
     if kind in _ELEMENT_OF_MAP and isinstance(value, dict):
         return {name: _decode(item, _ELEMENT_OF_MAP[kind], struct, path) for name, item in value.items()}
     is_number = isinstance(value, float | int) and not isinstance(value, bool)
-    word = f"number {value}" if kind == "int64" and is_number else _kind(value)
+    word = f"number {value}" if kind == "int64" and is_number else kind_of(value)
     target = f"struct field {struct.removeprefix('v1.')}.{path} of" if path else "value of"
     raise AnswerError(f"json: cannot unmarshal {word} into Go {target} type {kind}")
-
-
-def _kind(value: object) -> str:
-    """Return Go's word for the type of a JSON value."""
-    return {bool: "bool", str: "string", list: "array", dict: "object"}.get(type(value), "number")

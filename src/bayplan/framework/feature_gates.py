@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from bayplan.base.errors import ConfigurationError, InvariantError
+from bayplan.base.go_text.json import json_text
 from bayplan.base.go_text.quoting import quote
 from bayplan.base.near_names import near_name
 from bayplan.framework.feature_gate_table import DEPENDENCIES, GATES
@@ -23,11 +24,11 @@ _UNRECOGNIZED: Final = "unrecognized feature gate: "
 class FeatureGates:
     """The feature gates of a scheduler: the defaults of the release, changed by the gates that were set."""
 
-    __slots__ = ("_changed", "_given")
+    __slots__ = ("_enabled", "_given")
 
     def __init__(self) -> None:
         self._given: dict[str, bool] = {}
-        self._changed: dict[str, bool] = {}
+        self._enabled = {name: default for name, (_, default, _) in GATES.items()}
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, bool], *, where: str = "") -> "FeatureGates":
@@ -65,17 +66,16 @@ class FeatureGates:
                 return [*errors, _UNRECOGNIZED + name]
             _, default, locked = GATES[name]
             if locked and value != default:
-                shown, fixed = _go_bool(value), _go_bool(default)
+                shown, fixed = json_text(value), json_text(default)
                 errors.append(f"cannot set feature gate {name} to {shown}, feature is locked to {fixed}")
-                continue
-            self._changed[name] = value
+            self._enabled[name] = value
         if errors:
             return errors
         # AllAlpha and AllBeta set the gates of a stage that are not set by name, even locked ones.
         for group, stage in _GROUP_STAGES.items():
             for name, (gate_stage, _, _) in GATES.items() if group in self._given else ():
                 if gate_stage == stage and name not in _GROUP_STAGES and name not in self._given:
-                    self._changed[name] = self._given[group]
+                    self._enabled[name] = self._given[group]
         return list(self._dependency_errors())
 
     def _dependency_errors(self) -> Iterator[str]:
@@ -90,11 +90,9 @@ class FeatureGates:
         Raises:
             InvariantError: the release has no gate with this name.
         """
-        if name in self._changed:
-            return self._changed[name]
-        if name not in GATES:
+        if name not in self._enabled:
             raise InvariantError(f"no feature gate is called {name}")
-        return GATES[name][1]
+        return self._enabled[name]
 
     def given(self) -> dict[str, bool]:
         """Return the gates that were set by name, including AllAlpha and AllBeta, in alphabetical order."""
@@ -102,13 +100,13 @@ class FeatureGates:
 
     def all(self) -> dict[str, bool]:
         """Return all gates with their values, in alphabetical order."""
-        return {name: self.enabled(name) for name in GATES}
+        return dict(self._enabled)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FeatureGates) and self.all() == other.all()
+        return isinstance(other, FeatureGates) and self._enabled == other._enabled
 
     def __hash__(self) -> int:
-        return hash(tuple(self.all().items()))
+        return hash(tuple(self._enabled.items()))
 
     def __repr__(self) -> str:
         return f"FeatureGates({self.text})"
@@ -116,7 +114,7 @@ class FeatureGates:
     @property
     def text(self) -> str:
         """Return the gates that were set, in the form that `from_text` parses."""
-        return ",".join(f"{name}={_go_bool(value)}" for name, value in self.given().items())
+        return ",".join(f"{name}={json_text(value)}" for name, value in self.given().items())
 
 
 def parse_feature_gates(text: str, *, where: str = "") -> dict[str, bool]:
@@ -162,7 +160,3 @@ def _near_gate(error: str) -> str:
     name = error.removeprefix(_UNRECOGNIZED)
     close = near_name(name, GATES) if name != error else ""
     return f"'{close}'" if close else ""
-
-
-def _go_bool(value: bool) -> str:
-    return "true" if value else "false"

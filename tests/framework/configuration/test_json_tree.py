@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bayplan.base.go_text.json import GoJsonError
 from bayplan.framework.configuration.json_tree import (
     JsonNumber,
     JsonObject,
-    JsonSyntaxError,
     JsonValue,
     parse_json,
     plain_value,
@@ -77,6 +77,6 @@ def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
     ],
 )
 def test_invalid_json_is_refused_with_the_messages_of_go(text: str, want: str) -> None:
-    with pytest.raises(JsonSyntaxError) as refused:
+    with pytest.raises(GoJsonError) as refused:
         parse_json(text)
     assert str(refused.value) == want

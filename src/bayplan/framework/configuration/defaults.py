@@ -1,6 +1,6 @@
 """Fill in defaults: default plugins, merged with the declared ones, and default arguments.
 
-The rules are those of kube-scheduler's v1 defaulting; constants of single fields are declared with the fields (`Wire`).
+The rules are those of kube-scheduler's v1 defaulting. Constants are the defaults of the fields.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,6 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.document import (
     KubeSchedulerConfiguration,
     KubeSchedulerProfile,
@@ -16,21 +15,8 @@ from bayplan.framework.configuration.document import (
     PluginConfig,
     Plugins,
     PluginSet,
-    RawArguments,
 )
-from bayplan.framework.configuration.plugin_arguments import (
-    LEAST_ALLOCATED,
-    DynamicResourcesArgs,
-    NodeResourcesBalancedAllocationArgs,
-    NodeResourcesFitArgs,
-    PluginArguments,
-    ResourceSpec,
-    ScoringStrategy,
-    UtilizationShapePoint,
-    VolumeBindingArgs,
-    argument_type_of,
-)
-from bayplan.framework.configuration.schema import Nested, zero
+from bayplan.framework.configuration.plugin_arguments import argument_type_of
 from bayplan.framework.feature_gates import FeatureGates
 
 _DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
@@ -55,10 +41,6 @@ _DEFAULT_MULTI_POINT: Final = (
     Plugin("ImageLocality", 1),
     Plugin("DefaultBinder"),
 )
-_DEFAULT_RESOURCES: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
-_DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-_FILTER_TIMEOUT_NS: Final = 10 * SECOND_NS
-_BINDING_TIMEOUT_NS: Final = 600 * SECOND_NS
 
 
 def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
@@ -77,7 +59,7 @@ def default_plugins(feature_gates: FeatureGates) -> tuple[Plugin, ...]:
 
 
 def default_document(document: KubeSchedulerConfiguration, feature_gates: FeatureGates) -> KubeSchedulerConfiguration:
-    """Return a configuration of version v1 with its defaults filled in."""
+    """Return a configuration of version v1, whose arguments have their defaults, with all other defaults filled in."""
     profiles = document.profiles or (KubeSchedulerProfile(),)
     if len(profiles) == 1 and profiles[0].scheduler_name is None:
         profiles = (replace(profiles[0], scheduler_name=_DEFAULT_SCHEDULER_NAME),)
@@ -93,19 +75,12 @@ def _default_profile(profile: KubeSchedulerProfile, feature_gates: FeatureGates)
     declared = profile.plugins or Plugins()
     sets = {point: _merged((), getattr(declared, point)) for point in declared.__struct_fields__}
     sets["multi_point"] = _merged(default_plugins(feature_gates), declared.multi_point)
-    plugin_config = [
-        replace(entry, args=_default_arguments(entry.args, feature_gates))
-        if entry.defaulted and not isinstance(entry.args, RawArguments | None)
-        else entry
-        for entry in profile.plugin_config
-    ]
+    plugin_config = [*profile.plugin_config]
     enabled = {plugin.name for plugin_set in sets.values() for plugin in plugin_set.enabled}
     configured = {entry.name for entry in plugin_config}
     for name in sorted(enabled - configured, key=str.encode):
         if argument_type := argument_type_of(name):
-            empty = zero(Nested(argument_type), internal=False)
-            assert isinstance(empty, argument_type)
-            plugin_config.append(PluginConfig(name, _default_arguments(empty, feature_gates)))
+            plugin_config.append(PluginConfig(name, argument_type().with_defaults(feature_gates)))
     return replace(
         profile,
         scheduler_name=profile.scheduler_name or "",
@@ -129,30 +104,3 @@ def _merged(default: Sequence[Plugin], declared: PluginSet) -> PluginSet:
     enabled = [declared.enabled[own[plugin.name]] if plugin.name in own else plugin for plugin in defaults]
     enabled += [plugin for position, plugin in enumerate(declared.enabled) if position not in replaced]
     return PluginSet(tuple(enabled), disabled)
-
-
-def _default_arguments(args: PluginArguments, feature_gates: FeatureGates) -> PluginArguments:
-    """Return a plugin's arguments with those defaults filled in that are not constants."""
-    match args:
-        case NodeResourcesFitArgs():
-            strategy = args.scoring_strategy or ScoringStrategy(LEAST_ALLOCATED)
-            strategy = replace(strategy, resources=strategy.resources or _DEFAULT_RESOURCES)
-            return replace(args, scoring_strategy=strategy)
-        case NodeResourcesBalancedAllocationArgs():
-            return replace(args, resources=args.resources or _DEFAULT_RESOURCES)
-        case VolumeBindingArgs():
-            if not args.shape and feature_gates.enabled("StorageCapacityScoring"):
-                return replace(args, shape=_DEFAULT_SHAPE)
-        case DynamicResourcesArgs():
-            filter_timeout_ns, binding_timeout_ns = args.filter_timeout_ns, args.binding_timeout_ns
-            if filter_timeout_ns is None and feature_gates.enabled("DRASchedulerFilterTimeout"):
-                filter_timeout_ns = _FILTER_TIMEOUT_NS
-            if binding_timeout_ns is None and binding_conditions_enabled(feature_gates):
-                binding_timeout_ns = _BINDING_TIMEOUT_NS
-            return DynamicResourcesArgs(filter_timeout_ns, binding_timeout_ns)
-    return args
-
-
-def binding_conditions_enabled(feature_gates: FeatureGates) -> bool:
-    """Return whether devices can have binding conditions; only then does waiting for them have a timeout."""
-    return feature_gates.enabled("DRADeviceBindingConditions") and feature_gates.enabled("DRAResourceClaimDeviceStatus")

@@ -7,13 +7,15 @@ import msgspec
 from bayplan.base.durations import SECOND_NS
 from bayplan.framework.configuration.json_tree import JsonNode
 from bayplan.framework.configuration.plugin_arguments import PluginArguments
-from bayplan.framework.configuration.schema import ALWAYS, ARGUMENTS, DurationNs, Float32, Struct, Wire
+from bayplan.framework.configuration.schema import ALWAYS, ARGUMENTS, EMPTY_IS_UNSET, DurationNs, Float32, Struct, Wire
 from bayplan.objects.meta import Int32, Int64
 
 KIND: Final = "KubeSchedulerConfiguration"
 GROUP: Final = "kubescheduler.config.k8s.io"
 VERSION: Final = "v1"
 API_VERSION: Final = f"{GROUP}/{VERSION}"
+
+_ALWAYS_SET: Final = Wire(empty_is_unset=True, always=True)
 
 
 class RawArguments(msgspec.Struct, frozen=True):
@@ -26,7 +28,7 @@ class Plugin(Struct, frozen=True):
     """An entry of a plugin list: the plugin, and its score weight, 0 if not set."""
 
     name: Annotated[str, ALWAYS] = ""
-    weight: Annotated[Int32, Wire(nil=0)] = 0
+    weight: Annotated[Int32, ALWAYS] = 0
 
 
 class PluginSet(Struct, frozen=True):
@@ -60,11 +62,10 @@ class Plugins(Struct, frozen=True):
 
 
 class PluginConfig(Struct, frozen=True):
-    """The arguments of one plugin; `defaulted` is False if they are in the internal version, which gets no defaults."""
+    """The arguments of one plugin."""
 
     name: Annotated[str, ALWAYS] = ""
     args: Annotated[PluginArguments | RawArguments | None, ARGUMENTS, ALWAYS] = None
-    defaulted: Annotated[bool, Wire(json="-")] = True
 
 
 class KubeSchedulerProfile(Struct, frozen=True):
@@ -81,13 +82,13 @@ class LeaderElectionConfiguration(Struct, frozen=True):
 
     go_package: ClassVar[str] = "v1alpha1"
 
-    leader_elect: Annotated[bool, Wire(nil=True, always=True)] = False
-    lease_duration_ns: Annotated[DurationNs, Wire(empty=15 * SECOND_NS)] = 0
-    renew_deadline_ns: Annotated[DurationNs, Wire(empty=10 * SECOND_NS)] = 0
-    retry_period_ns: Annotated[DurationNs, Wire(empty=2 * SECOND_NS)] = 0
-    resource_lock: Annotated[str, Wire(empty="leases", always=True)] = ""
-    resource_name: Annotated[str, Wire(empty="kube-scheduler", always=True)] = ""
-    resource_namespace: Annotated[str, Wire(empty="kube-system", always=True)] = ""
+    leader_elect: Annotated[bool, ALWAYS] = True
+    lease_duration_ns: Annotated[DurationNs, EMPTY_IS_UNSET] = 15 * SECOND_NS
+    renew_deadline_ns: Annotated[DurationNs, EMPTY_IS_UNSET] = 10 * SECOND_NS
+    retry_period_ns: Annotated[DurationNs, EMPTY_IS_UNSET] = 2 * SECOND_NS
+    resource_lock: Annotated[str, _ALWAYS_SET] = "leases"
+    resource_name: Annotated[str, _ALWAYS_SET] = "kube-scheduler"
+    resource_namespace: Annotated[str, _ALWAYS_SET] = "kube-system"
 
 
 class ClientConnectionConfiguration(Struct, frozen=True):
@@ -97,9 +98,9 @@ class ClientConnectionConfiguration(Struct, frozen=True):
 
     kubeconfig: Annotated[str, ALWAYS] = ""
     accept_content_types: Annotated[str, ALWAYS] = ""
-    content_type: Annotated[str, Wire(empty="application/vnd.kubernetes.protobuf", always=True)] = ""
-    qps: Annotated[Float32, Wire(go_name="QPS", empty=50.0, always=True)] = 0.0
-    burst: Annotated[Int32, Wire(empty=100, always=True)] = 0
+    content_type: Annotated[str, _ALWAYS_SET] = "application/vnd.kubernetes.protobuf"
+    qps: Annotated[Float32, Wire(go_name="QPS", empty_is_unset=True, always=True)] = 50.0
+    burst: Annotated[Int32, _ALWAYS_SET] = 100
 
 
 class ExtenderManagedResource(Struct, frozen=True):
@@ -143,14 +144,14 @@ class KubeSchedulerConfiguration(Struct, frozen=True):
     """A configuration file. `api_version` is the version in which it was written."""
 
     api_version: Annotated[str, Wire(json="-")] = ""
-    parallelism: Annotated[Int32, Wire(nil=16)] = 0
+    parallelism: Annotated[Int32, ALWAYS] = 16
     leader_election: LeaderElectionConfiguration = LeaderElectionConfiguration()
     client_connection: ClientConnectionConfiguration = ClientConnectionConfiguration()
-    enable_profiling: Annotated[bool, Wire(nil=True, embedded="DebuggingConfiguration")] = False
+    enable_profiling: Annotated[bool, Wire(embedded="DebuggingConfiguration", always=True)] = True
     enable_contention_profiling: Annotated[bool | None, Wire(embedded="DebuggingConfiguration", v1_pointer=True)] = None
-    percentage_of_nodes_to_score: Annotated[Int32 | None, Wire(nil=0)] = None
-    pod_initial_backoff_seconds: Annotated[Int64, Wire(nil=1)] = 0
-    pod_max_backoff_seconds: Annotated[Int64, Wire(nil=10)] = 0
+    percentage_of_nodes_to_score: Int32 | None = 0
+    pod_initial_backoff_seconds: Annotated[Int64, ALWAYS] = 1
+    pod_max_backoff_seconds: Annotated[Int64, ALWAYS] = 10
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     delay_cache_until_active: bool = False

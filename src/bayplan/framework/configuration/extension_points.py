@@ -46,34 +46,34 @@ class ExtensionPoint(StrEnum):
 ExtensionPointsOf: TypeAlias = Callable[[str], Collection[str] | None]
 """Returns the extension points (snake-case names) that a plugin implements; None if there is no such plugin."""
 
-_P = ExtensionPoint
+_IN_TREE: Final[Mapping[str, str]] = {
+    "DefaultBinder": "bind",
+    "DefaultPreemption": "pre_enqueue post_filter",
+    "DynamicResources": "pre_enqueue pre_filter filter post_filter score reserve pre_bind",
+    "GangScheduling": "pre_enqueue permit",
+    "ImageLocality": "score",
+    "InterPodAffinity": "pre_filter filter pre_score score",
+    "NodeAffinity": "pre_filter filter pre_score score",
+    "NodeDeclaredFeatures": "pre_filter filter",
+    "NodeName": "filter",
+    "NodePorts": "pre_filter filter",
+    "NodeResourcesBalancedAllocation": "pre_score score",
+    "NodeResourcesFit": "pre_filter filter pre_score score placement_score",
+    "NodeUnschedulable": "filter",
+    "NodeVolumeLimits": "pre_filter filter",
+    "PodGroupPodsCount": "placement_score",
+    "PodTopologySpread": "pre_filter filter pre_score score",
+    "PrioritySort": "queue_sort",
+    "SchedulingGates": "pre_enqueue",
+    "TaintToleration": "filter pre_score score",
+    "TopologyPlacementGenerator": "placement_generate",
+    "VolumeBinding": "pre_filter filter pre_score score reserve pre_bind",
+    "VolumeRestrictions": "pre_filter filter",
+    "VolumeZone": "pre_filter filter",
+}
 
 IN_TREE_EXTENSION_POINTS: Final[Mapping[str, frozenset[ExtensionPoint]]] = {
-    "DefaultBinder": frozenset({_P.BIND}),
-    "DefaultPreemption": frozenset({_P.PRE_ENQUEUE, _P.POST_FILTER}),
-    "DynamicResources": frozenset(
-        {_P.PRE_ENQUEUE, _P.PRE_FILTER, _P.FILTER, _P.POST_FILTER, _P.SCORE, _P.RESERVE, _P.PRE_BIND}
-    ),
-    "GangScheduling": frozenset({_P.PRE_ENQUEUE, _P.PERMIT}),
-    "ImageLocality": frozenset({_P.SCORE}),
-    "InterPodAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-    "NodeAffinity": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-    "NodeDeclaredFeatures": frozenset({_P.PRE_FILTER, _P.FILTER}),
-    "NodeName": frozenset({_P.FILTER}),
-    "NodePorts": frozenset({_P.PRE_FILTER, _P.FILTER}),
-    "NodeResourcesBalancedAllocation": frozenset({_P.PRE_SCORE, _P.SCORE}),
-    "NodeResourcesFit": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.PLACEMENT_SCORE}),
-    "NodeUnschedulable": frozenset({_P.FILTER}),
-    "NodeVolumeLimits": frozenset({_P.PRE_FILTER, _P.FILTER}),
-    "PodGroupPodsCount": frozenset({_P.PLACEMENT_SCORE}),
-    "PodTopologySpread": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-    "PrioritySort": frozenset({_P.QUEUE_SORT}),
-    "SchedulingGates": frozenset({_P.PRE_ENQUEUE}),
-    "TaintToleration": frozenset({_P.FILTER, _P.PRE_SCORE, _P.SCORE}),
-    "TopologyPlacementGenerator": frozenset({_P.PLACEMENT_GENERATE}),
-    "VolumeBinding": frozenset({_P.PRE_FILTER, _P.FILTER, _P.PRE_SCORE, _P.SCORE, _P.RESERVE, _P.PRE_BIND}),
-    "VolumeRestrictions": frozenset({_P.PRE_FILTER, _P.FILTER}),
-    "VolumeZone": frozenset({_P.PRE_FILTER, _P.FILTER}),
+    plugin: frozenset(map(ExtensionPoint, points.split())) for plugin, points in _IN_TREE.items()
 }
 """The extension points of every in-tree plugin of v1.36.3, including plugins outside the default profile."""
 

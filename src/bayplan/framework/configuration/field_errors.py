@@ -4,7 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from bayplan.base.go_text.json import json_string, json_text
+import msgspec
+
+from bayplan.base.go_text.json import json_text
 from bayplan.base.go_text.quoting import quote
 
 Step: TypeAlias = str | int
@@ -23,29 +25,21 @@ def path_of(steps: Sequence[Step]) -> str:
     return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
 
 
-class Named:
+class Named(str):
     """A text whose Go type is a named string type: error texts show it as JSON, not quoted as a plain Go string."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str) -> None:
-        self.text = text
+    __slots__ = ()
 
 
 def _shown(value: object) -> str:
     """Format an invalid value: plain strings quoted as in Go, everything else as JSON."""
-    if isinstance(value, str):
-        return quote(value)
-    return json_string(value.text) if isinstance(value, Named) else json_text(value)
+    return quote(value) if type(value) is str else json_text(value)
 
 
-class Path:
+class Path(msgspec.Struct, frozen=True):
     """The path of a field; formats errors about the field. `path["profiles"][0]` is the path of an element inside."""
 
-    __slots__ = ("text",)
-
-    def __init__(self, text: str = "") -> None:
-        self.text = text
+    text: str = ""
 
     def __getitem__(self, step: Step) -> "Path":
         if isinstance(step, int):

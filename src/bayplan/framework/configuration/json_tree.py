@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from bayplan.base.go_text.json import json_problem
+from bayplan.base.go_text.json import GoJsonError, json_problem
 
 JsonNode: TypeAlias = "JsonObject | list[JsonNode] | str | JsonNumber | bool | None"
 JsonValue: TypeAlias = "dict[str, JsonValue] | list[JsonValue] | str | int | float | bool | None"
@@ -36,13 +36,12 @@ class JsonObject(msgspec.Struct, frozen=True):
     pairs: Sequence[tuple[str, JsonNode]]
 
 
-class JsonSyntaxError(ValueError):
-    """A text that is not JSON."""
+_KINDS = {bool: "bool", str: "string", list: "array", dict: "object", JsonObject: "object"}
 
 
-def kind_of(node: JsonNode) -> str:
-    """Return Go's word for the JSON type of a value."""
-    return {bool: "bool", str: "string", list: "array", JsonObject: "object"}.get(type(node), "number")
+def kind_of(value: object) -> str:
+    """Return Go's word for the type of a JSON value, in a tree or in plain data."""
+    return _KINDS.get(type(value), "number")
 
 
 def plain_value(node: JsonNode) -> JsonValue:
@@ -60,10 +59,10 @@ def parse_json(text: str) -> JsonNode:
     """Parse one JSON text.
 
     Raises:
-        JsonSyntaxError: the text is not JSON; the message is that of Go's ``encoding/json``.
+        GoJsonError: the text is not JSON; the message is that of Go's ``encoding/json``.
     """
     if problem := json_problem(text):
-        raise JsonSyntaxError(problem)
+        raise GoJsonError(problem)
     text = _ESCAPES.sub(_with_whole_surrogates, text)
     node: JsonNode = json.loads(text, object_pairs_hook=JsonObject, parse_int=JsonNumber, parse_float=JsonNumber)
     return node

@@ -18,6 +18,16 @@ class Place(NamedTuple):
     path: str
 
 
+class _Part(NamedTuple):
+    """A field, or an element without key, of a `parent`: its path, its index there, and its nodes."""
+
+    steps: tuple[Step, ...]
+    parent: yaml.CollectionNode
+    number: int
+    key: yaml.Node | None
+    value: yaml.Node
+
+
 class TextPositions:
     """The positions of all fields and elements in the first document of a text; unknown if it can't be parsed."""
 
@@ -39,7 +49,7 @@ class TextPositions:
             if found is None:
                 break
             written.append(self._written_index(node, step) if isinstance(step, int) else step)
-            _, key, node = found
+            key, node = found
         else:
             shown = node if key is None or (isinstance(node, yaml.ScalarNode) and not of_key) else key
             return _place(shown, path_of(written))
@@ -48,27 +58,23 @@ class TextPositions:
 
     def on_line(self, line: int) -> Place:
         """Return the position of the first field whose key is on a line; if there is none, of the line itself."""
-        for steps, key, _ in self._fields():
-            if key.start_mark.line + 1 == line:
-                return _place(key, path_of(steps))
+        for part in _parts(self._root):
+            if part.key is not None and part.key.start_mark.line + 1 == line:
+                return _place(part.key, path_of(part.steps))
         return Place(line, 1 if line else 0, "$")
 
     def scalars(self, key: str) -> Iterator[tuple[tuple[Step, ...], str]]:
         """Yield the path and value of each field with this key that has a scalar value, in the order of the text."""
-        for steps, _, value in self._fields():
-            if steps[-1] == key and isinstance(value, yaml.ScalarNode):
-                yield steps, value.value
-
-    def _fields(self) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
-        """Yield the path, key and value of each field, in the order of the text."""
-        yield from _fields(self._root, ()) if self._root is not None else ()
+        for part in _parts(self._root):
+            if part.steps[-1] == key and isinstance(part.value, yaml.ScalarNode):
+                yield part.steps, part.value.value
 
     # Corrections change the text to be examined; positions remain those of the original text.
 
     def rename(self, line: int, column: int, name: str) -> bool:
         """Change the key or value at a position to `name`; return False if there is no scalar."""
-        for parent, index in self._parts():
-            for node in parent.value[index] if isinstance(parent, yaml.MappingNode) else (parent.value[index],):
+        for part in _parts(self._root):
+            for node in (part.key, part.value):
                 if isinstance(node, yaml.ScalarNode) and _starts_at(node, line, column):
                     node.value = name
                     return True
@@ -79,33 +85,22 @@ class TextPositions:
 
         Instead of the `name` of an element, the whole element is removed: without a name it would be another problem.
         """
-        elements: dict[int, tuple[yaml.CollectionNode, int]] = {}
-        for parent, index in self._parts():
-            part = parent.value[index]
-            if isinstance(parent, yaml.SequenceNode):
-                elements[id(part)] = parent, index
-            if any(_starts_at(node, line, column) for node in (part if isinstance(part, tuple) else (part,))):
-                if isinstance(part, tuple) and part[0].value == "name":
-                    parent, index = elements.get(id(parent), (parent, index))
-                if isinstance(parent, yaml.SequenceNode):
-                    self._removed.setdefault(id(parent), []).append(self._written_index(parent, index))
-                del parent.value[index]
+        elements: dict[int, _Part] = {}
+        for part in _parts(self._root):
+            if part.key is None:
+                elements[id(part.value)] = part
+            if any(node is not None and _starts_at(node, line, column) for node in (part.key, part.value)):
+                if part.key is not None and part.key.value == "name":
+                    part = elements.get(id(part.parent), part)
+                if part.key is None:
+                    self._removed.setdefault(id(part.parent), []).append(self._written_index(part.parent, part.number))
+                del part.parent.value[part.number]
                 return True
         return False
 
     def text(self) -> str:
         """Return the corrected text, as YAML."""
         return "" if self._root is None else str(yaml.serialize(self._root, Dumper=yaml.SafeDumper))
-
-    def _parts(self) -> Iterator[tuple[yaml.CollectionNode, int]]:
-        """Yield the fields and elements of the text, outermost first, as (parent, index)."""
-        nodes = [self._root] if isinstance(self._root, yaml.CollectionNode) else []
-        for parent in nodes:
-            for index, part in enumerate(parent.value):
-                yield parent, index
-                inner = part[1] if isinstance(part, tuple) else part
-                if isinstance(inner, yaml.CollectionNode):
-                    nodes.append(inner)
 
     def _written_index(self, parent: yaml.Node, index: int) -> int:
         """Return the index of an element in the original text."""
@@ -122,30 +117,27 @@ def _parse(text: str) -> yaml.Node | None:
     return node
 
 
-def _child(node: yaml.Node, step: Step) -> tuple[Step, yaml.Node | None, yaml.Node] | None:
-    """Return (step, key, value) of an element or field, or None. Case is ignored, the last duplicate counts."""
+def _child(node: yaml.Node, step: Step) -> tuple[yaml.Node | None, yaml.Node] | None:
+    """Return (key, value) of an element or field, or None. Case is ignored, the last duplicate counts."""
     if isinstance(step, int):
-        if isinstance(node, yaml.SequenceNode) and step < len(node.value):
-            return step, None, node.value[step]
-        return None
-    if not isinstance(node, yaml.MappingNode):
-        return None
+        is_element = isinstance(node, yaml.SequenceNode) and step < len(node.value)
+        return (None, node.value[step]) if is_element else None
     found = None
-    for key, value in node.value:
+    for key, value in node.value if isinstance(node, yaml.MappingNode) else ():
         if isinstance(key, yaml.ScalarNode) and key.value.lower() == step.lower():
-            found = key.value, key, value
+            found = key, value
     return found
 
 
-def _fields(node: yaml.Node, steps: tuple[Step, ...]) -> Iterator[tuple[tuple[Step, ...], yaml.Node, yaml.Node]]:
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            inner = (*steps, str(key.value))
-            yield inner, key, value
-            yield from _fields(value, inner)
-    elif isinstance(node, yaml.SequenceNode):
-        for number, value in enumerate(node.value):
-            yield from _fields(value, (*steps, number))
+def _parts(node: yaml.Node | None, steps: tuple[Step, ...] = ()) -> Iterator[_Part]:
+    """Yield the fields and elements inside a node, in the order of the text."""
+    if not isinstance(node, yaml.CollectionNode):
+        return
+    for number, part in enumerate(node.value):
+        key, value = part if isinstance(part, tuple) else (None, part)
+        inner = (*steps, number if key is None else str(key.value))
+        yield _Part(inner, node, number, key, value)
+        yield from _parts(value, inner)
 
 
 def _starts_at(node: yaml.Node, line: int, column: int) -> bool:

@@ -9,12 +9,11 @@ from msgspec.structs import replace
 
 from bayplan.base.go_arithmetic import wrap
 from bayplan.base.go_text.quoting import quote
-from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugin, Plugins, PluginSet, RawArguments
+from bayplan.framework.configuration.document import KubeSchedulerProfile, Plugins, PluginSet, RawArguments
 from bayplan.framework.configuration.extension_points import ExtensionPoint, ExtensionPointsOf
 from bayplan.framework.configuration.field_errors import Path
 from bayplan.framework.configuration.json_tree import JsonValue, plain_value
 from bayplan.framework.configuration.plugin_arguments import NodeResourcesFitArgs, PluginArguments, argument_type_of
-from bayplan.framework.configuration.validation import validate_arguments
 from bayplan.framework.feature_gates import FeatureGates
 from bayplan.objects.selectors import join_errors
 
@@ -181,7 +180,7 @@ def _arguments(
             arguments[name] = plain_value(args.tree)
         elif args is not None:
             # The arguments of other plugins were validated with the configuration, by the same rules.
-            errors = validate_arguments(Path(), args, feature_gates) if isinstance(args, NodeResourcesFitArgs) else []
+            errors = args.errors(Path(), feature_gates) if isinstance(args, NodeResourcesFitArgs) else []
             if errors:
                 raise BuildError(f"initializing plugin {quote(name)}: {join_errors(errors)}")
             arguments[name] = args
@@ -194,12 +193,7 @@ def _arguments(
 def _expanded(plugins: Plugins, implemented: Mapping[str, Collection[str]]) -> dict[ExtensionPoint, tuple[str, ...]]:
     """Return the plugins of every extension point, in execution order."""
     own = {point: _own_plugins(point, _plugin_set(plugins, point), implemented) for point in ExtensionPoint}
-    if not plugins.multi_point.enabled:
-        return own
-    return {
-        point: _with_multi_point(point, _plugin_set(plugins, point), plugins.multi_point.enabled, implemented)
-        for point in ExtensionPoint
-    }
+    return {point: _with_multi_point(point, names, plugins, implemented) for point, names in own.items()}
 
 
 def _own_plugins(
@@ -219,22 +213,18 @@ def _own_plugins(
 
 
 def _with_multi_point(
-    point: ExtensionPoint,
-    declared: PluginSet,
-    multi_point: tuple[Plugin, ...],
-    implemented: Mapping[str, Collection[str]],
+    point: ExtensionPoint, own: tuple[str, ...], plugins: Plugins, implemented: Mapping[str, Collection[str]]
 ) -> tuple[str, ...]:
     """Return the plugins of an extension point together with those of ``multiPoint`` that implement it.
 
     The point's own entries that are also in ``multiPoint`` come first, and all other own entries last.
     """
-    own = [plugin.name for plugin in declared.enabled]
-    disabled = {plugin.name for plugin in declared.disabled}
+    disabled = {plugin.name for plugin in _plugin_set(plugins, point).disabled}
     if _ALL in disabled:
-        return tuple(own)
+        return own
     overridden: set[str] = set()
     added: list[str] = []
-    for plugin in multi_point:
+    for plugin in plugins.multi_point.enabled:
         if plugin.name not in implemented:
             raise BuildError(f"{point.interface} {quote(plugin.name)} does not exist")
         if point not in implemented[plugin.name] or plugin.name in disabled:

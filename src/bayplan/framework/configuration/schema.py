@@ -1,8 +1,9 @@
 """The wire format of a struct: JSON names, Go types, and the meaning of an absent field.
 
-The structs have the form that the scheduler uses: no pointers if there is a default. The Go type and the JSON name of a
-field follow from its annotation and its name; `Wire` states the exceptions. Upstream has two versions of every struct:
-``v1``, used in files, and the internal one, which a file can request with the version ``__internal``.
+The structs have the form that the scheduler uses: no pointers if there is a default, which is the default of the
+attribute. The Go type and the JSON name of a field follow from its annotation and its name; `Wire` states the
+exceptions. Upstream has two versions of every struct: ``v1``, used in files, and the internal one without defaults,
+which a file can request with the version ``__internal``.
 """
 
 from types import NoneType
@@ -38,10 +39,10 @@ class Scalar(msgspec.Struct, frozen=True):
 
 
 class Pointer(msgspec.Struct, frozen=True):
-    """A pointer in v1; in the internal version a plain value, or also a pointer if `everywhere`."""
+    """A pointer; if `v1_only`, a plain value in the internal version."""
 
     element: "GoType"
-    everywhere: bool = False
+    v1_only: bool = False
 
 
 class Slice(msgspec.Struct, frozen=True):
@@ -78,9 +79,11 @@ STRING_MAP: Final = Scalar("map", "map[string]string")
 ARGUMENTS: Final = Scalar("arguments", "runtime.Object")
 """The arguments of a plugin: any JSON, decoded when the plugin is known."""
 
-Float32: TypeAlias = Annotated[float, Scalar("float", "float32")]
-DurationNs: TypeAlias = Annotated[int, Scalar("duration", "string")]
+DURATION: Final = Scalar("duration", "string")
 """A ``metav1.Duration``: a Go duration string in files."""
+
+Float32: TypeAlias = Annotated[float, Scalar("float", "float32")]
+DurationNs: TypeAlias = Annotated[int, DURATION]
 
 _PLAIN: Final[dict[object, GoType]] = {bool: BOOL, str: STRING, bytes: BYTES}
 _ZEROS: Final[dict[str, type[object]]] = {
@@ -103,22 +106,21 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
         json: its name in v1, if not the attribute's name in camel case; "-" if it is not in files.
         go_name: its Go name, if not the JSON name with a capital letter.
         embedded: name of the embedded struct that contains the field upstream; it appears in type errors.
-        nil: the default in v1 of an unset pointer.
-        empty: the default in v1 that replaces an empty value.
-        v1_pointer: whether the field is a pointer in v1 only, like fields with `nil`.
+        empty_is_unset: whether the default replaces an empty value, too.
+        v1_pointer: whether an optional field is a pointer in v1 only.
         always: whether the field is written even if it is empty.
     """
 
     json: str = ""
     go_name: str = ""
     embedded: str = ""
-    nil: object = None
-    empty: object = None
+    empty_is_unset: bool = False
     v1_pointer: bool = False
     always: bool = False
 
 
 ALWAYS: Final = Wire(always=True)
+EMPTY_IS_UNSET: Final = Wire(empty_is_unset=True)
 
 
 class StructField(msgspec.Struct, frozen=True):
@@ -152,12 +154,8 @@ def fields_of(struct: type[object], **annotations: object) -> tuple[StructField,
 def _field(attribute: str, annotation: object) -> StructField:
     wire = next((mark for mark in getattr(annotation, "__metadata__", ()) if isinstance(mark, Wire)), Wire())
     go_type = _type_of(annotation)
-    if wire.v1_pointer or wire.nil is not None:
-        # An optional attribute with a default is a pointer in the internal version, too.
-        if not isinstance(go_type, Pointer):
-            go_type = Pointer(go_type)
-        elif wire.v1_pointer:
-            go_type = Pointer(go_type.element)
+    if wire.v1_pointer and isinstance(go_type, Pointer):
+        go_type = Pointer(go_type.element, v1_only=True)
     first, *others = attribute.removesuffix("_ns").split("_")
     json = wire.json or first + "".join(word.capitalize() for word in others)
     go_name = wire.go_name or json[:1].upper() + json[1:]
@@ -177,7 +175,7 @@ def _type_of(annotation: object) -> GoType:
     if NoneType in arguments:
         inner = _type_of(arguments[0])
         # Go does not distinguish a nil list from an empty one.
-        return inner if isinstance(inner, Slice) else Pointer(inner, everywhere=True)
+        return inner if isinstance(inner, Slice) else Pointer(inner)
     if origin is tuple:
         return Slice(_type_of(arguments[0]))
     if origin is dict:
@@ -203,22 +201,20 @@ def type_name(go_type: GoType, *, internal: bool) -> str:
 
 
 def zero(go_type: GoType, *, internal: bool) -> object:
-    """Return the value of an absent field of a type, before defaults."""
+    """Return the value of a null element; in the internal version, also of an absent field."""
     match go_type:
         case Scalar():
             return _ZEROS[go_type.kind]()
         case Pointer():
-            return zero(go_type.element, internal=True) if internal and not go_type.everywhere else None
+            return zero(go_type.element, internal=True) if internal and go_type.v1_only else None
         case Slice():
             return ()
         case Nested(struct):
-            return struct(**{field.attribute: absent_value(field, internal=internal) for field in fields_of(struct)})
+            return struct(**absent_values(struct, internal=internal))
 
 
-def absent_value(field: StructField, *, internal: bool) -> object:
-    """Return the value of a field that is not set: the default of a pointer in v1, otherwise the zero value."""
-    if not internal and field.wire.empty is not None:
-        return field.wire.empty
-    if not internal and isinstance(field.go_type, Pointer):
-        return field.wire.nil
-    return zero(field.go_type, internal=internal)
+def absent_values(struct: type[object], *, internal: bool) -> dict[str, object]:
+    """Return the values of absent fields that are not the defaults of the struct, by attribute."""
+    if not internal or not issubclass(struct, Struct):
+        return {}
+    return {field.attribute: zero(field.go_type, internal=True) for field in fields_of(struct)}

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from bayplan.base.go_text.json import json_text
+from bayplan.base.go_text.json import GoJsonError, json_text
 from bayplan.base.go_text.quoting import quote
 from bayplan.framework.configuration.defaults import default_document
 from bayplan.framework.configuration.document import (
@@ -24,7 +24,6 @@ from bayplan.framework.configuration.field_errors import Step
 from bayplan.framework.configuration.json_tree import (
     JsonNode,
     JsonObject,
-    JsonSyntaxError,
     kind_of,
     parse_json,
     plain_value,
@@ -80,7 +79,7 @@ def decode_document(text: bytes, feature_gates: FeatureGates) -> KubeSchedulerCo
         remarks = [*map(Remark, complaint.splitlines()[1:]), *remarks]
     internal = identity.version == INTERNAL_VERSION
     if isinstance(document, KubeSchedulerConfiguration) and not internal:
-        document = _decode_nested(document, texts, remarks)
+        document = _decode_nested(document, feature_gates, texts, remarks)
     if remarks:
         raise DecodeError(_strict(texts), remarks)
     if not isinstance(document, KubeSchedulerConfiguration):
@@ -111,7 +110,7 @@ def tree_of_text(text: bytes) -> tuple[JsonNode, str | None]:
         return document.tree, document.complaint
     try:
         return parse_json(decoded), None
-    except JsonSyntaxError as error:
+    except GoJsonError as error:
         raise _no_identity(str(error)) from None
     except RecursionError:
         raise _no_identity("exceeded max depth") from None
@@ -168,7 +167,7 @@ def _decode_object(tree: JsonNode, identity: GroupVersionKind) -> tuple[Struct, 
 
 
 def _decode_nested(
-    document: KubeSchedulerConfiguration, texts: list[str], remarks: list[Remark]
+    document: KubeSchedulerConfiguration, feature_gates: FeatureGates, texts: list[str], remarks: list[Remark]
 ) -> KubeSchedulerConfiguration:
     """Decode the arguments of in-tree plugins; add their strict errors to `texts` and `remarks`."""
     profiles = []
@@ -178,7 +177,7 @@ def _decode_nested(
             steps: tuple[Step, ...] = ("profiles", number, "pluginConfig", index, "args")
             place = f"decoding .profiles[{number}].pluginConfig[{index}]: "
             try:
-                decoded, found = _decode_arguments(entry)
+                decoded, found = _decode_arguments(entry, feature_gates)
             except DecodeError as error:
                 raise DecodeError(f"{place}{error}", _inside(steps, error.remarks)) from None
             if found:
@@ -194,8 +193,8 @@ def _inside(steps: tuple[Step, ...], remarks: Iterable[Remark]) -> list[Remark]:
     return [remark._replace(steps=(*steps, *remark.steps)) for remark in remarks]
 
 
-def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, Sequence[Remark]]:
-    """Decode the arguments of one plugin into their type; without a known type, leave them unchanged."""
+def _decode_arguments(entry: PluginConfig, feature_gates: FeatureGates) -> tuple[PluginConfig, Sequence[Remark]]:
+    """Decode the arguments of one plugin into their type, with defaults; without a known type, leave them unchanged."""
     expected = argument_type_of(entry.name)
     if expected is None:
         return entry, ()
@@ -215,4 +214,6 @@ def _decode_arguments(entry: PluginConfig) -> tuple[PluginConfig, Sequence[Remar
         wanted, got = f"{expected.__name__}.{GROUP}", f"{kind}.{GROUP}"
         raise DecodeError(f"args for plugin {entry.name} were not of type {wanted}, got {got}")
     assert isinstance(args, PluginArguments)
-    return replace(entry, args=args, defaulted=identity.version != INTERNAL_VERSION), remarks
+    if identity.version != INTERNAL_VERSION:
+        args = args.with_defaults(feature_gates)
+    return replace(entry, args=args), remarks

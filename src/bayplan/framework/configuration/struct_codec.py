@@ -18,6 +18,7 @@ from bayplan.framework.configuration.document import API_VERSION, RawArguments
 from bayplan.framework.configuration.field_errors import Step, path_of
 from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject, JsonValue, kind_of, plain_value
 from bayplan.framework.configuration.schema import (
+    DURATION,
     EMPTY_LIST,
     STRING,
     GoType,
@@ -26,7 +27,7 @@ from bayplan.framework.configuration.schema import (
     Scalar,
     Slice,
     Struct,
-    absent_value,
+    absent_values,
     fields_of,
     type_name,
     zero,
@@ -76,7 +77,7 @@ def decode_struct(node: JsonNode, struct: type[S], *, internal: bool = False) ->
         DecodeError: a value has the wrong type.
     """
     decoder = _Decoder(internal)
-    value = decoder.read(node, Nested(struct), zero(Nested(struct), internal=internal), _Position())
+    value = decoder.read(node if node is not None else JsonObject(()), Nested(struct), _Position())
     if decoder.type_error is not None:
         raise decoder.type_error
     assert isinstance(value, struct)
@@ -102,29 +103,29 @@ class _Decoder:
         self.remarks: dict[str, Remark] = {}
         self.type_error: DecodeError | None = None
 
-    def read(self, node: JsonNode, go_type: GoType, absent: object, at: _Position) -> object:
-        """Decode a value of a type. `absent`: the result if there is no usable value."""
-        match go_type:
-            case Pointer(element):
-                return absent if node is None else self.read(node, element, self.zero(element), at)
-            case Nested(struct) if isinstance(node, JsonObject):
+    def read(self, node: JsonNode, go_type: GoType, at: _Position) -> object:
+        """Decode a value other than null; the result is None if it has the wrong type."""
+        match go_type, node:
+            case Pointer(element), _:
+                return self.read(node, element, at)
+            case Nested(struct), JsonObject():
                 return self.nested(node, struct, at)
-            case Slice(element) if isinstance(node, list):
-                items = [
-                    self.read(item, element, self.zero(element), at.inside(index)) for index, item in enumerate(node)
-                ]
-                return tuple(items) or EMPTY_LIST
-            case Scalar():
-                return self.scalar(node, go_type, absent, at)
-        return self.refused(node, go_type, absent, at)
+            case Slice(element), list():
+                return self.elements(node, element, at) or EMPTY_LIST
+            case Scalar(), _:
+                return self.scalar(node, go_type, at)
+        return self.refused(node, go_type, at)
 
-    def zero(self, go_type: GoType) -> object:
-        return zero(go_type, internal=self.internal)
+    def elements(self, nodes: Sequence[JsonNode], element: GoType, at: _Position) -> tuple[object, ...]:
+        absent = zero(element, internal=self.internal)
+        return tuple(
+            absent if node is None else self.read(node, element, at.inside(index)) for index, node in enumerate(nodes)
+        )
 
     def nested(self, node: JsonObject, struct: type[object], at: _Position) -> object:
         fields, by_go_name = fields_of(struct), self.internal and issubclass(struct, Struct)
         known = {field.go_name if by_go_name else field.json: field for field in fields}
-        values = {field.attribute: absent_value(field, internal=self.internal) for field in fields}
+        values = absent_values(struct, internal=self.internal)
         seen: set[str] = set()
         for key, item in node.pairs:
             field = known.get(key)
@@ -134,26 +135,24 @@ class _Decoder:
             if key in seen:
                 self.remark("duplicate", key, at)
             seen.add(key)
-            if field is None:
+            # null leaves a field absent, except that it is decoded as an empty text for a duration.
+            if field is None or (item is None and field.go_type != DURATION):
                 continue
             embedded = (field.wire.embedded,) if field.wire.embedded else ()
             inner = _Position((*at.steps, key), struct.__name__, (*at.fields, *embedded, key))
-            value = self.read(item, field.go_type, absent_value(field, internal=self.internal), inner)
-            if field.wire.empty is not None and not self.internal:
-                value = value or field.wire.empty
-            values[field.attribute] = value
+            value = self.read(item, field.go_type, inner)
+            if value or self.internal or not field.wire.empty_is_unset:
+                values[field.attribute] = value
         return struct(**values)
 
-    def scalar(self, node: JsonNode, go_type: Scalar, absent: object, at: _Position) -> object:
+    def scalar(self, node: JsonNode, go_type: Scalar, at: _Position) -> object:
         match go_type.kind, node:
             case ("bool", bool()) | ("string", str()):
                 return node
-            case "int" | "float", JsonNumber(literal):
-                value = _number(literal, go_type)
-                return self.refused(node, go_type, absent, at, literal=literal) if value is None else value
+            case "int" | "float", JsonNumber(literal) if (number := _number(literal, go_type)) is not None:
+                return number
             case "duration", str() | None:
                 try:
-                    # null is decoded as the empty text, which is not a duration.
                     return parse_duration(node or "")
                 except GoTextError as error:
                     raise DecodeError(str(error), steps=at.steps) from None
@@ -164,23 +163,22 @@ class _Decoder:
                     return decode_base64(node)
                 except GoTextError as error:
                     self.type_error = self.type_error or DecodeError(str(error), steps=at.steps)
+                    return None
             case "bytes", list():
-                return bytes(cast(int, self.scalar(item, _BYTE, 0, at)) for item in node)
+                return bytes(cast(int, each or 0) for each in self.elements(node, _BYTE, at))
             case "map", JsonObject():
                 return self.string_map(node, at)
-            case "arguments", _ if node is not None and not self.internal:
+            case "arguments", _ if not self.internal:
                 # In the internal version, arguments are a Go interface with methods, which nothing can be decoded into.
                 return RawArguments(node)
-            case _:
-                return self.refused(node, go_type, absent, at)
-        return absent
+        return self.refused(node, go_type, at)
 
     def string_map(self, node: JsonObject, at: _Position) -> dict[str, object]:
         values: dict[str, object] = {}
         for key, item in node.pairs:
             if key in values:
                 self.remark("duplicate", key, at)
-            values[key] = self.scalar(item, STRING, "", at.inside(key))
+            values[key] = "" if item is None else self.scalar(item, STRING, at.inside(key))
         return dict(sorted(values.items()))
 
     def remark(self, what: str, key: str, at: _Position) -> None:
@@ -189,14 +187,15 @@ class _Decoder:
         if len(self.remarks) < _MAX_REMARKS:
             self.remarks.setdefault(text, Remark(text, steps, f"{what} field", of_key=True))
 
-    def refused(self, node: JsonNode, go_type: GoType, absent: object, at: _Position, *, literal: str = "") -> object:
-        """Record a value of the wrong type, unless it is null; return `absent`, the value to use instead."""
-        if node is not None:
-            self.type_error = self.type_error or self.mismatch(node, go_type, at, literal)
-        return absent
+    def refused(self, node: JsonNode, go_type: GoType, at: _Position) -> object:
+        """Record a value of the wrong type."""
+        self.type_error = self.type_error or self.mismatch(node, go_type, at)
+        return None
 
-    def mismatch(self, node: JsonNode, go_type: GoType, at: _Position, literal: str = "") -> DecodeError:
-        found = f"number {literal}" if literal else kind_of(node)
+    def mismatch(self, node: JsonNode, go_type: GoType, at: _Position) -> DecodeError:
+        found = kind_of(node)
+        if isinstance(node, JsonNumber) and isinstance(go_type, Scalar) and go_type.kind in ("int", "float"):
+            found += f" {node.literal}"
         target = f"Go struct field {at.struct}.{'.'.join(at.fields)}" if at.fields else "Go value"
         name = type_name(go_type, internal=self.internal)
         # If an element of a list is wrong, the position is that of the list, as in upstream's paths.
@@ -225,13 +224,12 @@ def encode_struct(struct: object, *, internal: bool = False) -> dict[str, JsonVa
 
     With `internal`, names are those of the internal version, and empty fields are not omitted.
     """
+    by_go_name = internal and isinstance(struct, Struct)
     out: dict[str, JsonValue] = {}
     for field in fields_of(type(struct)):
         value = getattr(struct, field.attribute)
-        if internal and isinstance(struct, Struct):
-            out[field.go_name] = _encode(value, field.go_type, internal)
-        elif field.wire.always or not _is_empty(value, field.go_type):
-            out[field.json] = _encode(value, field.go_type, internal)
+        if by_go_name or field.wire.always or not _is_empty(value, field.go_type):
+            out[field.go_name if by_go_name else field.json] = _encode(value, field.go_type, internal)
     return out
 
 
@@ -246,38 +244,30 @@ def encode_arguments(args: Struct | RawArguments | None, *, internal: bool = Fal
     return {"kind": type(args).__name__, "apiVersion": API_VERSION, **encode_struct(args)}
 
 
-def encode_list(items: tuple[object, ...], *, internal: bool = False) -> JsonValue:
-    """Return a list as JSON data; None if the list was not given."""
-    if not items and items is not EMPTY_LIST:
-        return None
-    return [item if isinstance(item, str) else encode_struct(item, internal=internal) for item in items]
-
-
 def _is_empty(value: object, go_type: GoType) -> bool:
     if isinstance(go_type, Pointer):
         return value is None
     # Go's encoder never omits structs, and a duration is a struct.
-    is_duration = isinstance(go_type, Scalar) and go_type.kind == "duration"
-    return not is_duration and value in (None, False, 0, "", b"", (), {})
+    return go_type != DURATION and value in (None, False, 0, "", b"", (), {})
 
 
 def _encode(value: object, go_type: GoType, internal: bool) -> JsonValue:
-    match go_type:
-        case Pointer():
-            return None if value is None else _encode(value, go_type.element, internal)
-        case Nested():
+    match go_type, value:
+        case _, None:
+            return None
+        case Pointer(element), _:
+            return _encode(value, element, internal)
+        case Nested(), _:
             return encode_struct(value, internal=internal)
-        case Slice():
-            assert isinstance(value, tuple)
-            return encode_list(value, internal=internal)
-    match go_type.kind, value:
-        case "duration", int():
+        case Slice(element), tuple():
+            return [_encode(item, element, internal) for item in value] if value or value is EMPTY_LIST else None
+        case Scalar("duration"), int():
             return format_duration(value)
-        case "bytes", bytes():
+        case Scalar("bytes"), bytes():
             return base64.b64encode(value).decode("ascii")
-        case "arguments", Struct() | RawArguments() | None:
+        case Scalar("arguments"), Struct() | RawArguments():
             return encode_arguments(value)
-        case "float", float():
+        case Scalar("float"), float():
             # Go writes integral values below 1e21 without decimal point and exponent.
             text = json_float(value)
             return value if "." in text or "e" in text else int(text)

@@ -7,16 +7,17 @@ a tag can't contain brackets.
 
 import math
 import re
-from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
 import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from bayplan.base.go_text.base64 import decode_base64
 from bayplan.base.go_text.json import json_float
 from bayplan.base.go_text.quoting import GoTextError, quote
 from bayplan.formats.yaml_scalars import key_text, resolve
+from bayplan.formats.yaml_text import AliasError, compose_events, events
 from bayplan.framework.configuration.json_tree import JsonNode, JsonNumber, JsonObject
 
 _TAG_PREFIX = "tag:yaml.org,2002:"
@@ -27,6 +28,8 @@ _TAG_OF: dict[type[object], str] = {str: _STR, bool: _BOOL, int: _INT, float: _F
 _RESOLVABLE = frozenset({"", _STR, _BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP})
 
 _Scalar: TypeAlias = "str | int | float | bool | None"
+_Map: TypeAlias = "dict[tuple[str, str], tuple[_Scalar, _Value]]"
+"""Typed keys and their values, by type and text of the key: ``1`` and ``"1"`` differ."""
 _Value: TypeAlias = "_Scalar | list[_Value] | _Map"
 
 _DATE_SYNTAX = re.compile(
@@ -36,6 +39,7 @@ _DATE_SYNTAX = re.compile(
     re.ASCII,
 )
 
+_NIL = "interface {}(nil)"
 _ALIAS_LIMIT_LOW = 400_000
 _ALIAS_LIMIT_HIGH = 4_000_000
 
@@ -51,24 +55,6 @@ class YamlDocument(msgspec.Struct, frozen=True):
     complaint: str | None
 
 
-class _Node(msgspec.Struct):
-    """A node of the document; ``line`` counts from 1. Aliases have a ``target``."""
-
-    line: int
-    kind: str
-    value: str = ""
-    tag: str = ""
-    implicit: bool = False
-    children: list["_Node"] = []
-    target: "_Node | None" = None
-
-
-class _Map(msgspec.Struct):
-    """A mapping: typed keys (``1`` and ``"1"`` differ) and values; a later value replaces an earlier one."""
-
-    items: dict[tuple[str, str], tuple["_Scalar", "_Value"]] = {}
-
-
 def read_yaml(text: bytes) -> YamlDocument:
     """Parse the first document of a YAML text.
 
@@ -76,7 +62,7 @@ def read_yaml(text: bytes) -> YamlDocument:
         YamlError: the text is not YAML, or has no JSON form.
     """
     try:
-        root = _Composer(text).document()
+        root = _first_document(text)
         reader = _Reader()
         value = reader.value(root) if root is not None else None
         tree = _json_tree(value)
@@ -88,48 +74,20 @@ def read_yaml(text: bytes) -> YamlDocument:
     return YamlDocument(tree, complaint)
 
 
-class _Composer:
-    """Builds nodes from libyaml's events. Stops after the first document, without parsing the rest."""
-
-    def __init__(self, text: bytes) -> None:
-        self.events: Iterator[yaml.Event] = iter(yaml.parse(text or b"\n", Loader=yaml.CSafeLoader))
-        self.anchors: dict[str, _Node] = {}
-
-    def document(self) -> _Node | None:
-        event = self.next()
-        if isinstance(event, yaml.StreamStartEvent):
-            event = self.next()
-        if not isinstance(event, yaml.DocumentStartEvent):
-            return None
-        root = self.node(self.next())
-        self.next()
-        return root
-
-    def next(self) -> yaml.Event:
-        try:
-            return next(self.events)
-        except yaml.MarkedYAMLError as error:
-            raise YamlError(f"yaml: {_place(error)}{error.problem}") from None
-        except yaml.reader.ReaderError as error:
-            raise YamlError(f"yaml: {error.reason}") from None
-
-    def node(self, event: yaml.Event) -> _Node:
-        line = event.start_mark.line + 1 if event.start_mark is not None else 0
-        if isinstance(event, yaml.AliasEvent):
-            name = event.anchor or ""
-            if name not in self.anchors:
-                raise YamlError(f"yaml: unknown anchor '{name}' referenced")
-            return _Node(line, "alias", name, target=self.anchors[name])
-        if isinstance(event, yaml.ScalarEvent):
-            node = _Node(line, "scalar", event.value, event.tag or "", bool(event.implicit[0]))
-        else:
-            node = _Node(line, "sequence" if isinstance(event, yaml.SequenceStartEvent) else "mapping")
-        if isinstance(event, yaml.NodeEvent) and event.anchor is not None:
-            self.anchors[event.anchor] = node
-        if node.kind != "scalar":
-            while not isinstance(child := self.next(), yaml.CollectionEndEvent):
-                node.children.append(self.node(child))
-        return node
+def _first_document(text: bytes) -> Node | None:
+    """Return the node tree of the first document, None if there is none. The rest of the text is not parsed."""
+    source = events(text or b"\n")
+    try:
+        root = next(compose_events(source), None)
+        # Parse the end of the document, too.
+        next(source, None)
+    except AliasError as error:
+        raise YamlError(f"yaml: {error.go_problem}") from None
+    except yaml.MarkedYAMLError as error:
+        raise YamlError(f"yaml: {_place(error)}{error.problem}") from None
+    except yaml.reader.ReaderError as error:
+        raise YamlError(f"yaml: {error.reason}") from None
+    return root
 
 
 def _place(error: yaml.MarkedYAMLError) -> str:
@@ -147,81 +105,69 @@ class _Reader:
 
     def __init__(self) -> None:
         self.complaints: list[str] = []
-        self.open_aliases: set[int] = set()
+        self.seen: set[int] = set()
         self.reads = 0
         self.alias_reads = 0
 
-    def value(self, node: _Node) -> "_Value":
-        self.count()
-        if node.kind == "alias":
-            value = self.value(self.enter_alias(node))
-            self.open_aliases.discard(id(node))
-            return value
-        if node.kind == "mapping":
-            out = _Map()
-            self.fill(node, out)
+    def value(self, node: Node, *, aliased: bool = False) -> "_Value":
+        aliased = self.enter(node, aliased)
+        if isinstance(node, MappingNode):
+            out: _Map = {}
+            self.fill(node, out, aliased)
             return out
-        return [self.value(child) for child in node.children] if node.kind == "sequence" else self.scalar(node)
+        if isinstance(node, SequenceNode):
+            return [self.value(child, aliased=aliased) for child in node.value]
+        return self.scalar(node)
 
-    def count(self) -> None:
-        """Reject documents with excessive alias expansion, by go-yaml's limit."""
-        self.reads += 1
-        if not self.open_aliases:
-            return
-        self.alias_reads += 1
-        span = _ALIAS_LIMIT_HIGH - _ALIAS_LIMIT_LOW
-        allowed = 0.99 - 0.89 * min(max((self.reads - _ALIAS_LIMIT_LOW) / span, 0.0), 1.0)
-        if self.alias_reads > 100 and self.reads > 1000 and self.alias_reads / self.reads > allowed:
-            raise YamlError("yaml: document contains excessive aliasing")
+    def enter(self, node: Node, aliased: bool) -> bool:
+        """Count the reading of a node; return whether it is reached through an alias.
 
-    def enter_alias(self, node: _Node) -> _Node:
-        if id(node) in self.open_aliases:
-            raise YamlError(f"yaml: anchor '{node.value}' value contains itself")
-        self.open_aliases.add(id(node))
-        assert node.target is not None
-        return node.target
+        Documents with excessive alias expansion are rejected, by go-yaml's limit.
+        """
+        is_alias = id(node) in self.seen and not aliased
+        self.seen.add(id(node))
+        # An alias and its target both count.
+        self.reads += 2 if is_alias else 1
+        if aliased or is_alias:
+            self.alias_reads += 1
+            span = _ALIAS_LIMIT_HIGH - _ALIAS_LIMIT_LOW
+            allowed = 0.99 - 0.89 * min(max((self.reads - _ALIAS_LIMIT_LOW) / span, 0.0), 1.0)
+            if self.alias_reads > 100 and self.reads > 1000 and self.alias_reads / self.reads > allowed:
+                raise YamlError("yaml: document contains excessive aliasing")
+        return aliased or is_alias
 
-    def fill(self, node: _Node, out: _Map) -> None:
-        for key_node, value_node in zip(node.children[::2], node.children[1::2], strict=True):
-            if _is_merge(key_node):
-                self.merge(value_node, out)
+    def fill(self, node: Node, out: "_Map", aliased: bool) -> None:
+        for key_node, value_node in node.value:
+            if isinstance(key_node, ScalarNode) and key_node.value == "<<" and key_node.tag in ("", _MERGE):
+                self.merge(value_node, out, aliased)
                 continue
-            key = self.value(key_node)
-            if isinstance(key, _Map | list):
+            key = self.value(key_node, aliased=aliased)
+            if isinstance(key, dict | list):
                 raise YamlError(f"yaml: invalid map key: {_go_syntax(key)}")
-            value = self.value(value_node)
+            value = self.value(value_node, aliased=aliased)
             identity = (_key_type(key), repr(key))
-            if identity in out.items:
-                self.complaints.append(f"line {value_node.line}: key {_go_syntax(key)} already set in map")
-            out.items[identity] = (key, value)
+            if identity in out:
+                line = value_node.start_mark.line + 1
+                self.complaints.append(f"line {line}: key {_go_syntax(key)} already set in map")
+            out[identity] = (key, value)
 
-    def merge(self, node: _Node, out: _Map) -> None:
-        sources = reversed(node.children) if node.kind == "sequence" else (node,)
-        for source in sources:
-            target = source.target if source.kind == "alias" else source
-            if target is None or target.kind != "mapping":
+    def merge(self, node: Node, out: "_Map", aliased: bool) -> None:
+        # An alias of a sequence can't be merged.
+        is_list = isinstance(node, SequenceNode) and id(node) not in self.seen
+        for source in reversed(node.value) if is_list else (node,):
+            if not isinstance(source, MappingNode):
                 raise YamlError("yaml: map merge requires map or sequence of maps as the value")
-            if source.kind == "alias":
-                self.count()
-                self.enter_alias(source)
-            self.count()
-            self.fill(target, out)
-            self.open_aliases.discard(id(source))
+            self.fill(source, out, self.enter(source, aliased))
 
-    def scalar(self, node: _Node) -> _Scalar:
-        if not node.tag and not node.implicit:
-            return node.value
-        tag, value = _resolve(node.tag, node.value)
+    def scalar(self, node: Node) -> _Scalar:
+        text: str = node.value
+        tag, value = (_STR, text) if node.tag is None else _resolve(node.tag, text)
         if tag == _BINARY:
             try:
-                return decode_base64(node.value).decode("utf-8", "replace")
+                return decode_base64(text).decode("utf-8", "replace")
             except GoTextError:
                 raise YamlError("yaml: !!binary value contains invalid base64 data") from None
-        return node.value if tag == _TIMESTAMP else value
-
-
-def _is_merge(node: _Node) -> bool:
-    return node.kind == "scalar" and node.value == "<<" and (node.implicit or node.tag == _MERGE)
+        return text if tag == _TIMESTAMP else value
 
 
 def _resolve(tag: str, text: str) -> tuple[str, _Scalar]:
@@ -247,26 +193,23 @@ def _key_type(key: _Scalar) -> str:
     return {str: "string", bool: "bool", int: "int", float: "float64"}.get(type(key), "%!s(<nil>)")
 
 
-def _go_syntax(value: "_Value") -> str:
-    """Format a value like Go's ``%#v``, for the types that keys can have."""
-    if isinstance(value, str):
-        return quote(value)
-    if value is None:
-        return "<nil>"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, int):
-        return hex(value) if value >= 1 << 63 else str(value)
-    if isinstance(value, float):
-        return _float_syntax(value)
-    if isinstance(value, list):
-        return "[]interface {}{" + ", ".join(_nested_syntax(item) for item in value) + "}"
-    pairs = sorted(f"{_nested_syntax(key)}:{_nested_syntax(item)}" for key, item in value.items.values())
+def _go_syntax(value: "_Value", *, nil: str = "<nil>") -> str:
+    """Format a value like Go's ``%#v``, for the types that keys can have. `nil`: the text of null, at the top level."""
+    match value:
+        case None:
+            return nil
+        case str():
+            return quote(value)
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return hex(value) if value >= 1 << 63 else str(value)
+        case float():
+            return _float_syntax(value)
+        case list():
+            return "[]interface {}{" + ", ".join(_go_syntax(item, nil=_NIL) for item in value) + "}"
+    pairs = sorted(f"{_go_syntax(key, nil=_NIL)}:{_go_syntax(item, nil=_NIL)}" for key, item in value.values())
     return "map[interface {}]interface {}{" + ", ".join(pairs) + "}"
-
-
-def _nested_syntax(value: "_Value") -> str:
-    return "interface {}(nil)" if value is None else _go_syntax(value)
 
 
 def _float_syntax(value: float) -> str:
@@ -280,8 +223,8 @@ def _float_syntax(value: float) -> str:
 
 def _json_tree(value: "_Value") -> JsonNode:
     """Convert a value to JSON: keys become strings and are sorted by their bytes."""
-    if isinstance(value, _Map):
-        pairs = {_key_text(key, item): item for key, item in value.items.values()}
+    if isinstance(value, dict):
+        pairs = {_key_text(key, item): item for key, item in value.values()}
         return JsonObject(tuple((key, _json_tree(pairs[key])) for key in sorted(pairs)))
     if isinstance(value, list):
         return [_json_tree(item) for item in value]
@@ -305,5 +248,4 @@ def _key_text(key: _Scalar, item: "_Value") -> str:
     if isinstance(key, float):
         shown = _float_syntax(key)
         return {"+Inf": ".inf", "-Inf": "-.inf", "NaN": ".nan"}.get(shown) or key_text(repr(key))
-    shown = "<nil>" if item is None else _go_syntax(item)
-    raise YamlError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {shown}")
+    raise YamlError(f"unsupported map key of type: {kind}, key: {_go_syntax(key)}, value: {_go_syntax(item)}")

@@ -6,7 +6,6 @@ https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -15,7 +14,7 @@ import numpy as np
 from bayplan.base.errors import PluginError
 from bayplan.framework.configuration.plugin_arguments import DefaultPreemptionArgs
 from bayplan.framework.cycle_state import CycleState
-from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, format_reasons
+from bayplan.framework.diagnosis import Diagnosis, PostFilterResult, count_reasons, format_reasons
 from bayplan.framework.extender import Extender, ExtenderFailure, Victims
 from bayplan.framework.preemption.account import account_of
 from bayplan.framework.preemption.disruption_budgets import DisruptionBudgets
@@ -179,17 +178,10 @@ class Evaluator:
         errors = [status.message for status, _ in infeasible if status.code is _ERROR]
         if errors:
             return None, error(join_errors(errors))
-        histogram: Counter[str] = Counter()
-        known = 0
-        for status, rows in infeasible:
-            known += len(rows)
-            for reason in status.reasons:
-                histogram[reason] += len(rows)
         total = len(self._cluster.nodes)
-        if known < total:
-            histogram[NOT_HELPFUL] = total - known
+        counts = count_reasons(((status, len(rows)) for status, rows in infeasible), total, (NOT_HELPFUL,))
         # The pod's nomination, if it has one, is obsolete.
-        return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{format_reasons(histogram)}")
+        return PostFilterResult(""), unschedulable(f"0/{total} nodes are available:{format_reasons(counts)}")
 
     def _chosen(self, pod: Pod, shortlist: Shortlist) -> PostFilterResult:
         names = self._cluster.nodes.names
@@ -255,12 +247,10 @@ def _entry(cluster: ClusterState, name: str, victims: Victims) -> tuple[int, lis
 
 def _terminating_by_preemption(pod: Pod) -> bool:
     """Return whether a pod is terminating because the scheduler preempted it."""
-    if pod.metadata.deletion_timestamp is None:
+    target = next((each for each in pod.status.conditions if each.type == "DisruptionTarget"), None)
+    if pod.metadata.deletion_timestamp is None or target is None:
         return False
-    for condition in pod.status.conditions:
-        if condition.type == "DisruptionTarget":
-            return condition.status == "True" and condition.reason == "PreemptionByScheduler"
-    return False
+    return target.status == "True" and target.reason == "PreemptionByScheduler"
 
 
 def importance(info: PodInfo) -> tuple[int, int]:
