@@ -23,7 +23,9 @@ COMMON = ("-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEB
 ``-ffast-math`` would change scores.
 """
 
-HOT, COLD, QUICK = ("-O3", "-fno-trapping-math"), ("-O1",), ("-Og",)
+COLD = ("-O1", "-fno-tree-pta", "-fno-tree-dominator-opts")
+HOT = ("-O1", "-ftree-vectorize", "-fvect-cost-model=dynamic", "-fno-trapping-math")
+QUICK = ("-Og",)
 """Options for modules with whole-array loops, which benefit from -O3 (HOT), for `compiles_quickly` (QUICK), for others (COLD).
 
 Modules with calls and attributes compile in half the time at -O1 and run as fast. -Og halves the time again: a create
