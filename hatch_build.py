@@ -54,7 +54,7 @@ class CompiledModulesHook(BuildHookInterface[Any]):
             return
         from building.compilers import NoCompilerError, find_compiler
         from building.extensions import build, installed_files
-        from building.modules import ROOT, TAG, checkout_sources
+        from building.modules import ROOT, TAG, all_variants, checkout_sources, variant_of_this_machine
 
         sources = checkout_sources()
         try:
@@ -64,8 +64,10 @@ class CompiledModulesHook(BuildHookInterface[Any]):
                 raise
             self.app.display_warning(f"Bayplan is installed uncompiled, and runs several times slower: {problem}")
             return
-        build(sources, compiler, ROOT / "build" / "compiled" / TAG)
-        if version != "editable":
+        editable = version == "editable"
+        variants = [variant_of_this_machine()] if editable else all_variants()
+        build(sources, compiler, ROOT / "build" / "compiled" / TAG, variants)
+        if not editable:
             build_data["force_include"].update(installed_files(sources, compiler))
             build_data["pure_python"] = False
             build_data["infer_tag"] = True

@@ -8,7 +8,7 @@ import time
 
 from building.compilers import NoCompilerError, find_compiler
 from building.extensions import BuildError, build, discard, is_current
-from building.modules import ROOT, TAG, checkout_sources
+from building.modules import CHECKED, ROOT, TAG, all_variants, checkout_sources, variant_of_this_machine
 
 
 def main() -> int:
@@ -16,6 +16,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m building", description=__doc__)
     parser.add_argument("--if-possible", action="store_true", help="Succeed without compiling if there is no compiler.")
     parser.add_argument("--checked", action="store_true", help="Check bounds, memory and undefined behaviour.")
+    parser.add_argument("--all-variants", action="store_true", help="Compile for every CPU, not only for this one.")
     parser.add_argument("--no-zig", action="store_true", help="Never install ziglang.")
     options = parser.parse_args()
     started = time.monotonic()
@@ -26,8 +27,9 @@ def main() -> int:
             discard(checkout_sources(), checked=options.checked)
             print(f"Running uncompiled, several times slower: {problem}", file=sys.stderr)
         return 0 if options.if_possible else 1
+    variants = [CHECKED] if options.checked else all_variants() if options.all_variants else [variant_of_this_machine()]
     try:
-        count = build(checkout_sources(), compiler, ROOT / "build" / "compiled" / TAG, checked=options.checked)
+        count = build(checkout_sources(), compiler, ROOT / "build" / "compiled" / TAG, variants)
     except BuildError as problem:
         print(problem, file=sys.stderr)
         return 1

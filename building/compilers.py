@@ -24,11 +24,21 @@ COMMON = ("-g0", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-DNDEB
 """
 
 HOT, COLD, QUICK = ("-O3", "-fno-trapping-math"), ("-O1",), ("-Og",)
-"""Options for modules with whole-array loops, which benefit from -O3 (HOT), for `compiles_quickly` (QUICK), for others (COLD).
+"""Options for modules with loops over whole arrays (HOT), for `compiles_quickly` (QUICK), for others (COLD).
 
 Modules with calls and attributes compile in half the time at -O1 and run as fast. -Og halves the time again: a create
-takes 2 % more instructions, a simulated pod would take 9 % more. Without traps, which Python never enables, loops with
+takes 2 % more instructions, a simulated pod would take 8 % more. Without traps, which Python never enables, loops with
 conditional float arithmetic are vectorised, too. No result changes.
+"""
+
+_NEEDLESS = ("-fno-tree-pta", "-fno-tree-dominator-opts")
+_VECTORISED = ("-ftree-vectorize", "-fvect-cost-model=dynamic", "-fno-trapping-math")
+GCC_OPTIONS = {HOT: ("-O1", *_NEEDLESS, "-finline-small-functions", *_VECTORISED), COLD: ("-O1", *_NEEDLESS)}
+"""Options of gcc instead of `HOT` and `COLD`.
+
+Two of its optimizations take an eighth of the time, and a simulated pod takes 3 % fewer instructions without them. Of
+-O3, hot modules need only the vectoriser and inlining: they compile in less than half the time, and if all pods request
+different amounts, a pod takes 1 % more instructions.
 """
 
 SANITIZERS = (
@@ -67,10 +77,12 @@ class Compiler:
         """Whether this is ziglang's compiler."""
         return self.name.startswith("zig")
 
-    def flags(self, variant: str, level: Sequence[str] = COLD) -> list[str]:
+    def flags(self, variant: str, level: tuple[str, ...] = COLD) -> list[str]:
         """Return the options for one variant of a module; `level`: `HOT`, `COLD` or `QUICK`."""
         if not self.command:
             return ["/O2", "/fp:precise"]
+        if self.name.startswith("gcc"):
+            level = GCC_OPTIONS.get(level, level)
         flags = list(SANITIZERS if variant == CHECKED else (*level, *COMMON))
         if variant == V3:
             flags.append("-march=x86_64_v3" if self.is_zig else "-march=x86-64-v3")

@@ -9,6 +9,7 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -21,11 +22,9 @@ from building.modules import (
     PACKAGE,
     SHARED,
     TAG,
-    V3,
     Module,
     Sources,
     compiles_quickly,
-    has_x86_64_v3,
     is_indexed,
 )
 
@@ -39,6 +38,7 @@ DIRECTIVES = {
     "cdivision": False,  # /, // and % have Python's meaning; Go's division is go.quotient.
     "binding": True,
     "embedsignature": False,
+    "auto_pickle": False,  # Methods for pickling are a tenth of the C code; the .pxd of a pickled class turns it on.
 }
 CHECKED_DIRECTIVES = {**DIRECTIVES, "boundscheck": True, "initializedcheck": True, "nonecheck": True}
 INDEXED_DIRECTIVES = {"boundscheck": True, "wraparound": True, "nonecheck": True}
@@ -87,35 +87,41 @@ def folder_of(sources: Sources, variant: str = BASELINE) -> Path:
     return sources.root / PACKAGE / "_compiled" / (f"{CHECKED}-{TAG}" if variant == CHECKED else TAG)
 
 
-def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool = False, processes: int = 2) -> int:
+def build(
+    sources: Sources, compiler: Compiler, scratch: Path, variants: Sequence[str], *, processes: int | None = None
+) -> int:
     """Compile the modules that are out of date, and return their number.
 
     Args:
         sources: the modules.
         compiler: the compiler.
         scratch: a folder for C files.
-        checked: whether to build the variant that checks bounds and memory.
-        processes: the number of worker processes.
+        variants: the variants of hot modules; the others have only the baseline. `CHECKED` alone for the build that
+            checks bounds and memory.
+        processes: the number of worker processes; None for the number of CPUs.
 
     Raises:
         BuildError: a module does not compile; the others are up to date then.
     """
+    checked = CHECKED in variants
     folder = folder_of(sources, CHECKED if checked else BASELINE)
     old, new = _read(folder / MANIFEST), {}
     jobs: list[Job] = []
     modules = sources.modules()
     for module in [Module(SHARED), *modules] if modules else []:
-        hot = module.name in sources.hot
-        variants = [CHECKED] if checked else [BASELINE, *([V3] if hot and has_x86_64_v3() else [])]
+        wanted = variants if checked or module.name in sources.hot else [BASELINE]
         level = level_of(module, sources)
-        flags = {variant: compiler.flags(variant, level) for variant in variants}
-        key = _key(compiler, flags, directives_of(module, checked=checked))
+        flags = {variant: compiler.flags(variant, level) for variant in wanted}
+        key = _key(
+            compiler, compiler.flags(CHECKED if checked else BASELINE, level), directives_of(module, checked=checked)
+        )
         built = old.get(module.name)
         if (
             built is not None
             and built.key == key
             and built.sources == sources.hashes(sources.files_of(module))
-            and all((folder / module.file(variant)).exists() for variant in variants)
+            and set(wanted).issubset(built.variants)
+            and all((folder / module.file(variant)).exists() for variant in wanted)
         ):
             new[module.name] = built
         else:
@@ -125,7 +131,7 @@ def build(sources: Sources, compiler: Compiler, scratch: Path, *, checked: bool 
         print(
             f"Compiling {len(jobs)} of {len(modules) + 1} modules with {compiler.name} ...", file=sys.stderr, flush=True
         )
-        with ProcessPoolExecutor(min(processes, len(jobs))) as pool:
+        with ProcessPoolExecutor(min(processes or os.cpu_count() or 1, len(jobs))) as pool:
             for count, done in enumerate(as_completed([pool.submit(_run, job) for job in jobs]), start=1):
                 if count % _PROGRESS_STEP == 0:
                     print(f"  {count} of {len(jobs)}", file=sys.stderr, flush=True)
@@ -213,15 +219,15 @@ def directives_of(module: Module, *, checked: bool) -> dict[str, int | bool]:
     return {**found, **INDEXED_DIRECTIVES} if is_indexed(module) else found
 
 
-def _key(compiler: Compiler, flags: dict[str, list[str]], directives: dict[str, int | bool]) -> str:
-    """Return a key of everything an extension depends on, except its sources."""
+def _key(compiler: Compiler, flags: Sequence[str], directives: dict[str, int | bool]) -> str:
+    """Return a key of everything an extension depends on, except its sources and its variant."""
     return "; ".join(
         [
             compiler.name,
             ",".join(f"{name}={value}" for name, value in directives.items()),
             f"cython {metadata.version('cython')}",
             sys.version.partition(" ")[0],
-            *map(" ".join, flags.values()),
+            *flags,
         ]
     )
 

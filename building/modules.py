@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.machinery
+import os
 import re
 import sys
 import tomllib
@@ -10,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from importlib.util import source_hash
 from pathlib import Path
+from runpy import run_path
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src"
@@ -49,7 +51,7 @@ class Sources:
 
     Attributes:
         root: the folder that contains the package.
-        hot: the names of modules that are also compiled for x86-64-v3.
+        hot: the names of the modules of which there are several variants.
     """
 
     root: Path = SOURCE
@@ -128,3 +130,16 @@ def compiles_quickly(module: Module) -> bool:
 def has_x86_64_v3() -> bool:
     """Return whether this platform gets the x86-64-v3 variant: the choice at import reads Linux's list of CPU flags."""
     return sys.platform == "linux" and "x86_64" in TAG
+
+
+def all_variants() -> list[str]:
+    """Return the variants of hot modules in a wheel, which has to run on every CPU."""
+    return [BASELINE, V3] if has_x86_64_v3() else [BASELINE]
+
+
+def variant_of_this_machine() -> str:
+    """Return the variant that Bayplan loads on this machine: the one in `BAYPLAN_VARIANT`, or the best for its CPU."""
+    # The package itself can't be imported here: it may be compiled from other sources.
+    base_build = run_path(str(SOURCE / PACKAGE / "base" / "build.py"))
+    wanted = os.environ.get(base_build["VARIANT_VARIABLE"], "")
+    return wanted if wanted in (BASELINE, V3) else V3 if has_x86_64_v3() and base_build["cpu_has_v3"]() else BASELINE

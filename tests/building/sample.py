@@ -6,13 +6,15 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from building.compilers import Compiler
 from building.extensions import build
-from building.modules import SOURCE, Sources
+from building.modules import SOURCE, Sources, all_variants
 
 BASE = ("__init__.py", "build.py", "go.pxd", "go_arithmetic.h", "go_arithmetic.py", "uncompiled.py")
+CHECK = ("__init__.py", "go_arithmetic_check.py", "go_arithmetic_check.pxd")
 INIT = '"""A sample."""\n\nfrom bayplan.base.build import install\n\ninstall()\n'
 FOLDER = Path(__file__).parent / "sample_sources"
 
@@ -30,10 +32,21 @@ def write_sample(root: Path) -> Sources:
     return Sources(root, frozenset({"bayplan.fit"}))
 
 
-def build_sample(root: Path, compiler: Compiler, *, checked: bool = False) -> int:
+def write_arithmetic(root: Path) -> Sources:
+    """Write a package of the check of Go's arithmetic alone, as a hot module."""
+    package = root / "bayplan"
+    for folder in ("base", "testing"):
+        (package / folder).mkdir(parents=True)
+    (package / "__init__.py").write_text(INIT)
+    for file in (*(f"base/{name}" for name in BASE), *(f"testing/{name}" for name in CHECK)):
+        shutil.copy(SOURCE / "bayplan" / file, package / file)
+    return Sources(root, frozenset({"bayplan.testing.go_arithmetic_check"}))
+
+
+def build_sample(root: Path, compiler: Compiler, variants: Sequence[str] = ()) -> int:
     """Compile the modules that are out of date; return how many were compiled."""
     sources = Sources(root, frozenset({"bayplan.fit"}))
-    return build(sources, compiler, root.parent / "scratch", checked=checked)
+    return build(sources, compiler, root.parent / "scratch", variants or all_variants())
 
 
 def run(root: Path, program: str, **environment: str) -> subprocess.CompletedProcess[str]:

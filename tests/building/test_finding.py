@@ -10,7 +10,7 @@ import pytest
 from building.checked import checked_environment
 from building.compilers import Compiler, NoCompilerError, find_compiler
 from building.extensions import MANIFEST, BuildError, folder_of
-from building.modules import Module, Sources, has_x86_64_v3
+from building.modules import CHECKED, Module, Sources, all_variants, has_x86_64_v3, variant_of_this_machine
 
 from bayplan.base.build import BASELINE, V3, cpu_has_v3
 from tests.building.sample import build_sample, run, write_sample
@@ -90,6 +90,29 @@ def test_build_name_reports_the_running_build(built: Path, compiler: Compiler) -
     assert name.startswith(f"compiled ({compiler.name}, {best or ''}")
     assert Path(file).parent.name == (best or BASELINE)
     assert Path(run(built, NAME, BAYPLAN_VARIANT=BASELINE).stdout.splitlines()[1]).parent.name == BASELINE
+
+
+def test_a_checkout_compiled_for_another_cpu_asks_for_a_build(built: Path, sample: Path, compiler: Compiler) -> None:
+    if not (has_x86_64_v3() and cpu_has_v3()):
+        pytest.skip(f"this machine has one variant, not {V3}")
+    with (sample / "bayplan" / "fit.py").open("a") as source:
+        source.write("\n")
+    assert build_sample(sample, compiler, [V3]) == 1
+    assert run(sample, USE).stdout == USED
+    line = last_line(run(sample, NAME, BAYPLAN_VARIANT=BASELINE).stderr)
+    assert line.startswith(
+        'ImportError: bayplan.fit: it was compiled for x86-64-v3, not for baseline; run "make build"'
+    )
+    assert build_sample(sample, compiler, [BASELINE]) == 1
+    assert run(sample, USE, BAYPLAN_VARIANT=BASELINE).stdout == USED
+
+
+def test_a_checkout_is_compiled_for_the_variant_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = V3 if has_x86_64_v3() and cpu_has_v3() else BASELINE
+    for wanted, want in (("", best), (BASELINE, BASELINE), ("checked", best)):
+        monkeypatch.setenv("BAYPLAN_VARIANT", wanted)
+        assert variant_of_this_machine() == want
+    assert set(all_variants()) >= {BASELINE, best}
 
 
 def test_uncompiled_sources_run_on_request(built: Path) -> None:
@@ -208,7 +231,7 @@ def test_the_checked_build_raises_on_out_of_range_rows_and_none(sample: Path, co
         environment = checked_environment(compiler)
     except NoCompilerError as problem:
         missing(str(problem))
-    assert build_sample(sample, compiler, checked=True) == 3
+    assert build_sample(sample, compiler, [CHECKED]) == 3
     setup = "from bayplan.base.build import build_name\nfrom bayplan.columns import Columns\nfrom bayplan import fit\n"
     good = run(sample, setup + "print(build_name(), fit.failing([fit.Fit(Columns(4), 11)], 4))", **environment)
     assert good.stdout.endswith(" checked) 4\n"), good.stderr

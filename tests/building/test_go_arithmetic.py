@@ -8,19 +8,22 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
-from building.modules import has_x86_64_v3
+from building.compilers import NoCompilerError, find_compiler
+from building.extensions import build
+from building.modules import all_variants, has_x86_64_v3
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.base import go_arithmetic as go
 from bayplan.base.build import BASELINE, UNCOMPILED_VARIABLE, V3, VARIANT_VARIABLE, cpu_has_v3
 from bayplan.testing import go_arithmetic_check as check
-from tests.building.builds import compiled_variants
 from tests.building.recorded import RESULTS_HASHES
-from tests.missing import nothing_compiled
+from tests.building.sample import run, write_arithmetic
+from tests.missing import missing
 
 MIN, MAX = -(2**63), 2**63 - 1
 INTEGERS = st.integers(MIN, MAX) | st.sampled_from([MIN, MIN + 1, -2, -1, 0, 1, 2, MAX - 1, MAX])
@@ -167,26 +170,38 @@ def test_results_have_the_recorded_hash() -> None:
     assert {count: check.results_hash(count) for count in counts} == {count: RESULTS_HASHES[count] for count in counts}
 
 
+@pytest.fixture(scope="module")
+def arithmetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A package with the check of the arithmetic, compiled in all variants."""
+    root = tmp_path_factory.mktemp("arithmetic") / "src"
+    try:
+        compiler = find_compiler(install_zig=False)
+    except NoCompilerError as problem:
+        missing(f"nothing compiles here: {problem}")
+    build(write_arithmetic(root), compiler, root.parent / "scratch", all_variants())
+    return root
+
+
 @pytest.mark.parametrize("variant", [BASELINE, V3])
-def test_a_million_results_have_the_recorded_hash_in_each_variant(variant: str) -> None:
-    if variant == V3 and not has_x86_64_v3():
-        pytest.skip(f"{V3} is compiled only for x86-64 on Linux")
-    if variant not in compiled_variants():
-        nothing_compiled()
-    if variant == V3 and not cpu_has_v3():
-        pytest.skip(f"this CPU can't run {V3}")
+def test_a_million_results_have_the_recorded_hash_in_each_variant(arithmetic: Path, variant: str) -> None:
+    if variant == V3 and not (has_x86_64_v3() and cpu_has_v3()):
+        pytest.skip(f"{V3} is compiled only for x86-64 on Linux, and needs such a CPU")
     program = "from bayplan.testing.go_arithmetic_check import results_hash; print(results_hash(1_000_000))"
-    environment = {**os.environ, VARIANT_VARIABLE: variant, UNCOMPILED_VARIABLE: ""}
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert int(done.stdout) == RESULTS_HASHES[1_000_000]
+    assert int(run(arithmetic, program, **{VARIANT_VARIABLE: variant}).stdout) == RESULTS_HASHES[1_000_000]
 
 
-@pytest.mark.parametrize("build", ["uncompiled", BASELINE])
-def test_these_tests_pass_in_other_builds(build: str) -> None:
-    if build == BASELINE and build not in compiled_variants():
-        nothing_compiled()
-    uncompiled = build == "uncompiled"
-    other = {UNCOMPILED_VARIABLE: "1" if uncompiled else "", VARIANT_VARIABLE: "" if uncompiled else build}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "not hash and not other", __file__]
-    done = subprocess.run(command, env={**os.environ, **other}, capture_output=True, text=True, check=False)
+def test_these_tests_pass_uncompiled() -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        "not hash and not uncompiled",
+        __file__,
+    ]
+    environment = {**os.environ, UNCOMPILED_VARIABLE: "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout

@@ -72,7 +72,9 @@ class CompiledFinder:
             if self._hash_of(source) != expected:
                 raise _stale(name, f"{source} has changed since it was compiled")
         variants = module["variants"]
-        variant = self._variant if self._variant in variants else variants[0]
+        variant = self._variant if self._variant in variants else BASELINE
+        if variant not in variants:
+            raise _stale(name, f"it was compiled for {variants[0]}, not for {variant}")
         file = f"{self._folder}/{variant}/{name.removeprefix('bayplan.')}{SUFFIX}"
         return spec_from_file_location(name, file, loader=importlib.machinery.ExtensionFileLoader(name, file))
 

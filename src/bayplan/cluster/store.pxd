@@ -23,3 +23,5 @@ cdef class ObjectStore:
     cdef void _leave_node(self, object key, object node_name) except *
 
 cpdef object object_key(ObjectMeta metadata)
+
+cdef str _uid_of(str digits)

@@ -212,11 +212,8 @@ class ObjectStore:
         """Return a new UID in the form of a version 4 UUID, drawn from the seeded stream."""
         if not self._uids:
             digits = self._uid_stream.getrandbits(128 * _UID_BLOCK).to_bytes(16 * _UID_BLOCK, "big").hex()
-            self._uids = [
-                f"{digits[i : i + 8]}-{digits[i + 8 : i + 12]}-4{digits[i + 13 : i + 16]}"
-                f"-{'89ab'[int(digits[i + 16], 16) & 3]}{digits[i + 17 : i + 20]}-{digits[i + 20 : i + 32]}"
-                for i in range(32 * (_UID_BLOCK - 1), -1, -32)
-            ]
+            for start in range(32 * (_UID_BLOCK - 1), -1, -32):
+                self._uids.append(_uid_of(digits[start : start + 32]))
         return self._uids.pop()
 
     # --- the journal --------------------------------------------------------------------------------------------------
@@ -301,6 +298,12 @@ class ObjectStore:
         _compare("pods by node", self._pods_by_node, fresh._pods_by_node, dict)
         _compare("dependents", self._dependents, fresh._dependents, dict)
         _compare("pods by owner", self._pods_by_owner, fresh._pods_by_owner, _groups)
+
+
+def _uid_of(digits: str) -> str:
+    """Return the version 4 UUID of 32 random hexadecimal digits."""
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def object_key(metadata: ObjectMeta) -> str:

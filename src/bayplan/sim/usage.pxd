@@ -21,4 +21,4 @@ cdef class UsageMeter:
     @cython.locals(zone=_Totals, totals=_Totals, footprint=Footprint, placements=list)
     cpdef void settle(self, object now_ns) except *
     @cython.locals(requested=list, cluster=list, times_ns=dict, number=Py_ssize_t)
-    cdef void _take_placement(self, _Totals zone, Footprint footprint, object sign, object time_ns) except *
+    cdef void _take_placement(self, _Totals zone, Footprint footprint, int sign, object time_ns) except *

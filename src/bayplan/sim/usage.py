@@ -110,10 +110,17 @@ class UsageMeter:
     def _take_placement(self, zone: _Totals, footprint: Footprint, sign: int, time_ns: int) -> None:
         """Add a pod's requests to a zone and the cluster, or subtract them."""
         requested, cluster, times_ns = zone.requested, self._cluster.requested, zone.times_ns
-        for number, amount in footprint.amounts:
-            requested[number] += sign * amount
-            cluster[number] += sign * amount
-        times_ns[footprint] = times_ns.get(footprint, 0) + sign * time_ns
+        time_before = times_ns.get(footprint, 0)
+        if sign > 0:
+            for number, amount in footprint.amounts:
+                requested[number] += amount
+                cluster[number] += amount
+            times_ns[footprint] = time_before + time_ns
+        else:
+            for number, amount in footprint.amounts:
+                requested[number] -= amount
+                cluster[number] -= amount
+            times_ns[footprint] = time_before - time_ns
         if len(times_ns) > MAX_FOOTPRINTS:
             self._add_to_moments(zone)
 
