@@ -168,7 +168,7 @@ class ClassicScheduler(Scheduler):
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
         """Return the actions that nominate the pod and evict its victims."""
-        self.queue.nominate(preemptor, node_name)
+        self.queue.nominator.add(preemptor, node_name)
         actions: list[Action] = [Nominate(preemptor, node_name)]
         for key in victims:
             victim = self.pods.get(key)

@@ -67,9 +67,9 @@ class InFlight:
         del self._events[:held]
         self._base += held
 
-    def append(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+    def append(self, happened: InFlightEvent) -> None:
         """Add an event. Call it only while a pod is in flight."""
-        self._events.append(InFlightEvent(event, old, new))
+        self._events.append(happened)
 
     def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
         """Return the events since a pod was popped; None if it is not in flight."""

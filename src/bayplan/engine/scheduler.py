@@ -24,7 +24,7 @@ from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome, Record, RecordLevel, Records
 from bayplan.engine.select_host import NodeSampling, Pick
 from bayplan.framework.cycle_state import CycleState
@@ -200,7 +200,7 @@ class Scheduler:
         self.state.place(info, row)
         self.assumed[key] = None
         if self.queue.nominator.node_by_uid:
-            self.queue.unnominate(pod)
+            self.queue.nominator.remove(uid_of(pod))
 
     # Failed cycles.
 
