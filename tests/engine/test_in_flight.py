@@ -57,14 +57,3 @@ def test_a_pod_can_be_in_flight_only_once() -> None:
 
 def test_a_pod_not_in_flight_has_no_events() -> None:
     assert InFlight().events_since_pop("a") is None
-
-
-def test_clear_removes_all_pods_and_events() -> None:
-    in_flight = InFlight()
-    in_flight.start(QueuedPod(pod("a"), "a", "a", 0, 0))
-    in_flight.append(InFlightEvent(NODE_ADD, None, None))
-    in_flight.clear()
-    in_flight.check_invariants()
-    in_flight.start(QueuedPod(pod("b"), "b", "b", 1, 0))
-    in_flight.check_invariants()
-    assert in_flight.events_since_pop("b") == []

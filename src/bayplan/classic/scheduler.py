@@ -35,7 +35,7 @@ class ClassicBindingCycle(BindingCycle):
         In this release, the released room does not cause other pods to be retried.
         """
         self._unreserve_and_forget(binding)
-        return self._requeue(binding.queued, status, now_ns, rejected=waited)
+        return self.requeue(binding.queued, status, now_ns, rejected=waited)
 
 
 class ClassicScheduler(Scheduler):

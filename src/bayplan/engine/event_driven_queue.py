@@ -83,7 +83,7 @@ class EventDrivenQueue(SchedulingQueue):
     def _movers(
         self, group: RejectionGroup, match: EventMatch, happened: InFlightEvent, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
-        """Return the members of a group that an event may help; a plan group is only woken, see `_resolve_woken`."""
+        """Return the members of a group that an event may help; a plan group is only woken until the next `pop`."""
         if not isinstance(group, PlanGroup):
             return super()._movers(group, match, happened, now_ns, pre_check)
         sample = next(iter(group.members.values()))
@@ -95,12 +95,6 @@ class EventDrivenQueue(SchedulingQueue):
                 group.head, group.woken_ns, group.label = None, now_ns, happened.event.label
                 self._woken[group] = None
         return []
-
-    def _resolve_woken(self) -> None:
-        """Retry the head of each plan group that events have woken since the last pop: all events at an instant count."""
-        woken, self._woken = self._woken, {}
-        for plan_group in woken:
-            self._send_next_head(plan_group)
 
     def _send_next_head(self, plan_group: PlanGroup) -> None:
         """Requeue the next member as the head, which is tried for all, or fail all if the plan has no node for them."""
@@ -130,8 +124,10 @@ class EventDrivenQueue(SchedulingQueue):
                 self._send_next_head(plan_group)
             else:
                 self._scatter(plan_group)
-        if self._woken:
-            self._resolve_woken()
+        # All events since the last pop count.
+        woken, self._woken = self._woken, {}
+        for plan_group in woken:
+            self._send_next_head(plan_group)
         queued = SchedulingQueue.pop(self)
         if queued is not None and queued in self._plan_group_of_head:
             self._tried_head = (self._plan_group_of_head.pop(queued), queued)
@@ -171,13 +167,13 @@ class EventDrivenQueue(SchedulingQueue):
     def flush_unschedulable(self, now_ns: int) -> int:
         """Move the overdue pods that no event is certain to wake; return the number of pods moved."""
         before_ns = now_ns - self.options.max_in_unschedulable_ns
-        overdue = [queued for queued in self._timed() if self._last_failure_ns(queued, now_ns) < before_ns]
+        overdue = [queued for queued in self._timed() if self._retries(queued, now_ns)[1] < before_ns]
         return self._retry(overdue, now_ns)
 
     def next_flush_ns(self, now_ns: int) -> int | None:
         """Return the earliest instant, now or later, at which a timer would change something; None if there is none."""
         ticks = [] if (tick_ns := self._backoff.next_flush_ns(now_ns)) is None else [tick_ns]
-        oldest_ns = min((self._last_failure_ns(queued, now_ns) for queued in self._timed()), default=None)
+        oldest_ns = min((self._retries(queued, now_ns)[1] for queued in self._timed()), default=None)
         if oldest_ns is not None:
             ticks.append(self._on_grid(max(oldest_ns + self.options.max_in_unschedulable_ns + 1, now_ns)))
         return min(ticks, default=None)
@@ -189,7 +185,7 @@ class EventDrivenQueue(SchedulingQueue):
             for group in self._unschedulable.groups.values()
             if not group.gating_plugin
             for queued in group.members.values()
-            if isinstance(group, PlanGroup) or self._last_failure_ns(queued, now_ns) > queued.timestamp_ns
+            if isinstance(group, PlanGroup) or self._retries(queued, now_ns)[1] > queued.timestamp_ns
         ]
         return self._retry(overdue, now_ns)
 
@@ -246,9 +242,6 @@ class EventDrivenQueue(SchedulingQueue):
         return bool(rejecting) and rejecting <= self._listening.get(profile, frozenset())
 
     # Attempts that are counted but not run.
-
-    def _last_failure_ns(self, queued: QueuedPod, now_ns: int) -> int:
-        return self._retries(queued, now_ns)[1]
 
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
         """Return the number of counted attempts since a waiting pod's last failure, and the time of the last one."""

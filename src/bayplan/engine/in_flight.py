@@ -76,12 +76,6 @@ class InFlight:
         queued = self._pods.get(uid)
         return None if queued is None else self._events[queued.popped_at - self._base :]
 
-    def clear(self) -> None:
-        """Remove everything."""
-        self._pods.clear()
-        self._base += len(self._events)
-        self._events.clear()
-
     def check_invariants(self) -> None:
         """Raise AssertionError if pods are out of order, or an event is stored that none of them needs."""
         positions = [queued.popped_at for queued in self._pods.values()]

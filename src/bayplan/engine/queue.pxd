@@ -16,9 +16,9 @@ cdef class SchedulingQueue:
     cdef public object _hints, _pod_lister, _sort_key, _unschedulable_flushed_ns
     cdef public Py_ssize_t _sequence
     cdef public PodHeap _active
+    cdef public InFlight _in_flight
     cdef public BackoffQueue _backoff
     cdef public UnschedulablePods _unschedulable
-    cdef public InFlight _in_flight
     cdef object __weakref__
 
     cpdef void add(self, object pod, object now_ns) except *

@@ -440,7 +440,7 @@ class SchedulingQueue:
 
     def close(self) -> None:
         """Drop the pods in flight, because the scheduler is about to stop. The remaining pods can still be popped."""
-        self._in_flight.clear()
+        self._in_flight = InFlight()
         self.closed = True
 
     # Pending pods.

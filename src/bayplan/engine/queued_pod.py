@@ -69,11 +69,6 @@ class QueuedPod(Struct, eq=False, gc=False):
         return self.pod.spec.priority or 0
 
     @property
-    def gated(self) -> bool:
-        """Return whether a PreEnqueue plugin gates the pod."""
-        return bool(self.gating_plugin)
-
-    @property
     def failed_by_error(self) -> bool:
         """Return whether no plugin rejected the pod: an error sent it back, or it was never tried."""
         return not self.unschedulable_plugins and not self.pending_plugins

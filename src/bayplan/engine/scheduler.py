@@ -190,9 +190,7 @@ class Scheduler:
         # The plugin interrupted an update of results that many plans share: compile all plans again.
         self.plans = PlanCache(self.state)
         failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
-        self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
-        actions = handle_scheduling_failure(self, queued, failure, (), PostFilterResult(""), now_ns)
-        return CycleReport(queued.pod, Outcome.ERROR, "", failure.message, actions)
+        return self.bindings.requeue(queued, failure, now_ns)
 
     def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
         """Count a pod on a node before it is bound, so that the next cycle sees it there."""
