@@ -252,7 +252,7 @@ def test_nominations_of_lower_priority_on_the_node_are_cleared() -> None:
     for name, priority in (("lower", 10), ("same", 1000), ("higher", 5000)):
         pod = make_pod(name).priority(priority).nominated("n1").obj()
         scheduler.pods[pod.key] = pod
-        scheduler.queue.nominate(pod, "n1")
+        scheduler.queue.nominator.add(pod, "n1")
     found = cycle(scheduler, vip())
     assert found.best() == ["n1"]
     cleared = scheduler.nominations_to_clear(found.pod, "n1", found.preemption())
@@ -264,7 +264,7 @@ def test_dry_runs_count_nominated_pods_of_equal_or_higher_priority() -> None:
     nominee = make_pod("nominee").req(cpu="2").priority(1000).nominated("n1").obj()
     scheduler = scheduler_of(_on("n1", running("a", "2", 1), running("b", "2", 2)))
     scheduler.pods[nominee.key] = nominee
-    scheduler.queue.nominate(nominee)
+    scheduler.queue.nominator.add(nominee)
     assert cycle(scheduler, vip("2")).candidates() == {"n1": ["b", "a"]}
     assert cycle(scheduler, make_pod("vvip").req(cpu="2").priority(1001)).candidates() == {"n1": ["a"]}
 

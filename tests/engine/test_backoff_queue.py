@@ -81,9 +81,9 @@ def test_pods_in_one_backoff_window_are_sorted_like_the_active_queue() -> None:
 
 def test_pods_requeued_after_an_error_are_not_popped_early() -> None:
     queue = filled(QueueOptions(), failed("a", errors=1), failed("b", at=5, rejections=1))
-    first = queue.pop_early()
+    first = queue.rejected.pop()
     assert first is not None
-    assert (first.key, queue.pop_early(), len(queue)) == ("default/b", None, 1)
+    assert (first.key, queue.rejected.pop(), len(queue)) == ("default/b", None, 1)
 
 
 def test_rejected_pods_leave_backoff_before_pods_with_errors() -> None:

@@ -13,6 +13,7 @@ from bayplan.engine.cycle import first_failures
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.first_failures import FirstFailures
 from bayplan.engine.plan import Plan
+from bayplan.engine.queued_pod import uid_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.what_if import first_failure_with
 from bayplan.framework.cycle_state import CycleState
@@ -57,7 +58,7 @@ def change(random: Random, scheduler: Scheduler, pods: list[Pod], step: int) -> 
         if random.random() < 0.7:
             nominate(scheduler, nominee, random.choice(names))
         else:
-            scheduler.queue.unnominate(nominee)
+            scheduler.queue.nominator.remove(uid_of(nominee))
     elif kind < 0.9:
         name = random.choice(names)
         old = state.nodes.nodes[state.nodes.row_of[name]]
@@ -144,7 +145,7 @@ def test_a_changed_row_is_reevaluated_alone() -> None:
     scheduler.handle(None, running("r", "1", 0, "n03").obj(), 0)
     assert first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log) is found
     assert (found.evaluated_rows - asked, found.full_passes) == (1, 1)
-    scheduler.queue.nominate(pod, "n05")
+    scheduler.queue.nominator.add(pod, "n05")
     first_failures(ready(scheduler, pod), scheduler.nominated_pods(pod), log)
     assert found.full_passes == 1
     assert found.evaluated_rows - asked <= 4

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.engine.heap import PodHeap
-from bayplan.engine.queued_pod import ACTIVE, BACKOFF, NOWHERE, QueuedPod
+from bayplan.engine.queued_pod import QueuedPod
 from tests.engine.queue_pods import pod
 
 POD = pod("p")
@@ -21,13 +21,13 @@ def records(count: int) -> list[QueuedPod]:
 def drain(heap: PodHeap) -> list[int]:
     popped = []
     while (queued := heap.pop()) is not None:
-        assert queued.tier == NOWHERE
+        assert queued.key not in heap
         popped.append(queued.sequence)
     return popped
 
 
 def test_pods_are_popped_by_key_then_by_sequence() -> None:
-    heap = PodHeap(ACTIVE)
+    heap = PodHeap()
     for queued, key in zip(records(5), (3, 1, 2, 1, 3), strict=True):
         heap.push(queued, key)
     assert [each.sequence for each in heap] == [1, 3, 2, 0, 4]
@@ -37,63 +37,54 @@ def test_pods_are_popped_by_key_then_by_sequence() -> None:
 
 
 def test_a_discarded_pod_is_not_popped() -> None:
-    heap = PodHeap(ACTIVE)
+    heap = PodHeap()
     pods = records(3)
     for queued in pods:
         heap.push(queued, queued.sequence)
-    heap.discard(pods[0])
+    assert heap.discard(pods[0].key)
+    assert not heap.discard(pods[0].key)
     assert heap.peek() is pods[1]
-    assert (len(heap), pods[0].tier, pods[0].heap_key) == (2, NOWHERE, None)
+    assert (len(heap), heap.get(pods[0].key), heap.get(pods[1].key)) == (2, None, pods[1])
     assert drain(heap) == [1, 2]
 
 
 def test_a_pod_pushed_again_with_the_same_key_is_popped_once() -> None:
-    heap = PodHeap(ACTIVE)
+    heap = PodHeap()
     [queued, other] = records(2)
     key = (1, 2)
     heap.push(queued, key)
     heap.push(other, (9, 9))
-    heap.discard(queued)
+    heap.discard(queued.key)
     heap.push(queued, key)
     assert [each.sequence for each in heap] == [0, 1]
     assert drain(heap) == [0, 1]
 
 
 def test_a_reordered_pod_is_popped_at_its_new_position() -> None:
-    heap = PodHeap(ACTIVE)
+    heap = PodHeap()
     pods = records(3)
     for queued in pods:
         heap.push(queued, queued.sequence)
-    heap.reorder(pods[2], -1)
-    heap.reorder(pods[1], 1)
+    heap.push(pods[2], -1)
+    heap.push(pods[1], 1)
     assert drain(heap) == [2, 0, 1]
 
 
-def test_stale_entries_of_a_pod_in_another_heap_are_ignored() -> None:
-    active, backoff = PodHeap(ACTIVE), PodHeap(BACKOFF)
-    [queued] = records(1)
-    key = 5
-    active.push(queued, key)
-    active.discard(queued)
-    backoff.push(queued, key)
-    assert (active.pop(), backoff.pop()) == (None, queued)
-
-
 def test_discarded_entries_are_compacted() -> None:
-    heap = PodHeap(ACTIVE)
+    heap = PodHeap()
     pods = records(1000)
     for queued in pods:
         heap.push(queued, queued.sequence)
     for queued in pods[10:]:
-        heap.discard(queued)
-    assert len(heap._entries) <= 2 * len(heap) + 64
+        heap.discard(queued.key)
+    assert len(heap._heap) <= 2 * len(heap) + 64
     assert drain(heap) == list(range(10))
 
 
 @given(seed=st.integers(0, 2**32), size=st.sampled_from((3, 100, 400)), spread=st.sampled_from((1, 5, 10**9)))
 def test_random_pushes_pops_and_removals_match_sorting(seed: int, size: int, spread: int) -> None:
     random = Random(seed)
-    heap, inside = PodHeap(ACTIVE), dict[int, tuple[int, int]]()
+    heap, inside = PodHeap(), dict[int, tuple[int, int]]()
     pods = records(size)
     for step in range(3 * size):
         queued = random.choice(pods)
@@ -103,11 +94,11 @@ def test_random_pushes_pops_and_removals_match_sorting(seed: int, size: int, spr
             heap.push(queued, key)
             inside[queued.sequence] = (key, queued.sequence)
         elif random.random() < 0.3:
-            heap.discard(queued)
+            heap.discard(queued.key)
             del inside[queued.sequence]
         elif random.random() < 0.3:
             key = random.randrange(spread)
-            heap.reorder(queued, key)
+            heap.push(queued, key)
             inside[queued.sequence] = (key, queued.sequence)
         if random.random() < 0.3:
             first = min(inside.values(), default=None)

@@ -79,4 +79,4 @@ def test_an_event_is_of_interest_if_any_profile_registered_it() -> None:
     events = (NODE_ADD, NODE_LABEL, ASSIGNED_POD_DELETE, FORCE_ACTIVATE)
     assert [index.match(event).of_interest for event in events] == [True, False, False, True]
     assert index.match(NODE_ADD).gating_plugins == {"P"}
-    assert index.match(NODE_ADD).interest((PROFILE, frozenset("P"), frozenset())) is None
+    assert not index.match(NODE_ADD).hints_for((PROFILE, frozenset("P"), frozenset()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bayplan.engine.in_flight import InFlight
+from bayplan.engine.in_flight import InFlight, InFlightEvent
 from bayplan.engine.queued_pod import QueuedPod
 from bayplan.framework.events import NODE_ADD
 from tests.engine.queue_pods import pod
@@ -32,7 +32,7 @@ def test_events_are_retained_while_a_pod_in_flight_needs_them(trace: str, left: 
     in_flight = InFlight()
     for step in trace.split():
         if step.isdigit():
-            in_flight.append(NODE_ADD, None, int(step))
+            in_flight.append(InFlightEvent(NODE_ADD, None, int(step)))
         elif step.startswith("-"):
             in_flight.done(step[1:])
         else:
@@ -57,14 +57,3 @@ def test_a_pod_can_be_in_flight_only_once() -> None:
 
 def test_a_pod_not_in_flight_has_no_events() -> None:
     assert InFlight().events_since_pop("a") is None
-
-
-def test_clear_removes_all_pods_and_events() -> None:
-    in_flight = InFlight()
-    in_flight.start(QueuedPod(pod("a"), "a", "a", 0, 0))
-    in_flight.append(NODE_ADD, None, None)
-    in_flight.clear()
-    in_flight.check_invariants()
-    in_flight.start(QueuedPod(pod("b"), "b", "b", 1, 0))
-    in_flight.check_invariants()
-    assert in_flight.events_since_pop("b") == []

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from bayplan.engine.cycle import schedule_pod
+from bayplan.engine.queued_pod import uid_of
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
 from bayplan.framework.cycle_state import CycleState
@@ -20,7 +21,7 @@ from tests.plugins.volume_worlds import make_claim, make_csi_node, make_volume, 
 
 def nominate(scheduler: Scheduler, pod: Pod, node_name: str) -> None:
     scheduler.pods[pod.key] = pod
-    scheduler.queue.nominate(pod, node_name)
+    scheduler.queue.nominator.add(pod, node_name)
 
 
 def feasible(scheduler: Scheduler, pod: Pod) -> list[str]:
@@ -107,7 +108,7 @@ def test_cached_nominated_requests_follow_nominations(seed: int) -> None:
         if random.random() < 0.6:
             nominate(scheduler, pod, random.choice(("", "gone", "n0", "n1", "n2", "n3", "n4")))
         else:
-            scheduler.queue.unnominate(pod)
+            scheduler.queue.nominator.remove(uid_of(pod))
         if random.random() < 0.1:
             name = random.choice(sorted(scheduler.state.nodes.row_of))
             known = scheduler.state.nodes.nodes[scheduler.state.nodes.row_of[name]]

@@ -34,7 +34,7 @@ def test_add_nominates_a_pod_to_the_expected_node(
     nominator = Nominator({"default/a": known}.get)
     nominator.add(added, nominated_node_name)
     assert nominations(nominator) == want
-    assert len(nominator) == len(want)
+    assert len(nominator.node_by_uid) == len(want)
 
 
 UPDATED: list[tuple[str, Pod, Pod, dict[str, list[str]]]] = [

@@ -78,7 +78,7 @@ def _scheduler(nodes: list[SmallNode], budgets: list[SmallBudget]) -> Scheduler:
         for pod in each.nominated:
             nominee = _built(pod).obj()
             scheduler.pods[nominee.key] = nominee
-            scheduler.queue.nominate(nominee, each.name)
+            scheduler.queue.nominator.add(nominee, each.name)
     return scheduler
 
 
@@ -149,7 +149,7 @@ def test_cached_dry_runs_match_a_new_search_after_every_change(seed: int) -> Non
             nominee = random.choice((*kinds, *small))
             scheduler.pods[nominee.key] = nominee
             where = random.choice(("", *sorted(state.nodes.row_of)))
-            scheduler.queue.nominate(nominee, where)
+            scheduler.queue.nominator.add(nominee, where)
         elif kind < 0.8:
             scheduler.handle(None, default_object(decode(budget({"app": "a"}, random.randrange(3)))), step)
         elif kind < 0.85:
@@ -227,7 +227,7 @@ def test_a_nominated_pod_is_counted_once_in_a_dry_run() -> None:
     scheduler = scheduler_of([node("n1", "4"), running("a", "1"), running("b", "1")])
     nominee = preemptor("1", 200, "nominee").obj()
     scheduler.pods[nominee.key] = nominee
-    scheduler.queue.nominate(nominee, "n1")
+    scheduler.queue.nominator.add(nominee, "n1")
     assert preempt(scheduler, preemptor("2").obj()).candidates == {"n1": ("default/b",)}
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queue import QueueOptions, Requeue, SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.framework.events import (
     NODE_ADD,
     UNSCHEDULABLE_POD_ADD,
@@ -352,18 +352,18 @@ def test_a_failure_without_a_nomination_clears_the_schedulers_earlier_one() -> N
 def test_deleting_a_pod_removes_its_nomination() -> None:
     queue, known = queue_of()
     known["default/a"] = pod("a")
-    queue.nominate(pod("a"), TO_N1)
+    queue.nominator.add(pod("a"), TO_N1)
     queue.nominator.update(pod("a"), pod("a", version="2"))
     assert queue.nominator.node_by_uid == {"uid-a": "n1"}
     queue.delete(pod("a"))
     assert queue.nominator.node_by_uid == {}
-    queue.nominate(pod("a"), TO_N1)
-    queue.unnominate(pod("a"))
+    queue.nominator.add(pod("a"), TO_N1)
+    queue.nominator.remove(uid_of(pod("a")))
     assert queue.nominator.node_by_uid == {}
 
 
 def test_a_pod_moved_by_an_added_pod_loses_its_unpublished_nomination() -> None:
     queue = rejected((UNSCHEDULABLE_POD_ADD, "P", None))
-    queue.nominate(pod("a"), TO_N1)
+    queue.nominator.add(pod("a"), TO_N1)
     queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod("b"), 5 * SECOND)
     assert (places(queue), queue.nominator.node_by_uid) == ({"active": "a"}, {})

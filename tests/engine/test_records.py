@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bayplan.engine.assemble import assemble_scheduler
-from bayplan.engine.queued_pod import key_of
+from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Decision, Outcome, RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.configuration.loading import default_configuration, load_configuration
@@ -48,7 +48,7 @@ def three_nodes() -> list[Node]:
 def nominate(scheduler: Scheduler, pod: Pod, node: str) -> None:
     """Nominate a pending pod to a node, as after a preemption."""
     scheduler.pods[key_of(pod)] = pod
-    scheduler.queue.nominate(pod, node)
+    scheduler.queue.nominator.add(pod, node)
 
 
 def schedule(scheduler: Scheduler, pod: Pod) -> Decision:
@@ -77,7 +77,7 @@ def test_a_node_reserved_for_a_nominated_pod_is_infeasible_and_not_scored() -> N
     assert status is not None
     assert status.reasons == ("Insufficient cpu",)
     assert second.codes[:, 0].tolist() == [0] * len(second.filters)
-    scheduler.queue.unnominate(scheduler.pods["default/vip"])
+    scheduler.queue.nominator.remove(uid_of(scheduler.pods["default/vip"]))
     third = schedule(scheduler, make_pod("third").req(cpu="100m").obj())
     assert taint_scores(third) == [0, 50, 100]
     assert np.array_equal(third.feasible, [True, True, True])

@@ -22,7 +22,11 @@ def rejected(name: str, plugins: str, *, at: int = 0, gating: str = "") -> Queue
 
 def grouped(pods: UnschedulablePods) -> list[str]:
     pods.check_invariants()
-    return ["".join(each.pod.metadata.name for each in group.members) for group in pods.groups if group.members]
+    return [
+        "".join(each.pod.metadata.name for each in group.members.values())
+        for group in pods.groups.values()
+        if group.members
+    ]
 
 
 def test_pods_are_grouped_by_rejection_and_gate() -> None:
@@ -42,23 +46,28 @@ def test_a_changed_gate_regroups_the_pod_once() -> None:
     pods.put(first)
     pods.put(first)
     assert grouped(pods) == ["b", "a"]
-    pods.remove(first)
+    pods.discard(first.key)
     assert (grouped(pods), len(pods)) == (["b"], 1)
 
 
-def test_overdue_pods_stay_marked_and_are_counted_by_gate() -> None:
+def oldest_ns(pods: UnschedulablePods) -> int | None:
+    oldest = pods.ages.peek()
+    return None if oldest is None else oldest.timestamp_ns
+
+
+def test_overdue_pods_stay_marked_while_they_wait() -> None:
     pods = UnschedulablePods()
     for name, at, gating in (("a", 1, ""), ("b", 2, "G"), ("c", 3, "G")):
         pods.put(rejected(name, "P", at=at, gating=gating))
     assert [each.uid for each in pods.mark_overdue(3)] == ["a", "b"]
-    assert (pods.overdue_by_gate, pods.oldest_timestamp_ns()) == ({"": 1, "G": 1}, 3)
+    assert ([*pods.overdue], oldest_ns(pods)) == (["default/a", "default/b"], 3)
     [a, b, _] = sorted(pods, key=lambda each: each.uid)
     b.gating_plugin = "H"
     pods.put(b)
-    pods.remove(a)
+    pods.discard(a.key)
     assert [each.uid for each in pods.mark_overdue(100)] == ["b", "c"]
     pods.check_invariants()
-    assert (pods.overdue_by_gate, pods.oldest_timestamp_ns()) == ({"H": 1, "G": 1}, None)
+    assert ([*pods.overdue], oldest_ns(pods)) == (["default/b", "default/c"], None)
 
 
 @pytest.mark.parametrize("disorder", [0, 50], ids=["in the order of time", "some come late"])
@@ -72,17 +81,17 @@ def test_the_oldest_pod_is_tracked_through_random_changes(disorder: int) -> None
             inside.append(queued)
         else:
             queued = inside.pop(random.randrange(len(inside)) if random.random() < 0.5 else 0)
-            pods.remove(queued)
+            pods.discard(queued.key)
             if random.random() < 0.5:
                 queued.timestamp_ns = step
                 pods.put(queued)
                 inside.append(queued)
         if step % 50 == 0:
             pods.check_invariants()
-    assert len(pods._ages) <= 2 * len(pods) + 64
+            assert oldest_ns(pods) == min((each.timestamp_ns for each in inside), default=None)
 
 
 def test_an_empty_set_has_no_oldest_overdue_or_grouped_pods() -> None:
     pods = UnschedulablePods()
-    assert (pods.oldest_timestamp_ns(), pods.mark_overdue(5), grouped(pods)) == (None, [], [])
+    assert (oldest_ns(pods), pods.mark_overdue(5), grouped(pods)) == (None, [], [])
     assert rejected("a", "").unschedulable_plugins == NO_PLUGINS

@@ -74,7 +74,7 @@ def test_random_plugin_failures_lose_no_pod_and_leave_no_reservation(at: str, st
     def nothing_is_left(scheduler: Scheduler) -> None:
         assert len(scheduler.queue) == 0
         assert not scheduler.queue.in_flight()
-        assert len(scheduler.queue.nominator) == 0
+        assert not scheduler.queue.nominator.node_by_uid
 
     cluster.host.call(nothing_is_left)
     records = [*cluster.decisions]

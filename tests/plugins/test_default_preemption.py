@@ -36,7 +36,7 @@ def plugin_of(scheduler: Scheduler) -> DefaultPreemption:
 def nominate(scheduler: Scheduler, builder: PodBuilder, node_name: str) -> Pod:
     pod = builder.nominated(node_name).obj()
     scheduler.pods[pod.key] = pod
-    scheduler.queue.nominate(pod)
+    scheduler.queue.nominator.add(pod)
     return pod
 
 
@@ -446,5 +446,5 @@ def test_an_explicit_nomination_is_stored_in_the_nominator() -> None:
     scheduler = scheduler_of([node()])
     pod = preemptor().obj()
     scheduler.pods[pod.key] = pod
-    scheduler.queue.nominate(pod, "n1")
+    scheduler.queue.nominator.add(pod, "n1")
     assert [*scheduler.queue.nominator.on_node("n1").values()] == [pod.key]

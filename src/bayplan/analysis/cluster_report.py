@@ -77,7 +77,9 @@ def cluster_facts(scheduler: Scheduler, decisions: Mapping[str, int]) -> Cluster
     """Return the facts of a scheduler's cluster. Call on the scheduler's thread."""
     state, queue, records = scheduler.state, scheduler.queue, scheduler.records
     counts = queue.pending_counts()
-    waiting = [queued for queued in (*queue.active(), *queue.backing_off(), *queue.unschedulable()) if not queued.gated]
+    waiting = [
+        queued for queued in (*queue.active(), *queue.backing_off(), *queue.unschedulable()) if not queued.gating_plugin
+    ]
     latest = {record.pod: number for number, record in enumerate(records)}
     groups: dict[bytes, list[Pod]] = {}
     encode = msgspec.msgpack.Encoder().encode

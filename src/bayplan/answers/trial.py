@@ -14,7 +14,7 @@ from bayplan.base.durations import SECOND_NS
 from bayplan.base.errors import InputError
 from bayplan.engine.actions import CycleReport
 from bayplan.engine.decision import Decision
-from bayplan.engine.queued_pod import key_of
+from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import Outcome, RecordLevel, Records
 from bayplan.engine.scheduler import Scheduler
 from bayplan.framework.profile import Profile
@@ -120,7 +120,7 @@ class Trial(InstantHost):
         """Add an object, or replace the existing one of its kind and key."""
         if isinstance(item, Pod) and self.nominated and (counted := self.nominated.pop(item.key, None)) is not None:
             del self.scheduler.pods[item.key]
-            self.scheduler.queue.unnominate(counted)
+            self.scheduler.queue.nominator.remove(uid_of(counted))
         super().put(item)
 
     @contextmanager

@@ -17,15 +17,10 @@ from bayplan.classic.go_heap import GoHeap
 from bayplan.classic.pod_backoff import PodBackoffMap
 from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import PreCheck, PreEnqueue, Requeue, SchedulingQueue
+from bayplan.engine.queue import LABEL_ADD, LABEL_UPDATE, PreCheck, PreEnqueue, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
-from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE
 from bayplan.engine.queued_pod import (
-    ACTIVE,
-    BACKOFF,
     NO_PLUGINS,
-    NOWHERE,
-    UNSCHEDULABLE,
     KeyFunction,
     QueuedPod,
     key_of,
@@ -168,7 +163,6 @@ class ClassicQueue(SchedulingQueue):
         """Pop the next pod, which is then in flight. Return None if no pod is ready (upstream's Pop would block)."""
         queued = self._active_q.pop()
         if queued is not None:
-            queued.tier = NOWHERE
             queued.attempts += 1
             self.scheduling_cycle += 1
             self._popped[queued.uid] = queued
@@ -314,21 +308,20 @@ class ClassicQueue(SchedulingQueue):
 
     def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
         self._active_q.add(queued)
-        queued.tier, queued.backoff_expiry_ns = ACTIVE, None
+        queued.backoff_expiry_ns = None
         if queued.initial_attempt_ns is None:
             queued.initial_attempt_ns = now_ns
-        self._incoming_active[label] += 1
+        self.incoming["active"][label] += 1
         return True
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> None:
         self._backoff_q.add(queued)
-        queued.tier, queued.backoff_expiry_ns = BACKOFF, self.pod_backoff.backoff_time_ns(queued.key)
-        self._incoming_backoff[label] += 1
+        queued.backoff_expiry_ns = self.pod_backoff.backoff_time_ns(queued.key)
+        self.incoming["backoff"][label] += 1
 
     def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
         self._unschedulable_q[queued.key] = queued
-        queued.tier = UNSCHEDULABLE
-        self._incoming_unschedulable[label] += 1
+        self.incoming["unschedulable"][label] += 1
 
     # Time passes.
 
@@ -369,12 +362,6 @@ class ClassicQueue(SchedulingQueue):
             due_ns = max(oldest_ns + UNSCHEDULABLE_TIMEOUT_NS + 1, now_ns, start_ns)
             ticks.append(first_on_grid(due_ns, start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS))
         return min(ticks, default=None)
-
-    # Nominations.
-
-    def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
-        """Nominate a pod to a node; None or "" uses the node in the pod's status."""
-        self.nominator.add(pod, nominated_node_name or None)
 
     # Pending pods.
 
@@ -425,12 +412,6 @@ class ClassicQueue(SchedulingQueue):
         keys = [queued.key for queued in (*self.active(), *self.backing_off(), *self.unschedulable())]
         assert len(keys) == len(set(keys))
         assert all(key_of(queued.pod) == key for key, queued in self._unschedulable_q.items())
-        for tier, pods in (
-            (ACTIVE, self.active()),
-            (BACKOFF, self.backing_off()),
-            (UNSCHEDULABLE, self.unschedulable()),
-        ):
-            assert all(queued.tier == tier for queued in pods)
 
 
 def _precedes(left: QueuedPod, right: QueuedPod) -> bool:

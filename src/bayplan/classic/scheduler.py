@@ -35,7 +35,7 @@ class ClassicBindingCycle(BindingCycle):
         In this release, the released room does not cause other pods to be retried.
         """
         self._unreserve_and_forget(binding)
-        return self._requeue(binding.queued, status, now_ns, rejected=waited)
+        return self.requeue(binding.queued, status, now_ns, rejected=waited)
 
 
 class ClassicScheduler(Scheduler):
@@ -168,7 +168,7 @@ class ClassicScheduler(Scheduler):
 
     def _actuate(self, preemptor: Pod, node_name: str, victims: Sequence[str]) -> list[Action]:
         """Return the actions that nominate the pod and evict its victims."""
-        self.queue.nominate(preemptor, node_name)
+        self.queue.nominator.add(preemptor, node_name)
         actions: list[Action] = [Nominate(preemptor, node_name)]
         for key in victims:
             victim = self.pods.get(key)

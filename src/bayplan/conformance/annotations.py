@@ -126,7 +126,7 @@ class _Run(E2eRun):
         queue = self._scheduler.queue
         for _ in range(seconds):
             self.settle()
-            failed = [queued.pod for queued in queue.unschedulable() if not queued.gated]
+            failed = [queued.pod for queued in queue.unschedulable() if not queued.gating_plugin]
             queue.activate(failed, self.now)
             self.settle()
             while self._run_pods():

@@ -26,7 +26,7 @@ from bayplan.conformance.cases import Json, JsonObject
 from bayplan.conformance.cluster_objects import ClusterObjects, read_objects
 from bayplan.engine.full_pass import score_over
 from bayplan.engine.plan import Plan
-from bayplan.engine.queued_pod import key_of
+from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.rule_result import RuleResults
 from bayplan.engine.select_host import first_by_name
@@ -64,7 +64,7 @@ class ClassicRun:
             self.scheduler.pods[key_of(pod)] = pod
         for pod in self.objects.pending:
             if pod.spec.scheduler_name == DEFAULT_SCHEDULER_NAME:
-                self.scheduler.queue.nominate(pod)
+                self.scheduler.queue.nominator.add(pod)
 
     def cycles(self) -> list[JsonObject]:
         """Return the answers for all pods; each decision is applied before the next."""
@@ -190,10 +190,10 @@ class ClassicRun:
         if node:
             # For other pods it is a nominated pod without a node, even if its spec names a node.
             scheduler.pods[key_of(pod)] = _nominated(scheduler.pods[key_of(pod)], node)
-            scheduler.queue.nominate(scheduler.pods[key_of(pod)], node)
+            scheduler.queue.nominator.add(scheduler.pods[key_of(pod)], node)
         for other in cleared:
             scheduler.pods[key_of(other)] = _nominated(other, "")
-            scheduler.queue.unnominate(other)
+            scheduler.queue.nominator.remove(uid_of(other))
 
     # Names of rows.
 

@@ -15,7 +15,7 @@ from bayplan.base.errors import InputError
 from bayplan.base.version import CLASSIC_KUBERNETES_VERSION
 from bayplan.classic.queue import ClassicQueue
 from bayplan.conformance.cases import Json, JsonObject
-from bayplan.engine.queued_pod import QueuedPod, key_of
+from bayplan.engine.queued_pod import QueuedPod, key_of, uid_of
 from bayplan.objects import kinds
 from bayplan.objects.meta import ObjectMeta
 from bayplan.objects.pod import Pod
@@ -110,9 +110,9 @@ class _Replay:
             case "assignedAdded" | "assignedUpdated":
                 queue.assigned_pod_added(self._named(op.pod), now_ns)
             case "nominate":
-                queue.nominate(self._named(op.pod), op.node)
+                queue.nominator.add(self._named(op.pod), op.node or None)
             case "deleteNominated":
-                queue.unnominate(self._named(op.pod))
+                queue.nominator.remove(uid_of(self._named(op.pod)))
             case _:
                 self._pass_time(op)
         return "", ""

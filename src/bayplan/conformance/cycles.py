@@ -21,7 +21,7 @@ from bayplan.engine.cycle import ScheduleResult, absent_status, schedule_pod
 from bayplan.engine.filtered_rows import PASSES
 from bayplan.engine.full_pass import ScoreTable, score_over
 from bayplan.engine.plan import Plan
-from bayplan.engine.queued_pod import key_of
+from bayplan.engine.queued_pod import key_of, uid_of
 from bayplan.engine.records import RecordLevel
 from bayplan.engine.scheduler import Scheduler
 from bayplan.engine.select_host import first_by_name
@@ -84,7 +84,7 @@ def make_scheduler(case: JsonObject, *, sampling: bool = False) -> tuple[Schedul
     for pod in objects.pending:
         profile = scheduler.profiles.get(pod.spec.scheduler_name)
         if pod.status.nominated_node_name and profile is not None and _pre_enqueue(profile, pod) is None:
-            scheduler.queue.nominate(pod)
+            scheduler.queue.nominator.add(pod)
     return scheduler, objects
 
 
@@ -272,13 +272,13 @@ def _record_preemption(
         }
         answer["preemption"] = preemption
         if node is not None:
-            scheduler.queue.nominate(scheduler.pods[key], node)
+            scheduler.queue.nominator.add(scheduler.pods[key], node)
             scheduler.pods[key] = _nominated(scheduler.pods[key], node)
             for other in found.nominations_to_clear if found is not None else ():
                 cleared = scheduler.pods.get(other)
                 if cleared is not None:
                     scheduler.pods[other] = _nominated(cleared, "")
-                    scheduler.queue.unnominate(cleared)
+                    scheduler.queue.nominator.remove(uid_of(cleared))
     answer["message"] = result.diagnosis.message()
 
 

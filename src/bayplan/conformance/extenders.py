@@ -85,7 +85,7 @@ class _World:
         for pod in self.objects.pending:
             self.scheduler.pods[key_of(pod)] = pod
             if pod.status.nominated_node_name:
-                self.scheduler.queue.nominate(pod)
+                self.scheduler.queue.nominator.add(pod)
         follow = case.get("follow")
         if isinstance(follow, list):
             self._follow = dict(zip(self.objects.pods_to_schedule, follow, strict=True))

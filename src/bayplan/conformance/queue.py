@@ -249,9 +249,9 @@ class _Replay:
                     op.pods, _CODES.get(op.code, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
                 )
             case "nominate":
-                queue.nominate(self.pods[op.pod], op.node if op.mode == "override" else None)
+                queue.nominator.add(self.pods[op.pod], op.node if op.mode == "override" else None)
             case "unnominate":
-                queue.unnominate(self.pods[op.pod])
+                queue.nominator.remove(uid_of(self.pods[op.pod]))
             case "updateNominated":
                 queue.nominator.update(self.pods[op.old or ""], self.pods[op.new or ""])
             case "listerSet":
@@ -344,7 +344,7 @@ class _Replay:
             queued = self.queue.new_record(pod, self.now_ns) if waiting is None else copy(waiting)
         queued.unschedulable_plugins, queued.pending_plugins, queued.gating_plugin = plugins, pending, ""
         error = self.queue.add_unschedulable_if_not_present(queued, self.now_ns)
-        self.queue.nominate(queued.pod, op.node if op.mode == "override" else None)
+        self.queue.nominator.add(queued.pod, op.node if op.mode == "override" else None)
         return {"requeued": True, "error": error or None}
 
     def state(self) -> JsonObject:

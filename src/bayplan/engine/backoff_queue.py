@@ -12,32 +12,37 @@ from collections.abc import Iterator
 from bayplan.base.durations import SECOND_NS
 from bayplan.engine.heap import PodHeap
 from bayplan.engine.queue_options import QueueOptions, first_on_grid
-from bayplan.engine.queued_pod import BACKOFF, ERROR_BACKOFF, KeyFunction, QueuedPod, SortKey
+from bayplan.engine.queued_pod import KeyFunction, QueuedPod, SortKey
 
 
 class BackoffQueue:
-    """The pods whose `tier` has the bit BACKOFF or ERROR_BACKOFF.
+    """The pods in backoff, by ``namespace/name``.
 
     Attributes:
         rejected: pods that a plugin rejected, ordered by the end of their backoff.
         failed: pods whose last attempt ended with an error, ordered by the end of their backoff.
     """
 
-    __slots__ = ("_options", "_sort_key", "failed", "rejected")
-
     def __init__(self, options: QueueOptions, sort_key: KeyFunction) -> None:
         self._options = options
         self._sort_key = sort_key
-        self.rejected = PodHeap(BACKOFF)
-        self.failed = PodHeap(ERROR_BACKOFF)
+        self.rejected = PodHeap()
+        self.failed = PodHeap()
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.failed)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.rejected or key in self.failed
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Yield the pods in queue order, rejected ones first. Sorts all of them, so use it for inspection only."""
         yield from self.rejected
         yield from self.failed
+
+    def get(self, key: str) -> QueuedPod | None:
+        """Return the pod ``namespace/name``, or None."""
+        return self.rejected.get(key) or self.failed.get(key)
 
     def push(self, queued: QueuedPod) -> None:
         """Add a pod in backoff that is not in the queue yet."""
@@ -45,10 +50,6 @@ class BackoffQueue:
             self.failed.push(queued, queued.backoff_expiry_ns or 0)
         else:
             self.rejected.push(queued, self._rejected_key(queued))
-
-    def pop_early(self) -> QueuedPod | None:
-        """Remove and return the first rejected pod, although its backoff has not ended; None if there is none."""
-        return self.rejected.pop()
 
     def pop_finished(self, now_ns: int) -> list[QueuedPod]:
         """Remove and return the pods whose backoff has ended."""
@@ -59,15 +60,15 @@ class BackoffQueue:
                 finished.append(queued)
         return finished
 
-    def discard(self, queued: QueuedPod) -> None:
-        """Remove a pod that is in the queue."""
-        (self.rejected if queued.tier & BACKOFF else self.failed).discard(queued)
+    def discard(self, key: str) -> bool:
+        """Remove a pod; return whether it was in the queue."""
+        return self.rejected.discard(key) or self.failed.discard(key)
 
     def reorder(self, queued: QueuedPod) -> None:
         """Move a queued pod to its new position after the pod changed."""
         # Failed pods are ordered by the end of their backoff only, which stays the same when the pod is updated.
-        if queued.tier & BACKOFF:
-            self.rejected.reorder(queued, self._rejected_key(queued))
+        if queued.key in self.rejected:
+            self.rejected.push(queued, self._rejected_key(queued))
 
     def is_backing_off(self, queued: QueuedPod, now_ns: int) -> bool:
         """Return whether a pod is still in backoff, whatever its tier. Sets `backoff_expiry_ns` if it is unknown."""

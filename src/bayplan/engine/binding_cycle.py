@@ -71,7 +71,7 @@ class BindingCycle:
         if status is not SUCCESS and not status.ok and status.code is not _WAIT:
             # No other pod was scheduled since this one was assumed, so releasing its node can't help any.
             self._unreserve_and_forget(binding)
-            return self._requeue(binding.queued, status, now_ns, rejected=status.code.rejects)
+            return self.requeue(binding.queued, status, now_ns, rejected=status.code.rejects)
         self._activate_pods(binding.cycle_state, now_ns)
         if status is not SUCCESS and status.code is _WAIT:
             return CycleReport(binding.queued.pod, _SCHEDULED, binding.node_name, "", self._expect(binding))
@@ -175,8 +175,8 @@ class BindingCycle:
         self._unreserve_and_forget(binding)
         if not status.code.rejects:
             queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns)
-            return self._requeue(binding.queued, status, now_ns)
-        report = self._requeue(binding.queued, status, now_ns, rejected=waited)
+            return self.requeue(binding.queued, status, now_ns)
+        report = self.requeue(binding.queued, status, now_ns, rejected=waited)
         queue.move_all(ASSIGNED_POD_DELETE, assumed, None, now_ns, lambda other: uid_of(other) != uid)
         return report
 
@@ -185,7 +185,7 @@ class BindingCycle:
             reserver.unreserve(binding.cycle_state, binding.queued.pod, binding.node_name)
         self._scheduler.forget(binding.queued.key)
 
-    def _requeue(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
+    def requeue(self, queued: QueuedPod, status: Status, now_ns: int, *, rejected: bool = False) -> CycleReport:
         """Record the failed attempt, and requeue the pod, after a backoff or, if `rejected`, after an event."""
         scheduler = self._scheduler
         outcome = Outcome.UNSCHEDULABLE if status.code.rejects else Outcome.ERROR

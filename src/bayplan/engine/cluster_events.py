@@ -114,7 +114,8 @@ class ClusterEvents:
             scheduler.bindings.pending.pop(key, None)
             if key in scheduler.state.pods:
                 scheduler.state.remove_pod(key)
-            return self.assigned_pod_removed(pod, now_ns)
+            scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_ns)
+            return []
         if pod.spec.scheduler_name not in scheduler.profiles:
             return []
         scheduler.queue.delete(pod)
@@ -133,13 +134,8 @@ class ClusterEvents:
         if waiting is None:
             scheduler.forget(key)
         left = structs.replace(pod, spec=structs.replace(pod.spec, node_name=name or ""))
-        self.assigned_pod_removed(left, now_ns)
+        scheduler.queue.move_all(ASSIGNED_POD_DELETE, left, None, now_ns)
         return list(scheduler.reject_waiting_pod(key, Status(Code.UNSCHEDULABLE, ("removed",)), now_ns))
-
-    def assigned_pod_removed(self, pod: Pod, now_ns: int) -> list[Action]:
-        """Wake the pods that may fit now that a pod left its node."""
-        self._scheduler.queue.move_all(ASSIGNED_POD_DELETE, pod, None, now_ns)
-        return []
 
     # Nodes and the rest.
 
@@ -200,7 +196,4 @@ def _has_priority_up_to(highest: int, pod: Pod) -> bool:
 
 def _unfinished(item: KubernetesObject | None) -> Pod | None:
     """Return a pod that is not finished; None for anything else."""
-    if not isinstance(item, Pod):
-        return None
-    pod = item
-    return None if pod.status.phase in FINISHED else pod
+    return item if isinstance(item, Pod) and item.status.phase not in FINISHED else None

@@ -17,22 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from bayplan.engine.hint_index import AFTER_BACKOFF, SKIP, EventMatch, Strategy
+from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.nominator import PodLister
 from bayplan.engine.plan_groups import PlanGroup, UnschedulablePodsByPlan
-from bayplan.engine.queue import PreCheck, SchedulingQueue
-from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
-from bayplan.engine.queue_tiers import WAITS_FOR_BACKOFF, PreEnqueue
-from bayplan.engine.queued_pod import (
-    ACTIVE,
-    NOWHERE,
-    UNSCHEDULABLE,
-    KeyFunction,
-    QueuedPod,
-    Rejection,
-    key_of,
-    priority_sort,
-)
-from bayplan.framework.events import UNSCHEDULABLE_TIMEOUT, HintTable
+from bayplan.engine.queue import TIMEOUT, PreCheck, PreEnqueue, SchedulingQueue
+from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
+from bayplan.engine.queued_pod import KeyFunction, QueuedPod, Rejection, key_of, priority_sort
+from bayplan.engine.unschedulable_pods import RejectionGroup
+from bayplan.framework.events import HintTable
 from bayplan.objects.pod import Pod
 
 if TYPE_CHECKING:
@@ -62,7 +54,7 @@ class EventDrivenQueue(SchedulingQueue):
         self.timed_retries = False
         self.retry_predictor: RetryPredictor | None = None
         self._listening = {profile: frozenset(plugin for _, plugin, _ in table) for profile, table in hints.items()}
-        self._waiting = self._unschedulable = UnschedulablePodsByPlan(self._plan_of)
+        self._unschedulable = UnschedulablePodsByPlan(self._plan_of)
         # Plan groups need both: members are ordered by age, and a head is tried at the instant at which it is woken.
         self._groups_by_plan = sort_key is priority_sort and options.pop_from_backoff
         self._woken: dict[PlanGroup, None] = {}
@@ -89,28 +81,26 @@ class EventDrivenQueue(SchedulingQueue):
         return self.retry_predictor.plan_of(queued)
 
     def _movers(
-        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None
+        self, group: RejectionGroup, match: EventMatch, happened: InFlightEvent, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
-        for plan_group in self._waiting.plan_groups:
-            sample = plan_group.sample()
-            if match.strategy(sample, old, new) is SKIP or (pre_check is not None and not pre_check(sample.pod)):
-                continue
-            if plan_group.head is None or not plan_group.head.tier & (ACTIVE | WAITS_FOR_BACKOFF):
-                plan_group.head, plan_group.woken_ns, plan_group.label = None, now_ns, match.event.label
-                self._woken[plan_group] = None
-        return super()._movers(match, old, new, now_ns, pre_check)
-
-    def _resolve_woken(self) -> None:
-        """Retry the head of each plan group that events have woken since the last pop: all events at an instant count."""
-        woken, self._woken = self._woken, {}
-        for plan_group in woken:
-            self._send_next_head(plan_group)
+        """Return the members of a group that an event may help; a plan group is only woken until the next `pop`."""
+        if not isinstance(group, PlanGroup):
+            return super()._movers(group, match, happened, now_ns, pre_check)
+        sample = next(iter(group.members.values()))
+        if match.strategy(sample, happened.old, happened.new) is not SKIP and (
+            pre_check is None or pre_check(sample.pod)
+        ):
+            head = group.head
+            if head is None or not (head.key in self._active or head.key in self._backoff):
+                group.head, group.woken_ns, group.label = None, now_ns, happened.event.label
+                self._woken[group] = None
+        return []
 
     def _send_next_head(self, plan_group: PlanGroup) -> None:
         """Requeue the next member as the head, which is tried for all, or fail all if the plan has no node for them."""
         assert self.retry_predictor is not None
         plan_group.head = None
-        if not len(plan_group):
+        if not plan_group.members:
             return
         now_ns = plan_group.woken_ns
         if self.retry_predictor.cannot_succeed(plan_group.plan, plan_group.rejection[1], now_ns):
@@ -118,24 +108,26 @@ class EventDrivenQueue(SchedulingQueue):
             return
         plan_group.head = head = plan_group.first(now_ns, self._retries_since)
         self._plan_group_of_head[head] = plan_group
-        self._unschedulable.remove(head)
+        self._unschedulable.discard(head.key)
         self._requeue(head, AFTER_BACKOFF, now_ns, plan_group.label)
 
     def pop(self) -> QueuedPod | None:
         """Pop the next pod, which is then in flight; None if no pod is ready."""
         tried, self._tried_head = self._tried_head, None
-        if tried is None and not self._records:
+        if tried is None and not len(self):
             # A simulation calls this at every instant, and usually no pod waits.
             return None
         if tried is not None and tried[0].head is tried[1]:
             plan_group, head = tried
-            if head.tier == NOWHERE:
+            if self.get(head.key) is not head:
                 # The head got a node or waits at Permit, so the next member is tried.
                 self._send_next_head(plan_group)
             else:
                 self._scatter(plan_group)
-        if self._woken:
-            self._resolve_woken()
+        # All events since the last pop count.
+        woken, self._woken = self._woken, {}
+        for plan_group in woken:
+            self._send_next_head(plan_group)
         queued = SchedulingQueue.pop(self)
         if queued is not None and queued in self._plan_group_of_head:
             self._tried_head = (self._plan_group_of_head.pop(queued), queued)
@@ -150,7 +142,7 @@ class EventDrivenQueue(SchedulingQueue):
     def _fail_with(self, plan_group: PlanGroup, head: QueuedPod) -> None:
         """Fail all members like their head, or retry each of them if the head failed for another reason."""
         plan_group.head = None
-        if self._waiting.plan_group_of.get(head) is plan_group:
+        if self._unschedulable.group_of.get(head.key) is plan_group:
             plan_group.fail_all(head.timestamp_ns, self._retries_since, tried=head)
         else:
             self._scatter(plan_group)
@@ -158,13 +150,13 @@ class EventDrivenQueue(SchedulingQueue):
     def _scatter(self, plan_group: PlanGroup) -> None:
         """Requeue all members as separate pods."""
         plan_group.head = None
-        for queued in [*plan_group]:
-            self._unschedulable.remove(queued)
+        for queued in [*plan_group.members.values()]:
+            self._unschedulable.discard(queued.key)
             self._requeue(queued, AFTER_BACKOFF, plan_group.woken_ns, plan_group.label)
 
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted, or bound by something else. A pod in flight stays in flight."""
-        queued = self._records.get(key_of(pod)) if self._plan_group_of_head else None
+        queued = self.get(key_of(pod)) if self._plan_group_of_head else None
         SchedulingQueue.delete(self, pod)
         plan_group = self._plan_group_of_head.pop(queued, None) if queued is not None else None
         if plan_group is not None and plan_group.head is queued:
@@ -175,24 +167,27 @@ class EventDrivenQueue(SchedulingQueue):
     def flush_unschedulable(self, now_ns: int) -> int:
         """Move the overdue pods that no event is certain to wake; return the number of pods moved."""
         before_ns = now_ns - self.options.max_in_unschedulable_ns
-        overdue = [queued for queued in self._timed() if self._last_failure_ns(queued, now_ns) < before_ns]
+        overdue = [queued for queued in self._timed() if self._retries(queued, now_ns)[1] < before_ns]
         return self._retry(overdue, now_ns)
 
     def next_flush_ns(self, now_ns: int) -> int | None:
         """Return the earliest instant, now or later, at which a timer would change something; None if there is none."""
         ticks = [] if (tick_ns := self._backoff.next_flush_ns(now_ns)) is None else [tick_ns]
-        oldest_ns = min((self._last_failure_ns(queued, now_ns) for queued in self._timed()), default=None)
+        oldest_ns = min((self._retries(queued, now_ns)[1] for queued in self._timed()), default=None)
         if oldest_ns is not None:
             ticks.append(self._on_grid(max(oldest_ns + self.options.max_in_unschedulable_ns + 1, now_ns)))
         return min(ticks, default=None)
 
     def retry_overdue(self, now_ns: int) -> int:
         """Move the pods that upstream would have retried since they failed; return their number."""
-        members = [
-            queued for group in self._unschedulable.groups if not group.gating_plugin for queued in group.members
+        overdue = [
+            queued
+            for group in self._unschedulable.groups.values()
+            if not group.gating_plugin
+            for queued in group.members.values()
+            if isinstance(group, PlanGroup) or self._retries(queued, now_ns)[1] > queued.timestamp_ns
         ]
-        overdue = [queued for queued in members if self._last_failure_ns(queued, now_ns) > queued.timestamp_ns]
-        return self._retry([*overdue, *self._waiting.plan_group_of], now_ns)
+        return self._retry(overdue, now_ns)
 
     @property
     def has_timers(self) -> bool:
@@ -203,16 +198,15 @@ class EventDrivenQueue(SchedulingQueue):
         """Count the retries before now, by time alone, that the host skipped because nothing had changed."""
         for queued in [*self._backoff.failed]:
             self._catch_up_failed(queued, now_ns)
-        for group in self._unschedulable.groups:
+        for group in self._unschedulable.groups.values():
             if group.members and not group.gating_plugin and not self._is_trusted(group.rejection):
-                for queued in group.members:
+                for queued in group.members.values():
                     queued.count_failures(*self._retries_since(queued.timestamp_ns, now_ns))
 
     def _catch_up_failed(self, queued: QueuedPod, now_ns: int) -> None:
         tick_ns = self._end_of_backoff(queued)
         if tick_ns >= now_ns:
             return
-        self._backoff.discard(queued)
         while tick_ns < now_ns:
             period_ns = tick_ns - queued.timestamp_ns
             longest = self.options.initial_backoff_ns << queued.error_count >= 4 * self.options.max_backoff_ns
@@ -223,7 +217,6 @@ class EventDrivenQueue(SchedulingQueue):
             queued.timestamp_ns = tick_ns + more * period_ns
             queued.backoff_expiry_ns = None
             tick_ns = self._end_of_backoff(queued)
-        queued.tier &= ~WAITS_FOR_BACKOFF
         self._backoff.push(queued)
 
     def _end_of_backoff(self, queued: QueuedPod) -> int:
@@ -232,18 +225,15 @@ class EventDrivenQueue(SchedulingQueue):
         return self._backoff.first_tick_ns(queued, self.options.start_ns + 1)
 
     def _retry(self, pods: Sequence[QueuedPod], now_ns: int) -> int:
-        match = self._hints.match(UNSCHEDULABLE_TIMEOUT)
-        movers = [(queued, match.strategy(queued, None, None)) for queued in pods]
-        return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns) if movers else 0
+        movers = [(queued, AFTER_BACKOFF) for queued in pods]
+        return self._move(movers, TIMEOUT, now_ns) if movers else 0
 
     def _timed(self) -> Iterator[QueuedPod]:
         """Yield the pods that time brings back: those that no event is certain to wake, or all (see `timed_retries`)."""
         everybody = self.timed_retries or (self.retry_predictor is not None and self.retry_predictor.has_no_nodes)
-        for group in self._unschedulable.groups:
+        for group in self._unschedulable.groups.values():
             if group.members and not group.gating_plugin and (everybody or not self._is_trusted(group.rejection)):
-                yield from group.members
-        if everybody:
-            yield from self._waiting.plan_group_of
+                yield from group.members.values()
 
     def _is_trusted(self, rejection: Rejection) -> bool:
         """Return whether every plugin that rejected a pod registers the events that may help it."""
@@ -253,13 +243,10 @@ class EventDrivenQueue(SchedulingQueue):
 
     # Attempts that are counted but not run.
 
-    def _last_failure_ns(self, queued: QueuedPod, now_ns: int) -> int:
-        return self._retries(queued, now_ns)[1]
-
     def _retries(self, queued: QueuedPod, now_ns: int) -> tuple[int, int]:
         """Return the number of counted attempts since a waiting pod's last failure, and the time of the last one."""
-        plan_group = self._waiting.plan_group_of.get(queued)
-        failed_ns = queued.timestamp_ns if plan_group is None else plan_group.failure_ns(queued)
+        group = self._unschedulable.group_of.get(queued.key)
+        failed_ns = group.failure_ns(queued) if isinstance(group, PlanGroup) else queued.timestamp_ns
         if queued.gating_plugin or not self._is_trusted(queued.rejection):
             return 0, failed_ns
         return self._retries_since(failed_ns, now_ns)
@@ -272,17 +259,7 @@ class EventDrivenQueue(SchedulingQueue):
         more = (now_ns - 1 - first_ns) // period_ns
         return more + 1, first_ns + more * period_ns
 
-    def _on_grid(self, earliest_ns: int) -> int:
-        start_ns = self.options.start_ns
-        return first_on_grid(max(earliest_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS)
-
     def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:
         if strategy is not SKIP:
             queued.count_failures(*self._retries(queued, now_ns))
         SchedulingQueue._requeue(self, queued, strategy, now_ns, label)
-
-    def _activate(self, pod: Pod, now_ns: int) -> bool:
-        queued = self._records.get(f"{pod.metadata.namespace}/{pod.metadata.name}")
-        if queued is not None and queued.tier & UNSCHEDULABLE:
-            queued.count_failures(*self._retries(queued, now_ns))
-        return SchedulingQueue._activate(self, pod, now_ns)

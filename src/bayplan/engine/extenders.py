@@ -104,7 +104,10 @@ def find_nodes_that_pass_extenders(
         result.asked = tuple(rows.tolist())
         found = extender.filter(pod, [node for row in result.asked if (node := nodes.nodes[row]) is not None])
         if isinstance(found, Filtered):
-            found = _reject_unknown_nodes(found, extender, nodes.row_of)
+            unknown = next((name for name in found.nodes if name not in nodes.row_of), None)
+            if unknown is not None:
+                # Upstream would continue with a node that does not exist.
+                found = ExtenderFailure(unknown_node(extender.name, unknown))
         if isinstance(found, ExtenderFailure):
             result.filter_error, result.ignored = found.message, extender.ignorable
             if extender.ignorable:
@@ -115,19 +118,11 @@ def find_nodes_that_pass_extenders(
     return rows
 
 
-def _reject_unknown_nodes(found: Filtered, extender: Extender, row_of: Mapping[str, int]) -> Filtered | ExtenderFailure:
-    """Return a failure if an extender accepts a node that does not exist; upstream would continue with it."""
-    for name in found.nodes:
-        if name not in row_of:
-            return ExtenderFailure(unknown_node(extender.name, name))
-    return found
-
-
 def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderResult, row_of: Mapping[str, int]) -> Index:
     """Record why an extender rejected nodes; return the remaining rows, in the extender's order."""
-    statuses = {name: _rejection(Code.UNSCHEDULABLE, text, result.name) for name, text in found.failed.items()}
+    statuses = {name: Status(Code.UNSCHEDULABLE, (text,), result.name) for name, text in found.failed.items()}
     for name, text in found.unresolvable.items():
-        statuses[name] = _rejection(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, text, result.name)
+        statuses[name] = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,), result.name)
     cycle.statuses.update(statuses)
     cycle.bare |= found.bare
     left = [row_of[name] for name in found.nodes]
@@ -140,10 +135,6 @@ def _remaining_rows(found: Filtered, cycle: ExtendedCycle, result: ExtenderResul
     )
     result.unknown = tuple((name, status) for name, status in statuses.items() if name not in row_of)
     return np.array(left, dtype=np.intp)
-
-
-def _rejection(code: Code, text: str, name: str) -> Status:
-    return Status(code, (text,), name)
 
 
 def add_extender_scores(

@@ -79,7 +79,7 @@ def _actuate_preemption(scheduler: Scheduler, preemptor: Pod, found: PostFilterR
     for key in found.nominations_to_clear:
         other = scheduler.pods.get(key)
         if other is not None:
-            scheduler.queue.unnominate(other)
+            scheduler.queue.nominator.remove(uid_of(other))
             actions.append(Nominate(other, ""))
     for key in found.victims:
         victim = scheduler.pods.get(key)

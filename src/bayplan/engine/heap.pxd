@@ -3,14 +3,15 @@ cimport cython
 from bayplan.engine.struct_layouts cimport QueuedPod
 
 cdef class PodHeap:
-    cdef readonly Py_ssize_t _live
-    cdef object _tier
-    cdef readonly list _entries
+    cdef dict _entries
+    cdef readonly list _heap
 
-    cpdef void push(self, QueuedPod queued, object key) except *
+    @cython.locals(entry=tuple)
+    cpdef object get(self, object key)
+    @cython.locals(entry=tuple)
+    cpdef void push(self, QueuedPod queued, object sort_key) except *
     @cython.locals(queued=QueuedPod)
     cpdef object pop(self)
-    @cython.locals(queued=QueuedPod)
+    @cython.locals(entry=tuple, queued=QueuedPod)
     cpdef object peek(self)
-    cpdef void discard(self, QueuedPod queued) except *
-    cpdef void reorder(self, QueuedPod queued, object key) except *
+    cpdef bint discard(self, object key) except -1

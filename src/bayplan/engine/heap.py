@@ -1,6 +1,6 @@
-"""A heap of pods with removal in constant time, for the active queue and the backoff queues.
+"""A heap of pods with removal in constant time.
 
-Removal leaves the entry in place; an entry counts only while its pod is in the queue with the same key object.
+Removal leaves the entry in the heap; an entry counts only while it is the current one of its pod.
 """
 
 from __future__ import annotations
@@ -15,69 +15,57 @@ Entry: TypeAlias = tuple[SortKey, int, QueuedPod]
 
 
 class PodHeap:
-    """A heap of pods, ordered by (key, sequence). It contains a pod at most once.
+    """Pods by ``namespace/name``, and in the order of (sort key, sequence)."""
 
-    Args:
-        tier: the bit of `QueuedPod.tier` that marks pods in this heap.
-    """
-
-    def __init__(self, tier: int) -> None:
-        self._tier = tier
-        self._live = 0
-        self._entries: list[Entry] = []
+    def __init__(self) -> None:
+        self._entries: dict[str, Entry] = {}
+        self._heap: list[Entry] = []
 
     def __len__(self) -> int:
-        return self._live
+        return len(self._entries)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._entries
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Yield the pods in the order in which `pop` returns them. Sorts all pods: use it for inspection only."""
-        for entry in sorted(self._live_entries()):
+        for entry in sorted(self._entries.values()):
             yield entry[2]
 
-    def push(self, queued: QueuedPod, key: SortKey) -> None:
-        """Add a pod that is not in the heap."""
-        queued.heap_key = key
-        queued.tier |= self._tier
-        self._live += 1
-        heappush(self._entries, (key, queued.sequence, queued))
+    def get(self, key: str) -> QueuedPod | None:
+        """Return the pod ``namespace/name``, or None."""
+        entry = self._entries.get(key)
+        return None if entry is None else entry[2]
+
+    def push(self, queued: QueuedPod, sort_key: SortKey) -> None:
+        """Add a pod, or move a pod with the same key to a new position."""
+        entry = (sort_key, queued.sequence, queued)
+        self._entries[queued.key] = entry
+        heappush(self._heap, entry)
 
     def pop(self) -> QueuedPod | None:
         """Remove and return the first pod; None if there is none."""
         queued = self.peek()
         if queued is not None:
-            heappop(self._entries)
-            queued.heap_key = None
-            queued.tier &= ~self._tier
-            self._live -= 1
+            heappop(self._heap)
+            del self._entries[queued.key]
         return queued
 
     def peek(self) -> QueuedPod | None:
         """Return the first pod without removing it; None if there is none."""
-        if not self._live:
-            return None
-        while True:
-            key, _, queued = self._entries[0]
-            if queued.heap_key is key and queued.tier & self._tier:
+        while self._heap:
+            entry = self._heap[0]
+            queued = entry[2]
+            if self._entries.get(queued.key) is entry:
                 return queued
-            heappop(self._entries)
+            heappop(self._heap)
+        return None
 
-    def discard(self, queued: QueuedPod) -> None:
-        """Remove a pod that is in the heap."""
-        queued.heap_key = None
-        queued.tier &= ~self._tier
-        self._live -= 1
-        if len(self._entries) > 2 * self._live + 64:
-            self._entries = self._live_entries()
-            heapify(self._entries)
-
-    def reorder(self, queued: QueuedPod, key: SortKey) -> None:
-        """Change the key of a pod that is in the heap."""
-        if key == queued.heap_key:
-            return
-        self.discard(queued)
-        self.push(queued, key)
-
-    def _live_entries(self) -> list[Entry]:
-        # If a pod leaves and returns with the same key object, its old entry becomes valid again: count the pod once.
-        found = {id(e[2]): e for e in self._entries if e[2].heap_key is e[0] and e[2].tier & self._tier}
-        return [*found.values()]
+    def discard(self, key: str) -> bool:
+        """Remove a pod; return whether it was in the heap."""
+        if self._entries.pop(key, None) is None:
+            return False
+        if len(self._heap) > 2 * len(self._entries) + 64:
+            self._heap = [*self._entries.values()]
+            heapify(self._heap)
+        return True

@@ -5,10 +5,13 @@ The effect of an event depends on the pod's profile and the plugins that rejecte
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import TypeAlias
 
+from bayplan.engine.in_flight import InFlightEvent
 from bayplan.engine.queued_pod import QueuedPod, Rejection, uid_of
+from bayplan.engine.unschedulable_pods import RejectionGroup
 from bayplan.framework.events import ClusterEvent, HintTable, QueueingHint
 from bayplan.objects.pod import Pod
 
@@ -23,37 +26,10 @@ class Strategy(IntEnum):
 
 SKIP, AFTER_BACKOFF, IMMEDIATELY = Strategy.SKIP, Strategy.AFTER_BACKOFF, Strategy.IMMEDIATELY
 
+Hints: TypeAlias = Sequence[tuple[Strategy, QueueingHint | None]]
+"""The hints to run for a pod, in order: the first that returns true decides. None always does."""
 
-class Interest(NamedTuple):
-    """The hints that an event runs for pods with one rejection.
-
-    Attributes:
-        pending: hints of the plugins that returned Pending for the pod.
-        others: hints of the other plugins that rejected the pod.
-        at_least: the minimum strategy, whatever the hints return: a plugin that registers an event without a hint
-            function always wakes the pod.
-    """
-
-    pending: tuple[QueueingHint, ...]
-    others: tuple[QueueingHint, ...]
-    at_least: Strategy
-
-    def evaluate(self, pod: Pod, old: object | None, new: object | None) -> Strategy:
-        """Run the hints for a pod, and return the effect of the event on it. `old` and `new`: the changed object."""
-        if self.at_least is IMMEDIATELY:
-            return IMMEDIATELY
-        for hint in self.pending:
-            if hint(pod, old, new):
-                return IMMEDIATELY
-        if self.at_least is AFTER_BACKOFF:
-            return AFTER_BACKOFF
-        for hint in self.others:
-            if hint(pod, old, new):
-                return AFTER_BACKOFF
-        return SKIP
-
-
-ALL_AFTER_BACKOFF = Interest((), (), AFTER_BACKOFF)
+_ALWAYS: Hints = ((AFTER_BACKOFF, None),)
 
 
 class EventMatch:
@@ -61,63 +37,69 @@ class EventMatch:
 
     Attributes:
         of_interest: whether any plugin of any profile registered the event; always True for a wildcard.
-        wildcard: whether the event concerns all pods.
         gating_plugins: the plugins of any profile that registered the event; a gated pod is considered only if its gate
             is one of them.
     """
 
-    __slots__ = ("_hints", "_interests", "event", "gating_plugins", "of_interest", "wildcard")
+    __slots__ = ("_hints", "_matching", "event", "gating_plugins", "of_interest")
 
     def __init__(self, event: ClusterEvent, table: HintTable) -> None:
         self.event = event
-        self.wildcard = event.is_wildcard
-        self._hints: dict[str, dict[str, list[QueueingHint | None]]] = {profile: {} for profile in table}
-        for profile, registrations in table.items():
-            for registered, plugin, hint in registrations:
-                if registered.matches(event):
-                    self._hints[profile].setdefault(plugin, []).append(hint)
-        self.gating_plugins = frozenset(plugin for hints in self._hints.values() for plugin in hints)
-        self.of_interest = self.wildcard or bool(self.gating_plugins)
-        self._interests: dict[Rejection, Interest | None] = {}
+        self._matching = {
+            profile: [(plugin, hint) for registered, plugin, hint in registrations if registered.matches(event)]
+            for profile, registrations in table.items()
+        }
+        self.gating_plugins = frozenset(plugin for found in self._matching.values() for plugin, _ in found)
+        self.of_interest = event.is_wildcard or bool(self.gating_plugins)
+        self._hints: dict[Rejection, Hints] = {}
 
-    def interest(self, rejection: Rejection) -> Interest | None:
-        """Return the hints to run for pods with this rejection; None if the event has no effect on them.
+    def hints_for(self, rejection: Rejection) -> Hints:
+        """Return the hints to run for pods with this rejection; empty if the event has no effect on them."""
+        hints = self._hints.get(rejection)
+        if hints is None:
+            hints = self._hints[rejection] = self._find_hints(rejection)
+        return hints
 
-        A wildcard may concern only one pod; `strategy` checks that.
-        """
-        if rejection not in self._interests:
-            self._interests[rejection] = self._find_interest(rejection)
-        return self._interests[rejection]
-
-    def _find_interest(self, rejection: Rejection) -> Interest | None:
+    def _find_hints(self, rejection: Rejection) -> Hints:
         profile, unschedulable, pending = rejection
-        hints = self._hints.get(profile)
         # Any event retries a pod that no plugin rejected, and any pod of a profile without registered hints.
-        if self.wildcard or hints is None or not (unschedulable or pending):
-            return ALL_AFTER_BACKOFF
-        pending_hints = [hint for plugin, found in hints.items() if plugin in pending for hint in found]
-        other_hints = [
-            hint
-            for plugin, found in hints.items()
-            if plugin in unschedulable and plugin not in pending
-            for hint in found
+        if not (unschedulable or pending):
+            return _ALWAYS
+        if self.event.is_wildcard:
+            return ((AFTER_BACKOFF, _concerns),)
+        matching = self._matching.get(profile)
+        if matching is None:
+            return _ALWAYS
+        found = [
+            (IMMEDIATELY if plugin in pending else AFTER_BACKOFF, hint)
+            for plugin, hint in matching
+            if plugin in pending or plugin in unschedulable
         ]
-        if not pending_hints and not other_hints:
-            return None
-        at_least = IMMEDIATELY if None in pending_hints else AFTER_BACKOFF if None in other_hints else SKIP
-        return Interest(
-            tuple(hint for hint in pending_hints if hint is not None),
-            tuple(hint for hint in other_hints if hint is not None),
-            at_least,
-        )
+        return sorted(found, key=lambda each: (-each[0], each[1] is not None))
 
     def strategy(self, queued: QueuedPod, old: object | None, new: object | None) -> Strategy:
-        """Return the effect of the event on a pod."""
-        if self.wildcard and new is not None and not queued.failed_by_error:
-            # A wildcard with an object concerns that pod only.
-            return AFTER_BACKOFF if isinstance(new, Pod) and uid_of(new) == queued.uid else SKIP
-        interest = self.interest(queued.rejection)
-        return SKIP if interest is None else interest.evaluate(queued.pod, old, new)
+        """Return the effect of the event on a pod. `old` and `new` are the changed object."""
+        for strategy, hint in self.hints_for(queued.rejection):
+            if hint is None or hint(queued.pod, old, new):
+                return strategy
+        return SKIP
+
+    def movers(self, group: RejectionGroup, old: object | None, new: object | None) -> list[tuple[QueuedPod, Strategy]]:
+        """Return the pods of a group that the event has an effect on."""
+        found: list[tuple[QueuedPod, Strategy]] = []
+        hints = self.hints_for(group.rejection)
+        # In a large cluster, one hint runs for thousands of pods.
+        for queued in group.members.values() if hints else ():
+            for strategy, hint in hints:
+                if hint is None or hint(queued.pod, old, new):
+                    found.append((queued, strategy))
+                    break
+        return found
+
+
+def _concerns(pod: Pod, old: object | None, new: object | None) -> bool:
+    """Return whether a wildcard event concerns a pod: with an object, it concerns that pod only."""
+    return new is None or (isinstance(new, Pod) and uid_of(new) == uid_of(pod))
 
 
 class HintIndex:
@@ -135,3 +117,13 @@ class HintIndex:
         if match is None:
             match = self._matches[event] = EventMatch(event, self._table)
         return match
+
+    def strategy(self, queued: QueuedPod, happened: Iterable[InFlightEvent]) -> Strategy:
+        """Return the strongest effect of several events on a pod."""
+        best = SKIP
+        for event, old, new in happened:
+            best = max(best, self.match(event).strategy(queued, old, new))
+            # Without pending plugins, no better strategy is possible.
+            if best is IMMEDIATELY or (best is AFTER_BACKOFF and not queued.pending_plugins):
+                break
+        return best

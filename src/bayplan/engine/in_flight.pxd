@@ -10,5 +10,5 @@ cdef class InFlight:
     cpdef bint start(self, QueuedPod queued) except -1
     @cython.locals(held=Py_ssize_t)
     cpdef void done(self, object uid) except *
-    cpdef void append(self, object event, object old, object new) except *
+    cpdef void append(self, object happened) except *
     cpdef list events_since_pop(self, object uid)

@@ -67,20 +67,14 @@ class InFlight:
         del self._events[:held]
         self._base += held
 
-    def append(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+    def append(self, happened: InFlightEvent) -> None:
         """Add an event. Call it only while a pod is in flight."""
-        self._events.append(InFlightEvent(event, old, new))
+        self._events.append(happened)
 
     def events_since_pop(self, uid: str) -> list[InFlightEvent] | None:
         """Return the events since a pod was popped; None if it is not in flight."""
         queued = self._pods.get(uid)
         return None if queued is None else self._events[queued.popped_at - self._base :]
-
-    def clear(self) -> None:
-        """Remove everything."""
-        self._pods.clear()
-        self._base += len(self._events)
-        self._events.clear()
 
     def check_invariants(self) -> None:
         """Raise AssertionError if pods are out of order, or an event is stored that none of them needs."""

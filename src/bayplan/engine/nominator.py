@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
 from typing import TypeAlias
 
 from bayplan.engine.queued_pod import key_of, uid_of
@@ -11,8 +10,6 @@ from bayplan.objects.pod import Pod
 
 PodLister: TypeAlias = Callable[[str], Pod | None]
 """The cluster's newest version of the pod ``namespace/name``, or None: what upstream's informer cache holds."""
-
-NO_PODS: Mapping[str, str] = MappingProxyType({})
 
 
 class Nominator:
@@ -30,16 +27,13 @@ class Nominator:
         self._by_node: dict[str, dict[str, str]] = {}
         self._changed: dict[str, None] = {}
 
-    def __len__(self) -> int:
-        return len(self.node_by_uid)
-
     def __iter__(self) -> Iterator[str]:
         """Yield the nodes that have nominated pods."""
         return iter(self._by_node)
 
     def on_node(self, node_name: str) -> Mapping[str, str]:
         """Return the keys of the pods nominated to a node, by uid, oldest nomination first. Valid until a change."""
-        return self._by_node.get(node_name, NO_PODS)
+        return self._by_node.get(node_name, {})
 
     def take_changed_nodes(self) -> list[str]:
         """Return the nodes whose nominations changed since the last call, each once. There must be only one reader."""

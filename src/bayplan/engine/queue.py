@@ -9,44 +9,46 @@ method that needs the time takes it as ``now_ns``, nanoseconds since the epoch, 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import msgspec
 
+from bayplan.engine.backoff_queue import BackoffQueue
+from bayplan.engine.heap import PodHeap
 from bayplan.engine.hint_index import AFTER_BACKOFF, IMMEDIATELY, SKIP, EventMatch, HintIndex, Strategy
-from bayplan.engine.nominator import PodLister
+from bayplan.engine.in_flight import InFlight, InFlightEvent
+from bayplan.engine.nominator import Nominator, PodLister
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, FLUSH_UNSCHEDULABLE_PERIOD_NS, QueueOptions, first_on_grid
-from bayplan.engine.queue_tiers import LABEL_ADD, LABEL_UPDATE, WAITS_FOR_BACKOFF, PreEnqueue, QueueTiers
-from bayplan.engine.queued_pod import (
-    ACTIVE,
-    NO_PLUGINS,
-    NOWHERE,
-    UNSCHEDULABLE,
-    KeyFunction,
-    QueuedPod,
-    key_of,
-    priority_sort,
-    uid_of,
-)
+from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort, uid_of
+from bayplan.engine.unschedulable_pods import RejectionGroup, UnschedulablePods
 from bayplan.framework.events import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_QUEUE,
     SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_UPDATE,
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
     HintTable,
     pod_update_events,
 )
+from bayplan.framework.status import SUCCESS, Status
 from bayplan.objects.pod import Pod
 
 __all__ = ["SchedulingQueue", "QueueOptions", "Requeue", "PreCheck", "PreEnqueue"]
 
-_LABEL_FORCE_ACTIVATE = FORCE_ACTIVATE.label
+LABEL_ADD = UNSCHEDULABLE_POD_ADD.label
+LABEL_UPDATE = UNSCHEDULABLE_POD_UPDATE.label
+TIMEOUT = InFlightEvent(UNSCHEDULABLE_TIMEOUT, None, None)
 
 PreCheck: TypeAlias = Callable[[Pod], bool]
 """Returns whether an event may move a pod."""
+
+PreEnqueue: TypeAlias = Callable[[Pod], Status | None]
+"""A PreEnqueue plugin: returns None or an ok status to let the pod into the active queue; any other status gates it."""
 
 
 class Requeue(msgspec.Struct, frozen=True):
@@ -61,8 +63,11 @@ class Requeue(msgspec.Struct, frozen=True):
     error: str = ""
 
 
-class SchedulingQueue(QueueTiers):
+class SchedulingQueue:
     """The pods that wait for a node, by ``namespace/name``; pods in flight and nominations by uid.
+
+    Every move to the active queue, and with popping from the backoff queue every move to a backoff queue, runs the
+    PreEnqueue plugins, the gates; if one of them rejects a pod, the pod joins the unschedulable pods.
 
     Args:
         hints: the events and hints that the plugins of each profile registered
@@ -70,9 +75,11 @@ class SchedulingQueue(QueueTiers):
         pre_enqueue: the PreEnqueue plugins in order, by scheduler name.
         pod_lister: the function that returns the cluster's newest version of a pod; called at failures and nominations.
         sort_key: the order of the active queue; see `priority_sort`.
-        options: settings.
+        options: settings; also an attribute.
 
     Attributes:
+        nominator: nominations.
+        incoming: how many times pods entered ``active``, ``backoff`` and ``unschedulable``, by the label of the event.
         scheduling_cycle: the number of popped pods.
         closed: whether `close` was called.
     """
@@ -86,11 +93,20 @@ class SchedulingQueue(QueueTiers):
         sort_key: KeyFunction = priority_sort,
         options: QueueOptions = DEFAULT_OPTIONS,
     ) -> None:
-        super().__init__(pre_enqueue, pod_lister, sort_key, options)
+        self.options = options
+        self.nominator = Nominator(pod_lister)
+        self.incoming = {tier: defaultdict[str, int](int) for tier in ("active", "backoff", "unschedulable")}
         self.scheduling_cycle = 0
         self.closed = False
         self._hints = HintIndex(hints)
+        self._pre_enqueue = {profile: tuple(plugins) for profile, plugins in pre_enqueue.items() if plugins}
         self._pod_lister = pod_lister
+        self._sort_key = sort_key
+        self._sequence = 0
+        self._active = PodHeap()
+        self._backoff = BackoffQueue(options, sort_key)
+        self._unschedulable = UnschedulablePods()
+        self._in_flight = InFlight()
         self._unschedulable_flushed_ns = options.start_ns - 1
 
     # Pods come and go.
@@ -109,43 +125,107 @@ class SchedulingQueue(QueueTiers):
         uid = uid_of(new)
         if uid in self._in_flight:
             for event in pod_update_events(old, new, self.options.request_gates):
-                self._in_flight.append(event, old, new)
+                self._in_flight.append(InFlightEvent(event, old, new))
             return
-        queued = self._records.get(key_of(old))
-        if queued is not None and queued.tier & (ACTIVE | WAITS_FOR_BACKOFF):
-            queued.replace_version(new)
-            if queued.tier & ACTIVE:
-                self._active.reorder(queued, self._sort_key(queued))
-            else:
-                self._backoff.reorder(queued)
-            self.nominator.update(old, new)
-            return
-        queued = self._records.get(key_of(new))
+        key = key_of(new)
+        queued = self.get(key)
         if queued is None:
             self._to_active(self.new_record(new, now_ns), now_ns, LABEL_UPDATE)
             return
         queued.replace_version(new)
         self.nominator.update(old, new)
+        if key in self._active:
+            self._active.push(queued, self._sort_key(queued))
+            return
+        if key in self._backoff:
+            self._backoff.reorder(queued)
+            return
         for event in pod_update_events(old, new, self.options.request_gates):
-            strategy = self._hints.match(event).strategy(queued, old, new)
-            self._requeue(queued, strategy, now_ns, event.label)
+            self._requeue(queued, self._hints.match(event).strategy(queued, old, new), now_ns, event.label)
             # Without popping from the backoff queue, upstream does not stop after a move to it: a later event can add
             # the pod to the unschedulable pods as well.
-            if queued.tier & (ACTIVE | WAITS_FOR_BACKOFF if self._pop_from_backoff else ACTIVE):
+            if key in self._active or (self.options.pop_from_backoff and key in self._backoff):
                 return
 
     def delete(self, pod: Pod) -> None:
         """Remove a pod that was deleted, or bound by another client. A pod in flight stays in flight."""
         self.nominator.remove(uid_of(pod))
-        queued = self._records.get(key_of(pod))
-        if queued is None:
+        key = key_of(pod)
+        if not self._active.discard(key) and not self._backoff.discard(key):
+            self._unschedulable.discard(key)
+
+    def new_record(self, pod: Pod, now_ns: int) -> QueuedPod:
+        """Create a record of a pod without adding it to the queue; `add` creates its own record."""
+        self._sequence += 1
+        key = key_of(pod)
+        return QueuedPod(pod, key, pod.metadata.uid or key, self._sequence, now_ns)
+
+    # Pods move between tiers.
+
+    def _gate(self, queued: QueuedPod) -> None:
+        pod = queued.pod
+        plugins = self._pre_enqueue.get(pod.spec.scheduler_name, ())
+        if queued.gating_plugin:
+            # The plugin that gated the pod runs first: most likely, it still does.
+            held_by = [plugin for plugin in plugins if plugin[0] == queued.gating_plugin]
+            plugins = (*held_by, *[plugin for plugin in plugins if plugin not in held_by])
+        for name, pre_enqueue in plugins:
+            status = pre_enqueue(pod)
+            if status is SUCCESS or status is None or status.ok:
+                continue
+            queued.unschedulable_plugins |= {name}
+            queued.gating_plugin = name
             return
-        if queued.tier & ACTIVE:
-            self._leave(queued, ACTIVE)
-        elif queued.tier & WAITS_FOR_BACKOFF:
-            self._leave(queued, WAITS_FOR_BACKOFF)
+        queued.gating_plugin = ""
+
+    def _to_active(self, queued: QueuedPod, now_ns: int, label: str, from_backoff: bool = False) -> bool:
+        # With popping from the backoff queue, pods passed the gates when they entered it.
+        if self._pre_enqueue and not (from_backoff and self.options.pop_from_backoff):
+            self._gate(queued)
+        key = queued.key
+        if queued.gating_plugin:
+            # A pod that is both unschedulable and in a backoff queue stays in both, but moves to the group of its
+            # current gate.
+            elsewhere = key in self._active or key in self._backoff
+            if not elsewhere or self._unschedulable.get(key) is queued:
+                self._to_unschedulable(queued, label)
+            return False
+        self._backoff.discard(key)
+        self._unschedulable.discard(key)
+        if queued.initial_attempt_ns is None:
+            queued.initial_attempt_ns = now_ns
+        self._active.push(queued, self._sort_key(queued))
+        self.incoming["active"][label] += 1
+        if label in (LABEL_ADD, LABEL_UPDATE) and (
+            queued.pod.status.nominated_node_name or queued.uid in self.nominator.node_by_uid
+        ):
+            self.nominator.add(queued.pod)
+        return True
+
+    def _to_backoff(self, queued: QueuedPod, label: str) -> None:
+        if self.options.pop_from_backoff:
+            self._gate(queued)
+            if queued.gating_plugin:
+                self._to_unschedulable(queued, label)
+                return
+        self._unschedulable.discard(queued.key)
+        if queued.key not in self._backoff:
+            self._backoff.push(queued)
+            self.incoming["backoff"][label] += 1
+
+    def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
+        if self._unschedulable.get(queued.key) is not queued:
+            self._unschedulable.discard(queued.key)
+            self.incoming["unschedulable"][label] += 1
+        self._unschedulable.put(queued)
+
+    def _requeue(self, queued: QueuedPod, strategy: Strategy, now_ns: int, label: str) -> None:
+        if strategy is SKIP:
+            self._to_unschedulable(queued, label)
+        elif strategy is AFTER_BACKOFF and self._backoff.is_backing_off(queued, now_ns):
+            self._to_backoff(queued, label)
         else:
-            self._leave(queued, UNSCHEDULABLE)
+            self._to_active(queued, now_ns, label)
 
     # Attempts start and end.
 
@@ -154,28 +234,28 @@ class SchedulingQueue(QueueTiers):
         while True:
             queued = self._active.pop()
             if queued is None:
-                if not self._pop_from_backoff or (queued := self._backoff.pop_early()) is None:
+                if not self.options.pop_from_backoff or (queued := self._backoff.rejected.pop()) is None:
                     return None
-                self._incoming_active[POP_FROM_BACKOFF_QUEUE] += 1
-            del self._records[queued.key]
-            queued.attempts += 1
-            if self._in_flight.start(queued):
-                self.scheduling_cycle += 1
+                self.incoming["active"][POP_FROM_BACKOFF_QUEUE] += 1
+            if self._start(queued):
                 return queued
-            # The same pod is in flight under another record: discard this one.
 
     def pop_specific(self, pod: Pod, now_ns: int) -> QueuedPod | None:
         """Activate a pod and pop it out of turn; None if it is not in the active queue after activation."""
         self._activate(pod, now_ns)
-        queued = self._records.get(key_of(pod))
-        if queued is None or not queued.tier & ACTIVE:
+        queued = self._active.get(key_of(pod))
+        if queued is None:
             return None
-        self._leave(queued, ACTIVE)
+        self._active.discard(queued.key)
+        return queued if self._start(queued) else None
+
+    def _start(self, queued: QueuedPod) -> bool:
+        """Start an attempt. If the same pod is in flight under another record, return False: the record is discarded."""
         queued.attempts += 1
         if not self._in_flight.start(queued):
-            return None
+            return False
         self.scheduling_cycle += 1
-        return queued
+        return True
 
     def done(self, uid: str) -> None:
         """End an attempt: the pod was bound, or failed and is back in the queue."""
@@ -221,45 +301,29 @@ class SchedulingQueue(QueueTiers):
 
         Return why the queue refuses the pod, in upstream's words, or "".
         """
-        error = self._error_if_present(queued)
-        if not error:
-            if queued.failed_by_error:
-                queued.error_count += 1
-            else:
-                queued.unschedulable_count += 1
-                queued.error_count = 0
-            queued.timestamp_ns = now_ns
-            queued.backoff_expiry_ns = None
-            queued.flushed = False
-            self._requeue(queued, self._strategy_for_in_flight(queued), now_ns, SCHEDULE_ATTEMPT_FAILURE)
-        self._in_flight.done(queued.uid)
-        return error
-
-    def _error_if_present(self, queued: QueuedPod) -> str:
-        present = self._records.get(queued.key)
-        if present is None:
-            return ""
-        if present.tier & UNSCHEDULABLE:
-            where = "unschedulable queue"
-        elif present.tier & ACTIVE:
-            where = "the active queue"
-        else:
-            where = "the backoff queue"
-        return f"Pod {queued.key} is already present in {where}"
-
-    def _strategy_for_in_flight(self, queued: QueuedPod) -> Strategy:
+        key = queued.key
+        for where, tier in (
+            ("unschedulable queue", self._unschedulable),
+            ("the active queue", self._active),
+            ("the backoff queue", self._backoff),
+        ):
+            if key in tier:
+                self._in_flight.done(queued.uid)
+                return f"Pod {key} is already present in {where}"
         if queued.failed_by_error:
-            return AFTER_BACKOFF
-        happened = self._in_flight.events_since_pop(queued.uid)
-        if happened is None:
-            return AFTER_BACKOFF
-        best = SKIP
-        for event, old, new in happened:
-            best = max(best, self._hints.match(event).strategy(queued, old, new))
-            # Without pending plugins, no better strategy is possible.
-            if best is IMMEDIATELY or (best is AFTER_BACKOFF and not queued.pending_plugins):
-                break
-        return best
+            queued.error_count += 1
+        else:
+            queued.unschedulable_count += 1
+            queued.error_count = 0
+        queued.timestamp_ns = now_ns
+        queued.backoff_expiry_ns = None
+        queued.flushed = False
+        strategy, happened = AFTER_BACKOFF, self._in_flight.events_since_pop(queued.uid)
+        if happened is not None and not queued.failed_by_error:
+            strategy = self._hints.strategy(queued, happened)
+        self._requeue(queued, strategy, now_ns, SCHEDULE_ATTEMPT_FAILURE)
+        self._in_flight.done(queued.uid)
+        return ""
 
     # The cluster changes.
 
@@ -279,49 +343,30 @@ class SchedulingQueue(QueueTiers):
         match = self._hints.match(event)
         if not match.of_interest:
             return 0
-        movers = self._movers(match, old, new, now_ns, pre_check) if len(self._unschedulable) else ()
-        return self._move(movers, event, old, new, now_ns)
+        happened = InFlightEvent(event, old, new)
+        movers = [
+            mover
+            for group in self._unschedulable.groups.values()
+            if group.members and (not group.gating_plugin or group.gating_plugin in match.gating_plugins)
+            for mover in self._movers(group, match, happened, now_ns, pre_check)
+        ]
+        return self._move(movers, happened, now_ns)
 
     def _movers(
-        self, match: EventMatch, old: object | None, new: object | None, now_ns: int, pre_check: PreCheck | None
+        self, group: RejectionGroup, match: EventMatch, happened: InFlightEvent, now_ns: int, pre_check: PreCheck | None
     ) -> list[tuple[QueuedPod, Strategy]]:
-        """Return the unschedulable pods that an event may help, and that `pre_check`, if given, returns True for."""
-        movers: list[tuple[QueuedPod, Strategy]] = []
-        for group in self._unschedulable.groups:
-            members = group.members
-            if not members or (group.gating_plugin and group.gating_plugin not in match.gating_plugins):
-                continue
-            if match.wildcard:
-                movers += [(queued, match.strategy(queued, old, new)) for queued in members]
-                continue
-            interest = match.interest(group.rejection)
-            if interest is None:
-                continue
-            if interest.at_least is SKIP and not interest.pending and len(interest.others) == 1:
-                # Nearly every event in a large cluster takes this path: one hint, run for thousands of pods.
-                hint = interest.others[0]
-                movers += [(queued, AFTER_BACKOFF) for queued in members if hint(queued.pod, old, new)]
-            else:
-                movers += [(queued, interest.evaluate(queued.pod, old, new)) for queued in members]
+        """Return the members of a group that an event may help, and that `pre_check`, if given, returns True for."""
+        movers = match.movers(group, happened.old, happened.new)
         return movers if pre_check is None else [mover for mover in movers if pre_check(mover[0].pod)]
 
-    def _move(
-        self,
-        movers: Iterable[tuple[QueuedPod, Strategy]],
-        event: ClusterEvent,
-        old: object | None,
-        new: object | None,
-        now_ns: int,
-    ) -> int:
-        moved = 0
+    def _move(self, movers: Iterable[tuple[QueuedPod, Strategy]], happened: InFlightEvent, now_ns: int) -> int:
+        moved, label = 0, happened.event.label
         for queued, strategy in movers:
-            if strategy is SKIP:
-                continue
-            self._unschedulable.remove(queued)
-            self._requeue(queued, strategy, now_ns, event.label)
-            moved += not queued.tier & UNSCHEDULABLE
+            self._unschedulable.discard(queued.key)
+            self._requeue(queued, strategy, now_ns, label)
+            moved += queued.key not in self._unschedulable
         if self._in_flight:
-            self._in_flight.append(event, old, new)
+            self._in_flight.append(happened)
         return moved
 
     def activate(self, pods: Iterable[Pod], now_ns: int) -> int:
@@ -334,30 +379,27 @@ class SchedulingQueue(QueueTiers):
             if self._activate(pod, now_ns):
                 activated += 1
             elif uid_of(pod) in self._in_flight:
-                self._in_flight.append(FORCE_ACTIVATE, None, pod)
+                self._in_flight.append(InFlightEvent(FORCE_ACTIVATE, None, pod))
         return activated
 
     def _activate(self, pod: Pod, now_ns: int) -> bool:
-        queued = self._records.get(key_of(pod))
+        key = key_of(pod)
+        queued = self._unschedulable.get(key)
+        if queued is not None:
+            self._requeue(queued, IMMEDIATELY, now_ns, FORCE_ACTIVATE.label)
+            return key in self._active
+        queued = self._backoff.get(key)
         if queued is None:
             return False
-        if queued.tier & UNSCHEDULABLE:
-            return self._to_active(queued, now_ns, _LABEL_FORCE_ACTIVATE)
-        if queued.tier & WAITS_FOR_BACKOFF:
-            self._leave(queued, WAITS_FOR_BACKOFF)
-            return self._to_active(queued, now_ns, _LABEL_FORCE_ACTIVATE, True)
-        return False
+        self._backoff.discard(key)
+        return self._to_active(queued, now_ns, FORCE_ACTIVATE.label, True)
 
     # Time passes.
 
     def flush_backoff(self, now_ns: int) -> int:
         """Move the pods whose backoff has ended to the active queue, as upstream does every second; count them."""
-        moved = 0
-        for queued in self._backoff.pop_finished(now_ns):
-            if queued.tier == NOWHERE:
-                del self._records[queued.key]
-            moved += self._to_active(queued, now_ns, BACKOFF_COMPLETE, True)
-        return moved
+        finished = self._backoff.pop_finished(now_ns)
+        return sum([self._to_active(queued, now_ns, BACKOFF_COMPLETE, True) for queued in finished])
 
     def flush_unschedulable(self, now_ns: int) -> int:
         """Move the pods that have been unschedulable for too long; return their number. Upstream does this every 30 s.
@@ -369,13 +411,9 @@ class SchedulingQueue(QueueTiers):
         overdue = self._unschedulable.mark_overdue(now_ns - self.options.max_in_unschedulable_ns)
         if not overdue:
             return 0
-        match = self._hints.match(UNSCHEDULABLE_TIMEOUT)
-        movers = [
-            (queued, match.strategy(queued, None, None))
-            for queued in overdue
-            if not queued.gating_plugin or queued.gating_plugin in match.gating_plugins
-        ]
-        return self._move(movers, UNSCHEDULABLE_TIMEOUT, None, None, now_ns)
+        gates = self._hints.match(UNSCHEDULABLE_TIMEOUT).gating_plugins
+        movers = [(each, AFTER_BACKOFF) for each in overdue if not each.gating_plugin or each.gating_plugin in gates]
+        return self._move(movers, TIMEOUT, now_ns)
 
     def next_flush_ns(self, now_ns: int) -> int | None:
         """Return the earliest instant, now or later, at which a timer would change something; None if there is none.
@@ -385,30 +423,78 @@ class SchedulingQueue(QueueTiers):
         nothing.
         """
         ticks = [self._backoff.next_flush_ns(now_ns)]
-        waiting = self._unschedulable
-        oldest_ns = waiting.oldest_timestamp_ns()
-        due = [] if oldest_ns is None else [oldest_ns + self.options.max_in_unschedulable_ns + 1]
-        if waiting.overdue:
-            # Overdue gated pods only matter to pods in flight, or if their gate registers the timer event.
-            held = self._hints.match(UNSCHEDULABLE_TIMEOUT).gating_plugins
-            if self._in_flight or any(not gate or gate in held for gate in waiting.overdue_by_gate):
-                due.append(self._unschedulable_flushed_ns + 1)
+        ages, overdue, due = self._unschedulable.ages, self._unschedulable.overdue, list[int]()
+        if (oldest := ages.peek()) is not None:
+            due.append(oldest.timestamp_ns + self.options.max_in_unschedulable_ns + 1)
+        # Overdue pods are gated: they only matter to pods in flight, or if their gate registers the timer event.
+        gates = self._hints.match(UNSCHEDULABLE_TIMEOUT).gating_plugins
+        if overdue and (self._in_flight or (gates and any(each.gating_plugin in gates for each in overdue.values()))):
+            due.append(self._unschedulable_flushed_ns + 1)
         if due:
-            start_ns = self.options.start_ns
-            ticks.append(first_on_grid(max(min(due), now_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS))
+            ticks.append(self._on_grid(max(min(due), now_ns)))
         return min((tick for tick in ticks if tick is not None), default=None)
+
+    def _on_grid(self, earliest_ns: int) -> int:
+        start_ns = self.options.start_ns
+        return first_on_grid(max(earliest_ns, start_ns), start_ns, FLUSH_UNSCHEDULABLE_PERIOD_NS)
 
     def close(self) -> None:
         """Drop the pods in flight, because the scheduler is about to stop. The remaining pods can still be popped."""
-        self._in_flight.clear()
+        self._in_flight = InFlight()
         self.closed = True
 
-    # Nominations.
+    # Pending pods.
 
-    def nominate(self, pod: Pod, nominated_node_name: str | None = None) -> None:
-        """Nominate a pod to a node; "" clears the nomination, None uses the node in the pod's status."""
-        self.nominator.add(pod, nominated_node_name)
+    def __len__(self) -> int:
+        """Return the number of waiting pods, without those in flight."""
+        count = len(self._active) + len(self._backoff) + len(self._unschedulable)
+        if not self.options.pop_from_backoff:
+            # Pods can be in backoff and unschedulable at once; see `update`.
+            count -= sum(queued.key in self._unschedulable for queued in self._backoff)
+        return count
 
-    def unnominate(self, pod: Pod) -> None:
-        """Clear a pod's nomination."""
-        self.nominator.remove(uid_of(pod))
+    @property
+    def has_next(self) -> bool:
+        """Return whether there is a pod to pop."""
+        return bool(len(self._active)) or (self.options.pop_from_backoff and bool(len(self._backoff.rejected)))
+
+    def get(self, key: str) -> QueuedPod | None:
+        """Return the record of the waiting pod ``namespace/name``, or None."""
+        return self._active.get(key) or self._backoff.get(key) or self._unschedulable.get(key)
+
+    def active(self) -> list[QueuedPod]:
+        """Return the pods of the active queue in the order in which they would be popped."""
+        return [*self._active]
+
+    def backing_off(self) -> list[QueuedPod]:
+        """Return the pods that plugins rejected, then those whose attempts ended with errors, each in queue order."""
+        return [*self._backoff]
+
+    def unschedulable(self) -> list[QueuedPod]:
+        """Return the unschedulable pods, including gated ones, in no particular order."""
+        return [*self._unschedulable]
+
+    def in_flight(self) -> list[QueuedPod | InFlightEvent]:
+        """Return the pods in flight, and the events since the first of them was popped, in order."""
+        return [*self._in_flight]
+
+    def pending_counts(self) -> dict[str, int]:
+        """Return the sizes of the queues under their names in upstream's metric ``pending_pods``."""
+        gated = self._unschedulable.count_gated()
+        return {
+            "active": len(self._active),
+            "backoff": len(self._backoff),
+            "unschedulable": len(self._unschedulable) - gated,
+            "gated": gated,
+        }
+
+    def check_invariants(self) -> None:
+        """Raise AssertionError if the queue is inconsistent. For tests and simulations under ``--check``."""
+        self._unschedulable.check_invariants()
+        self._in_flight.check_invariants()
+        waiting = [*self.active(), *self.backing_off(), *self.unschedulable()]
+        assert len({id(queued) for queued in waiting}) == len(self)
+        for queued in waiting:
+            assert self.get(queued.key) is queued
+            assert (queued.key, queued.uid) == (key_of(queued.pod), uid_of(queued.pod))
+        assert not any(queued.key in self._active for queued in (*self.backing_off(), *self.unschedulable()))

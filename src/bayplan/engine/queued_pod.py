@@ -1,4 +1,4 @@
-"""The scheduling queue's record of a pod: its past attempts, and the tier in which it waits."""
+"""The scheduling queue's record of a pod: its past attempts and rejections."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ NO_PLUGINS: frozenset[str] = frozenset()
 
 Rejection: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
 """Scheduler name, unschedulable plugins and pending plugins of a pod."""
-
-# The tiers of the queue; bits, because a pod can be in a backoff queue and unschedulable at once
-# (see `SchedulingQueue.update`).
-NOWHERE = 0
-ACTIVE = 1
-BACKOFF = 2
-ERROR_BACKOFF = 4
-UNSCHEDULABLE = 8
 
 
 class SortKey(Protocol):
@@ -51,7 +43,7 @@ class QueuedPod(Struct, eq=False, gc=False):
         flushed: whether the pod left the unschedulable pods because it had been there for too long.
         backoff_expiry_ns: the end of the backoff after the last failure; None until it is needed.
         plan: reserved for the engine: the plan for `pod`. The queue clears it when it replaces `pod`.
-        tier, heap_key, group, popped_at: bookkeeping of the queue.
+        popped_at: bookkeeping of `bayplan.engine.in_flight`.
     """
 
     pod: Pod
@@ -69,20 +61,12 @@ class QueuedPod(Struct, eq=False, gc=False):
     flushed: bool = False
     backoff_expiry_ns: int | None = None
     plan: object | None = None
-    tier: int = NOWHERE
-    heap_key: SortKey | None = None
-    group: int = -1
     popped_at: int = 0
 
     @property
     def priority(self) -> int:
         """Return the pod's priority, 0 if it has none."""
         return self.pod.spec.priority or 0
-
-    @property
-    def gated(self) -> bool:
-        """Return whether a PreEnqueue plugin gates the pod."""
-        return bool(self.gating_plugin)
 
     @property
     def failed_by_error(self) -> bool:

@@ -58,20 +58,16 @@ class RetryPredictor:
         plan.refresh_filters()
         if plan.filtered.has_errors or plan.filtered.count or not _evaluates_nodes_separately(plan):
             return False
-        return self._rejecting(plan) == rejecting
+        nominated_pods = scheduler.nominated_pods
+        failures = first_failures(plan, nominated_pods(plan.pod), nominated_pods.log)
+        found = frozenset(plan.filtered.results[value >> 16].name for value in failures.counts)
+        return rejecting == (found if plan.pre.node_names is None else found.union(plan.pre.narrowed_by))
 
     def _may_preempt(self, plan: Plan) -> bool:
         if not plan.profile.post_filter or plan.pod.spec.preemption_policy == "Never":
             return False
         lowest = self._lowest_priority()
         return lowest is not None and lowest < plan.priority
-
-    def _rejecting(self, plan: Plan) -> frozenset[str]:
-        """Return the names of the plugins that are the first to reject some node."""
-        nominated_pods = self._scheduler.nominated_pods
-        failures = first_failures(plan, nominated_pods(plan.pod), nominated_pods.log)
-        found = frozenset(plan.filtered.results[value >> 16].name for value in failures.counts)
-        return found if plan.pre.node_names is None else found.union(plan.pre.narrowed_by)
 
 
 def _evaluates_nodes_separately(plan: Plan) -> bool:

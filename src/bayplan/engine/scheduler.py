@@ -24,7 +24,7 @@ from bayplan.engine.nominated_pods import NominatedPodLister
 from bayplan.engine.plan import Plan
 from bayplan.engine.plan_cache import PlanCache
 from bayplan.engine.queue import SchedulingQueue
-from bayplan.engine.queued_pod import QueuedPod
+from bayplan.engine.queued_pod import QueuedPod, uid_of
 from bayplan.engine.records import Outcome, Record, RecordLevel, Records
 from bayplan.engine.select_host import NodeSampling, Pick
 from bayplan.framework.cycle_state import CycleState
@@ -190,9 +190,7 @@ class Scheduler:
         # The plugin interrupted an update of results that many plans share: compile all plans again.
         self.plans = PlanCache(self.state)
         failure = error(str(problem)).by(problem.plugin if isinstance(problem, PluginFailure) else "")
-        self.record(queued, Outcome.ERROR, None, None, now_ns, message=failure.message)
-        actions = handle_scheduling_failure(self, queued, failure, (), PostFilterResult(""), now_ns)
-        return CycleReport(queued.pod, Outcome.ERROR, "", failure.message, actions)
+        return self.bindings.requeue(queued, failure, now_ns)
 
     def assume(self, plan: Plan, pod: Pod, key: str, row: int) -> None:
         """Count a pod on a node before it is bound, so that the next cycle sees it there."""
@@ -200,7 +198,7 @@ class Scheduler:
         self.state.place(info, row)
         self.assumed[key] = None
         if self.queue.nominator.node_by_uid:
-            self.queue.unnominate(pod)
+            self.queue.nominator.remove(uid_of(pod))
 
     # Failed cycles.
 

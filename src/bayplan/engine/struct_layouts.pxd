@@ -17,9 +17,9 @@ cdef extern from *:
     } EmitFields;
     typedef struct {
         PyObject_HEAD
-        PyObject *attempts, *backoff_expiry_ns, *error_count, *flushed, *gating_plugin, *group, *heap_key,
-            *initial_attempt_ns, *key, *pending_plugins, *plan, *pod, *popped_at, *sequence, *tier, *timestamp_ns,
-            *uid, *unschedulable_count, *unschedulable_plugins;
+        PyObject *attempts, *backoff_expiry_ns, *error_count, *flushed, *gating_plugin, *initial_attempt_ns, *key,
+            *pending_plugins, *plan, *pod, *popped_at, *sequence, *timestamp_ns, *uid, *unschedulable_count,
+            *unschedulable_plugins;
     } QueuedPodFields;
     """
     ctypedef class bayplan.engine.actions.Bind [object BindFields, check_size error]:
@@ -32,6 +32,6 @@ cdef extern from *:
         cdef object action, note, pod, reason, type
 
     ctypedef class bayplan.engine.queued_pod.QueuedPod [object QueuedPodFields, check_size error]:
-        cdef object attempts, backoff_expiry_ns, error_count, flushed, gating_plugin, group, heap_key
-        cdef object initial_attempt_ns, key, pending_plugins, plan, pod, popped_at, sequence, tier, timestamp_ns, uid
+        cdef object attempts, backoff_expiry_ns, error_count, flushed, gating_plugin
+        cdef object initial_attempt_ns, key, pending_plugins, plan, pod, popped_at, sequence, timestamp_ns, uid
         cdef object unschedulable_count, unschedulable_plugins

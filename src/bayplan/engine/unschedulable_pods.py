@@ -6,136 +6,115 @@ An event looks up its hints once per group, so an event that interests no group 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
 
-from bayplan.engine.queued_pod import UNSCHEDULABLE, QueuedPod, Rejection
+from bayplan.engine.heap import PodHeap
+from bayplan.engine.queued_pod import QueuedPod, Rejection
 
 
 class RejectionGroup:
-    """Pods with the same rejection and the same gate, in the order in which they were added.
+    """Pods with the same rejection and the same gate.
 
-    `gating_plugin` is the PreEnqueue plugin that gates them, or "".
+    Attributes:
+        gating_plugin: the PreEnqueue plugin that gates them, or "".
+        members: the pods by key, in the order in which they were added.
     """
-
-    __slots__ = ("gating_plugin", "members", "rejection")
 
     def __init__(self, gating_plugin: str, rejection: Rejection) -> None:
         self.gating_plugin = gating_plugin
         self.rejection = rejection
-        self.members: dict[QueuedPod, None] = {}
+        self.members: dict[str, QueuedPod] = {}
+
+    def add(self, queued: QueuedPod) -> None:
+        """Add a pod."""
+        self.members[queued.key] = queued
+
+    def remove(self, key: str) -> None:
+        """Remove a member."""
+        del self.members[key]
 
 
 class UnschedulablePods:
-    """The pods whose `tier` has the bit UNSCHEDULABLE.
+    """The unschedulable and gated pods by ``namespace/name``.
 
     Attributes:
         groups: all groups that ever had members.
+        ages: the pods that no flush has marked, oldest first.
         overdue: pods that a flush marked and that stayed because they are gated; each flush checks them again.
-        overdue_by_gate: the number of overdue pods by gate.
+        group_of: the group of each pod, by key.
     """
 
-    __slots__ = ("_ages", "_number_by_key", "_size", "groups", "overdue", "overdue_by_gate")
-
     def __init__(self) -> None:
-        self.groups: list[RejectionGroup] = []
-        self.overdue: dict[QueuedPod, None] = {}
-        self.overdue_by_gate: dict[str, int] = {}
-        self._number_by_key: dict[tuple[str, Rejection], int] = {}
-        self._size = 0
-        # A heap by timestamp. An entry counts while its pod is present, unmarked, and has the same timestamp.
-        self._ages: list[tuple[int, int, QueuedPod]] = []
+        self.groups: dict[object, RejectionGroup] = {}
+        self.ages = PodHeap()
+        self.overdue: dict[str, QueuedPod] = {}
+        self.group_of: dict[str, RejectionGroup] = {}
 
     def __len__(self) -> int:
-        return self._size
+        return len(self.group_of)
+
+    def __contains__(self, key: str) -> bool:
+        return key in self.group_of
 
     def __iter__(self) -> Iterator[QueuedPod]:
         """Yield all pods, group by group."""
-        for group in self.groups:
-            yield from group.members
+        for group in self.groups.values():
+            yield from group.members.values()
+
+    def get(self, key: str) -> QueuedPod | None:
+        """Return the pod ``namespace/name``, or None."""
+        group = self.group_of.get(key)
+        return None if group is None else group.members[key]
 
     def count_gated(self) -> int:
         """Return the number of gated pods."""
-        return sum(len(group.members) for group in self.groups if group.gating_plugin)
+        return sum(len(group.members) for group in self.groups.values() if group.gating_plugin)
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, or regroup one that is already present and whose rejection or gate may have changed."""
-        rejection = queued.rejection
-        group_key = (queued.gating_plugin, rejection)
-        number = self._number_by_key.get(group_key)
-        if number is None:
-            number = self._number_by_key[group_key] = len(self.groups)
-            self.groups.append(RejectionGroup(queued.gating_plugin, rejection))
-        if queued.tier & UNSCHEDULABLE:
-            if queued.group == number:
-                return
-            old = self.groups[queued.group]
-            del old.members[queued]
-            if queued.flushed:
-                self._count_overdue(old.gating_plugin, -1)
+        key, group = queued.key, self.group_for(queued)
+        old = self.group_of.get(key)
+        if old is group:
+            return
+        if old is not None:
+            old.remove(key)
+        elif queued.flushed:
+            self.overdue[key] = queued
         else:
-            queued.tier |= UNSCHEDULABLE
-            self._size += 1
-            if queued.flushed:
-                self.overdue[queued] = None
-            else:
-                heappush(self._ages, (queued.timestamp_ns, queued.sequence, queued))
-        if queued.flushed:
-            self._count_overdue(queued.gating_plugin, 1)
-        queued.group = number
-        self.groups[number].members[queued] = None
+            self.ages.push(queued, queued.timestamp_ns)
+        group.add(queued)
+        self.group_of[key] = group
 
-    def remove(self, queued: QueuedPod) -> None:
-        """Remove a pod, which must be present."""
-        queued.tier &= ~UNSCHEDULABLE
-        self._size -= 1
-        group = self.groups[queued.group]
-        del group.members[queued]
-        if queued.flushed:
-            del self.overdue[queued]
-            self._count_overdue(group.gating_plugin, -1)
-        if len(self._ages) > 2 * self._size + 64:
-            self._ages = [(each.timestamp_ns, each.sequence, each) for each in self if not each.flushed]
-            heapify(self._ages)
+    def group_for(self, queued: QueuedPod) -> RejectionGroup:
+        """Return the group that a pod belongs to; create it if necessary."""
+        group_key = (queued.gating_plugin, queued.rejection)
+        group = self.groups.get(group_key)
+        if group is None:
+            group = self.groups[group_key] = RejectionGroup(*group_key)
+        return group
 
-    def oldest_timestamp_ns(self) -> int | None:
-        """Return the oldest timestamp of the pods that no flush has marked; None without such pods."""
-        ages = self._ages
-        while ages:
-            timestamp_ns, _, queued = ages[0]
-            if queued.tier & UNSCHEDULABLE and not queued.flushed and queued.timestamp_ns == timestamp_ns:
-                return timestamp_ns
-            heappop(ages)
-        return None
+    def discard(self, key: str) -> bool:
+        """Remove a pod; return whether it was present."""
+        group = self.group_of.pop(key, None)
+        if group is None:
+            return False
+        group.remove(key)
+        if not self.ages.discard(key):
+            del self.overdue[key]
+        return True
 
     def mark_overdue(self, before_ns: int) -> list[QueuedPod]:
         """Mark the pods with a timestamp before `before_ns` as flushed; return all marked ones, oldest mark first."""
-        while (oldest := self.oldest_timestamp_ns()) is not None and oldest < before_ns:
-            queued = heappop(self._ages)[2]
-            queued.flushed = True
-            self.overdue[queued] = None
-            self._count_overdue(self.groups[queued.group].gating_plugin, 1)
-        return [*self.overdue]
-
-    def _count_overdue(self, gating_plugin: str, difference: int) -> None:
-        count = self.overdue_by_gate.pop(gating_plugin, 0) + difference
-        if count:
-            self.overdue_by_gate[gating_plugin] = count
-
-    def _check_groups(self) -> None:
-        for number, group in enumerate(self.groups):
-            for queued in group.members:
-                assert queued.tier & UNSCHEDULABLE
-                assert queued.group == number
-                assert (queued.gating_plugin, queued.rejection) == (group.gating_plugin, group.rejection)
+        while (oldest := self.ages.peek()) is not None and oldest.timestamp_ns < before_ns:
+            self.ages.pop()
+            oldest.flushed = True
+            self.overdue[oldest.key] = oldest
+        return [*self.overdue.values()]
 
     def check_invariants(self) -> None:
-        """Raise AssertionError if the groups and the records contradict each other."""
-        pods = [*self]
-        assert len(pods) == self._size == len({id(queued) for queued in pods})
-        self._check_groups()
-        assert all((queued in self.overdue) == queued.flushed for queued in pods)
-        unmarked = [queued.timestamp_ns for queued in pods if not queued.flushed]
-        assert self.oldest_timestamp_ns() == min(unmarked, default=None)
-        assert sum(self.overdue_by_gate.values()) == len(self.overdue)
-        for gate, count in self.overdue_by_gate.items():
-            assert count == sum(queued.gating_plugin == gate for queued in self.overdue)
+        """Raise AssertionError if groups and ages contradict the pods."""
+        assert len([*self]) == len(self.group_of) == len(self.ages) + len(self.overdue)
+        for key, group in self.group_of.items():
+            queued = group.members[key]
+            assert queued.key == key
+            assert (queued.gating_plugin, queued.rejection) == (group.gating_plugin, group.rejection)
+            assert queued.flushed == (key in self.overdue) != (key in self.ages)

@@ -92,7 +92,11 @@ async def flush_queue(state: ServerState, request: Request, query: Query) -> Res
 
     def flush(scheduler: Scheduler) -> int:
         queue = scheduler.queue
-        pods = {queued.key: queued.pod for queued in (*queue.backing_off(), *queue.unschedulable()) if not queued.gated}
+        pods = {
+            queued.key: queued.pod
+            for queued in (*queue.backing_off(), *queue.unschedulable())
+            if not queued.gating_plugin
+        }
         return queue.activate(pods.values(), now_ns)
 
     moved = await state.off_loop(lambda: state.server.engine.call(flush, QUEUE_SECONDS))

@@ -142,9 +142,9 @@ def _copy_queue(
         key=lambda pod: (pod.retry_ns or 0, pod.key),
     )
     for queued in queue.unschedulable():
-        tier = "gated" if queued.gated else "unschedulable"
+        tier = "gated" if queued.gating_plugin else "unschedulable"
         waiting = _waiting(queued, tier)
-        gate = queue.gate_of(queued.key) if queued.gated and isinstance(queue, InstrumentedQueue) else None
+        gate = queue.gate_of(queued.key) if queued.gating_plugin and isinstance(queue, InstrumentedQueue) else None
         tiers[tier].append(waiting if gate is None else waiting._replace(message=gate.message))
     for tier in ("unschedulable", "gated"):
         tiers[tier].sort(key=lambda pod: (pod.since_ns, pod.key))

@@ -73,10 +73,11 @@ class InstrumentedQueue(SchedulingQueue):
 
     def pop(self) -> QueuedPod | None:
         """Return the next pod and put it in flight; see `SchedulingQueue.pop`."""
-        early = self._incoming_active[POP_FROM_BACKOFF_QUEUE]
+        incoming = self.incoming["active"]
+        early = incoming[POP_FROM_BACKOFF_QUEUE]
         queued = super().pop()
         if queued is not None:
-            tier = "backoff" if self._incoming_active[POP_FROM_BACKOFF_QUEUE] > early else "active"
+            tier = "backoff" if incoming[POP_FROM_BACKOFF_QUEUE] > early else "active"
             self._origins[queued.key] = Origin(self._labels.get(queued.key, ""), tier)
         return queued
 

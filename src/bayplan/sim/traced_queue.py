@@ -11,20 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from bayplan.engine.nominator import PodLister
-from bayplan.engine.queue import Requeue, SchedulingQueue
+from bayplan.engine.queue import PreEnqueue, Requeue, SchedulingQueue
 from bayplan.engine.queue_options import DEFAULT_OPTIONS, QueueOptions
-from bayplan.engine.queue_tiers import PreEnqueue
-from bayplan.engine.queued_pod import (
-    ACTIVE,
-    BACKOFF,
-    ERROR_BACKOFF,
-    NO_PLUGINS,
-    UNSCHEDULABLE,
-    KeyFunction,
-    QueuedPod,
-    key_of,
-    priority_sort,
-)
+from bayplan.engine.queued_pod import NO_PLUGINS, KeyFunction, QueuedPod, key_of, priority_sort
 from bayplan.framework.events import HintTable
 from bayplan.objects.pod import Pod
 
@@ -135,12 +124,12 @@ class TracedQueue(SchedulingQueue):
 
     def _to_backoff(self, queued: QueuedPod, label: str) -> None:
         super()._to_backoff(queued, label)
-        if queued.tier & (BACKOFF | ERROR_BACKOFF):
-            self._note(queued, tier_of(queued), label)
+        if queued.key in self._backoff:
+            self._note(queued, self._tier_of(queued), label)
 
     def _to_unschedulable(self, queued: QueuedPod, label: str) -> None:
         super()._to_unschedulable(queued, label)
-        self._note(queued, tier_of(queued), label)
+        self._note(queued, self._tier_of(queued), label)
 
     def pop(self) -> QueuedPod | None:
         """Pop the next pod, which is in flight from then on; see `SchedulingQueue.pop`."""
@@ -196,15 +185,10 @@ class TracedQueue(SchedulingQueue):
         last = self._last.get(pod.metadata.uid or key_of(pod))
         return last.attempt if last is not None else 0
 
-
-def tier_of(queued: QueuedPod) -> str:
-    """Return the name of the tier that a pod is in."""
-    if queued.tier & ACTIVE:
-        return "active"
-    if queued.tier & BACKOFF:
-        return "backoff"
-    if queued.tier & ERROR_BACKOFF:
-        return "error backoff"
-    if queued.tier & UNSCHEDULABLE:
+    def _tier_of(self, queued: QueuedPod) -> str:
+        """Return the name of the tier of a pod that waits for an event or in backoff."""
+        if queued.key in self._backoff.rejected:
+            return "backoff"
+        if queued.key in self._backoff.failed:
+            return "error backoff"
         return GATED if queued.gating_plugin else "unschedulable"
-    return IN_FLIGHT
