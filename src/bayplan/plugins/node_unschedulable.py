@@ -8,14 +8,14 @@ from types import MappingProxyType
 import msgspec
 
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
-from bayplan.framework.plugin import FilterPlugin, Handle, Reads
-from bayplan.framework.rule import FilterRule
+from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import tolerates
+from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.columns import Columns
+from bayplan.state.views import Rows
 
 REASON = "node(s) were unschedulable"
 CORDONED = 1 | UNRESOLVABLE_BIT
@@ -52,9 +52,9 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
             for toleration in pod.spec.tolerations
         )
 
-    def filter_rule(self, spec: NodeUnschedulableSpec, cluster: ClusterState) -> FilterRule:
-        """Return the rule that rejects cordoned nodes."""
-        return Cordon(cluster.columns, tolerated=spec.key)
+    def filter(self, spec: NodeUnschedulableSpec, params: Params | None, rows: Rows) -> Codes:
+        """Reject cordoned nodes, unless the pod tolerates them."""
+        return rows.verdicts((rows.unschedulable() & (not spec.key), CORDONED))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register nodes added or uncordoned (an update of taints, as upstream), and new tolerations of the pod."""
@@ -69,18 +69,6 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
     def is_schedulable_after_pod_toleration_change(self, pod: Pod, before: Pod | None, after: Pod) -> bool:
         """Queue the pod if it is the changed pod, and its new version tolerates cordoned nodes."""
         return after.metadata.uid == pod.metadata.uid and self._tolerates_cordon(after)
-
-
-class Cordon(FilterRule):
-    """Returns `CORDONED` for cordoned nodes, unless the pod tolerates them."""
-
-    def __init__(self, columns: Columns, *, tolerated: bool) -> None:
-        super().__init__(columns)
-        self._tolerated = tolerated
-
-    def filter(self, row: int) -> int:
-        """Return the verdict for a cordoned node, else 0."""
-        return CORDONED if self.columns.unschedulable[row] and not self._tolerated else 0
 
 
 @hint(Node, new=True)

@@ -26,7 +26,9 @@ from bayplan.plugins.pod_claims import class_of_claim, class_of_volume, storage_
 from bayplan.plugins.volume_binding.solution import NOTHING, StaticChoice
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.node_matcher import meets
 from bayplan.state.object_catalog import ObjectCatalog
+from bayplan.state.views import Rows
 
 Reach: TypeAlias = tuple[tuple[Requirement, ...], ...] | None
 """A condition on the labels of nodes: all requirements of any term must hold. None: every node meets it."""
@@ -87,29 +89,17 @@ class ReachableRows:
         return rows
 
     def _meets(self, reach: Reach) -> Bools:
-        nodes = self._cluster.nodes
-        alive = nodes.alive[: nodes.count]
+        rows = Rows(self._cluster)
+        alive: Bools = self._cluster.nodes.alive[: len(rows)]
         if reach is None:
             return alive
-        matched = np.zeros(nodes.count, dtype=np.bool_)
+        matched = rows.everywhere(False)
         for requirements in reach:
             hit = alive.copy()
             for requirement in requirements:
-                hit &= self._matches(requirement)
+                hit &= meets(requirement, rows)
             matched |= hit
         return matched
-
-    def _matches(self, requirement: Requirement) -> Bools:
-        column = self._cluster.nodes.label_column(requirement.key)
-        codes = column.codes[: self._cluster.nodes.count]
-        if requirement.operator != "In":
-            return column.table(requirement)[codes]
-        # If every volume has its own label value, a table of all values costs more than it saves.
-        wanted = [column.index[value] for value in requirement.values if value in column.index]
-        if len(wanted) == 1:
-            equal: Bools = codes == wanted[0]
-            return equal
-        return np.isin(codes, np.array(wanted, dtype=np.intp))
 
 
 class VolumesByClass:
