@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 
 from bayplan.objects.meta import ObjectReference
@@ -64,13 +63,6 @@ class AssumedObjects(Generic[T]):
         """Drop the assumed version of an object, if there is one."""
         if self._assumed.pop(key, None) is not None:
             self.version += 1
-
-
-class Reservation(msgspec.Struct, frozen=True):
-    """The objects that a pod's binding writes: volumes with the keys of their claims, and claims to provision."""
-
-    volumes: tuple[tuple[str, PersistentVolume], ...]
-    claims: tuple[PersistentVolumeClaim, ...]
 
 
 def volume_for_claim(volume: PersistentVolume, claim: PersistentVolumeClaim) -> PersistentVolume:

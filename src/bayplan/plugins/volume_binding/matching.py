@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 import numpy as np
 
-from bayplan.base.go_sort import sort_slice
 from bayplan.objects.affinity import NodeSelector
 from bayplan.objects.meta import LabelSelector
 from bayplan.objects.quantity import Quantity
@@ -107,8 +106,6 @@ def class_and_claim(volume: PersistentVolume) -> tuple[str, str]:
 
 
 FILESYSTEM = "Filesystem"
-BATCH = 1 << 16
-"""Number of (volume, row) pairs evaluated before checking whether all rows have a volume."""
 
 Taken: TypeAlias = tuple[dict[str, int], Ints]
 """The index of each volume (by name) that a claim takes on any row, and the index of the claim's volume on each row."""
@@ -120,11 +117,6 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
     if reference is None or (reference.namespace, reference.name) != (metadata.namespace, metadata.name):
         return False
     return not reference.uid or reference.uid == metadata.uid
-
-
-def by_size(claims: Sequence[PersistentVolumeClaim]) -> list[PersistentVolumeClaim]:
-    """Return the claims sorted by requested storage, equal claims in the order of Go's unstable sort."""
-    return sort_slice(claims, lambda claim: storage_amount(claim.spec.resources.requests))
 
 
 def choose_volume(
@@ -164,9 +156,15 @@ def choose_volume(
         undecided[here] = False
         reached = np.intersect1d(here, _rows_of(fitting[number], reachable), assume_unique=True)
         picks[reached] = number
-    start = 0
-    while start < len(free) and undecided.any():
-        start += _assign_in_order(free[start:], fitting, reachable, taken, undecided, picks)
+    left = int(undecided.sum())
+    for number in free:
+        if not left:
+            break
+        here = _not_taken(fitting[number], _rows_of(fitting[number], reachable), taken)
+        here = here[undecided[here]]
+        picks[here] = number
+        undecided[here] = False
+        left -= len(here)
     return StaticChoice(claim, fitting, picks)
 
 
@@ -196,32 +194,6 @@ def is_available(volume: PersistentVolume, claim: PersistentVolumeClaim, selecto
 def _rows_of(volume: PersistentVolume, reachable: ReachableRows) -> Index:
     affinity = volume.spec.node_affinity
     return reachable.find(affinity_reach(affinity.required if affinity is not None else None))
-
-
-def _assign_in_order(
-    numbers: Sequence[int],
-    volumes: Sequence[PersistentVolume],
-    reachable: ReachableRows,
-    taken: Sequence[Taken],
-    undecided: Bools,
-    picks: Ints,
-) -> int:
-    """Choose the first accessible volume of a batch for each undecided row; return the size of the batch."""
-    batch: list[Index] = []
-    size = 0
-    for number in numbers:
-        batch.append(_not_taken(volumes[number], _rows_of(volumes[number], reachable), taken))
-        size += len(batch[-1])
-        if size > BATCH:
-            break
-    rows = np.concatenate(batch)
-    choices = np.repeat(np.array(numbers[: len(batch)], dtype=np.int64), [len(part) for part in batch])
-    here = undecided[rows]
-    # The last write to a row wins: iterate backwards, so that each row gets its first volume.
-    rows, choices = rows[here][::-1], choices[here][::-1]
-    picks[rows] = choices
-    undecided[rows] = False
-    return len(batch)
 
 
 def _taken_by(choice: StaticChoice) -> Taken:

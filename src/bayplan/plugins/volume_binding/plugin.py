@@ -46,7 +46,6 @@ from bayplan.plugins.pod_claims import (
 from bayplan.plugins.verdict_texts import VerdictTexts
 from bayplan.plugins.volume_binding.assumed_objects import (
     AssumedObjects,
-    Reservation,
     claim_for_node,
     volume_for_claim,
 )
@@ -70,6 +69,8 @@ MAX_CUSTOM_PRIORITY_SCORE = 10
 
 STATE_KEY = "VolumeBinding"
 RESERVED_KEY = "VolumeBinding/reserved"
+"""Cycle state key of the decision with volumes and claims as the pod's binding writes them."""
+
 NOT_FOUND = "not found"
 MAX_CACHED_SOLUTIONS = 8
 
@@ -232,16 +233,14 @@ class VolumeBinding(
         decision = self._decision(state, node_name)
         if decision is None:
             return SUCCESS if self._pre_filters else error(NOT_FOUND)
-        volumes = []
-        for claim, volume in decision.bindings:
-            wanted = volume_for_claim(volume, claim)
+        bindings = tuple((claim, volume_for_claim(volume, claim)) for claim, volume in decision.bindings)
+        provisions = tuple((claim_for_node(claim, node_name), room) for claim, room in decision.provisions)
+        for (_, volume), (_, wanted) in zip(decision.bindings, bindings, strict=True):
             if wanted is not volume:
                 self._volumes.assume(volume.metadata.name, wanted)
-            volumes.append((claim.key, wanted))
-        claims = tuple(claim_for_node(claim, node_name) for claim, _ in decision.provisions)
-        for claim in claims:
+        for claim, _ in provisions:
             self._claims.assume(claim.key, claim)
-        state.write(RESERVED_KEY, Reservation(tuple(volumes), claims))
+        state.write(RESERVED_KEY, Decision(bindings, provisions))
         return SUCCESS
 
     def _decision(self, state: CycleState, node_name: str) -> Decision | None:
@@ -254,31 +253,24 @@ class VolumeBinding(
 
     def unreserve(self, state: CycleState, pod: Pod, node_name: str) -> None:
         """Undo Reserve. If Reserve did not run, drop assumed versions of Filter's choice, as upstream does."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is not None:
-            names = [volume.metadata.name for _, volume in reservation.volumes]
-            claims: Sequence[PersistentVolumeClaim] = reservation.claims
-        else:
-            decision = self._decision(state, node_name)
-            if decision is None:
-                return
-            names = [volume.metadata.name for _, volume in decision.bindings]
-            claims = [claim for claim, _ in decision.provisions]
-        for name in names:
-            self._volumes.restore(name)
-        for claim in claims:
+        decision = state.read(RESERVED_KEY, Decision) or self._decision(state, node_name)
+        if decision is None:
+            return
+        for _, volume in decision.bindings:
+            self._volumes.restore(volume.metadata.name)
+        for claim, _ in decision.provisions:
             self._claims.restore(claim.key)
         state.delete(RESERVED_KEY)
         state.delete(STATE_KEY)
 
     def reserved(self, state: CycleState) -> Mapping[str, object]:
         """Return ``volumes``, the volume of each claim, and ``provision``, the claims that need provisioning."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is None:
+        reserved = state.read(RESERVED_KEY, Decision)
+        if reserved is None:
             return {}
         return {
-            "volumes": {claim: volume.metadata.name for claim, volume in reservation.volumes},
-            "provision": [claim.key for claim in reservation.claims],
+            "volumes": {claim.key: volume.metadata.name for claim, volume in reserved.bindings},
+            "provision": [claim.key for claim, _ in reserved.provisions],
         }
 
     def pre_bind(self, state: CycleState, pod: Pod, node_name: str) -> Status:
@@ -287,10 +279,10 @@ class VolumeBinding(
 
     def updates(self, state: CycleState) -> Sequence[KubernetesObject]:
         """Return volumes with the claims for which they are reserved, then claims with the selected node."""
-        reservation = state.read(RESERVED_KEY, Reservation)
-        if reservation is None:
+        reserved = state.read(RESERVED_KEY, Decision)
+        if reserved is None:
             return ()
-        return (*(volume for _, volume in reservation.volumes), *reservation.claims)
+        return (*(volume for _, volume in reserved.bindings), *(claim for claim, _ in reserved.provisions))
 
     def events_to_register(self) -> Sequence[tuple[ClusterEvent, QueueingHint | None]]:
         """Register all kinds of objects that affect the choice of volumes, and nodes added or relabelled."""
