@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from bayplan.base.errors import InvariantError
 from bayplan.state.arrays import Bools
 from bayplan.state.cluster_state import ClusterState
-from bayplan.state.counters import FIRST_CHANGES, MAX_CHANGES, Counter, DomainTable, Eligibility, Matches
+from bayplan.state.counters import MAX_CHANGES, Counter, DomainTable, Eligibility, Matches
 from bayplan.state.pod_info import PodClass
+from bayplan.state.row_log import FIRST_CAPACITY
 from bayplan.testing import make_node, make_pod
 
 ZONE = "topology.kubernetes.io/zone"
@@ -129,7 +130,7 @@ def test_a_domain_table_excludes_nodes_that_lack_the_key_or_are_ineligible() -> 
     assert state.domain_table(ZONE, counter) is everywhere
 
 
-@pytest.mark.parametrize("many", [1, FIRST_CHANGES, FIRST_CHANGES + 1, 5 * FIRST_CHANGES])
+@pytest.mark.parametrize("many", [1, FIRST_CAPACITY, FIRST_CAPACITY + 1, 5 * FIRST_CAPACITY])
 def test_a_table_applies_any_number_of_missed_changes(many: int) -> None:
     state = ClusterState()
     add_node(state, "n0", "x", "ssd")
@@ -154,7 +155,7 @@ def test_a_table_recomputes_its_sums_if_changes_were_dropped_from_the_log() -> N
         place(state, "p", "n0")
         state.remove_pod("default/p")
     place(state, "second", "n0")
-    assert counter.start > 0
+    assert counter.log.start > 0
     assert by_zone(state, table) == {"x": 2}
 
 
