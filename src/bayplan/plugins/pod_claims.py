@@ -151,6 +151,14 @@ def is_schedulable_after_claim_change(pod: Pod, old: PersistentVolumeClaim | Non
     return any(claim_name_of(pod.metadata.name, volume) == new.metadata.name for volume in pod.spec.volumes)
 
 
+@hint(PersistentVolumeClaim, new=True)
+def is_schedulable_after_named_claim_change(
+    pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim
+) -> bool:
+    """Queue the pod if it uses the claim that was added or changed, not only for an ephemeral volume."""
+    return new.metadata.namespace == pod.metadata.namespace and new.metadata.name in named_claims(pod)
+
+
 def ownership_error(claim: PersistentVolumeClaim, namespace: str, pod_name: str, pod_uid: str) -> str:
     """Return why an ephemeral volume's claim does not belong to its pod; "" if it does."""
     metadata = claim.metadata

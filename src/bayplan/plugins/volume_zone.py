@@ -23,7 +23,7 @@ from bayplan.plugins.pod_claims import (
     PodVolumes,
     claim_not_found,
     class_of_claim,
-    named_claims,
+    is_schedulable_after_named_claim_change,
     pod_volumes,
 )
 from bayplan.plugins.verdict_texts import VerdictTexts
@@ -133,7 +133,7 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
             (ClusterEvent(EventResource.NODE, ActionType.ADD | ActionType.UPDATE_NODE_LABEL), None),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME_CLAIM, changes),
-                self.is_schedulable_after_persistent_volume_claim_change,
+                is_schedulable_after_named_claim_change,
             ),
             (
                 ClusterEvent(EventResource.PERSISTENT_VOLUME, changes),
@@ -145,17 +145,6 @@ class VolumeZone(PreFilterPlugin[PodVolumes], FilterPlugin[PodVolumes]):
     def is_schedulable_after_storage_class_added(self, pod: Pod, old: StorageClass | None, new: StorageClass) -> bool:
         """Queue the pod if claims of the added class wait for their first consumer."""
         return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-    @hint(PersistentVolumeClaim)
-    def is_schedulable_after_persistent_volume_claim_change(
-        self, pod: Pod, old: PersistentVolumeClaim | None, new: PersistentVolumeClaim | None
-    ) -> bool:
-        """Queue the pod if it uses the claim that was added or changed."""
-        return (
-            new is not None
-            and new.metadata.namespace == pod.metadata.namespace
-            and new.metadata.name in named_claims(pod)
-        )
 
     @hint(PersistentVolume, new=True)
     def is_schedulable_after_persistent_volume_change(
