@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 from types import MappingProxyType
 
-import msgspec
 import numpy as np
 
 from bayplan.framework.cycle_state import CycleState
@@ -15,6 +14,7 @@ from bayplan.framework.plugin import PROCEED, FilterPlugin, Handle, Params, PreF
 from bayplan.framework.status import ERROR_BIT, SKIP, UNRESOLVABLE_BIT, Status
 from bayplan.objects.node import Node
 from bayplan.objects.pod import Pod
+from bayplan.plugins.key_spec import KeySpec
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -36,13 +36,7 @@ KNOWN_FEATURES = (
 """The features that the release knows, in alphabetical order. Only two of them affect scheduling."""
 
 
-class NodeDeclaredFeaturesSpec(msgspec.Struct, frozen=True):
-    """The features that the pod needs, which are also the spec's key."""
-
-    key: frozenset[str]
-
-
-class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlugin[NodeDeclaredFeaturesSpec]):
+class NodeDeclaredFeatures(PreFilterPlugin[KeySpec[frozenset[str]]], FilterPlugin[KeySpec[frozenset[str]]]):
     """Rejects nodes that don't declare a feature that the pod needs. Does nothing if its feature gate is disabled."""
 
     name = "NodeDeclaredFeatures"
@@ -56,17 +50,17 @@ class NodeDeclaredFeatures(PreFilterPlugin[NodeDeclaredFeaturesSpec], FilterPlug
         super().__init__(arguments, handle)
         self._enabled = handle.feature_gates.enabled("NodeDeclaredFeatures")
 
-    def compile(self, pod: Pod, cluster: ClusterState) -> NodeDeclaredFeaturesSpec:
+    def compile(self, pod: Pod, cluster: ClusterState) -> KeySpec[frozenset[str]]:
         """Infer the features that the pod needs."""
-        return NodeDeclaredFeaturesSpec(needed_features(pod))
+        return KeySpec(needed_features(pod))
 
     def pre_filter(
-        self, spec: NodeDeclaredFeaturesSpec, cluster: ClusterState, state: CycleState
+        self, spec: KeySpec[frozenset[str]], cluster: ClusterState, state: CycleState
     ) -> PreFilterResult | Status:
         """Return SKIP if the pod needs no feature."""
         return PROCEED if self._enabled and spec.key else SKIP
 
-    def filter(self, spec: NodeDeclaredFeaturesSpec, params: Params | None, rows: Rows) -> Codes:
+    def filter(self, spec: KeySpec[frozenset[str]], params: Params | None, rows: Rows) -> Codes:
         """Reject nodes that lack a needed feature."""
         if not self._enabled:
             return rows.verdicts()

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from bayplan.framework.events import NODE_ADD, ClusterEvent, QueueingHint
 from bayplan.framework.plugin import FilterPlugin, Params, Reads
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.pod import Pod
+from bayplan.plugins.key_spec import KeySpec
 from bayplan.state.arrays import Bools, Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -19,13 +18,7 @@ REASON = "node(s) didn't match the requested node name"
 OTHER_NODE = 1 | UNRESOLVABLE_BIT
 
 
-class NodeNameSpec(msgspec.Struct, frozen=True):
-    """The node name in the pod's spec, or "", which is also the spec's key."""
-
-    key: str
-
-
-class NodeName(FilterPlugin[NodeNameSpec]):
+class NodeName(FilterPlugin[KeySpec[str]]):
     """Rejects all nodes except the one in the pod's ``spec.nodeName``."""
 
     name = "NodeName"
@@ -35,11 +28,11 @@ class NodeName(FilterPlugin[NodeNameSpec]):
     compiles_requests = False
     compiles_volumes = False
 
-    def compile(self, pod: Pod, cluster: ClusterState) -> NodeNameSpec:
+    def compile(self, pod: Pod, cluster: ClusterState) -> KeySpec[str]:
         """Return the node name as the spec."""
-        return NodeNameSpec(pod.spec.node_name)
+        return KeySpec(pod.spec.node_name)
 
-    def filter(self, spec: NodeNameSpec, params: Params | None, rows: Rows) -> Codes:
+    def filter(self, spec: KeySpec[str], params: Params | None, rows: Rows) -> Codes:
         """Reject nodes with other names, if the pod names a node."""
         return rows.verdicts((has_other_name(spec.key, rows), OTHER_NODE))
 

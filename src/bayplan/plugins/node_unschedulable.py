@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from bayplan.framework.events import ActionType, ClusterEvent, EventResource, QueueingHint, hint
 from bayplan.framework.plugin import FilterPlugin, Handle, Params, Reads
 from bayplan.framework.status import UNRESOLVABLE_BIT
 from bayplan.objects.node import Node, Taint
 from bayplan.objects.pod import Pod
 from bayplan.objects.selectors import tolerates
+from bayplan.plugins.key_spec import KeySpec
 from bayplan.state.arrays import Codes
 from bayplan.state.cluster_state import ClusterState
 from bayplan.state.views import Rows
@@ -22,13 +21,7 @@ CORDONED = 1 | UNRESOLVABLE_BIT
 UNSCHEDULABLE_TAINT = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 
 
-class NodeUnschedulableSpec(msgspec.Struct, frozen=True):
-    """Whether the pod tolerates cordoned nodes, which is also the spec's key."""
-
-    key: bool
-
-
-class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
+class NodeUnschedulable(FilterPlugin[KeySpec[bool]]):
     """Rejects nodes with ``spec.unschedulable``."""
 
     name = "NodeUnschedulable"
@@ -42,9 +35,9 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
         super().__init__(arguments, handle)
         self._comparison_operators = handle.feature_gates.enabled("TaintTolerationComparisonOperators")
 
-    def compile(self, pod: Pod, cluster: ClusterState) -> NodeUnschedulableSpec:
+    def compile(self, pod: Pod, cluster: ClusterState) -> KeySpec[bool]:
         """Compile whether the pod tolerates `UNSCHEDULABLE_TAINT`."""
-        return NodeUnschedulableSpec(self._tolerates_cordon(pod))
+        return KeySpec(self._tolerates_cordon(pod))
 
     def _tolerates_cordon(self, pod: Pod) -> bool:
         return any(
@@ -52,7 +45,7 @@ class NodeUnschedulable(FilterPlugin[NodeUnschedulableSpec]):
             for toleration in pod.spec.tolerations
         )
 
-    def filter(self, spec: NodeUnschedulableSpec, params: Params | None, rows: Rows) -> Codes:
+    def filter(self, spec: KeySpec[bool], params: Params | None, rows: Rows) -> Codes:
         """Reject cordoned nodes, unless the pod tolerates them."""
         return rows.verdicts((rows.unschedulable() & (not spec.key), CORDONED))
 

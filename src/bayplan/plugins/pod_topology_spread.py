@@ -199,7 +199,6 @@ class PodTopologySpread(
             selector.matches(pod.metadata.labels),
             cluster.domain_table(key, counter, eligibility),
             cluster.domain_table(key, later, eligibility),
-            eligibility,
         )
 
     def _eligibility(

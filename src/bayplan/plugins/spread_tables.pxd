@@ -7,7 +7,7 @@ from bayplan.state.row_log cimport RowLog
 cdef int64_t NO_NODE
 
 cdef class ConstraintTable:
-    cdef public object key, eligibility
+    cdef public object key
     cdef public DomainTable sums, others
     cdef public int64_t max_skew, min_domains, itself, smallest
     cdef uint8_t[::1] _exists

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bayplan.plugins.spread_constraints import HOSTNAME, SpreadConstraint
-from bayplan.state.counters import DomainTable, Eligibility
+from bayplan.state.counters import DomainTable
 from bayplan.state.row_log import RowLog
 
 NO_NODE = (1 << 31) - 1
@@ -23,7 +23,6 @@ class ConstraintTable:
         sums: the counts per domain, summed over eligible nodes.
         others: per domain, the pods that upstream counts only when a dry run adds or removes them: terminating pods, or
             all pods if the selector is empty.
-        eligibility: the eligible nodes.
 
     Attributes:
         smallest: the smallest count of a domain that has an eligible node; 0 if there are fewer than `min_domains`.
@@ -35,12 +34,10 @@ class ConstraintTable:
         matches_itself: bool,
         sums: DomainTable,
         others: DomainTable,
-        eligibility: Eligibility,
     ) -> None:
         self.key = constraint.topology_key
         self.sums = sums
         self.others = others
-        self.eligibility = eligibility
         self.max_skew = constraint.max_skew
         self.min_domains = constraint.min_domains
         self.itself = int(matches_itself)
@@ -63,7 +60,8 @@ class ConstraintTable:
         self._on_trial = False
         self._had_others = self.others.counter.total != 0
         if self._had_others:
-            self._others_before = self.others.sums().copy()
+            self.others.refresh()
+            self._others_before = np.array(self.others.values)
         self._find_smallest()
 
     def after_changes(self) -> None:
@@ -80,7 +78,8 @@ class ConstraintTable:
         nodes, self._node_position = self.sums.nodes, self.sums.node_position
         column = nodes.label_column(self.key)
         exists = np.zeros(len(column.values) + 1, dtype=np.uint8)
-        exists[column.codes[: nodes.count][self.eligibility.mask(self._node_position)]] = 1
+        assert self.sums.eligibility is not None
+        exists[column.codes[: nodes.count][self.sums.eligibility.mask(self._node_position)]] = 1
         self._exists = exists
         self._domains = int(exists.sum())
 

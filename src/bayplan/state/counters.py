@@ -7,7 +7,7 @@ reading it takes time proportional to the changes since the last read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -63,20 +63,22 @@ class Counters:
     """All counters of a state, by key. Whether a counter counts a pod class is evaluated once per class.
 
     Attributes:
+        owned_terms: the counters of pods that own a term, by term, also of terms that no pod owns any more, in the order
+            in which they were registered.
         tables: the domain tables that are still referenced, by topology key, counter (`id`) and key of the eligibility.
     """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._matching: dict[Hashable, Counter] = {}
-        self._owned: dict[Hashable, Counter] = {}
+        self.owned_terms: dict[Hashable, Counter] = {}
         self.tables: WeakValueDictionary[tuple[str, int, Hashable], DomainTable] = WeakValueDictionary()
 
     def grow(self, capacity: int) -> None:
         """Make room for `capacity` rows."""
         if capacity != self._capacity:
             self._capacity = capacity
-            for counter in (*self._matching.values(), *self._owned.values()):
+            for counter in (*self._matching.values(), *self.owned_terms.values()):
                 counter.grow(capacity)
 
     def matching(self, key: Hashable, matches: Matches, classes: Iterable[PodClass]) -> Counter:
@@ -100,18 +102,10 @@ class Counters:
 
     def owned(self, key: Hashable) -> Counter:
         """Return the counter of pods that own a term."""
-        counter = self._owned.get(key)
+        counter = self.owned_terms.get(key)
         if counter is None:
-            counter = self._owned[key] = Counter(self._capacity, None)
+            counter = self.owned_terms[key] = Counter(self._capacity, None)
         return counter
-
-    def owned_keys(self) -> Iterator[Hashable]:
-        """Yield the terms that pods own, or once owned, in the order in which they were registered."""
-        return iter(self._owned)
-
-    def owned_count(self) -> int:
-        """Return the number of registered terms; it never decreases."""
-        return len(self._owned)
 
     def check_invariants(self, infos: Iterable[PodInfo]) -> None:
         """Raise `InvariantError` if a counter contradicts the pods on rows."""
@@ -120,7 +114,7 @@ class Counters:
             for counter in (*info.pod_class.counters, *info.owned_counters):
                 values = expected.setdefault(id(counter), np.zeros(self._capacity, dtype=np.int64))
                 values[info.row] += 1
-        for kind, counters in (("matching", self._matching), ("owned", self._owned)):
+        for kind, counters in (("matching", self._matching), ("owned", self.owned_terms)):
             for key, counter in counters.items():
                 if not np.array_equal(
                     expected.get(id(counter), np.zeros(self._capacity, dtype=np.int64)), counter.values
@@ -244,11 +238,6 @@ class DomainTable:
         self.positive_version += 1
         self.node_position = end
         self._position = self.counter.log.end
-
-    def sums(self) -> Ints:
-        """Return the updated sums (int64[domains + 1]): the table's own array; don't write to it."""
-        self.refresh()
-        return np.asarray(self.values)
 
     def some(self) -> bool:
         """Return whether any domain has matching pods."""
