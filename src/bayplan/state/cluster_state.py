@@ -57,7 +57,7 @@ class _Contents(NamedTuple):
     """The full content of a state, without derived data.
 
     Attributes:
-        pods: pod, footprint and row, in the order of their addition.
+        pods: key, pod, footprint, priority, whether it owns affinity terms, and row; in the order of their addition.
         pods_on: by row, the keys of its pods, in the order of their addition to the node.
     """
 
@@ -68,7 +68,7 @@ class _Contents(NamedTuple):
     catalog: ObjectCatalog
     largest_sum: int
     small: bool
-    pods: list[tuple[Pod, Footprint, int]]
+    pods: list[tuple[str, Pod, Footprint, int, bool, int]]
     pods_on: list[list[str]]
 
 
@@ -211,11 +211,11 @@ class ClusterState:
         """Return the counters of the affinity terms that a pod owns."""
         return tuple(self.counters.owned(term) for term in pod_terms(pod).all())
 
-    def pod_info(self, pod: Pod, footprint: Footprint | None = None) -> PodInfo:
-        """Return a new record of a pod, to be placed on a node. `footprint`: the pod's footprint, if it is known."""
-        key, owned = f"{pod.metadata.namespace}/{pod.metadata.name}", self.owned_counters(pod)
-        footprint = footprint or self.footprint(pod)
-        return PodInfo(key, pod, footprint, self.pod_class(pod), pod.spec.priority or 0, owned)
+    def pod_info(self, pod: Pod) -> PodInfo:
+        """Return a new record of a pod, to be placed on a node."""
+        key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+        owned = self.owned_counters(pod)
+        return PodInfo(key, pod, self.footprint(pod), self.pod_class(pod), pod.spec.priority or 0, owned)
 
     def place(self, info: PodInfo, row: int) -> None:
         """Add a pod to a row. The pod's key must not be in the state yet."""
@@ -380,7 +380,7 @@ class ClusterState:
             catalog=self.catalog.copy(),
             largest_sum=self._largest_sum,
             small=self.small,
-            pods=[(info.pod, info.footprint, info.row) for info in self.pods.values()],
+            pods=[(i.key, i.pod, i.footprint, i.priority, bool(i.owned_counters), i.row) for i in self.pods.values()],
             pods_on=[list(pods) for pods in self.pods_on],
         )
 
@@ -388,8 +388,10 @@ class ClusterState:
         self._fit_usage()
         self._bind_columns()
         self.pods_on = [{} for _ in contents.pods_on]
-        for pod, footprint, row in contents.pods:
-            self._put_on(self.pod_info(pod, footprint), row)
+        for key, pod, footprint, priority, owns, row in contents.pods:
+            owned = self.owned_counters(pod) if owns else ()
+            info = PodInfo(key, pod, footprint, self.pod_class(pod), priority, owned)
+            self._put_on(info, row)
         self.pods_on = [{key: self.pods[key] for key in keys} for keys in contents.pods_on]
 
     def without_pods_and_images(self) -> ClusterState:
