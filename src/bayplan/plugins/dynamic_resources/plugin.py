@@ -235,8 +235,8 @@ class DynamicResources(
     # Score.
 
     def score_reads(self, spec: DynamicResourcesSpec) -> Reads:
-        """Return OBJECTS for pods with claims, which are scored in every cycle."""
-        return self.reads if spec.pod is None else Reads.OBJECTS
+        """Return OBJECTS for pods whose claims may list alternatives: they are scored in every cycle."""
+        return Reads.OBJECTS if spec.pod is not None and spec.pod.spec.resource_claims else self.reads
 
     def score_rule(self, spec: DynamicResourcesSpec, cluster: ClusterState) -> ScoreRule:
         """Return the rule with which the largest score becomes 100."""
